@@ -1,0 +1,291 @@
+r"""Label trees: Dirichlet leaves, averaged exactly over all prunings of each of many trees.
+
+The rows fall into two halves. Half A chooses the tests of a tree, half B decides how far the tree
+is to be believed. At a node s that rows of B reach with labels :math:`n_s`,
+
+.. math:: P_e(s) = \frac{\Gamma(C a)}{\Gamma(C a + \sum_c n_{sc})}
+          \prod_c \frac{\Gamma(a + n_{sc})}{\Gamma(a)}
+
+is their probability if the tree ends there, and with the prior probability q that it does not,
+
+.. math:: P_w(s) = (1 - q)\, P_e(s) + q\, P_w(s_1)\, P_w(s_2), \qquad P_w = P_e \text{ at a leaf,}
+
+is their probability averaged over all prunings below s. Given the labels, s is a leaf of the pruned
+tree, if its ancestors are none, with probability :math:`w_s = (1 - q) P_e(s) / P_w(s)`, and the
+probability of class c in a row is one sum along its path,
+
+.. math:: p_s = w_s\, e_s + (1 - w_s)\, p_{s'}, \qquad
+          e_{sc} = \frac{a + m_{sc}}{C a + \sum_d m_{sd}},
+
+s' the child that the row goes to and m the labels of all rows at s. The forest's probability is the
+mean over trees; A and B are swapped in every second tree.
+
+Leave-one-out is exact given the structures: a row of B leaves the counts of its path, which changes
+one factor of each P_e and P_w on it. A row is scored by the trees whose structure it did not choose.
+
+Source: Buntine (1992), Learning classification trees; Willems, Shtarkov and Tjalkens (1995), The
+context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree random forest (trees
+of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized trees (the tests).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from bayesgen.families.approximate_family import ApproximateFamily
+from bayesgen.families.contract import Stats
+from bayesgen.families.names import CLASS, FEATURE, LABEL
+from bayesgen.families.records import array
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+NODE, TREE = "node", "tree"
+_TABLE = 1 << 16  # entries of log Gamma
+_LEAST = 2  # rows of half A of which a node is divided
+
+
+@dataclass(frozen=True, eq=False)
+class MetaTreeStats(Stats):
+    """Weights of the rows of each class that pass each node."""
+
+    count: Array = array(NODE, CLASS)
+    grown: Any = field(default=None, metadata={"prior": True})  # the family with its structures
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
+        wide = np.zeros((2, len(self.count), n_classes))
+        wide[:, :, codes] = self.grown.chosen, self.count
+        return replace(self, count=wide[1], grown=replace(self.grown, chosen=wide[0]))
+
+
+class Prunings(NamedTuple):
+    """What the counts of half B say of each node."""
+
+    held: Array  # (node, C) labels of half B
+    log_e: Array  # (node,) log P_e
+    log_w: Array  # (node,) log P_w
+    share: Array  # (node,) probability to be a leaf, if no ancestor is one
+    mean: Array  # (node, C) class probabilities as a leaf
+
+
+@dataclass(frozen=True, eq=False)
+class MetaTree(ApproximateFamily):
+    """p(y | x) as the mean over trees of the averages over their prunings.
+
+    Parameters
+    ----------
+    nominal : int array (feature,)
+        1 for a column of codes of categories, else 0.
+    n_trees : int
+    split : float in (0, 1)
+        q, the prior probability that a node is divided.
+    alpha : float > 0, optional
+        a, the pseudo-count of each class in a leaf; None: the lesser of 1/2 and 1/C.
+    seed : int
+        Of halves and tests.
+    roots, test, cut, child
+        The structures, from the first rows: `numerics.kernels.meta_trees` says how.
+    chosen, count : array (node, class)
+        Labels of half A, and of all rows; those of half B are the difference.
+    """
+
+    describes: ClassVar[str] = LABEL
+    holds: ClassVar[str] = "mixed"
+    kind: ClassVar[str] = "meta-tree"
+    discriminative: ClassVar[bool] = True
+    approximate: ClassVar[str] = (
+        "each tree has a posterior given the half of the rows that chose its structure, and the "
+        "mean over trees is the posterior of none"
+    )
+    statistics: ClassVar[type[Stats]] = MetaTreeStats
+
+    nominal: Any = array(FEATURE)
+    n_trees: int = 200
+    split: float = 0.95
+    alpha: float | None = None
+    seed: int = 0
+    roots: Any = array(TREE, default=None)
+    test: Any = array(NODE, default=None)
+    cut: Any = array(NODE, default=None)
+    child: Any = array(NODE, default=None)
+    chosen: Any = array(NODE, CLASS, default=None)
+    count: Any = array(NODE, CLASS, default=None)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: the class probabilities of each node as a leaf."""
+        return {"theta": (NODE, CLASS)}
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """None: there is no density of rows to draw them from."""
+        return []
+
+    # -- statistics --------------------------------------------------------------------------
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> MetaTreeStats:
+        """Counts at each node; where there are no nodes yet, these rows choose them."""
+        weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+        at = np.flatnonzero(weight > 0)
+        rows = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
+        own = self if self.roots is not None else self._grown(*rows, n_classes)
+        return MetaTreeStats(own._counts(*rows, n_classes), own)
+
+    def further(self, stats: MetaTreeStats) -> Self:
+        """The family that counts further rows at the same nodes."""
+        own: Self = stats.grown
+        return own
+
+    def read_stats(self, arrays: Any, settings: Any) -> Stats:
+        """Statistics from a file, of these structures."""
+        return MetaTreeStats(**arrays, grown=self)
+
+    def _a(self, n_classes: int) -> float:
+        return min(0.5, 1 / n_classes) if self.alpha is None else self.alpha
+
+    @property
+    def _tests(self) -> tuple[Array, ...]:
+        return self.nominal, self.test, self.cut, self.child
+
+    def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
+        """With structures that half of the rows choose, for each tree its own."""
+        from bayesgen.numerics.kernels import meta_trees as kernels
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        keys, copies = self._keys(X, y, weight)
+        a, columns = self._a(n_classes), np.ascontiguousarray(X.T)
+        whole = np.arange(min(len(X) + 1, _TABLE))
+        tables = gammaln(a + whole), gammaln(a * n_classes + whole)
+        n_candidates = int(np.ceil(2 * np.sqrt(X.shape[1])))
+        seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
+
+        def tree(t: int) -> tuple[Array, Array, Array]:
+            rows = kernels.half(keys, copies, t)
+            found: tuple[Array, Array, Array] = kernels.grow(
+                columns, y, weight, rows, self.nominal, n_classes, a, tables, n_candidates,
+                _LEAST, seeds[t],
+            )  # fmt: skip
+            return found
+
+        trees = shared(tree, range(self.n_trees), n_threads())
+        roots = np.cumsum([0, *(len(test) for test, _, _ in trees)])[:-1]
+        test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
+        child += np.repeat(roots, np.diff([*roots, len(test)]))
+        own = replace(self, roots=roots, test=test, cut=cut, child=child)
+        return replace(own, chosen=own._counts(X, y, weight, n_classes, keys, copies))
+
+    def _keys(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N,) hashes of rows, and which of the rows with the same hash each is.
+
+        They decide on the halves, so that these do not depend on the order of the rows.
+        """
+        from bayesgen.numerics.kernels.meta_trees import hash_rows
+
+        keys = np.empty(len(X), np.uint64)
+        hash_rows((X + 0.0).view(np.uint64), y, weight.view(np.uint64), self.seed, keys)
+        order = np.argsort(keys, kind="stable")
+        fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
+        at = np.arange(len(keys))
+        copies = np.empty(len(keys), np.int64)
+        copies[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
+        return keys, copies
+
+    def _counts(
+        self, X: Array, y: Array, weight: Array, n_classes: int, *half: Array
+    ) -> Array:
+        """(node, C) weights of the rows, or of those that choose; `half` as `_keys` makes it."""
+        from bayesgen.numerics.kernels.meta_trees import count
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        keys, copies = half or (np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        out = np.zeros((len(self.test), n_classes))
+
+        def tree(t: int) -> None:
+            count(X, y, weight, keys, copies, t, self._tests, self.roots[t], out)
+
+        shared(tree, range(self.n_trees), n_threads())
+        return out
+
+    # -- posterior ---------------------------------------------------------------------------
+
+    def resolve(self, stats: MetaTreeStats) -> Self:
+        """The prior: structures, and the labels of the rows that chose them."""
+        own = stats.grown
+        names = ("roots", "test", "cut", "child", "chosen")
+        out = replace(self, **{name: getattr(own, name) for name in names}, count=own.chosen)
+        out._refuse_invalid()
+        return out
+
+    def update(self, stats: MetaTreeStats) -> Self:
+        """With the labels of all rows."""
+        return replace(self, count=stats.count)
+
+    def _refuse_invalid(self) -> None:
+        """Raise ValueError for structures of a file that no rows can have chosen."""
+        at = np.arange(len(self.test))
+        inner = self.test >= 0
+        ends = np.repeat(np.append(self.roots[1:], len(at)), np.diff([*self.roots, len(at)]))
+        if (
+            self.roots.shape != (self.n_trees,)
+            or self.roots[0] != 0
+            or (self.test < -1).any()
+            or (self.test >= 2 * len(self.nominal)).any()
+            or (self.child[inner] <= at[inner]).any()
+            or (self.child[inner] + 1 >= ends[inner]).any()
+        ):
+            raise ValueError("the tests of its trees lead nowhere")
+
+    @cached_property
+    def _prunings(self) -> Prunings:
+        from bayesgen.numerics.kernels.meta_trees import prune
+
+        n_nodes, n_classes = self.count.shape
+        a = self._a(n_classes)
+        held = np.maximum(self.count - self.chosen, 0.0)
+        log_e, log_w = np.empty(n_nodes), np.empty(n_nodes)
+        prune(self.test, self.child, held, a, self.split, log_e, log_w)
+        share = np.where(self.test < 0, 1.0, np.exp(np.log1p(-self.split) + log_e - log_w))
+        mean = (self.count + a) / (self.count.sum(axis=1, keepdims=True) + a * n_classes)
+        return Prunings(held, log_e, log_w, share, mean)
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) log p(y = c | x_i, D)."""
+        from bayesgen.numerics.kernels.meta_trees import predict
+        from bayesgen.numerics.kernels.threads import over_blocks
+
+        x, own = _cells(X), self._prunings
+        out = np.zeros((len(x), self.count.shape[1]))
+
+        def rows(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            predict(x[part], self._tests, self.roots, own.share, own.mean, out[part])
+
+        list(over_blocks(rows, len(x), self.n_trees))
+        return np.log(out, out=out)
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
+        from bayesgen.numerics.kernels.meta_trees import predict_without
+        from bayesgen.numerics.kernels.threads import over_blocks
+
+        x, own = _cells(X), self._prunings
+        keys, copies = self._keys(x, y, weight)
+        out = np.empty((len(x), self.count.shape[1]))
+        nodes = own.held, self.count, own.log_e, own.log_w, self._a(out.shape[1]), self.split
+
+        def rows(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            each = (each[part] for each in (x, y, weight, keys, copies))
+            predict_without(*each, self._tests, self.roots, *nodes, out[part])
+
+        list(over_blocks(rows, len(x), self.n_trees))
+        return np.log(out, out=out), np.ones(len(x))
+
+
+def _cells(X: Matrix) -> Array:
+    return np.ascontiguousarray(X, dtype=np.float64)
