@@ -44,7 +44,8 @@ from bayesgen.numerics.special import Array
 
 NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
-_LEAST = 2  # rows of half A of which a node is divided
+_LEAST = 1  # rows of half A that are not divided
+_CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +162,14 @@ class MetaTree(ApproximateFamily):
         a, columns = self._a(n_classes), np.ascontiguousarray(X.T)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
-        n_candidates = int(np.ceil(2 * np.sqrt(X.shape[1])))
+        kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
+        n_candidates = int(np.ceil(_CANDIDATES * np.sqrt(X.shape[1])))
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
         def tree(t: int) -> tuple[Array, Array, Array]:
             rows = kernels.half(keys, copies, t)
             found: tuple[Array, Array, Array] = kernels.grow(
-                columns, y, weight, rows, self.nominal, n_classes, a, tables, n_candidates,
+                columns, y, weight, rows, kinds, n_classes, a, tables, n_candidates,
                 _LEAST, seeds[t],
             )  # fmt: skip
             return found

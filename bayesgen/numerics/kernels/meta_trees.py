@@ -19,7 +19,7 @@ Array = np.ndarray
 
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-_TRIES = 3  # of a candidate: two rows that differ in a column
+_TRIES = 10  # of each candidate: two rows that may not differ in a column
 
 
 @compiled
@@ -66,10 +66,10 @@ def half(keys: Array, copies: Array, tree: int) -> Array:  # pragma: no cover - 
 
 
 @compiled
-def _goes_left(x: float, test: int, cut: float, nominal: Array) -> bool:  # pragma: no cover
+def _goes_left(x: float, test: int, cut: float, kinds: Array) -> bool:  # pragma: no cover
     if x != x:
         return test % 2 == 1
-    if not nominal[test // 2]:
+    if kinds[test // 2] < 1:
         return x <= cut
     if cut < 0:
         return x == -1 - cut
@@ -84,13 +84,15 @@ def _log_rising(n: float, a: float, table: Array) -> float:  # pragma: no cover 
 
 
 @compiled
-def _log_evidence(count: Array, a: float, one: Array, all_: Array) -> float:  # pragma: no cover
+def _log_evidence(  # pragma: no cover - compiled
+    count: Array, a: float, tables: tuple[Array, Array]
+) -> float:
     """log of the Dirichlet-multinomial probability of labels, less that of none."""
     total, out = 0.0, 0.0
     for c in range(len(count)):
         total += count[c]
-        out += _log_rising(count[c], a, one)
-    return out - _log_rising(total, a * len(count), all_)
+        out += _log_rising(count[c], a, tables[0])
+    return out - _log_rising(total, a * len(count), tables[1])
 
 
 @compiled
@@ -99,7 +101,7 @@ def grow(  # pragma: no cover - compiled
     codes: Array,
     weight: Array,
     rows: Array,
-    nominal: Array,
+    kinds: Array,
     n_classes: int,
     a: float,
     tables: tuple[Array, Array],
@@ -107,43 +109,37 @@ def grow(  # pragma: no cover - compiled
     least: int,
     seed: int,
 ) -> tuple[Array, Array, Array]:
-    """Test, cut and left child (relative to the root) of the nodes of one tree.
+    """Test, cut and left child (counted from the root) of the nodes of one tree.
 
     Parameters
     ----------
     columns : (D, N)
     codes, weight : (N,)
     rows : (n,) positions of the rows that choose; their order is changed
-    nominal : bool (D,) whether a column holds codes of categories
+    kinds : (D,) 1: codes of categories; 0: numbers; -1: numbers of which none is missing
     a : pseudo-count of each class
     tables : log Gamma(a + k) and log Gamma(C a + k), k = 0, 1, ...
-    n_candidates : tests that are tried at a node
-    least : rows of which a node is divided
+    n_candidates : tests that are compared at a node
+    least : rows that are not divided
     """
-    one, all_ = tables
     most = max(1, 2 * len(rows) - 1)
-    test = np.full(most, -1, np.int64)
-    child = np.zeros(most, np.int64)
-    cut = np.zeros(most)
+    test, child, cut = np.full(most, -1, np.int64), np.zeros(most, np.int64), np.zeros(most)
     todo = np.zeros((len(rows) + 2, 3), np.int64)
-    n_nodes, n_todo = 1, 1
     todo[0, 2] = len(rows)
-    state = np.zeros(1, np.uint64)
-    state[0] = np.uint64(seed)
+    n_nodes, n_todo = 1, 1
+    y, w = codes[rows], weight[rows]
     node, left, gap = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
-    known = np.zeros((SET, 2))
+    known, state = np.zeros((SET, 2)), np.full(1, seed, np.uint64)
     while n_todo:
         n_todo -= 1
         at, start, stop = todo[n_todo]
         node[:] = 0.0
-        for i in rows[start:stop]:
-            node[codes[i]] += weight[i]
-        if stop - start < least or np.count_nonzero(node) < 2:
+        for i in range(start, stop):
+            node[y[i]] += w[i]
+        if stop - start <= least or np.count_nonzero(node) < 2:
             continue
-        best = -np.inf
-        for k in range(n_candidates * (_TRIES + 1)):
-            if k == n_candidates * _TRIES and best > -np.inf:
-                break
+        best, n_tried = -np.inf, 0
+        for _ in range(n_candidates * _TRIES):
             j = int(_uniform(state) * len(columns))
             x = columns[j]
             first = x[rows[start + int(_uniform(state) * (stop - start))]]
@@ -152,47 +148,53 @@ def grow(  # pragma: no cover - compiled
                 continue
             has_gap = first != first or other != other
             if has_gap:  # missing cells on one side, all others on the other
-                where = float((1 << SET) - 1) if nominal[j] else np.inf
-            elif not nominal[j]:
-                low_cell, high_cell, u = min(first, other), max(first, other), _uniform(state)
-                where = low_cell * (1 - u) + high_cell * u
-                where = low_cell if where >= high_cell else where
+                where = float((1 << SET) - 1) if kinds[j] == 1 else np.inf
+            elif kinds[j] != 1:
+                where = first * 0.5 + other * 0.5
+                where = min(first, other) if where >= max(first, other) else where
+            elif max(first, other) < SET:
+                own = rows[start:stop]
+                where = _set_of(x, own, y[start:stop], w[start:stop], first, known, state)
             else:
                 where = -1 - first
-                if max(first, other) < SET and _uniform(state) < 0.5:
-                    where = _set_of(x, codes, weight, rows[start:stop], first, known, state)
             left[:] = 0.0
             gap[:] = 0.0
-            n_left, n_gap = 0, 0
-            for i in rows[start:stop]:
-                if x[i] != x[i]:
-                    gap[codes[i]] += weight[i]
-                    n_gap += 1
-                elif _goes_left(x[i], 2 * j, where, nominal):
-                    left[codes[i]] += weight[i]
-                    n_left += 1
-            if n_left == 0:
-                continue
+            n_gap = 0
+            if kinds[j] < 0:  # without a branch
+                for i in range(start, stop):
+                    left[y[i]] += w[i] * (x[rows[i]] <= where)
+            else:
+                for i in range(start, stop):
+                    cell = x[rows[i]]
+                    if cell != cell:
+                        gap[y[i]] += w[i]
+                        n_gap += 1
+                    elif _goes_left(cell, 2 * j, where, kinds):
+                        left[y[i]] += w[i]
             right = node - left - gap
+            if has_gap and left.sum() <= 0.0:  # codes beyond the sets
+                continue
             for side in range(2 if n_gap and not has_gap else 1):
                 parts = (left + gap, right) if side else (left, right + gap)
-                score = _log_evidence(parts[0], a, one, all_)
-                score += _log_evidence(parts[1], a, one, all_)
+                score = _log_evidence(parts[0], a, tables) + _log_evidence(parts[1], a, tables)
                 if score > best:
                     best = score
                     missing_left = side if n_gap else int(left.sum() > right.sum())
                     test[at], cut[at] = 2 * j + missing_left, where
-        if best == -np.inf:
-            test[at] = -1
+            n_tried += 1
+            if n_tried == n_candidates:
+                break
+        if n_tried == 0:
             continue
-        x = columns[test[at] // 2]
-        low, high = start, stop
+        x, low, high = columns[test[at] // 2], start, stop
         while low < high:
-            if _goes_left(x[rows[low]], test[at], cut[at], nominal):
+            if _goes_left(x[rows[low]], test[at], cut[at], kinds):
                 low += 1
             else:
                 high -= 1
                 rows[low], rows[high] = rows[high], rows[low]
+                y[low], y[high] = y[high], y[low]
+                w[low], w[high] = w[high], w[low]
         child[at] = n_nodes
         todo[n_todo] = n_nodes, start, low
         todo[n_todo + 1] = n_nodes + 1, low, stop
@@ -203,15 +205,19 @@ def grow(  # pragma: no cover - compiled
 
 @compiled
 def _set_of(  # pragma: no cover - compiled
-    x: Array, codes: Array, weight: Array, rows: Array, first: float, known: Array, state: Array
+    x: Array, rows: Array, y: Array, w: Array, first: float, known: Array, state: Array
 ) -> float:
-    """A set of categories: those with the largest share of a class, as far as a random one."""
+    """The categories in which a random class is at least as frequent as in the first, as a set.
+
+    For two classes such sets hold the best of all sets (Breiman et al. 1984, section 9.4).
+    """
     known[:] = 0.0
-    c = codes[rows[int(_uniform(state) * len(rows))]]
-    for i in rows:
-        if 0 <= x[i] < SET:
-            known[int(x[i]), 0] += weight[i]
-            known[int(x[i]), 1] += weight[i] * (codes[i] == c)
+    c = y[int(_uniform(state) * len(y))]
+    for i in range(len(rows)):
+        if 0 <= x[rows[i]] < SET:
+            k = int(x[rows[i]])
+            known[k, 0] += w[i]
+            known[k, 1] += w[i] * (y[i] == c)
     own = known[int(first), 1] / known[int(first), 0]
     members, outside = 0, 0
     for k in range(SET):
@@ -239,14 +245,14 @@ def count(  # pragma: no cover - compiled
 
     With `keys` (N,) only those that choose its structure; else `keys` is empty.
     """
-    nominal, test, cut, child = structure
+    kinds, test, cut, child = structure
     for i in range(len(X)):
         if len(keys) and not chooses(keys[i], copies[i], tree):
             continue
         s = root
         out[s, codes[i]] += weight[i]
         while test[s] >= 0:
-            left = _goes_left(X[i, test[s] // 2], test[s], cut[s], nominal)
+            left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
             s = child[s] + (0 if left else 1)
             out[s, codes[i]] += weight[i]
 
@@ -258,9 +264,9 @@ def prune(  # pragma: no cover - compiled
     """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
     n_classes = held.shape[1]
     none = n_classes * math.lgamma(a) - math.lgamma(a * n_classes)
-    nothing = np.zeros(0)
+    nothing = np.zeros(0), np.zeros(0)
     for s in range(len(test) - 1, -1, -1):
-        log_e[s] = _log_evidence(held[s], a, nothing, nothing) - none
+        log_e[s] = _log_evidence(held[s], a, nothing) - none
         log_w[s] = log_e[s]
         if test[s] >= 0:
             whole = math.log1p(-split) + log_e[s]
@@ -284,7 +290,7 @@ def predict(  # pragma: no cover - compiled
     weight : (node,) probability that a node is a leaf, given that its ancestors are none
     mean : (node, C) class probabilities of a node as a leaf
     """
-    nominal, test, cut, child = structure
+    kinds, test, cut, child = structure
     for root in roots:
         for i in range(len(X)):
             s, left_over = root, 1.0 / len(roots)
@@ -294,8 +300,14 @@ def predict(  # pragma: no cover - compiled
                 left_over *= 1 - weight[s]
                 if test[s] < 0 or left_over == 0.0:
                     break
-                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], nominal)
+                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
                 s = child[s] + (0 if left else 1)
+
+
+@compiled
+def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
+    """log Gamma(z) - log Gamma(z - w)."""
+    return math.log(z - 1.0) if w == 1.0 else math.lgamma(z) - math.lgamma(z - w)
 
 
 @compiled
@@ -322,9 +334,9 @@ def predict_without(  # pragma: no cover - compiled
     held, every : (node, C) counts of the half that weighs prunings, and of all rows
     log_e, log_w : (node,) as `prune` writes them
     """
-    nominal, test, cut, child = structure
+    kinds, test, cut, child = structure
     n_classes = out.shape[1]
-    path = np.zeros(64, np.int64)
+    path, p = np.zeros(64, np.int64), np.zeros(n_classes)
     for i in range(len(X)):
         n_trees, k, w = 0, codes[i], weight[i]
         out[i] = 0.0
@@ -335,30 +347,30 @@ def predict_without(  # pragma: no cover - compiled
             s, depth = roots[tree], 0
             path[0] = s
             while test[s] >= 0:
-                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], nominal)
+                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
                 s = child[s] + (0 if left else 1)
                 depth += 1
                 if depth == len(path):
                     path = np.concatenate((path, np.zeros(depth, np.int64)))
                 path[depth] = s
-            p = np.zeros(n_classes)
             below = 0.0
             for d in range(depth, -1, -1):
                 s = path[d]
-                n, own = held[s].sum(), held[s, k]
-                alone = log_e[s] - math.lgamma(a + own) + math.lgamma(a + max(0.0, own - w))
-                total = a * n_classes + n
-                alone += math.lgamma(total) - math.lgamma(max(total - w, a * n_classes))
+                n, own, size = a * n_classes, held[s, k], a * n_classes - w
+                for c in range(n_classes):
+                    n += held[s, c]
+                    size += every[s, c]
+                alone = log_e[s] + _log_step(n, w) - _log_step(a + own, w)
                 share = 1.0
                 if d < depth:
                     whole = math.log1p(-split) + alone
-                    other = 2 * child[s] + 1 - path[d + 1]
-                    parts = math.log(split) + below + log_w[other]
-                    below = np.logaddexp(whole, parts)
-                    share = math.exp(whole - below)
+                    other = log_w[2 * child[s] + 1 - path[d + 1]]
+                    apart = math.log(split) + below + other - whole
+                    # of no more than e^700: what is less is 0
+                    share = 1 / (1 + math.exp(min(apart, 700.0)))
+                    below = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
                 else:
                     below = alone
-                size = every[s].sum() - w + a * n_classes
                 for c in range(n_classes):
                     e = (every[s, c] - (w if c == k else 0.0) + a) / size
                     p[c] = share * e + (1 - share) * p[c]
