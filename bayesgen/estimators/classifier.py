@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 def _no_density(clf: Any) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     if not is_generative(clf._family_type):
-        raise NotImplementedError(no_density("score_samples", type(clf).__name__))
+        raise NotImplementedError(no_density("it", type(clf).__name__))
 
 
 def _adds_up(clf: Any) -> None:
@@ -635,6 +635,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)
 
+    @available(_no_density)
     def simulate(
         self,
         n: int,
@@ -1098,6 +1099,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """
         return loo(self._fitted(), X, y, target, sample_weight, groups, partial)[0]
 
+    @available(_no_density)
     @named_rows
     def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
         """How likely a row this improbable, or more so, is among rows like the training rows.
@@ -1126,7 +1128,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotImplementedError
+        AttributeError
             For a discriminative classifier, which has no density of x.
         ValueError
             If the training rows are neither known nor given, or are not those of the fit.
@@ -1158,7 +1160,6 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.971, 0.003])
         """
-        self._fitted().refuse_if_discriminative("typicality")
         left_out = self._left_out(training, partial)
         return typicality(self.fitted_, X, left_out)
 

@@ -28,6 +28,7 @@ context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree 
 of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized trees (the tests).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -44,7 +45,9 @@ from bayesgen.numerics.special import Array
 
 NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
-_LEAST = 1  # rows of half A that are not divided
+_ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
+_CELLS = 1 << 21  # numbers of one array of draws: 16 MiB
+_DRAWN = 1  # trees whose average is one draw
 _CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
@@ -94,7 +97,7 @@ class MetaTree(ApproximateFamily):
     """
 
     describes: ClassVar[str] = LABEL
-    holds: ClassVar[str] = "mixed"
+    holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "meta-tree"
     discriminative: ClassVar[bool] = True
     approximate: ClassVar[str] = (
@@ -159,18 +162,21 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
         keys, copies = self._keys(X, y, weight)
+        order = np.lexsort((copies, keys))  # tests do not depend on the order of the rows either
+        X, y, weight, keys, copies = (v[order] for v in (X, y, weight, keys, copies))
         a, columns = self._a(n_classes), np.ascontiguousarray(X.T)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
         kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
         n_candidates = int(np.ceil(_CANDIDATES * np.sqrt(X.shape[1])))
+        least = max(1, int(np.sqrt(len(X)) / _ROOT))
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
         def tree(t: int) -> tuple[Array, Array, Array]:
             rows = kernels.half(keys, copies, t)
             found: tuple[Array, Array, Array] = kernels.grow(
                 columns, y, weight, rows, kinds, n_classes, a, tables, n_candidates,
-                _LEAST, seeds[t],
+                least, seeds[t],
             )  # fmt: skip
             return found
 
@@ -275,6 +281,11 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.meta_trees import predict_without
         from bayesgen.numerics.kernels.threads import over_blocks
 
+        if self.n_trees < 2:
+            raise ValueError(
+                "a row is left out by trees whose structure it did not choose, and half of the "
+                "rows choose the only one: leave-one-out needs n_trees=2 or more"
+            )
         x, own = _cells(X), self._prunings
         keys, copies = self._keys(x, y, weight)
         out = np.empty((len(x), self.count.shape[1]))
@@ -288,6 +299,127 @@ class MetaTree(ApproximateFamily):
         list(over_blocks(rows, len(x), self.n_trees))
         return np.log(out, out=out), np.ones(len(x))
 
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
+        found, _ = self._draws(rng, X, n, [])
+        return np.log(found, out=found)
+
+    def _draws(
+        self, rng: np.random.Generator, X: Matrix, n: int, classes: list[int]
+    ) -> tuple[Array, Array]:
+        """(n, N, C) class probabilities, (n, N, D + 2, K) the steps to those of some classes."""
+        from bayesgen.numerics.kernels import meta_trees as kernels
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        x, own = _cells(X), self._prunings
+        out = np.zeros((n, len(x), self.count.shape[1]))
+        steps = np.zeros((n, len(x), x.shape[1] + 2, len(classes)))
+        seeds = rng.integers(2**63, size=n).astype(np.uint64)
+        nodes = own.share, own.mean, self.count + self._a(out.shape[2])
+        which = np.array(classes, dtype=np.int64)
+
+        def draw(s: int) -> None:
+            kernels.draw(
+                x, self._tests, self.roots, *nodes, _DRAWN, seeds[s], which, out[s], steps[s]
+            )
+
+        shared(draw, range(n), n_threads())
+        return out, steps
+
+    # -- what columns contribute -------------------------------------------------------------
+
+    def log_odds_terms(
+        self, X: Matrix, a: int, b: int, theta: Any = None
+    ) -> tuple[Array, Array]:
+        """(N, D) what the tests of each column add to the log-odds, and (N,) those of the roots."""
+        from bayesgen.numerics.kernels.meta_trees import attribute
+
+        if theta is not None:
+            raise self._refuse("a draw of theta")
+        x, own = _cells(X), self._prunings
+        steps = np.zeros((len(x), x.shape[1] + 2, 2))
+        mean = np.ascontiguousarray(own.mean[:, [a, b]])
+        attribute(x, self._tests, self.roots, own.share, mean, steps)
+        steps[:, -1] = mean[self.roots].mean(axis=0)
+        terms = _log_terms(steps)
+        return terms[:, :-1], terms[:, -1]
+
+    def draw_log_odds_terms(
+        self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """The same of draws, those of the roots last, a few rows at a time."""
+        every, step = np.arange(X.shape[1] + 1), max(1, _CELLS // (n * (X.shape[1] + 2)))
+        state = rng.bit_generator.state
+        for start in range(0, X.shape[0], step):
+            rng.bit_generator.state = state  # rows share their draws
+            rows = np.arange(start, min(start + step, X.shape[0]))
+            yield rows, every, _log_terms(self._draws(rng, X[rows], n, [a, b])[1])
+
+    # -- PyMC --------------------------------------------------------------------------------
+
+    def coords(self) -> dict[str, Any]:
+        """Nodes by their numbers."""
+        return {} if self.test is None else {NODE: np.arange(len(self.test))}
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """One tree: Dirichlet leaves, and all prunings summed out of the labels of half B."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        if len(self.roots) > 1 or X is not None:
+            raise NotImplementedError(
+                "a forest has no PyMC model, and one tree has that of the counts of its fit: "
+                "to_pymc() after a fit with n_trees=1"
+            )
+        n_classes = self.chosen.shape[1]
+        alpha = np.full(self.chosen.shape, self._a(n_classes))
+        theta = pm.Dirichlet(f"{prefix}theta", alpha, dims=(NODE, CLASS))
+        if stats is not None:
+            trees = self.prunings()
+            leaves, prior = np.array([t for t, _ in trees]), np.array([p for _, p in trees])
+            held = pm.Data(f"{prefix}stats_held", stats.count - self.chosen, dims=(NODE, CLASS))
+            ends = (held * pt.log(theta)).sum(axis=1)
+            pm.Potential(f"{prefix}x", pt.logsumexp(pt.dot(leaves, ends) + np.log(prior)))
+        return {"theta": theta}
+
+    def prunings(self, tree: int = 0, most: int = 5000) -> list[tuple[Array, float]]:
+        """Each pruning of a tree: its leaves as a bool array (node,), and its prior probability."""
+
+        def below(s: int) -> list[tuple[list[int], float]]:
+            if self.test[s] < 0:
+                return [([s], 1.0)]
+            left, right = below(self.child[s]), below(self.child[s] + 1)
+            if len(left) * len(right) > most:
+                raise ValueError(f"the tree has more than {most} prunings: fit fewer rows")
+            pairs = [(k + m, self.split * p * r) for k, p in left for m, r in right]
+            return [([s], 1 - self.split), *pairs]
+
+        at = np.arange(len(self.test))
+        return [(np.isin(at, ends), p) for ends, p in below(int(self.roots[tree]))]
+
 
 def _cells(X: Matrix) -> Array:
     return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _log_terms(steps: Array) -> Array:
+    """(..., D + 1) terms of the log-odds of two classes from steps of their probabilities.
+
+    Along its path the probability of a class moves from p_0, that of the root, by one step for each
+    test; d_j are the steps of column j. On the straight line from p_0 to p each moves log p by d_j
+    times the mean of 1/p, log(p / p_0) / (p - p_0). So the terms add up to the log-odds.
+
+    Parameters
+    ----------
+    steps : (..., D + 2, 2)
+        Of each column; those of no column, p_0 itself behind them.
+    """
+    start, steps = steps[..., -1:, :], steps[..., :-1, :]
+    ratio = steps.sum(axis=-2, keepdims=True) / start
+    near = np.abs(ratio) < 1e-8
+    slope = np.where(near, 1 - ratio / 2, np.log1p(ratio) / np.where(near, 1.0, ratio)) / start
+    terms = (steps * slope)[..., 0] - (steps * slope)[..., 1]
+    terms[..., -1] += np.log(start[..., 0, 0] / start[..., 0, 1])
+    return np.asarray(terms)

@@ -18,6 +18,7 @@ from bayesgen.numerics.kernels.compiling import compiled
 Array = np.ndarray
 
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
+_ALL = np.finfo(np.float64).max  # a cut above all numbers
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _TRIES = 10  # of each candidate: two rows that may not differ in a column
 
@@ -148,7 +149,7 @@ def grow(  # pragma: no cover - compiled
                 continue
             has_gap = first != first or other != other
             if has_gap:  # missing cells on one side, all others on the other
-                where = float((1 << SET) - 1) if kinds[j] == 1 else np.inf
+                where = float((1 << SET) - 1) if kinds[j] == 1 else _ALL
             elif kinds[j] != 1:
                 where = first * 0.5 + other * 0.5
                 where = min(first, other) if where >= max(first, other) else where
@@ -376,3 +377,98 @@ def predict_without(  # pragma: no cover - compiled
                     p[c] = share * e + (1 - share) * p[c]
             out[i] += p
         out[i] /= n_trees
+
+
+@compiled
+def attribute(  # pragma: no cover - compiled
+    X: Array,
+    structure: tuple[Array, Array, Array, Array],
+    roots: Array,
+    weight: Array,
+    mean: Array,
+    out: Array,
+) -> None:
+    """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
+
+    Arguments are those of `predict`, `mean` (node, K) of some classes.
+    """
+    kinds, test, cut, child = structure
+    for root in roots:
+        for i in range(len(X)):
+            s, left_over = root, 1.0 / len(roots)
+            while test[s] >= 0:
+                left_over *= 1 - weight[s]
+                j = test[s] // 2
+                left = _goes_left(X[i, j], test[s], cut[s], kinds)
+                below = child[s] + (0 if left else 1)
+                for c in range(out.shape[2]):
+                    out[i, j, c] += left_over * (mean[below, c] - mean[s, c])
+                s = below
+
+
+@compiled
+def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - compiled
+    """log of a Gamma variable (Marsaglia and Tsang 2000)."""
+    d = (shape if shape >= 1 else shape + 1) - 1 / 3
+    while True:
+        u, v = 1 - _uniform(state), _uniform(state)
+        z = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+        cube = 1 + z / math.sqrt(9 * d)
+        if cube > 0:
+            cube = cube**3
+            if math.log(1 - _uniform(state)) < 0.5 * z * z + d - d * cube + d * math.log(cube):
+                break
+    out = math.log(d * cube)
+    return out if shape >= 1 else out + math.log(1 - _uniform(state)) / shape
+
+
+@compiled
+def draw(  # pragma: no cover - compiled
+    X: Array,
+    structure: tuple[Array, Array, Array, Array],
+    roots: Array,
+    weight: Array,
+    mean: Array,
+    concentration: Array,
+    n_trees: int,
+    seed: int,
+    classes: Array,
+    out: Array,
+    steps: Array,
+) -> None:
+    """Add to out (n, C) one draw of the class probabilities: a mean over `n_trees` random trees.
+
+    A node is a leaf, or has the class probabilities, that a hash of `seed` and its number says: for
+    all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
+    none, and the means of the roots.
+    """
+    kinds, test, cut, child = structure
+    n_classes = out.shape[1]
+    state, log_p = np.zeros(1, np.uint64), np.zeros(n_classes)
+    for m in range(n_trees):
+        own = _mixed(np.uint64(seed) + _STEP * np.uint64(m + 1))
+        state[0] = own
+        root = roots[int(_uniform(state) * len(roots))]
+        for i in range(len(X)):
+            s, j = root, X.shape[1]  # of no column
+            for k in range(len(classes)):
+                steps[i, j + 1, k] += mean[root, classes[k]] / n_trees
+            while True:
+                state[0] = _mixed(own ^ np.uint64(s + 1))
+                if _uniform(state) < weight[s]:  # always of a leaf
+                    break
+                j = test[s] // 2
+                left = _goes_left(X[i, j], test[s], cut[s], kinds)
+                below = child[s] + (0 if left else 1)
+                for k in range(len(classes)):
+                    steps[i, j, k] += (mean[below, classes[k]] - mean[s, classes[k]]) / n_trees
+                s = below
+            for c in range(n_classes):
+                log_p[c] = _log_gamma_draw(concentration[s, c], state)
+            log_p -= log_p.max()
+            total = np.exp(log_p).sum()
+            for c in range(n_classes):
+                log_p[c] = max(math.exp(log_p[c]) / total, 1e-300)
+                out[i, c] += log_p[c] / n_trees
+            for k in range(len(classes)):
+                steps[i, j, k] += (log_p[classes[k]] - mean[s, classes[k]]) / n_trees
