@@ -84,10 +84,14 @@ class MetaTreeForest(TableClassifier):
     is a little too low (5 % with 20 rows per class, 1 % with two thirds of 12 open tables).
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
-    *Intervals* are by draws of a tree, its pruning and its leaves, given the structures.
+    *Intervals* are by draws of a tree, its pruning and its leaves, given the structures. A draw is of
+    one tree: means over several are narrower than what the rows leave open. With 100, 400 and 2000
+    rows of six simulated truths intervals of 90 % held p(y | x) of new rows in 96 % (90 to 100 %),
+    in 83 % with two trees, in 53 % with ten.
 
-    *Explanations.* ``predictive`` alone: the steps of the probability along the paths, by column,
-    add up to the log-odds of `predict_proba`.
+    *Explanations.* Each test on the path of a row moves the class probabilities by a step. Steps of
+    one column are its own; they are turned into log-odds so that they add up to those of
+    `predict_proba` (``predictive``), and of each draw (``mean``, ``interval``).
 
     *PyMC.* `to_pymc` has the model of one tree (``n_trees=1``) with few prunings, given the labels
     of the second half.

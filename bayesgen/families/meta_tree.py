@@ -47,7 +47,6 @@ NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
 _CELLS = 1 << 21  # numbers of one array of draws: 16 MiB
-_DRAWN = 1  # trees whose average is one draw
 _CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
@@ -320,7 +319,7 @@ class MetaTree(ApproximateFamily):
 
         def draw(s: int) -> None:
             kernels.draw(
-                x, self._tests, self.roots, *nodes, _DRAWN, seeds[s], which, out[s], steps[s]
+                x, self._tests, self.roots, *nodes, seeds[s], which, out[s], steps[s]
             )
 
         shared(draw, range(n), n_threads())

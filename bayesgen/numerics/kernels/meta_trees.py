@@ -430,45 +430,40 @@ def draw(  # pragma: no cover - compiled
     weight: Array,
     mean: Array,
     concentration: Array,
-    n_trees: int,
     seed: int,
     classes: Array,
     out: Array,
     steps: Array,
 ) -> None:
-    """Add to out (n, C) one draw of the class probabilities: a mean over `n_trees` random trees.
+    """Write to out (n, C) one draw of the class probabilities, of one random tree.
 
     A node is a leaf, or has the class probabilities, that a hash of `seed` and its number says: for
     all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
-    none, and the means of the roots.
+    none, and the mean of the root.
     """
     kinds, test, cut, child = structure
     n_classes = out.shape[1]
-    state, log_p = np.zeros(1, np.uint64), np.zeros(n_classes)
-    for m in range(n_trees):
-        own = _mixed(np.uint64(seed) + _STEP * np.uint64(m + 1))
-        state[0] = own
-        root = roots[int(_uniform(state) * len(roots))]
-        for i in range(len(X)):
-            s, j = root, X.shape[1]  # of no column
+    state, log_p = np.full(1, seed, np.uint64), np.zeros(n_classes)
+    root = roots[int(_uniform(state) * len(roots))]
+    for i in range(len(X)):
+        s, j = root, X.shape[1]  # of no column
+        for k in range(len(classes)):
+            steps[i, j + 1, k] += mean[root, classes[k]]
+        while True:
+            state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
+            if _uniform(state) < weight[s]:  # always of a leaf
+                break
+            j = test[s] // 2
+            left = _goes_left(X[i, j], test[s], cut[s], kinds)
+            below = child[s] + (0 if left else 1)
             for k in range(len(classes)):
-                steps[i, j + 1, k] += mean[root, classes[k]] / n_trees
-            while True:
-                state[0] = _mixed(own ^ np.uint64(s + 1))
-                if _uniform(state) < weight[s]:  # always of a leaf
-                    break
-                j = test[s] // 2
-                left = _goes_left(X[i, j], test[s], cut[s], kinds)
-                below = child[s] + (0 if left else 1)
-                for k in range(len(classes)):
-                    steps[i, j, k] += (mean[below, classes[k]] - mean[s, classes[k]]) / n_trees
-                s = below
-            for c in range(n_classes):
-                log_p[c] = _log_gamma_draw(concentration[s, c], state)
-            log_p -= log_p.max()
-            total = np.exp(log_p).sum()
-            for c in range(n_classes):
-                log_p[c] = max(math.exp(log_p[c]) / total, 1e-300)
-                out[i, c] += log_p[c] / n_trees
-            for k in range(len(classes)):
-                steps[i, j, k] += (log_p[classes[k]] - mean[s, classes[k]]) / n_trees
+                steps[i, j, k] += mean[below, classes[k]] - mean[s, classes[k]]
+            s = below
+        for c in range(n_classes):
+            log_p[c] = _log_gamma_draw(concentration[s, c], state)
+        log_p -= log_p.max()
+        total = np.exp(log_p).sum()
+        for c in range(n_classes):
+            out[i, c] = max(math.exp(log_p[c]) / total, 1e-300)
+        for k in range(len(classes)):
+            steps[i, j, k] += out[i, classes[k]] - mean[s, classes[k]]
