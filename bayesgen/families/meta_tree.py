@@ -380,7 +380,7 @@ class MetaTree(ApproximateFamily):
             leaves, prior = np.array([t for t, _ in trees]), np.array([p for _, p in trees])
             held = pm.Data(f"{prefix}stats_held", stats.count - self.chosen, dims=(NODE, CLASS))
             ends = (held * pt.log(theta)).sum(axis=1)
-            pm.Potential(f"{prefix}x", pt.logsumexp(pt.dot(leaves, ends) + np.log(prior)))
+            pm.Potential(f"{prefix}label", pt.logsumexp(pt.dot(leaves, ends) + np.log(prior)))
         return {"theta": theta}
 
     def prunings(self, tree: int = 0, most: int = 5000) -> list[tuple[Array, float]]:
