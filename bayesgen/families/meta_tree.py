@@ -21,7 +21,7 @@ s' the child that the row goes to and m the labels of all rows at s. The forest'
 mean over trees; A and B are swapped in every second tree.
 
 Leave-one-out is exact given the structures: a row of B leaves the counts of its path, which changes
-one factor of each P_e and P_w on it. A row is scored by the trees whose structure it did not choose.
+one factor of each P_e and P_w on it. A row is scored by the trees that it did not choose.
 
 Source: Buntine (1992), Learning classification trees; Willems, Shtarkov and Tjalkens (1995), The
 context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree random forest (trees
@@ -31,7 +31,7 @@ of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -42,6 +42,9 @@ from bayesgen.families.names import CLASS, FEATURE, LABEL
 from bayesgen.families.records import array
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    from bayesgen.numerics.kernels.meta_trees import Nodes, Rows, Tests
 
 NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
@@ -62,16 +65,6 @@ class MetaTreeStats(Stats):
         wide = np.zeros((2, len(self.count), n_classes))
         wide[:, :, codes] = self.grown.chosen, self.count
         return replace(self, count=wide[1], grown=replace(self.grown, chosen=wide[0]))
-
-
-class Prunings(NamedTuple):
-    """What the counts of half B say of each node."""
-
-    held: Array  # (node, C) labels of half B
-    log_e: Array  # (node,) log P_e
-    log_w: Array  # (node,) log P_w
-    share: Array  # (node,) probability to be a leaf, if no ancestor is one
-    mean: Array  # (node, C) class probabilities as a leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +126,14 @@ class MetaTree(ApproximateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> MetaTreeStats:
         """Counts at each node; where there are no nodes yet, these rows choose them."""
+        from bayesgen.numerics.kernels.meta_trees import Rows
+
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
         at = np.flatnonzero(weight > 0)
-        rows = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
-        own = self if self.roots is not None else self._grown(*rows, n_classes)
-        return MetaTreeStats(own._counts(*rows, n_classes), own)
+        X, y, weight = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
+        own = self if self.roots is not None else self._grown(X, y, weight, n_classes)
+        nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        return MetaTreeStats(own._counts(Rows(X, y, weight, *nobody), n_classes), own)
 
     def further(self, stats: MetaTreeStats) -> Self:
         """The family that counts further rows at the same nodes."""
@@ -152,18 +148,20 @@ class MetaTree(ApproximateFamily):
         return min(0.5, 1 / n_classes) if self.alpha is None else self.alpha
 
     @property
-    def _tests(self) -> tuple[Array, ...]:
-        return self.nominal, self.test, self.cut, self.child
+    def _tests(self) -> "Tests":
+        from bayesgen.numerics.kernels.meta_trees import Tests
+
+        return Tests(self.nominal, self.test, self.cut, self.child, self.roots)
 
     def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
         """With structures that half of the rows choose, for each tree its own."""
         from bayesgen.numerics.kernels import meta_trees as kernels
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
-        keys, copies = self._keys(X, y, weight)
-        order = np.lexsort((copies, keys))  # tests do not depend on the order of the rows either
-        X, y, weight, keys, copies = (v[order] for v in (X, y, weight, keys, copies))
-        a, columns = self._a(n_classes), np.ascontiguousarray(X.T)
+        rows = self._rows(X, y, weight)
+        order = np.lexsort((rows.copies, rows.keys))  # so that tests do not depend on it either
+        rows = kernels.Rows(*(part[order] for part in rows))
+        a, columns = self._a(n_classes), np.ascontiguousarray(rows.cells.T)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
         kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
@@ -172,9 +170,9 @@ class MetaTree(ApproximateFamily):
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
         def tree(t: int) -> tuple[Array, Array, Array]:
-            rows = kernels.half(keys, copies, t)
+            half = kernels.half(rows.keys, rows.copies, t)
             found: tuple[Array, Array, Array] = kernels.grow(
-                columns, y, weight, rows, kinds, n_classes, a, tables, n_candidates,
+                columns, rows.codes, rows.weight, half, kinds, n_classes, a, tables, n_candidates,
                 least, seeds[t],
             )  # fmt: skip
             return found
@@ -184,14 +182,14 @@ class MetaTree(ApproximateFamily):
         test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
         own = replace(self, roots=roots, test=test, cut=cut, child=child)
-        return replace(own, chosen=own._counts(X, y, weight, n_classes, keys, copies))
+        return replace(own, chosen=own._counts(rows, n_classes))
 
-    def _keys(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N,) hashes of rows, and which of the rows with the same hash each is.
+    def _rows(self, X: Array, y: Array, weight: Array) -> "Rows":
+        """With hashes of the rows, and which of the rows with the same hash each is.
 
         They decide on the halves, so that these do not depend on the order of the rows.
         """
-        from bayesgen.numerics.kernels.meta_trees import hash_rows
+        from bayesgen.numerics.kernels.meta_trees import Rows, hash_rows
 
         keys = np.empty(len(X), np.uint64)
         hash_rows((X + 0.0).view(np.uint64), y, weight.view(np.uint64), self.seed, keys)
@@ -200,22 +198,15 @@ class MetaTree(ApproximateFamily):
         at = np.arange(len(keys))
         copies = np.empty(len(keys), np.int64)
         copies[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
-        return keys, copies
+        return Rows(X, y, weight, keys, copies)
 
-    def _counts(
-        self, X: Array, y: Array, weight: Array, n_classes: int, *half: Array
-    ) -> Array:
-        """(node, C) weights of the rows, or of those that choose; `half` as `_keys` makes it."""
+    def _counts(self, rows: "Rows", n_classes: int) -> Array:
+        """(node, C) weights of the rows; of those that choose, if they have keys."""
         from bayesgen.numerics.kernels.meta_trees import count
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
-        keys, copies = half or (np.zeros(0, np.uint64), np.zeros(0, np.int64))
         out = np.zeros((len(self.test), n_classes))
-
-        def tree(t: int) -> None:
-            count(X, y, weight, keys, copies, t, self._tests, self.roots[t], out)
-
-        shared(tree, range(self.n_trees), n_threads())
+        shared(lambda t: count(rows, t, self._tests, out), range(self.n_trees), n_threads())
         return out
 
     # -- posterior ---------------------------------------------------------------------------
@@ -248,36 +239,34 @@ class MetaTree(ApproximateFamily):
             raise ValueError("the tests of its trees lead nowhere")
 
     @cached_property
-    def _prunings(self) -> Prunings:
-        from bayesgen.numerics.kernels.meta_trees import prune
+    def _nodes(self) -> "Nodes":
+        from bayesgen.numerics.kernels.meta_trees import Nodes, prune
 
         n_nodes, n_classes = self.count.shape
         a = self._a(n_classes)
         held = np.maximum(self.count - self.chosen, 0.0)
         log_e, log_w = np.empty(n_nodes), np.empty(n_nodes)
-        prune(self.test, self.child, held, a, self.split, log_e, log_w)
+        prune(self._tests, held, a, self.split, log_e, log_w)
         share = np.where(self.test < 0, 1.0, np.exp(np.log1p(-self.split) + log_e - log_w))
         mean = (self.count + a) / (self.count.sum(axis=1, keepdims=True) + a * n_classes)
-        return Prunings(held, log_e, log_w, share, mean)
+        return Nodes(held, self.count, log_e, log_w, share, mean)
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log p(y = c | x_i, D)."""
         from bayesgen.numerics.kernels.meta_trees import predict
         from bayesgen.numerics.kernels.threads import over_blocks
 
-        x, own = _cells(X), self._prunings
-        out = np.zeros((len(x), self.count.shape[1]))
+        x, out = _cells(X), np.zeros((X.shape[0], self.count.shape[1]))
 
-        def rows(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            predict(x[part], self._tests, self.roots, own.share, own.mean, out[part])
+        def part(start: int, stop: int) -> None:
+            predict(x[start:stop], self._tests, self._nodes, out[start:stop])
 
-        list(over_blocks(rows, len(x), self.n_trees))
+        list(over_blocks(part, len(x), self.n_trees))
         return np.log(out, out=out)
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
-        from bayesgen.numerics.kernels.meta_trees import predict_without
+        from bayesgen.numerics.kernels.meta_trees import Rows, predict_without
         from bayesgen.numerics.kernels.threads import over_blocks
 
         if self.n_trees < 2:
@@ -285,18 +274,15 @@ class MetaTree(ApproximateFamily):
                 "a row is left out by trees whose structure it did not choose, and half of the "
                 "rows choose the only one: leave-one-out needs n_trees=2 or more"
             )
-        x, own = _cells(X), self._prunings
-        keys, copies = self._keys(x, y, weight)
-        out = np.empty((len(x), self.count.shape[1]))
-        nodes = own.held, self.count, own.log_e, own.log_w, self._a(out.shape[1]), self.split
+        rows, out = self._rows(_cells(X), y, weight), np.empty((X.shape[0], self.count.shape[1]))
+        a = self._a(out.shape[1])
 
-        def rows(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            each = (each[part] for each in (x, y, weight, keys, copies))
-            predict_without(*each, self._tests, self.roots, *nodes, out[part])
+        def part(start: int, stop: int) -> None:
+            some = Rows(*(each[start:stop] for each in rows))
+            predict_without(some, self._tests, self._nodes, a, self.split, out[start:stop])
 
-        list(over_blocks(rows, len(x), self.n_trees))
-        return np.log(out, out=out), np.ones(len(x))
+        list(over_blocks(part, len(out), self.n_trees))
+        return np.log(out, out=out), np.ones(len(out))
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
@@ -310,36 +296,28 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels import meta_trees as kernels
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
-        x, own = _cells(X), self._prunings
-        out = np.zeros((n, len(x), self.count.shape[1]))
+        x, n_classes = _cells(X), self.count.shape[1]
+        out = np.empty((n, len(x), n_classes))
         steps = np.zeros((n, len(x), x.shape[1] + 2, len(classes)))
         seeds = rng.integers(2**63, size=n).astype(np.uint64)
-        nodes = own.share, own.mean, self.count + self._a(out.shape[2])
-        which = np.array(classes, dtype=np.int64)
+        which, a = np.array(classes, dtype=np.int64), self._a(n_classes)
 
         def draw(s: int) -> None:
-            kernels.draw(
-                x, self._tests, self.roots, *nodes, seeds[s], which, out[s], steps[s]
-            )
+            kernels.draw(x, self._tests, self._nodes, a, seeds[s], which, out[s], steps[s])
 
         shared(draw, range(n), n_threads())
         return out, steps
 
     # -- what columns contribute -------------------------------------------------------------
 
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: Any = None
-    ) -> tuple[Array, Array]:
+    def log_odds_terms(self, X: Matrix, a: int, b: int, theta: Any = None) -> tuple[Array, Array]:
         """(N, D) what the tests of each column add to the log-odds, and (N,) those of the roots."""
         from bayesgen.numerics.kernels.meta_trees import attribute
 
         if theta is not None:
             raise self._refuse("a draw of theta")
-        x, own = _cells(X), self._prunings
-        steps = np.zeros((len(x), x.shape[1] + 2, 2))
-        mean = np.ascontiguousarray(own.mean[:, [a, b]])
-        attribute(x, self._tests, self.roots, own.share, mean, steps)
-        steps[:, -1] = mean[self.roots].mean(axis=0)
+        x, steps = _cells(X), np.zeros((X.shape[0], X.shape[1] + 2, 2))
+        attribute(x, self._tests, self._nodes, np.array([a, b], dtype=np.int64), steps)
         terms = _log_terms(steps)
         return terms[:, :-1], terms[:, -1]
 

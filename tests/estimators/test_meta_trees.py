@@ -1,4 +1,4 @@
-"""MetaTreeForest: enumeration of prunings, refits without a row, what it takes and what it refuses."""
+"""MetaTreeForest: enumeration of prunings, refits without a row, what it takes and refuses."""
 
 import pickle
 from dataclasses import replace
@@ -250,7 +250,7 @@ def test_neither_order_nor_threads_nor_the_kind_of_table_matter(monkeypatch):
 
 
 def test_a_file_holds_the_forest(tmp_path):
-    clf, X, y = fitted()
+    clf, X, _ = fitted()
     clf.partial_fit(*table(9, seed=8)).save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc")
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))

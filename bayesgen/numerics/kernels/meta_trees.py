@@ -10,12 +10,45 @@ any order and by any number of threads.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.numerics.kernels.compiling import compiled
 
 Array = np.ndarray
+
+
+class Tests(NamedTuple):
+    """The nodes of all trees."""
+
+    kinds: Array  # (D,) 1: codes of categories; 0: numbers
+    test: Array  # (node,) as the next three
+    cut: Array
+    child: Array
+    roots: Array  # (tree,)
+
+
+class Rows(NamedTuple):
+    """Training rows; no keys where it does not matter which of them choose."""
+
+    cells: Array  # (N, D)
+    codes: Array
+    weight: Array
+    keys: Array
+    copies: Array
+
+
+class Nodes(NamedTuple):
+    """What the labels say of each node."""
+
+    held: Array  # (node, C) labels of the half that weighs prunings
+    every: Array  # (node, C) of all rows
+    log_e: Array  # (node,) log P_e
+    log_w: Array  # (node,) log P_w
+    share: Array  # (node,) probability to be a leaf, if no ancestor is one
+    mean: Array  # (node, C) class probabilities as a leaf
+
 
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
 _ALL = np.finfo(np.float64).max  # a cut above all numbers
@@ -24,7 +57,7 @@ _TRIES = 10  # of each candidate: two rows that may not differ in a column
 
 
 @compiled
-def _mixed(x: int) -> int:  # pragma: no cover - compiled
+def _mixed(x: Any) -> Any:  # pragma: no cover - compiled
     """Hash of a 64-bit number (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -51,7 +84,7 @@ def hash_rows(  # pragma: no cover - compiled
 
 
 @compiled
-def chooses(key: int, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
+def chooses(key: Any, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
     """Whether a row is of the half that chooses the structure of a tree.
 
     Trees 2 s and 2 s + 1 swap their halves, and so do each two copies of one row.
@@ -231,78 +264,58 @@ def _set_of(  # pragma: no cover - compiled
 
 
 @compiled
-def count(  # pragma: no cover - compiled
-    X: Array,
-    codes: Array,
-    weight: Array,
-    keys: Array,
-    copies: Array,
-    tree: int,
-    structure: tuple[Array, Array, Array, Array],
-    root: int,
-    out: Array,
-) -> None:
+def _below(tests: Tests, s: int, x: Array) -> int:  # pragma: no cover - compiled
+    """The child of node s that a row (D,) goes to."""
+    left = _goes_left(x[tests.test[s] // 2], tests.test[s], tests.cut[s], tests.kinds)
+    return tests.child[s] + (0 if left else 1)
+
+
+@compiled
+def count(rows: Rows, tree: int, tests: Tests, out: Array) -> None:  # pragma: no cover - compiled
     """Add to out (node, C) the weights of the rows that pass each node of a tree.
 
-    With `keys` (N,) only those that choose its structure; else `keys` is empty.
+    Of rows with keys those alone that choose its structure.
     """
-    kinds, test, cut, child = structure
-    for i in range(len(X)):
-        if len(keys) and not chooses(keys[i], copies[i], tree):
+    for i in range(len(rows.cells)):
+        if len(rows.keys) and not chooses(rows.keys[i], rows.copies[i], tree):
             continue
-        s = root
-        out[s, codes[i]] += weight[i]
-        while test[s] >= 0:
-            left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
-            s = child[s] + (0 if left else 1)
-            out[s, codes[i]] += weight[i]
+        s = tests.roots[tree]
+        out[s, rows.codes[i]] += rows.weight[i]
+        while tests.test[s] >= 0:
+            s = _below(tests, s, rows.cells[i])
+            out[s, rows.codes[i]] += rows.weight[i]
 
 
 @compiled
 def prune(  # pragma: no cover - compiled
-    test: Array, child: Array, held: Array, a: float, split: float, log_e: Array, log_w: Array
+    tests: Tests, held: Array, a: float, split: float, log_e: Array, log_w: Array
 ) -> None:
     """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
     n_classes = held.shape[1]
     none = n_classes * math.lgamma(a) - math.lgamma(a * n_classes)
     nothing = np.zeros(0), np.zeros(0)
-    for s in range(len(test) - 1, -1, -1):
+    for s in range(len(held) - 1, -1, -1):
         log_e[s] = _log_evidence(held[s], a, nothing) - none
         log_w[s] = log_e[s]
-        if test[s] >= 0:
+        if tests.test[s] >= 0:
             whole = math.log1p(-split) + log_e[s]
-            parts = math.log(split) + log_w[child[s]] + log_w[child[s] + 1]
-            log_w[s] = np.logaddexp(whole, parts)
+            below = tests.child[s]
+            log_w[s] = np.logaddexp(whole, math.log(split) + log_w[below] + log_w[below + 1])
 
 
 @compiled
-def predict(  # pragma: no cover - compiled
-    X: Array,
-    structure: tuple[Array, Array, Array, Array],
-    roots: Array,
-    weight: Array,
-    mean: Array,
-    out: Array,
-) -> None:
-    """Add to out (n, C) the mean over trees of the average over prunings.
-
-    Parameters
-    ----------
-    weight : (node,) probability that a node is a leaf, given that its ancestors are none
-    mean : (node, C) class probabilities of a node as a leaf
-    """
-    kinds, test, cut, child = structure
-    for root in roots:
+def predict(X: Array, tests: Tests, nodes: Nodes, out: Array) -> None:  # pragma: no cover
+    """Add to out (n, C) the mean over trees of the average over prunings."""
+    for root in tests.roots:
         for i in range(len(X)):
-            s, left_over = root, 1.0 / len(roots)
+            s, left_over = root, 1.0 / len(tests.roots)
             while True:
                 for c in range(out.shape[1]):
-                    out[i, c] += left_over * weight[s] * mean[s, c]
-                left_over *= 1 - weight[s]
-                if test[s] < 0 or left_over == 0.0:
+                    out[i, c] += left_over * nodes.share[s] * nodes.mean[s, c]
+                left_over *= 1 - nodes.share[s]
+                if tests.test[s] < 0 or left_over == 0.0:
                     break
-                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
-                s = child[s] + (0 if left else 1)
+                s = _below(tests, s, X[i])
 
 
 @compiled
@@ -313,67 +326,46 @@ def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
 
 @compiled
 def predict_without(  # pragma: no cover - compiled
-    X: Array,
-    codes: Array,
-    weight: Array,
-    keys: Array,
-    copies: Array,
-    structure: tuple[Array, Array, Array, Array],
-    roots: Array,
-    held: Array,
-    every: Array,
-    log_e: Array,
-    log_w: Array,
-    a: float,
-    split: float,
-    out: Array,
+    rows: Rows, tests: Tests, nodes: Nodes, a: float, split: float, out: Array
 ) -> None:
-    """Write to out (n, C) the probabilities of rows without themselves, by trees they did not choose.
+    """Write to out (n, C) the probabilities of rows without themselves.
 
-    Parameters
-    ----------
-    held, every : (node, C) counts of the half that weighs prunings, and of all rows
-    log_e, log_w : (node,) as `prune` writes them
+    By the trees whose structure they did not choose.
     """
-    kinds, test, cut, child = structure
     n_classes = out.shape[1]
     path, p = np.zeros(64, np.int64), np.zeros(n_classes)
-    for i in range(len(X)):
-        n_trees, k, w = 0, codes[i], weight[i]
+    for i in range(len(rows.cells)):
+        n_trees, k, w = 0, rows.codes[i], rows.weight[i]
         out[i] = 0.0
-        for tree in range(len(roots)):
-            if chooses(keys[i], copies[i], tree):
+        for tree in range(len(tests.roots)):
+            if chooses(rows.keys[i], rows.copies[i], tree):
                 continue
             n_trees += 1
-            s, depth = roots[tree], 0
-            path[0] = s
-            while test[s] >= 0:
-                left = _goes_left(X[i, test[s] // 2], test[s], cut[s], kinds)
-                s = child[s] + (0 if left else 1)
+            depth, path[0] = 0, tests.roots[tree]
+            while tests.test[path[depth]] >= 0:
+                if depth + 1 == len(path):
+                    path = np.concatenate((path, np.zeros(len(path), np.int64)))
+                path[depth + 1] = _below(tests, path[depth], rows.cells[i])
                 depth += 1
-                if depth == len(path):
-                    path = np.concatenate((path, np.zeros(depth, np.int64)))
-                path[depth] = s
-            below = 0.0
+            log_w = 0.0
             for d in range(depth, -1, -1):
                 s = path[d]
-                n, own, size = a * n_classes, held[s, k], a * n_classes - w
+                n, size = a * n_classes, a * n_classes - w
                 for c in range(n_classes):
-                    n += held[s, c]
-                    size += every[s, c]
-                alone = log_e[s] + _log_step(n, w) - _log_step(a + own, w)
+                    n += nodes.held[s, c]
+                    size += nodes.every[s, c]
+                log_e = nodes.log_e[s] + _log_step(n, w) - _log_step(a + nodes.held[s, k], w)
                 share = 1.0
                 if d < depth:
-                    whole = math.log1p(-split) + alone
-                    other = log_w[2 * child[s] + 1 - path[d + 1]]
-                    apart = math.log(split) + below + other - whole
-                    # of no more than e^700: what is less is 0
+                    whole = math.log1p(-split) + log_e
+                    other = nodes.log_w[2 * tests.child[s] + 1 - path[d + 1]]
+                    apart = math.log(split) + log_w + other - whole
                     share = 1 / (1 + math.exp(min(apart, 700.0)))
-                    below = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
+                    log_w = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
                 else:
-                    below = alone
+                    log_w = log_e
                 for c in range(n_classes):
-                    e = (every[s, c] - (w if c == k else 0.0) + a) / size
+                    e = (nodes.every[s, c] - (w if c == k else 0.0) + a) / size
                     p[c] = share * e + (1 - share) * p[c]
             out[i] += p
         out[i] /= n_trees
@@ -381,28 +373,23 @@ def predict_without(  # pragma: no cover - compiled
 
 @compiled
 def attribute(  # pragma: no cover - compiled
-    X: Array,
-    structure: tuple[Array, Array, Array, Array],
-    roots: Array,
-    weight: Array,
-    mean: Array,
-    out: Array,
+    X: Array, tests: Tests, nodes: Nodes, classes: Array, out: Array
 ) -> None:
     """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
 
-    Arguments are those of `predict`, `mean` (node, K) of some classes.
+    To the last, the mean of the roots.
     """
-    kinds, test, cut, child = structure
-    for root in roots:
+    for root in tests.roots:
         for i in range(len(X)):
-            s, left_over = root, 1.0 / len(roots)
-            while test[s] >= 0:
-                left_over *= 1 - weight[s]
-                j = test[s] // 2
-                left = _goes_left(X[i, j], test[s], cut[s], kinds)
-                below = child[s] + (0 if left else 1)
-                for c in range(out.shape[2]):
-                    out[i, j, c] += left_over * (mean[below, c] - mean[s, c])
+            s, left_over = root, 1.0 / len(tests.roots)
+            for k in range(len(classes)):
+                out[i, -1, k] += left_over * nodes.mean[root, classes[k]]
+            while tests.test[s] >= 0:
+                left_over *= 1 - nodes.share[s]
+                j, below = tests.test[s] // 2, _below(tests, s, X[i])
+                for k in range(len(classes)):
+                    step = nodes.mean[below, classes[k]] - nodes.mean[s, classes[k]]
+                    out[i, j, k] += left_over * step
                 s = below
 
 
@@ -425,11 +412,9 @@ def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - 
 @compiled
 def draw(  # pragma: no cover - compiled
     X: Array,
-    structure: tuple[Array, Array, Array, Array],
-    roots: Array,
-    weight: Array,
-    mean: Array,
-    concentration: Array,
+    tests: Tests,
+    nodes: Nodes,
+    a: float,
     seed: int,
     classes: Array,
     out: Array,
@@ -441,29 +426,23 @@ def draw(  # pragma: no cover - compiled
     all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
     none, and the mean of the root.
     """
-    kinds, test, cut, child = structure
-    n_classes = out.shape[1]
-    state, log_p = np.full(1, seed, np.uint64), np.zeros(n_classes)
-    root = roots[int(_uniform(state) * len(roots))]
+    state, n_classes = np.full(1, seed, np.uint64), out.shape[1]
+    root = tests.roots[int(_uniform(state) * len(tests.roots))]
     for i in range(len(X)):
         s, j = root, X.shape[1]  # of no column
         for k in range(len(classes)):
-            steps[i, j + 1, k] += mean[root, classes[k]]
+            steps[i, -1, k] += nodes.mean[root, classes[k]]
         while True:
             state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
-            if _uniform(state) < weight[s]:  # always of a leaf
+            if _uniform(state) < nodes.share[s]:  # always of a leaf
                 break
-            j = test[s] // 2
-            left = _goes_left(X[i, j], test[s], cut[s], kinds)
-            below = child[s] + (0 if left else 1)
+            j, below = tests.test[s] // 2, _below(tests, s, X[i])
             for k in range(len(classes)):
-                steps[i, j, k] += mean[below, classes[k]] - mean[s, classes[k]]
+                steps[i, j, k] += nodes.mean[below, classes[k]] - nodes.mean[s, classes[k]]
             s = below
         for c in range(n_classes):
-            log_p[c] = _log_gamma_draw(concentration[s, c], state)
-        log_p -= log_p.max()
-        total = np.exp(log_p).sum()
-        for c in range(n_classes):
-            out[i, c] = max(math.exp(log_p[c]) / total, 1e-300)
+            out[i, c] = _log_gamma_draw(nodes.every[s, c] + a, state)
+        out[i] = np.exp(out[i] - out[i].max())
+        out[i] = np.maximum(out[i] / out[i].sum(), 1e-300)
         for k in range(len(classes)):
-            steps[i, j, k] += out[i, classes[k]] - mean[s, classes[k]]
+            steps[i, j, k] += out[i, classes[k]] - nodes.mean[s, classes[k]]
