@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
+_WIDTH = 16  # columns of a block of rows: each tree is read once for a block
 _CELLS = 1 << 21  # numbers of one array of draws: 16 MiB
 _CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
@@ -261,7 +262,7 @@ class MetaTree(ApproximateFamily):
         def part(start: int, stop: int) -> None:
             predict(x[start:stop], self._tests, self._nodes, out[start:stop])
 
-        list(over_blocks(part, len(x), self.n_trees))
+        list(over_blocks(part, len(x), _WIDTH))
         return np.log(out, out=out)
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
@@ -281,7 +282,7 @@ class MetaTree(ApproximateFamily):
             some = Rows(*(each[start:stop] for each in rows))
             predict_without(some, self._tests, self._nodes, a, self.split, out[start:stop])
 
-        list(over_blocks(part, len(out), self.n_trees))
+        list(over_blocks(part, len(out), _WIDTH))
         return np.log(out, out=out), np.ones(len(out))
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:

@@ -53,6 +53,7 @@ class Nodes(NamedTuple):
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
 _ALL = np.finfo(np.float64).max  # a cut above all numbers
 _STEP = np.uint64(0x9E3779B97F4A7C15)
+_MOST = 2048  # rows of a node by which tests are compared
 _TRIES = 10  # of each candidate: two rows that may not differ in a column
 
 
@@ -172,6 +173,11 @@ def grow(  # pragma: no cover - compiled
             node[y[i]] += w[i]
         if stop - start <= least or np.count_nonzero(node) < 2:
             continue
+        seen = min(stop, start + _MOST)
+        if seen < stop:
+            node[:] = 0.0
+            for i in range(start, seen):
+                node[y[i]] += w[i]
         best, n_tried = -np.inf, 0
         for _ in range(n_candidates * _TRIES):
             j = int(_uniform(state) * len(columns))
@@ -187,18 +193,18 @@ def grow(  # pragma: no cover - compiled
                 where = first * 0.5 + other * 0.5
                 where = min(first, other) if where >= max(first, other) else where
             elif max(first, other) < SET:
-                own = rows[start:stop]
-                where = _set_of(x, own, y[start:stop], w[start:stop], first, known, state)
+                own = rows[start:seen]
+                where = _set_of(x, own, y[start:seen], w[start:seen], first, known, state)
             else:
                 where = -1 - first
             left[:] = 0.0
             gap[:] = 0.0
             n_gap = 0
             if kinds[j] < 0:  # without a branch
-                for i in range(start, stop):
+                for i in range(start, seen):
                     left[y[i]] += w[i] * (x[rows[i]] <= where)
             else:
-                for i in range(start, stop):
+                for i in range(start, seen):
                     cell = x[rows[i]]
                     if cell != cell:
                         gap[y[i]] += w[i]
@@ -252,6 +258,8 @@ def _set_of(  # pragma: no cover - compiled
             k = int(x[rows[i]])
             known[k, 0] += w[i]
             known[k, 1] += w[i] * (y[i] == c)
+    if known[int(first), 0] == 0:  # not among these rows
+        return -1 - first
     own = known[int(first), 1] / known[int(first), 0]
     members, outside = 0, 0
     for k in range(SET):
@@ -334,13 +342,14 @@ def predict_without(  # pragma: no cover - compiled
     """
     n_classes = out.shape[1]
     path, p = np.zeros(64, np.int64), np.zeros(n_classes)
-    for i in range(len(rows.cells)):
-        n_trees, k, w = 0, rows.codes[i], rows.weight[i]
-        out[i] = 0.0
-        for tree in range(len(tests.roots)):
+    n_trees = np.zeros(len(out))
+    out[:] = 0.0
+    for tree in range(len(tests.roots)):
+        for i in range(len(out)):
             if chooses(rows.keys[i], rows.copies[i], tree):
                 continue
-            n_trees += 1
+            n_trees[i] += 1
+            k, w = rows.codes[i], rows.weight[i]
             depth, path[0] = 0, tests.roots[tree]
             while tests.test[path[depth]] >= 0:
                 if depth + 1 == len(path):
@@ -368,7 +377,8 @@ def predict_without(  # pragma: no cover - compiled
                     e = (nodes.every[s, c] - (w if c == k else 0.0) + a) / size
                     p[c] = share * e + (1 - share) * p[c]
             out[i] += p
-        out[i] /= n_trees
+    for i in range(len(out)):
+        out[i] /= n_trees[i]
 
 
 @compiled
