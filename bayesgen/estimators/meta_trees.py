@@ -15,7 +15,7 @@ from bayesgen.numerics.special import Array
 
 
 @dataclass(frozen=True, eq=False)
-class TestedColumns(MixedColumns):
+class ColumnsOfTests(MixedColumns):
     """Columns of several kinds whose categories are those of the first fit."""
 
     @property
@@ -135,7 +135,7 @@ class MetaTreeForest(TableClassifier):
         self.random_state = random_state
 
     def _reader(self) -> Reader:
-        return TestedColumns(
+        return ColumnsOfTests(
             type(self).__name__, unseen=self.unseen, kinds=self.columns, declared=self.categories
         )
 

@@ -44,7 +44,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from bayesgen.numerics.kernels.meta_trees import Nodes, Rows, Tests
+    from bayesgen.numerics.kernels.meta_trees import Forest, Nodes, Rows
 
 NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
@@ -149,10 +149,10 @@ class MetaTree(ApproximateFamily):
         return min(0.5, 1 / n_classes) if self.alpha is None else self.alpha
 
     @property
-    def _tests(self) -> "Tests":
-        from bayesgen.numerics.kernels.meta_trees import Tests
+    def _tests(self) -> "Forest":
+        from bayesgen.numerics.kernels.meta_trees import Forest
 
-        return Tests(self.nominal, self.test, self.cut, self.child, self.roots)
+        return Forest(self.nominal, self.test, self.cut, self.child, self.roots)
 
     def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
         """With structures that half of the rows choose, for each tree its own."""

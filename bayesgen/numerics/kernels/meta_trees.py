@@ -19,7 +19,7 @@ from bayesgen.numerics.kernels.compiling import compiled
 Array = np.ndarray
 
 
-class Tests(NamedTuple):
+class Forest(NamedTuple):
     """The nodes of all trees."""
 
     kinds: Array  # (D,) 1: codes of categories; 0: numbers
@@ -272,14 +272,14 @@ def _set_of(  # pragma: no cover - compiled
 
 
 @compiled
-def _below(tests: Tests, s: int, x: Array) -> int:  # pragma: no cover - compiled
+def _below(tests: Forest, s: int, x: Array) -> int:  # pragma: no cover - compiled
     """The child of node s that a row (D,) goes to."""
     left = _goes_left(x[tests.test[s] // 2], tests.test[s], tests.cut[s], tests.kinds)
     return tests.child[s] + (0 if left else 1)
 
 
 @compiled
-def count(rows: Rows, tree: int, tests: Tests, out: Array) -> None:  # pragma: no cover - compiled
+def count(rows: Rows, tree: int, tests: Forest, out: Array) -> None:  # pragma: no cover - compiled
     """Add to out (node, C) the weights of the rows that pass each node of a tree.
 
     Of rows with keys those alone that choose its structure.
@@ -296,7 +296,7 @@ def count(rows: Rows, tree: int, tests: Tests, out: Array) -> None:  # pragma: n
 
 @compiled
 def prune(  # pragma: no cover - compiled
-    tests: Tests, held: Array, a: float, split: float, log_e: Array, log_w: Array
+    tests: Forest, held: Array, a: float, split: float, log_e: Array, log_w: Array
 ) -> None:
     """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
     n_classes = held.shape[1]
@@ -312,7 +312,7 @@ def prune(  # pragma: no cover - compiled
 
 
 @compiled
-def predict(X: Array, tests: Tests, nodes: Nodes, out: Array) -> None:  # pragma: no cover
+def predict(X: Array, tests: Forest, nodes: Nodes, out: Array) -> None:  # pragma: no cover
     """Add to out (n, C) the mean over trees of the average over prunings."""
     for root in tests.roots:
         for i in range(len(X)):
@@ -334,7 +334,7 @@ def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
 
 @compiled
 def predict_without(  # pragma: no cover - compiled
-    rows: Rows, tests: Tests, nodes: Nodes, a: float, split: float, out: Array
+    rows: Rows, tests: Forest, nodes: Nodes, a: float, split: float, out: Array
 ) -> None:
     """Write to out (n, C) the probabilities of rows without themselves.
 
@@ -383,7 +383,7 @@ def predict_without(  # pragma: no cover - compiled
 
 @compiled
 def attribute(  # pragma: no cover - compiled
-    X: Array, tests: Tests, nodes: Nodes, classes: Array, out: Array
+    X: Array, tests: Forest, nodes: Nodes, classes: Array, out: Array
 ) -> None:
     """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
 
@@ -422,7 +422,7 @@ def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - 
 @compiled
 def draw(  # pragma: no cover - compiled
     X: Array,
-    tests: Tests,
+    tests: Forest,
     nodes: Nodes,
     a: float,
     seed: int,
