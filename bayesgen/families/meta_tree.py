@@ -127,14 +127,12 @@ class MetaTree(ApproximateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> MetaTreeStats:
         """Counts at each node; where there are no nodes yet, these rows choose them."""
-        from bayesgen.numerics.kernels.meta_trees import Rows
-
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
         at = np.flatnonzero(weight > 0)
         X, y, weight = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
         own = self if self.roots is not None else self._grown(X, y, weight, n_classes)
         nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        return MetaTreeStats(own._counts(Rows(X, y, weight, *nobody), n_classes), own)
+        return MetaTreeStats(own._counts((X, y, weight, *nobody), n_classes), own)
 
     def further(self, stats: MetaTreeStats) -> Self:
         """The family that counts further rows at the same nodes."""
@@ -150,9 +148,7 @@ class MetaTree(ApproximateFamily):
 
     @property
     def _tests(self) -> "Forest":
-        from bayesgen.numerics.kernels.meta_trees import Forest
-
-        return Forest(self.nominal, self.test, self.cut, self.child, self.roots)
+        return self.nominal, self.test, self.cut, self.child, self.roots
 
     def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
         """With structures that half of the rows choose, for each tree its own."""
@@ -160,9 +156,9 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
         rows = self._rows(X, y, weight)
-        order = np.lexsort((rows.copies, rows.keys))  # so that tests do not depend on it either
-        rows = kernels.Rows(*(part[order] for part in rows))
-        a, columns = self._a(n_classes), np.ascontiguousarray(rows.cells.T)
+        order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
+        cells, codes, weight, keys, copies = rows = tuple(part[order] for part in rows)
+        a, columns = self._a(n_classes), np.ascontiguousarray(cells.T)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
         kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
@@ -171,9 +167,9 @@ class MetaTree(ApproximateFamily):
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
         def tree(t: int) -> tuple[Array, Array, Array]:
-            half = kernels.half(rows.keys, rows.copies, t)
+            half = kernels.half(keys, copies, t)
             found: tuple[Array, Array, Array] = kernels.grow(
-                columns, rows.codes, rows.weight, half, kinds, n_classes, a, tables, n_candidates,
+                columns, codes, weight, half, kinds, n_classes, a, tables, n_candidates,
                 least, seeds[t],
             )  # fmt: skip
             return found
@@ -190,7 +186,7 @@ class MetaTree(ApproximateFamily):
 
         They decide on the halves, so that these do not depend on the order of the rows.
         """
-        from bayesgen.numerics.kernels.meta_trees import Rows, hash_rows
+        from bayesgen.numerics.kernels.meta_trees import hash_rows
 
         keys = np.empty(len(X), np.uint64)
         hash_rows((X + 0.0).view(np.uint64), y, weight.view(np.uint64), self.seed, keys)
@@ -199,7 +195,7 @@ class MetaTree(ApproximateFamily):
         at = np.arange(len(keys))
         copies = np.empty(len(keys), np.int64)
         copies[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
-        return Rows(X, y, weight, keys, copies)
+        return X, y, weight, keys, copies
 
     def _counts(self, rows: "Rows", n_classes: int) -> Array:
         """(node, C) weights of the rows; of those that choose, if they have keys."""
@@ -241,7 +237,7 @@ class MetaTree(ApproximateFamily):
 
     @cached_property
     def _nodes(self) -> "Nodes":
-        from bayesgen.numerics.kernels.meta_trees import Nodes, prune
+        from bayesgen.numerics.kernels.meta_trees import prune
 
         n_nodes, n_classes = self.count.shape
         a = self._a(n_classes)
@@ -250,7 +246,7 @@ class MetaTree(ApproximateFamily):
         prune(self._tests, held, a, self.split, log_e, log_w)
         share = np.where(self.test < 0, 1.0, np.exp(np.log1p(-self.split) + log_e - log_w))
         mean = (self.count + a) / (self.count.sum(axis=1, keepdims=True) + a * n_classes)
-        return Nodes(held, self.count, log_e, log_w, share, mean)
+        return held, self.count, log_e, log_w, share, mean
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log p(y = c | x_i, D)."""
@@ -267,7 +263,7 @@ class MetaTree(ApproximateFamily):
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
-        from bayesgen.numerics.kernels.meta_trees import Rows, predict_without
+        from bayesgen.numerics.kernels.meta_trees import predict_without
         from bayesgen.numerics.kernels.threads import over_blocks
 
         if self.n_trees < 2:
@@ -279,7 +275,8 @@ class MetaTree(ApproximateFamily):
         a = self._a(out.shape[1])
 
         def part(start: int, stop: int) -> None:
-            some = Rows(*(each[start:stop] for each in rows))
+            cells, codes, weight, keys, copies = (each[start:stop] for each in rows)
+            some = cells, codes, weight, keys, copies
             predict_without(some, self._tests, self._nodes, a, self.split, out[start:stop])
 
         list(over_blocks(part, len(out), _WIDTH))

@@ -10,7 +10,7 @@ any order and by any number of threads.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,36 +19,13 @@ from bayesgen.numerics.kernels.compiling import compiled
 Array = np.ndarray
 
 
-class Forest(NamedTuple):
-    """The nodes of all trees."""
-
-    kinds: Array  # (D,) 1: codes of categories; 0: numbers
-    test: Array  # (node,) as the next three
-    cut: Array
-    child: Array
-    roots: Array  # (tree,)
-
-
-class Rows(NamedTuple):
-    """Training rows; no keys where it does not matter which of them choose."""
-
-    cells: Array  # (N, D)
-    codes: Array
-    weight: Array
-    keys: Array
-    copies: Array
-
-
-class Nodes(NamedTuple):
-    """What the labels say of each node."""
-
-    held: Array  # (node, C) labels of the half that weighs prunings
-    every: Array  # (node, C) of all rows
-    log_e: Array  # (node,) log P_e
-    log_w: Array  # (node,) log P_w
-    share: Array  # (node,) probability to be a leaf, if no ancestor is one
-    mean: Array  # (node, C) class probabilities as a leaf
-
+# kinds (D,), 1 for codes of categories and else 0; test, cut, child (node,); roots (tree,)
+Forest = tuple[Array, Array, Array, Array, Array]
+# cells (N, D), codes, weight, and keys and copies, empty where it does not matter who chooses (N,)
+Rows = tuple[Array, Array, Array, Array, Array]
+# held, labels of the half that weighs prunings, and every, of all rows (node, C); log P_e, log P_w,
+# share, the probability to be a leaf if no ancestor is one (node,); mean, that of classes (node, C)
+Nodes = tuple[Array, Array, Array, Array, Array, Array]
 
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
 _ALL = np.finfo(np.float64).max  # a cut above all numbers
@@ -272,58 +249,64 @@ def _set_of(  # pragma: no cover - compiled
 
 
 @compiled
-def _below(tests: Forest, s: int, x: Array) -> int:  # pragma: no cover - compiled
+def _below(forest: Forest, s: int, x: Array) -> int:  # pragma: no cover - compiled
     """The child of node s that a row (D,) goes to."""
-    left = _goes_left(x[tests.test[s] // 2], tests.test[s], tests.cut[s], tests.kinds)
-    return tests.child[s] + (0 if left else 1)
+    kinds, test, cut, child, _ = forest
+    left = _goes_left(x[test[s] // 2], test[s], cut[s], kinds)
+    return child[s] + (0 if left else 1)
 
 
 @compiled
-def count(rows: Rows, tree: int, tests: Forest, out: Array) -> None:  # pragma: no cover - compiled
+def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma: no cover - compiled
     """Add to out (node, C) the weights of the rows that pass each node of a tree.
 
     Of rows with keys those alone that choose its structure.
     """
-    for i in range(len(rows.cells)):
-        if len(rows.keys) and not chooses(rows.keys[i], rows.copies[i], tree):
+    cells, codes, weight, keys, copies = rows
+    _, test, _, _, roots = forest
+    for i in range(len(cells)):
+        if len(keys) and not chooses(keys[i], copies[i], tree):
             continue
-        s = tests.roots[tree]
-        out[s, rows.codes[i]] += rows.weight[i]
-        while tests.test[s] >= 0:
-            s = _below(tests, s, rows.cells[i])
-            out[s, rows.codes[i]] += rows.weight[i]
+        s = roots[tree]
+        out[s, codes[i]] += weight[i]
+        while test[s] >= 0:
+            s = _below(forest, s, cells[i])
+            out[s, codes[i]] += weight[i]
 
 
 @compiled
 def prune(  # pragma: no cover - compiled
-    tests: Forest, held: Array, a: float, split: float, log_e: Array, log_w: Array
+    forest: Forest, held: Array, a: float, split: float, log_e: Array, log_w: Array
 ) -> None:
     """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
+    _, test, _, child, _ = forest
     n_classes = held.shape[1]
     none = n_classes * math.lgamma(a) - math.lgamma(a * n_classes)
     nothing = np.zeros(0), np.zeros(0)
     for s in range(len(held) - 1, -1, -1):
         log_e[s] = _log_evidence(held[s], a, nothing) - none
         log_w[s] = log_e[s]
-        if tests.test[s] >= 0:
+        if test[s] >= 0:
             whole = math.log1p(-split) + log_e[s]
-            below = tests.child[s]
+            below = child[s]
             log_w[s] = np.logaddexp(whole, math.log(split) + log_w[below] + log_w[below + 1])
 
 
 @compiled
-def predict(X: Array, tests: Forest, nodes: Nodes, out: Array) -> None:  # pragma: no cover
+def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # pragma: no cover
     """Add to out (n, C) the mean over trees of the average over prunings."""
-    for root in tests.roots:
+    _, test, _, _, roots = forest
+    _, _, _, _, share, mean = nodes
+    for root in roots:
         for i in range(len(X)):
-            s, left_over = root, 1.0 / len(tests.roots)
+            s, left_over = root, 1.0 / len(roots)
             while True:
                 for c in range(out.shape[1]):
-                    out[i, c] += left_over * nodes.share[s] * nodes.mean[s, c]
-                left_over *= 1 - nodes.share[s]
-                if tests.test[s] < 0 or left_over == 0.0:
+                    out[i, c] += left_over * share[s] * mean[s, c]
+                left_over *= 1 - share[s]
+                if test[s] < 0 or left_over == 0.0:
                     break
-                s = _below(tests, s, X[i])
+                s = _below(forest, s, X[i])
 
 
 @compiled
@@ -334,47 +317,50 @@ def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
 
 @compiled
 def predict_without(  # pragma: no cover - compiled
-    rows: Rows, tests: Forest, nodes: Nodes, a: float, split: float, out: Array
+    rows: Rows, forest: Forest, nodes: Nodes, a: float, split: float, out: Array
 ) -> None:
     """Write to out (n, C) the probabilities of rows without themselves.
 
     By the trees whose structure they did not choose.
     """
+    cells, codes, weight, keys, copies = rows
+    _, test, _, child, roots = forest
+    held, every, all_e, all_w, _, _ = nodes
     n_classes = out.shape[1]
     path, p = np.zeros(64, np.int64), np.zeros(n_classes)
     n_trees = np.zeros(len(out))
     out[:] = 0.0
-    for tree in range(len(tests.roots)):
+    for tree in range(len(roots)):
         for i in range(len(out)):
-            if chooses(rows.keys[i], rows.copies[i], tree):
+            if chooses(keys[i], copies[i], tree):
                 continue
             n_trees[i] += 1
-            k, w = rows.codes[i], rows.weight[i]
-            depth, path[0] = 0, tests.roots[tree]
-            while tests.test[path[depth]] >= 0:
+            k, w = codes[i], weight[i]
+            depth, path[0] = 0, roots[tree]
+            while test[path[depth]] >= 0:
                 if depth + 1 == len(path):
                     path = np.concatenate((path, np.zeros(len(path), np.int64)))
-                path[depth + 1] = _below(tests, path[depth], rows.cells[i])
+                path[depth + 1] = _below(forest, path[depth], cells[i])
                 depth += 1
             log_w = 0.0
             for d in range(depth, -1, -1):
                 s = path[d]
                 n, size = a * n_classes, a * n_classes - w
                 for c in range(n_classes):
-                    n += nodes.held[s, c]
-                    size += nodes.every[s, c]
-                log_e = nodes.log_e[s] + _log_step(n, w) - _log_step(a + nodes.held[s, k], w)
+                    n += held[s, c]
+                    size += every[s, c]
+                log_e = all_e[s] + _log_step(n, w) - _log_step(a + held[s, k], w)
                 share = 1.0
                 if d < depth:
                     whole = math.log1p(-split) + log_e
-                    other = nodes.log_w[2 * tests.child[s] + 1 - path[d + 1]]
+                    other = all_w[2 * child[s] + 1 - path[d + 1]]
                     apart = math.log(split) + log_w + other - whole
                     share = 1 / (1 + math.exp(min(apart, 700.0)))
                     log_w = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
                 else:
                     log_w = log_e
                 for c in range(n_classes):
-                    e = (nodes.every[s, c] - (w if c == k else 0.0) + a) / size
+                    e = (every[s, c] - (w if c == k else 0.0) + a) / size
                     p[c] = share * e + (1 - share) * p[c]
             out[i] += p
     for i in range(len(out)):
@@ -383,22 +369,24 @@ def predict_without(  # pragma: no cover - compiled
 
 @compiled
 def attribute(  # pragma: no cover - compiled
-    X: Array, tests: Forest, nodes: Nodes, classes: Array, out: Array
+    X: Array, forest: Forest, nodes: Nodes, classes: Array, out: Array
 ) -> None:
     """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
 
     To the last, the mean of the roots.
     """
-    for root in tests.roots:
+    _, test, _, _, roots = forest
+    _, _, _, _, share, mean = nodes
+    for root in roots:
         for i in range(len(X)):
-            s, left_over = root, 1.0 / len(tests.roots)
+            s, left_over = root, 1.0 / len(roots)
             for k in range(len(classes)):
-                out[i, -1, k] += left_over * nodes.mean[root, classes[k]]
-            while tests.test[s] >= 0:
-                left_over *= 1 - nodes.share[s]
-                j, below = tests.test[s] // 2, _below(tests, s, X[i])
+                out[i, -1, k] += left_over * mean[root, classes[k]]
+            while test[s] >= 0:
+                left_over *= 1 - share[s]
+                j, below = test[s] // 2, _below(forest, s, X[i])
                 for k in range(len(classes)):
-                    step = nodes.mean[below, classes[k]] - nodes.mean[s, classes[k]]
+                    step = mean[below, classes[k]] - mean[s, classes[k]]
                     out[i, j, k] += left_over * step
                 s = below
 
@@ -422,7 +410,7 @@ def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - 
 @compiled
 def draw(  # pragma: no cover - compiled
     X: Array,
-    tests: Forest,
+    forest: Forest,
     nodes: Nodes,
     a: float,
     seed: int,
@@ -436,23 +424,25 @@ def draw(  # pragma: no cover - compiled
     all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
     none, and the mean of the root.
     """
+    _, test, _, _, roots = forest
+    _, every, _, _, share, mean = nodes
     state, n_classes = np.full(1, seed, np.uint64), out.shape[1]
-    root = tests.roots[int(_uniform(state) * len(tests.roots))]
+    root = roots[int(_uniform(state) * len(roots))]
     for i in range(len(X)):
         s, j = root, X.shape[1]  # of no column
         for k in range(len(classes)):
-            steps[i, -1, k] += nodes.mean[root, classes[k]]
+            steps[i, -1, k] += mean[root, classes[k]]
         while True:
             state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
-            if _uniform(state) < nodes.share[s]:  # always of a leaf
+            if _uniform(state) < share[s]:  # always of a leaf
                 break
-            j, below = tests.test[s] // 2, _below(tests, s, X[i])
+            j, below = test[s] // 2, _below(forest, s, X[i])
             for k in range(len(classes)):
-                steps[i, j, k] += nodes.mean[below, classes[k]] - nodes.mean[s, classes[k]]
+                steps[i, j, k] += mean[below, classes[k]] - mean[s, classes[k]]
             s = below
         for c in range(n_classes):
-            out[i, c] = _log_gamma_draw(nodes.every[s, c] + a, state)
+            out[i, c] = _log_gamma_draw(every[s, c] + a, state)
         out[i] = np.exp(out[i] - out[i].max())
         out[i] = np.maximum(out[i] / out[i].sum(), 1e-300)
         for k in range(len(classes)):
-            steps[i, j, k] += out[i, classes[k]] - nodes.mean[s, classes[k]]
+            steps[i, j, k] += out[i, classes[k]] - mean[s, classes[k]]
