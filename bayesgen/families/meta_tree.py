@@ -157,7 +157,7 @@ class MetaTree(ApproximateFamily):
 
         rows = self._rows(X, y, weight)
         order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
-        cells, codes, weight, keys, copies = rows = tuple(part[order] for part in rows)
+        cells, codes, weight, keys, copies = (part[order] for part in rows)
         a, columns = self._a(n_classes), np.ascontiguousarray(cells.T)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
@@ -179,7 +179,7 @@ class MetaTree(ApproximateFamily):
         test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
         own = replace(self, roots=roots, test=test, cut=cut, child=child)
-        return replace(own, chosen=own._counts(rows, n_classes))
+        return replace(own, chosen=own._counts((cells, codes, weight, keys, copies), n_classes))
 
     def _rows(self, X: Array, y: Array, weight: Array) -> "Rows":
         """With hashes of the rows, and which of the rows with the same hash each is.
