@@ -622,7 +622,7 @@ def explanation(
 @explanation.register
 def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
     model = own.model
-    if not model.generative:
+    if model.family.discriminative:
         found = _along_paths(model, X, n_features, pairs, request)
         return Explanation(found, found.mean.sum(axis=1), True, _odds(joint, pairs))
     found = terms(model, X, n_features, pairs, request)

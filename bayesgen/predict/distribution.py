@@ -254,7 +254,7 @@ def credible_intervals(
 
 @credible_intervals.register
 def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
-    if not own.model.generative:  # the row without its label says nothing
+    if own.model.family.discriminative:  # the row without its label says nothing
         return by_rows(partial(interval, request=request), _independent_draws(own, X, rng))
     return class_probability_intervals(own.model, X, request, class_prior, rng, joint=joint)
 
@@ -262,7 +262,7 @@ def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, r
 @credible_intervals.register
 def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     # p(y | x, theta) alone says nothing of theta where x has no density
-    if request.given == "training" or not own.model.generative:
+    if request.given == "training" or own.model.family.discriminative:
         blocks = own.log_joint_draws(X, class_prior, "probability")
         return by_rows(partial(interval, request=request), blocks)
     blocks = own.log_joint_draws(X, class_prior, "density")
@@ -307,7 +307,7 @@ def summary(
 
 @summary.register
 def _(own: ExactPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
-    if not own.model.generative:
+    if own.model.family.discriminative:
         return _summary_of_draws(_independent_draws(own, X, rng), unit)
     pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
     found = entropies(own.model, X, pairs[given], unit, class_prior, rng)
@@ -389,7 +389,7 @@ def _(own: ExactPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> 
     model, shape = own.model, (request.chains, request.draws)
     out, spare = _room(*shape, X.shape[0], len(model.alpha), request.max_memory)
     flat = out.reshape(out.shape[0] * out.shape[1], *out.shape[2:])
-    if request.per_row or not model.generative:
+    if request.per_row or model.family.discriminative:
         step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
         for start in range(0, flat.shape[1], step):
             rows = slice(start, start + step)
