@@ -83,25 +83,6 @@ def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(levels, 
     np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-12)
 
 
-def test_the_cgf_is_that_of_powers_of_the_density_under_each_forest():
-    levels, X = (2, 3, 2), rows(9, (2, 3, 2))
-    _, _, fitted = posterior(X, levels)
-    forests = list(rooted_forests(3))
-    log_w = np.array([log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests])
-    x = np.array([[1, 2, 0]])
-    for t in (-0.4, 0.5, 3.0):  # E (Dirichlet cell)^t = Gamma(p + t)Gamma(P)/Gamma(p)Gamma(P + t)
-        terms = []
-        for f, w in zip(forests, log_w, strict=True):
-            for u, parent in enumerate(f):
-                group = X if parent < 0 else X[X[:, parent] == x[0, parent]]
-                share = A / levels[u] / (1 if parent < 0 else levels[parent])
-                p, total = share + (group[:, u] == x[0, u]).sum(), share * levels[u] + len(group)
-                w += gammaln(p + t) - gammaln(p) - gammaln(total + t) + gammaln(total)
-            terms.append(w)
-        expected = logsumexp(terms) - logsumexp(log_w)
-        assert fitted.cgf(x, np.array([t]))[0] == pytest.approx(expected, rel=1e-11)
-
-
 def test_draws_are_forests_in_proportion_and_tables_given_them():
     levels, X = (2, 3, 2), rows(9, (2, 3, 2))
     _, _, fitted = posterior(X, levels)
@@ -171,19 +152,6 @@ def test_strengths_by_evidence_are_the_best_of_the_lattice_nearby():
         assert other.resolve(stats).log_evidence(stats) <= best + 1e-9 or not (
             1e-2 < prior.root_weight[0] * factor < 1e3
         )
-
-
-def test_many_roots_are_naive_bayes():
-    X = rows(30, (2, 3, 2), seed=6)
-    y = np.zeros(30, dtype=int)
-    family = DirichletForest(A, 1e12, np.array([2, 3, 2]))
-    stats = family.stats(X, y, 1)
-    fitted = family.resolve(stats).update(stats)
-    expected = sum(
-        np.log((np.bincount(X[:, j], minlength=k)[X[:, j]] + A / k) / (30 + A))
-        for j, k in enumerate((2, 3, 2))
-    )
-    np.testing.assert_allclose(fitted.log_predictive(X)[:, 0], expected, rtol=1e-9)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
-from bayesgen.families.shared.documents import counted_simplex
 from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
@@ -88,39 +87,6 @@ def test_defaults_by_hand():
 
 
 # ---------------------------------------------------------------------------------------- PyMC
-
-
-def test_coordinates_of_the_simplex():
-    """There and back; the Jacobian by finite differences; round at the counts."""
-    w, n = RNG.dirichlet(np.ones(D), C), np.array([[30.0], [5.0]])
-    transform, inputs = counted_simplex(), (None, None, pt.as_tensor(n * w))
-    p = RNG.dirichlet(np.ones(D), C)
-    z = transform.forward(pt.as_tensor(p), *inputs).eval(mode=PYTHON)
-    assert z.shape == (C, D - 1)
-    at = pt.dmatrix()
-    back = transform.backward(at, *inputs)
-    log_jac = transform.log_jac_det(at, *inputs)
-    np.testing.assert_allclose(back.eval({at: z}, mode=PYTHON), p)
-    h = 1e-6
-    for c in range(C):
-        slopes = []
-        for k in range(D - 1):
-            step = np.zeros_like(z)
-            step[c, k] = h
-            ends = [back.eval({at: z + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
-            slopes.append((ends[0] - ends[1])[:-1] / (2 * h))
-        expected = np.linalg.slogdet(np.array(slopes))[1]
-        assert log_jac.eval({at: z}, mode=PYTHON)[c] == pytest.approx(expected, abs=1e-7)
-    origin = transform.forward(pt.as_tensor(w), *inputs).eval(mode=PYTHON)
-    for c in range(C):
-        slopes = []
-        for k in range(D - 1):
-            step = np.zeros_like(z)
-            step[c, k] = h
-            ends = [back.eval({at: origin + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
-            slopes.append((np.log(ends[0]) - np.log(ends[1])) / (2 * h))
-        information = np.einsum("j,kj,lj->kl", n[c] * w[c], slopes, slopes)
-        np.testing.assert_allclose(information, np.eye(D - 1), atol=1e-7)
 
 
 def test_the_prior_is_a_dirichlet():

@@ -107,15 +107,6 @@ def test_without_bursts_it_is_poisson():
     np.testing.assert_allclose(found, stats.poisson.logpmf(x, 2.5), rtol=1e-9)
 
 
-def test_masses_sum_to_one():
-    x = np.arange(3000)[:, None]
-    theta = {"mu": np.array([[3.0]]), "delta": np.array([8.0])}
-    mass = np.exp(NegativeBinomial().log_likelihood(x, theta))
-    assert mass.sum() == pytest.approx(1, abs=1e-12)
-    assert (x * mass).sum() == pytest.approx(3.0)
-    assert (x**2 * mass).sum() - 9.0 == pytest.approx(3.0 * 9.0)  # mu (1 + delta)
-
-
 @pytest.mark.parametrize("exposure", [False, True])
 def test_missing_cells_contribute_nothing(exposure):
     X, family = rows(exposure), resolved(exposure)
