@@ -12,7 +12,6 @@ from arviz_stats.base import array_stats
 from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB as PlugInNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -277,19 +276,6 @@ def test_results_of_dask_and_xarray_rows(iris, holder, method):
     for name, values in known.data_vars.items():
         np.testing.assert_array_equal(found[name].values, values.values)
     assert pool.loo(table, y).elpd == pytest.approx(expected.loo(X, y).elpd)
-
-
-def test_decisions(iris):
-    X, y = iris
-    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
-    table = bg.decide(pool, X, 1 - np.eye(3), reject=0.1)
-    sure = pool.predict_proba(X).max(axis=1) > 0.9
-    chosen = pool.predict(X)[sure].astype(str)
-    assert table["decision"].values[sure].astype(str).tolist() == chosen.tolist()
-    assert (table["decision"].values[~sure] == "reject").all()
-    regression = LogisticRegression(max_iter=1000).fit(X, y)
-    with pytest.raises(NotImplementedError, match="needs a density"):
-        bg.decide(regression, X, 1 - np.eye(3), typicality=0.01)
 
 
 def test_many_rows_give_exponents_from_some(iris):

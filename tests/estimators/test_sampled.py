@@ -234,6 +234,28 @@ def test_every_variable_of_the_model_has_named_dims(name):
         assert all(model.coords[d] is not None for d in dims)
 
 
+@every_estimator
+def test_rows_are_observed_as_they_are(name):
+    clf, X = fitted(name)
+    if clf.prior_.family.discriminative:
+        return
+    model = clf.to_pymc(X[:5], Y[:5], likelihood="rows")
+    assert [v.name for v in model.observed_RVs] == ["label", "x"]
+    assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
+    assert "x" not in {v.name for v in model.potentials}
+    with pytest.raises(ValueError, match="1 rows have no label: leave them out, or use likelihood"):
+        clf.to_pymc(X[:5], [*Y[:4], None], likelihood="rows")
+
+
+def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed():
+    X = np.where(np.eye(N, 3) > 0, np.nan, REALS)
+    clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False)
+    with pytest.raises(ValueError, match="some rows have missing cells"):
+        clf.to_pymc(X, Y, likelihood="rows")
+    model = clf.to_pymc(X[3:], Y[3:], likelihood="rows")
+    assert [v.name for v in model.observed_RVs] == ["label", "x"]
+
+
 @some_estimators
 def test_what_needs_a_closed_form_says_so(name):
     clf, X = fitted(name)

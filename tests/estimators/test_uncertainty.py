@@ -249,14 +249,6 @@ def test_arviz_decides_width_and_kind_unless_the_user_does(plain):
     }
 
 
-def test_wider_probability_wider_interval(case):
-    narrow, wide = (
-        case.clf.predict_interval(case.X, prob=p, kind="eti")["log_odds"] for p in (0.5, 0.95)
-    )
-    assert (wide.sel(bound="lower") < narrow.sel(bound="lower")).all()
-    assert (wide.sel(bound="upper") > narrow.sel(bound="upper")).all()
-
-
 # ----------------------------------------------------------------------------------------- draws
 
 
@@ -405,24 +397,6 @@ def test_labels_of_any_type(labels):
         clf.predict_posterior(X, 4)["predictions"].to_dataset(),
     ):
         assert found["class"].values.tolist() == sorted(labels)
-
-
-def test_column_names_are_checked_and_data_frames_taken(plain):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(reals(rng, np.arange(20) % 2), columns=["u", "v", "w"])
-    clf = bg.GaussianNB().fit(frame, LABELS[np.arange(20) % 2])
-    found = clf.predict_interval(frame)
-    assert found.sizes == {"obs_id": 20, "class": 2, "bound": 2}
-    with pytest.raises(ValueError, match="feature names"):
-        clf.predict_interval(frame[["v", "u", "w"]])
-
-
-def test_one_row_and_few_draws(plain):
-    X = plain.X[:1]
-    assert plain.clf.predict_interval(X).sizes["obs_id"] == 1
-    assert plain.clf.predict_uncertainty(X).sizes["obs_id"] == 1
-    drawn = plain.clf.predict_posterior(X, 1)["predictions"]["class_probability"]
-    assert drawn.shape == (1, 1, 1, 3)
 
 
 def test_a_row_does_not_depend_on_its_neighbours(case):
