@@ -5,8 +5,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse, stats
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -122,23 +120,6 @@ def test_averages_over_all_structures(kind_and_classes):
     alone = [sum(evidence(X[y == c, j]) for c in range(n_classes)) for j in range(3)]
     factors = [a - evidence(X[:, j]) for j, a in enumerate(alone)]
     np.testing.assert_allclose(table["log_bayes_factor"], factors, rtol=1e-9, atol=1e-10)
-
-
-@given(
-    kind=st.sampled_from(["bits", "categories", "counts", "reals"]),
-    n_classes=st.integers(1, 3),
-    n=st.integers(3, 8),
-    seed=st.integers(0, 10_000),
-)
-@settings(max_examples=25, deadline=None)
-def test_averages_over_all_structures_of_any_rows(kind, n_classes, n, seed):
-    clf, evidence, X, y = case(kind, n_classes, 2, n, seed)
-    clf.fit(X, y)
-    expected, probability = by_structures(evidence, X, y, X[0], [0.5, 0.5])
-    np.testing.assert_allclose(
-        clf.predict_proba(X[:1], relevance="averaged")[0], expected, rtol=1e-8
-    )
-    np.testing.assert_allclose(bg.feature_relevance(clf)["probability"], probability, rtol=1e-8)
 
 
 def test_odds_of_0_and_infinity_are_the_two_models():
