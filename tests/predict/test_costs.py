@@ -31,16 +31,6 @@ def test_equal_costs_of_errors_give_the_most_probable_class(iris, method):
     np.testing.assert_allclose(table["margin"], top[:, 2] - top[:, 1], atol=1e-14)
 
 
-def test_rows_like_no_class_are_rejected_where_a_classifier_knows_them(iris):
-    clf, X = iris
-    rows, cost = np.concatenate([X[:20], X[:20] + 100.0]), 1 - np.eye(3)
-    least = clf.typicality(rows)["by_class"].max("class") >= 0.05
-    assert 10 < least.sum() <= 20
-    table = bg.decide(clf, rows, cost, typicality=0.05)
-    np.testing.assert_array_equal(table["decision"] == clf.predict(rows), least)
-    assert set(table["decision"].values[~least.values]) == {"reject"}
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_decisions_by_brute_force(iris, seed, n_decisions):
