@@ -252,14 +252,6 @@ def test_columns_of_an_array_in_another_order(rows, estimator):
     np.testing.assert_array_equal(unnamed, clf.predict_proba(turned.values))
 
 
-def test_xarray_with_names(frame):
-    X = frame[["colour", "wet"]].to_numpy(dtype=object)
-    table = xr.DataArray(X, {"feature": ["colour", "wet"]}, ("obs_id", "feature"))
-    clf = bg.CategoricalNB().fit(table, frame.label)
-    known = clf.predict_proba(X)
-    np.testing.assert_array_equal(clf.predict_proba(table).values, known)
-
-
 # ----------------------------------------------------------------------------------- many machines
 
 
