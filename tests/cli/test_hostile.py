@@ -107,27 +107,6 @@ def test_a_row_that_is_refused_in_prediction_has_its_number(model, monkeypatch, 
     assert "column 'a' holds 1e+100 in row 32, more than" in line
 
 
-def outputs(folder, data):
-    """Names that lead to a file, or whose text does where a folder is not there."""
-    (folder / "link.csv").symlink_to(data)
-    (folder / "roundabout.csv").symlink_to(folder / "nothere" / ".." / data.name)
-    (folder / "sub").mkdir()
-    return [
-        folder / name
-        for name in ("link.csv", "roundabout.csv", f"sub/../{data.name}", f"nothere/../{data.name}")
-    ]
-
-
-def test_no_name_of_an_input_is_written(model, tmp_path):
-    data = table(tmp_path / "t.csv")
-    before = data.read_bytes()
-    for out in outputs(tmp_path, data):
-        for command in (["predict", model, data], ["fit", data, "-t", "y"]):
-            line = refused(*command, "-o", out)
-            assert "is the file to be read" in line or "nothere/.. is not a folder" in line
-            assert data.read_bytes() == before
-
-
 def test_a_result_keeps_its_mode_and_a_read_only_one_stays(model, tmp_path):
     data, out = table(tmp_path / "t.csv"), tmp_path / "out.csv"
     out.write_text("old")
