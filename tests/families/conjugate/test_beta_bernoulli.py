@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.errors import UndefinedEstimateError
@@ -23,16 +23,6 @@ def some_rows(seed=0, n=40, d=5, n_classes=3, missing=0.0):
     X = (rng.random((n, d)) < rng.random((n_classes, d))[y]).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
     return X, y
-
-
-def test_predictive_is_the_beta_binomial_of_one_trial():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, 3, alpha=0.3, beta=[0.2, 1, 2, 3, 4])
-    expected = sum(
-        stats.betabinom(1, posterior.alpha[:, j], posterior.beta[:, j]).logpmf(X[:, [j]])
-        for j in range(5)
-    )
-    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
 
 
 def test_real_weights_leave_no_trace_of_rounding():

@@ -119,21 +119,6 @@ def test_a_vocabulary_whose_ngrams_overflow_64_bits():
 # ------------------------------------------------------------------------------------- statistics
 
 
-@pytest.mark.parametrize("order", [1, 2, 4])
-def test_statistics_are_counts_of_ngrams(order):
-    rng = RNG(order)
-    X, y = random_documents(rng, 30, 3), rng.integers(3, size=30)
-    family = DirichletMarkov(order, 3)
-    whole = family.stats(X, y, 3)
-    for c, rows in enumerate(whole.counts):
-        got = {
-            (tuple(g[:-1]), g[-1]): n for g, n in zip(whole.grams.tolist(), rows, strict=True) if n
-        }
-        assert got == ngram_counts(X[y == c], order)
-    with pytest.raises(ValueError, match="would become negative"):
-        family.stats(X[::3], y[::3], 3).remove(whole)
-
-
 def test_removal_of_fractional_weights_leaves_no_dust():
     X, y = documents([0, 1], [1, 1], [2]), np.zeros(3, dtype=int)
     family = DirichletMarkov(2, 3)
@@ -294,37 +279,6 @@ def test_theta_of_another_posterior_is_refused():
     a, b = fitted(documents([0, 1]), [0], 2, 2), fitted(documents([0]), [0], 2, 2)
     with pytest.raises(ValueError, match=r"theta is a table of 3 contexts .* has 2 and 2"):
         b.log_likelihood(documents([0]), a.mean())
-
-
-def test_log_likelihood_by_loops_for_any_leading_axes():
-    rng = RNG(7)
-    prior = DirichletMarkov.examples(2, 3)[3]
-    theta = prior.draw(rng, 6)["theta"].reshape(2, 3, 2, 13, 3)
-    X = random_documents(rng, 9, 3)
-    got = prior.log_likelihood(X, {"theta": theta})
-    assert got.shape == (2, 3, 9, 2)
-    place = {tuple(h): m for m, h in enumerate(prior.contexts.tolist())}
-    want = np.zeros_like(got)
-    for i, document in enumerate(X):
-        for (h, v), n in ngram_counts([document], 3).items():
-            want[:, :, i] += n * np.log(theta[..., place[h], v])
-    np.testing.assert_allclose(got, want, rtol=1e-12)
-    np.testing.assert_allclose(
-        prior.log_likelihood(X, {"theta": theta[0, 0]}), want[0, 0], rtol=1e-12
-    )
-
-
-def test_draws_converge_to_the_predictive():
-    rng = RNG(8)
-    X, y = documents([0, 1, 0, 1, 1], [1, 2, 0], [2, 2, 1], [0, 2]), [0, 1, 0, 1]
-    # repeats; contexts never seen, met twice; unknown tokens once, twice, and as contexts
-    new = documents([0, 1, 0, 1], [3, 3, 3, 3, 1], [-1], [0, -1, 0, 0, -1, 1], [3, -1, -1], [])
-    for order in (1, 2, 3):
-        posterior = fitted(X, y, order, 4, alpha=[0.6, 1, 1.5, 0.4])
-        p = np.exp(posterior.log_likelihood(new, posterior.draw(rng, 20_000)))
-        mcse = p.std(axis=0) / np.sqrt(len(p))
-        want = np.exp(posterior.log_predictive(new))
-        assert np.all(np.abs(p.mean(axis=0) - want) <= 4 * mcse + 1e-12 * want)
 
 
 def test_mle_makes_everything_unseen_impossible():

@@ -4,7 +4,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.integrate import quad
 
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.errors import UndefinedEstimateError
@@ -61,35 +60,7 @@ def exact_cgf(x, alpha, t):
 # -- predictive ------------------------------------------------------------------------------
 
 
-def test_predictive_is_scipys():
-    X, y = some_documents()
-    posterior, _ = fitted(X, y, 3, alpha=[0.1, 1, 2, 0.5, 3, 0.01])
-    expected = [
-        [stats.dirichlet_multinomial.logpmf(x, a, x.sum()) for a in posterior.alpha] for x in X
-    ]
-    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9, atol=1e-12)
-
-
 # -- evidence --------------------------------------------------------------------------------
-
-
-def test_evidence_is_the_integral():
-    X, y, weight = np.array([[3, 1], [0, 2], [1, 1]]), np.zeros(3, dtype=int), np.array([1, 2.5, 1])
-    family = DirichletMultinomial(np.array([[0.7, 1.9]]))
-    mass = [stats.binom(x.sum(), 0.5) for x in X]  # for its coefficients alone
-    coefficient = [m.pmf(x[0]) * 2.0 ** x.sum() for m, x in zip(mass, X, strict=True)]
-    value, _ = quad(
-        lambda p: (
-            np.prod((coefficient * p ** X[:, 0] * (1 - p) ** X[:, 1]) ** weight)
-            * stats.beta(0.7, 1.9).pdf(p)
-        ),
-        0,
-        1,
-        epsabs=0,
-        epsrel=1e-11,
-    )
-    seen = family.stats(X, y, 1, weight)
-    assert family.log_evidence(seen) == pytest.approx(np.log(value), rel=1e-9)
 
 
 # -- kinds of rows ---------------------------------------------------------------------------

@@ -60,43 +60,7 @@ def test_the_default_prior_has_the_pooled_mean_of_each_column():
 # -- predictive ------------------------------------------------------------------------------
 
 
-def test_predictive_is_scipys_negative_binomial():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, 3, shape=[0.1, 1, 2, 0.5, 3])
-    a, b = posterior.shape, posterior.rate
-    expected = stats.nbinom.logpmf(X[:, None], a, b / (b + 1)).sum(axis=-1)
-    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9)
-
-
-def test_likelihood_is_scipys_poisson():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y, 3)
-    theta = posterior.draw(np.random.default_rng(0), 3)
-    masses = stats.poisson.logpmf(X[None, :, None], theta["rate"][:, None])
-    np.testing.assert_allclose(
-        posterior.log_likelihood(X, theta), np.nansum(masses, axis=-1), rtol=1e-9, atol=1e-12
-    )
-
-
 # -- evidence --------------------------------------------------------------------------------
-
-
-def test_evidence_is_the_integral():
-    x, weight = np.array([3.0, 0, 5, np.nan]), np.array([1, 2.5, 0.5, 1])
-    family = GammaPoisson(np.array([[0.7], [2.0]]), np.array([[1.9], [1.0]]))
-    value, _ = quad(
-        lambda r: (
-            np.prod(stats.poisson.pmf(x[:3], r) ** weight[:3])
-            * stats.gamma(0.7, scale=1 / 1.9).pdf(r)
-        ),
-        0,
-        np.inf,
-        epsabs=0,
-        epsrel=1e-11,
-        limit=200,
-    )
-    seen = family.stats(x[:, None], np.zeros(4, dtype=int), 2, weight)
-    assert family.log_evidence(seen) == pytest.approx(np.log(value), rel=1e-9)
 
 
 # -- kinds of rows ---------------------------------------------------------------------------
