@@ -391,10 +391,7 @@ _X = np.random.default_rng(0).normal(size=(4, 1000))
         (np.where(np.arange(4)[:, None] == 2, 0.7, _X), "chain 2 never moved"),
         (np.zeros((4, 1000)), "no parameter varies"),
         (np.repeat([[0.0], [1.0]], 1000, axis=1), "chain 0 never moved"),
-        (
-            np.where(np.arange(1000) == 7, np.nan, _X),
-            "some draws are not finite.*R-hat of x is inf",
-        ),
+        (np.where(np.arange(1000) == 7, np.nan, _X), "some draws are not finite.*R-hat of x"),
         (np.where(np.arange(1000) == 7, np.inf, _X), "some draws are not finite"),
     ],
 )

@@ -150,10 +150,7 @@ def test_one_class_no_rows_pipelines_and_draws(iris):
         (pd.DataFrame(1 - np.eye(3)), r"the index of cost must be the classes .* got \[0, 1, 2\]"),
         (pd.DataFrame(np.ones((3, 2)), NAMES, ["a", "a"]), "name each decision once"),
         (pd.DataFrame(np.ones((4, 1)), [*NAMES, "setosa"]), "the index of cost has a class twice"),
-        (
-            pd.DataFrame(np.ones((2, 1)), NAMES[1:]),
-            r"cost has no row for the class\(es\) \['setosa'\]",
-        ),
+        (pd.DataFrame(np.ones((2, 1)), NAMES[1:]), r"cost has no row for the class\(es\)"),
         (pd.DataFrame([["x"]] * 3, NAMES), "cost must be numbers"),
         ({"setosa": {}, "versicolor": {}, "virginica": {}}, "names no decision"),
         ({"setosa": 1, "versicolor": 1, "virginica": 1}, "must be {class: {decision: cost}}"),
