@@ -64,6 +64,7 @@ def test_other_numbers_are_floats():
         pl.DataFrame({"a": [True, None]}),
         sparse.csr_array(np.array([[True], [False]])),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_a_boolean_column_has_both_categories(X):
     assert same(learn(X).values, ((False, True),))
@@ -173,6 +174,7 @@ def test_masked_cells_are_missing():
         ),
         pa.table({"n": [0, 1, 7, None], "s": pa.array(["b", "a", "zz", None]).dictionary_encode()}),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_missing_is_nan_and_unseen_is_minus_one(X):
     categories = learn([[0, "a"], [1, "b"]])

@@ -30,6 +30,7 @@ from tests.encoding.cases import NAN, birds
         birds().to_numpy(dtype=object).tolist(),
         nw.from_native(birds()),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_kinds_follow_from_the_columns(X):
     schema = TableSchema.learn(X)

@@ -387,18 +387,6 @@ def test_one_class_is_certain(name):
         assert (rho["predictions"]["class_probability"] == 1).all()
 
 
-@pytest.mark.parametrize("labels", [[3, 7], [True, False], ["b", "a"], [2.0, 5.0]])
-def test_labels_of_any_type(labels):
-    X = [[0.0], [1.0], [3.0], [4.5]]
-    clf = bg.GaussianNB().fit(X, np.repeat(labels, 2))
-    for found in (
-        clf.predict_interval(X),
-        clf.predict_uncertainty(X),
-        clf.predict_posterior(X, 4)["predictions"].to_dataset(),
-    ):
-        assert found["class"].values.tolist() == sorted(labels)
-
-
 def test_a_row_does_not_depend_on_its_neighbours(case):
     X, clf = case.X, case.clf
     alone = X.iloc[2:3] if isinstance(X, pd.DataFrame) else X[2:3]

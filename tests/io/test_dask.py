@@ -157,7 +157,6 @@ def test_schedulers_agree_bit_for_bit(rows):
         (lambda X, y: (X[:0], y[:0]), ValueError, "X has no rows"),
         (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*infin"),
     ],
-    ids=range(7),
 )
 def test_refusals(rows, make, error, match):
     X, y = rows

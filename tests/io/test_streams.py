@@ -389,7 +389,6 @@ X2, Y2 = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
         ("no-*.csv", {"target": "y"}, FileNotFoundError, r"no file 'no-\*.csv'"),
         (".", {"target": "y"}, FileNotFoundError, r"no .csv, .tsv or .parquet file in '.'"),
     ],
-    ids=range(18),
 )
 def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -10,8 +10,8 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
-from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -142,17 +142,7 @@ def test_nuts_finds_the_bursts_and_beats_the_multinomial():
     labels[:60] = None
     clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(sparse.csr_matrix(X[:n]), labels, progressbar=False)
-    posterior = clf.posterior_["posterior"].to_dataset()
-    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat < 1.02
-    inside = []
-    for name, value in truth.items():
-        draws = posterior[name].values.reshape(-1, *value.shape)
-        low, high = np.quantile(draws, [0.005, 0.995], axis=0)
-        inside.append(((low < value) & (value < high)).ravel())
-    assert np.concatenate(inside).mean() >= 0.9
-    sibling = bg.MultinomialNB().fit(X[60:n], y[60:n])
-    own = np.arange(n), y[n:]
-    gain = clf.predict_log_proba(X[n:])[own] - sibling.predict_log_proba(X[n:])[own]
-    assert gain.mean() > 2 * gain.std() / np.sqrt(n)
+    posterior = sound(clf, 1.02)
+    held = [inside(posterior[name], value).ravel() for name, value in truth.items()]
+    assert np.concatenate(held).mean() >= 0.9
+    assert likelier(clf, bg.MultinomialNB().fit(X[60:n], y[60:n]), X[n:], y[n:])
