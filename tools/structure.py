@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 71),
     "explain: file changes": Figure(536, 60, 60, 511),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8744),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_240),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 37_322),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -51,27 +52,24 @@ SAMPLED = {
 SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
 
 
+def draws_of_the_prior(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
+    """In place of NUTS."""
+    names = [v.name for v in (*model.free_RVs, *model.deterministics)]
+    names = [k for k in names if k in model.named_vars_to_dims]
+    theta = nuts.draw_prior(model, names, chains * draws, random_seed)
+    variables = {
+        k: (("chain", "draw", *model.named_vars_to_dims[k]), v.reshape(chains, draws, *v.shape[1:]))
+        for k, v in theta.items()
+    }
+    used = {d for dims, _ in variables.values() for d in dims}
+    coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
+    none = np.zeros((chains, draws), dtype=bool)
+    return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
+
+
 @pytest.fixture(autouse=True)
 def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sample(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
-        import xarray as xr
-
-        names = [v.name for v in (*model.free_RVs, *model.deterministics)]
-        names = [k for k in names if k in model.named_vars_to_dims]
-        theta = nuts.draw_prior(model, names, chains * draws, random_seed)
-        variables = {
-            k: (
-                ("chain", "draw", *model.named_vars_to_dims[k]),
-                v.reshape(chains, draws, *v.shape[1:]),
-            )
-            for k, v in theta.items()
-        }
-        used = {d for dims, _ in variables.values() for d in dims}
-        coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
-        none = np.zeros((chains, draws), dtype=bool)
-        return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
-
-    monkeypatch.setattr(nuts, "sample", sample)
+    monkeypatch.setattr(nuts, "sample", draws_of_the_prior)
     monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_: SOUND)
 
 
@@ -249,7 +247,8 @@ def test_rows_are_observed_as_they_are(name):
 
 def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed():
     X = np.where(np.eye(N, 3) > 0, np.nan, REALS)
-    clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False)
+    few = {"draws": 30, "chains": 2, "random_seed": 4}
+    clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False, **few)
     with pytest.raises(ValueError, match="some rows have missing cells"):
         clf.to_pymc(X, Y, likelihood="rows")
     model = clf.to_pymc(X[3:], Y[3:], likelihood="rows")

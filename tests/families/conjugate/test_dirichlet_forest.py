@@ -4,26 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate import dirichlet_forest
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.numerics import kernels
-from tests.families.conjugate.forests import counts_of, edges_and_roots, rooted_forests
+from tests.families.conjugate.forests import (
+    A,
+    counts_of,
+    edges_and_roots,
+    log_table,
+    rooted_forests,
+    rows,
+)
 from tests.graphs import PYTHON, pm
 
-A, RHO = 3.7, 0.8
-
-
-def log_table(X, columns, levels):
-    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
-    shape = [levels[j] for j in columns]
-    counts = np.zeros(shape)
-    for row in X:
-        counts[tuple(row[list(columns)])] += 1
-    a = A / counts.size
-    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
+RHO = 0.8
 
 
 def log_evidence(X, levels, forests):
@@ -37,13 +34,6 @@ def log_evidence(X, levels, forests):
             weight += single[u] if p < 0 else log_table(X, (p, u), levels) - single[p]
         terms.append(weight)
     return logsumexp(terms) - logsumexp(prior)
-
-
-def rows(n, levels, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(np.array(levels), size=(n, len(levels)))
-    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
-    return X
 
 
 def posterior(X, levels, **options):
