@@ -8,7 +8,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -20,6 +19,7 @@ from sklearn.base import clone
 
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import Facts, placed
 from bayesgen.families.records import Record
 from bayesgen.io import storage
 from bayesgen.io.formats import CSV, PARQUET, TableError
@@ -164,7 +164,7 @@ class Source(Protocol):
         """
 
 
-class OtherSourceError(ValueError):
+class OtherSourceError(Facts, ValueError):
     """A position was recorded in rows that are not these."""
 
 
@@ -380,8 +380,10 @@ class Files:
         def values(name: str) -> Array:
             def refuse(cell: Any, i: int) -> float:
                 raise TableError(
-                    f"{place}: column {name!r} holds {shown(cell)} in row {rows.first + i}, which "
-                    "is not a number"
+                    f"{place}: column {name!r} holds {shown(cell)}",
+                    ", which is not a number",
+                    row=rows.first + i,
+                    column=name,
                 )
 
             cells = rows.cells(name)
@@ -646,7 +648,7 @@ def fit_stream[Classifier: Additive](
                 if chunk.weight is None or np.any(
                     np.ma.getdata(chunk.weight)
                 ):  # else there is nothing to learn
-                    with _blamed_on(chunk.place):
+                    with placed(chunk.place):
                         first = state is None
                         X = chunk.X if target is None else learner.reader.of_table(chunk.X)
                         state = learner.gather(state, X, chunk.y, chunk.weight, classes)
@@ -690,14 +692,3 @@ def _settled_so_far(learner: Learner, state: Any, classes: Any) -> Any:
             f"{error}. So far there are the classes {state.classes.tolist()}: if others come "
             "later, name them all in classes="
         ) from None
-
-
-@contextmanager
-def _blamed_on(place: str) -> Iterator[None]:
-    """Errors of the library about rows, with the chunk that they are in."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError):
-            raise
-        raise type(error)(f"{place}: {error}") from error

@@ -366,8 +366,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
         """Refused: probabilities of forests and densities given them have no common mode."""
         raise UndefinedEstimateError(
             "map",
-            "forests have parameters of different dimensions, whose densities cannot be compared; "
-            "structure='map' plugs in the most probable forest",
+            "forests have parameters of different dimensions, whose densities cannot be compared",
+            advice="structure='map' plugs in the most probable forest",
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
