@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.errors import Facts
+from bayesgen.errors import Facts, InputError
 from bayesgen.numerics.special import Array
 
 
@@ -97,6 +97,10 @@ def refuse_negative(name: str, value: Array, before: Array) -> None:
             f"remove: {name!r} would become negative ({float(np.min(value)):g}); "
             "only rows that were merged before can be removed"
         )
+
+
+class PriorShapeError(InputError):
+    """A hyper-parameter has a shape that does not broadcast to the classes and features."""
 
 
 class MissingCapabilityError(Facts, NotImplementedError):

@@ -17,12 +17,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from bayesgen.encoding.literals import did_you_mean, shown
+from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import Facts, placed
+from bayesgen.families.errors import PriorShapeError
 from bayesgen.families.records import Record
 from bayesgen.io import storage
-from bayesgen.io.formats import CSV, PARQUET, TableError
+from bayesgen.io.formats import CSV, PARQUET
 from bayesgen.io.progress import row_progress
 from bayesgen.io.storage import labels_to_json
 from bayesgen.io.tabular import CsvFile, Rows, joined, open_file
@@ -378,22 +379,15 @@ class Files:
             return rows.table.to_pandas()
 
         def values(name: str) -> Array:
-            def refuse(cell: Any, i: int) -> float:
-                raise TableError(
-                    f"{place}: column {name!r} holds {shown(cell)}",
-                    ", which is not a number",
-                    row=rows.first + i,
-                    column=name,
-                )
-
             cells = rows.cells(name)
             if name == self._target:
-                return cells.labels(kinds.get(name) or cells.holds(), refuse)
+                return cells.labels(kinds.get(name) or cells.holds())
             if name == self._weight or self._wanted == "numbers":
-                return cells.numbers(refuse)
-            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name], refuse)
+                return cells.numbers()
+            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name])
 
-        columns = {name: values(name) for name in self._names}
+        with placed(place):
+            columns = {name: values(name) for name in self._names}
         return pd.DataFrame({k: pd.Series(v, dtype=v.dtype) for k, v in columns.items()})
 
     def _kinds(self) -> dict[str, str]:
@@ -685,8 +679,8 @@ def _settled_so_far(learner: Learner, state: Any, classes: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return learner.settle(state)
-    except ValueError as error:
-        if classes is not None or "broadcast" not in str(error):
+    except PriorShapeError as error:
+        if classes is not None:
             raise
         raise ValueError(
             f"{error}. So far there are the classes {state.classes.tolist()}: if others come "

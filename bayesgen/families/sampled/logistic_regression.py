@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.linalg import helmert
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import (
     CLASS,
@@ -251,7 +252,9 @@ class LogisticRegression(Family):
         missing = np.isnan(x)
         if missing.any():
             i, j = np.argwhere(missing)[0]
-            raise ValueError(f"X contains NaN: row {first + i}, feature {j}; {self.missing}")
+            why = f", feature {j}; {self.missing}"
+            what = "X contains NaN:"
+            raise InputError(what, why, row=first + i, column=int(j), place=" row {}")
 
 
 def _log_label(label: Any, logits: Any) -> Any:
