@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, cast
 
 from bayesgen.cli.console import (
-    METHOD_NAMES,
     busy,
+    method_name,
     plain_table,
     show_caption,
     show_scores,
@@ -169,7 +169,7 @@ class _Story:
                 wrong = self.clf.classes_[row.argmax()] != y.iloc[i]
                 table.add_row(
                     *firsts.get(method, ("", Text(_without(gaps), style="dim"))),
-                    Text.assemble(METHOD_NAMES[method], (" (wrong)" if wrong else "", "red")),
+                    Text.assemble(method_name(method), (" (wrong)" if wrong else "", "red")),
                     *(Text(f"{v:.3f}", style="bold" if v == row.max() else "") for v in row),
                     style="cyan" if method in firsts else "",
                 )

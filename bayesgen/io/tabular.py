@@ -13,7 +13,7 @@ import csv
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ import numpy as np
 
 from bayesgen.encoding.column import EXACT, of_arrow
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number, shown
+from bayesgen.errors import InputError
 from bayesgen.io.formats import TableError, csv_dialect, file_format
 from bayesgen.numerics.special import Array
 
@@ -71,7 +72,7 @@ class Cells:
 
     Raises
     ------
-    TableError
+    InputError
         If they are neither numbers nor booleans nor text; later, at a cell that does not stand for
         what is asked for.
     """
@@ -87,7 +88,7 @@ class Cells:
         self._is_integer = types.is_integer(t)
         is_number = self._is_integer or types.is_floating(t) or types.is_decimal(t)
         if not (self._is_text or is_number or types.is_boolean(t) or types.is_null(t)):
-            raise TableError(
+            raise InputError(
                 f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out",
                 column=name,
             )
@@ -114,10 +115,10 @@ class Cells:
         blank = compute.utf8_is_space(self._array)
         return np.asarray(compute.or_(compute.is_in(self._array, none), blank))
 
-    def _refusal(self, i: int, why: str) -> TableError:
+    def _refusal(self, i: int, why: str) -> InputError:
         """The error of cell i."""
         what = f"column {self.name!r} holds {shown(self[i])}"
-        return TableError(what, why, row=self._first + i, column=self.name)
+        return InputError(what, why, row=self._first + i, column=self.name)
 
     def holds(self) -> str:
         """``"boolean"``, ``"number"``, ``"text"`` or, if every cell is missing, ``"empty"``."""
@@ -212,6 +213,18 @@ class Cells:
             raise self._refusal(int(infinite.argmax()), ", which is not a finite number")
         return values
 
+    def booleans(self) -> Array:
+        """(N,) bool; objects with None if cells are missing. 1 and 0 are true and false."""
+        values = self.numbers()
+        missing = np.isnan(values)
+        if (wrong := ~missing & (values != 0) & (values != 1)).any():
+            raise self._refusal(int(wrong.argmax()), ", which is neither true nor false")
+        out: Array = values == 1
+        if missing.any():
+            out = out.astype(object)
+            out[missing] = None
+        return out
+
     def texts(self) -> Array:
         """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
         codes, found = self._factorised()
@@ -222,7 +235,7 @@ class Cells:
 
         Raises
         ------
-        TableError
+        InputError
             If they would take more than 1 GiB, or the different ones 64 MiB: texts, not labels.
         """
         codes, found = self._factorised()
@@ -232,9 +245,10 @@ class Cells:
             4 * longest * n > most
             for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)
         ):
-            raise TableError(
+            raise InputError(
                 f"column {self.name!r} holds {len(texts)} different texts of up to {longest} "
-                "characters, which are too long for labels of classes: name another column"
+                "characters, which are too long for labels of classes: name another column",
+                column=self.name,
             )
         return np.array(texts, dtype=str)[codes]
 
@@ -257,8 +271,7 @@ class Cells:
         """
         if kind == "text":
             return self.texts()
-        values = self.numbers()
-        return as_booleans(values) if kind == "boolean" else values
+        return self.booleans() if kind == "boolean" else self.numbers()
 
     def labels(self, kind: str) -> Array:
         """As `values`, with int64 for numbers that are all whole."""
@@ -277,7 +290,8 @@ class Cells:
         try:
             codes, found = of_arrow(self._present)
         except UnicodeDecodeError as error:
-            raise TableError(f"column {self.name!r} holds text that is no UTF-8: {error}") from None
+            what = f"column {self.name!r} holds text that is no UTF-8: {error}"
+            raise InputError(what, column=self.name) from None
         return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
 
 
@@ -298,16 +312,6 @@ def _whole(values: Array) -> Array:
         return values
     whole = np.all(np.trunc(values) == values) and np.all(np.abs(values) < EXACT)
     return values.astype(np.int64) if whole else values
-
-
-def as_booleans(values: Array) -> Array:
-    """(N,) bool of numbers 0 and 1; objects with None if some are NaN."""
-    missing = np.isnan(values)
-    out: Array = values == 1
-    if missing.any():
-        out = out.astype(object)
-        out[missing] = None
-    return out
 
 
 def joined(kinds: set[str]) -> str:
@@ -348,7 +352,7 @@ class Rows:
         return int(self.table.num_rows)
 
     def cells(self, name: str) -> Cells:
-        """One column, as models want it; TableError if its type is none for that."""
+        """One column, as models want it; InputError if its type is none for that."""
         if name not in self._cells:
             self._cells[name] = Cells(name, self.table[name], self.written, self.first)
         return self._cells[name]

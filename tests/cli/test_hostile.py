@@ -40,8 +40,8 @@ def test_labels_and_names_do_not_steer_the_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("x" * 5_000_000, "column 'a' holds 'xxx.*xxx...' in row 40, but the model needs a number"),
-        ("TRUE", "column 'a' holds 'TRUE' in row 40, but the model needs a number there"),
+        ("x" * 5_000_000, "column 'a' holds 'xxx.*xxx...' in row 40, which is not a number"),
+        ("TRUE", "column 'a' holds 'TRUE' in row 40, which is not a number"),
     ],
     ids=["long", "TRUE"],
 )
