@@ -140,31 +140,19 @@ def _compare(chain: Array, reference: Array) -> Agreement:
 
 
 def r_hat(chain: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K): the larger of bulk and tail.
+    """(K,) rank-normalised split R-hat of (chain, draw, K), by ArviZ.
 
-    As ArviZ's, of many series at once. NaN for a constant, and for fewer than 2 chains or 4 draws.
-    Source: Vehtari et al. (2021), section 4.
+    NaN for a constant, and for fewer than 2 chains or 4 draws.
     """
+    from arviz_stats.base import array_stats
+
     n_chains, n_draws, k = chain.shape
-    out = np.full(k, np.nan)
     if n_chains < 2 or n_draws < 4:
-        return out
-    half = n_draws // 2
-    split = np.concatenate([chain[:, :half], chain[:, n_draws - half :]])
-    flat = np.ascontiguousarray(np.moveaxis(split, -1, 0)).reshape(k, -1)
-    moving = flat.min(axis=1) < flat.max(axis=1)
-    flat = flat[moving]
-    n = flat.shape[1]
-    found = []
-    for values in (flat, np.abs(flat - np.median(flat, axis=1, keepdims=True))):
-        rank = (_twice_rank(values, np.sort(values, axis=1)) + 1) / 2
-        z = ndtri((rank - 0.375) / (n + 0.25)).reshape(len(values), 2 * n_chains, half)
-        between = half * z.mean(axis=2).var(axis=1, ddof=1)
-        with np.errstate(invalid="ignore", divide="ignore"):  # two values, folded, are one
-            within = z.var(axis=2, ddof=1).mean(axis=1)
-            found.append(np.sqrt((between / within + half - 1) / half))
-    out[moving] = np.fmax(*found)
-    return out
+        return np.full(k, np.nan)
+    series = np.moveaxis(chain, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a constant
+        found: Array = array_stats.rhat(series, chain_axis=-2, draw_axis=-1)
+    return found
 
 
 def _normal_scores(values: Array, ordered: Array) -> Array:
