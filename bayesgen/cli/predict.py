@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import ModelFile, Texts, UserError, blamed_on, class_counts, note, show
+from bayesgen.cli.console import ModelFile, Texts, UserError, blamed_on, class_counts, show
 from bayesgen.errors import Facts, InputError
 from bayesgen.families.names import METHODS
 from bayesgen.io.formats import file_format
@@ -51,12 +51,6 @@ def predict(
             help="Add credible intervals of this probability: columns low_LABEL and high_LABEL.",
         ),
     ] = None,
-    chunk_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--chunk-rows", min=1, metavar="N", help="Of no effect: few rows are read at a time."
-        ),
-    ] = None,
     text: Texts = None,
 ) -> None:
     """Classify the rows of a table with a saved model.
@@ -83,8 +77,6 @@ def predict(
     files.check_output(output, model, new)
     table = files.open_table(new)
     clf = files.load_model(model)
-    if chunk_rows is not None:
-        note(f"--chunk-rows has no effect: at most {_BLOCK_ROWS} rows are read at a time")
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]

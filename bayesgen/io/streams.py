@@ -33,57 +33,12 @@ if TYPE_CHECKING:
     import xarray as xr
     from sklearn.utils import Tags
 
+    from bayesgen.inference.fitting import Gathered, Learner
+    from bayesgen.posterior.fitted import Fitted
+
 
 # ------------------------------------------------------------------------------------------------
 # What a classifier must offer to learn from parts of the rows: its statistics add up.
-
-
-class Gathered(Protocol):
-    """Statistics of rows."""
-
-    @property
-    def classes(self) -> Array:
-        """Labels."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows."""
-
-
-class Columns(Protocol):
-    """How rows are read."""
-
-    def of_table(self, X: Any, /) -> Any:
-        """X as it is read, of a data frame's columns but the labels."""
-
-
-class Learner(Protocol):
-    """What a classifier chooses; it changes nothing."""
-
-    @property
-    def reader(self) -> Columns:
-        """How rows are read."""
-
-    @property
-    def unsaved(self) -> tuple[str, ...]:
-        """Names of the constructor's arguments that a file cannot hold."""
-
-    def refuse_no_statistics(self, what: str, /) -> None:
-        """Raise if the model has no sufficient statistics, for the caller `what`."""
-
-    def gather(
-        self, before: Any, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, /
-    ) -> Any:
-        """Statistics of rows, added to those before."""
-
-    def merge(self, mine: Any, theirs: Any, /) -> Any:
-        """Statistics of the rows of both."""
-
-    def gathered(self, fitted: Any, /) -> Any:
-        """Statistics behind a fit."""
-
-    def settle(self, gathered: Any, /) -> Any:
-        """Turn statistics into a fit."""
 
 
 class Additive(Protocol):
@@ -97,7 +52,7 @@ class Additive(Protocol):
     def __sklearn_tags__(self) -> "Tags":
         """Tell what X may hold."""
 
-    def __bayesgen_learner__(self) -> Learner:
+    def __bayesgen_learner__(self) -> "Learner":
         """Return its choices."""
 
     def __bayesgen_record__(
@@ -111,7 +66,7 @@ class Additive(Protocol):
         """Return the fit that `storage.read` has read."""
 
 
-def refuse_other(clf: Any, what: str) -> Learner:
+def refuse_other(clf: Any, what: str) -> "Learner":
     """Raise unless `clf` learns by adding up; its choices.
 
     Raises
@@ -673,7 +628,7 @@ def _wanted(clf: Additive) -> str:
     return "cells" if tags.allow_nan else "documents"
 
 
-def _settled_so_far(learner: Learner, state: Any, classes: Any) -> Any:
+def _settled_so_far(learner: "Learner", state: Any, classes: Any) -> "Fitted":
     """The fit to the rows so far; what they are warned of may be over with the next ones."""
     try:
         with warnings.catch_warnings():

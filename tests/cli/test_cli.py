@@ -252,8 +252,7 @@ def test_every_model_by_its_short_name(tmp_path, model):
     data, path, out = (tmp_path / name for name in ("data.csv", "model.nc", "out.csv"))
     X.assign(label=y).to_csv(data, index=False)
     run("fit", data, "--target", "label", "--model", model, "-o", path)
-    told = run("predict", path, data, "-o", out, "--chunk-rows", 7)
-    assert "--chunk-rows has no effect" in told.stderr
+    run("predict", path, data, "-o", out)
     clf = ESTIMATORS[model].fit(X, y)
     assert type(bg.load(path)) is type(clf)
     assert bg.load(path).classes_.tolist() == [0, 1]
@@ -716,7 +715,6 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
     (["-o", "o.txt"], "must end in .csv"),
     (["-o", "no/o.csv"], "is not a folder"),
     (["-o", "o.csv", "--method", "mode"], "'mode' is not one of"),
-    (["-o", "o.csv", "--chunk-rows", "0"], "--chunk-rows"),
     (["-o", "o.csv", "--keep", "yeer"], "did you mean 'year'?"),
     (["-o", "o.csv", "--text", "sex"], "--text is for language models"),
     (["-o", PENGUINS], "is the file to be read"),
