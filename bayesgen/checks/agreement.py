@@ -19,7 +19,7 @@ of the Edgeworth expansion, must be small. Draws of an inverse Gamma with few de
 of a probability that is almost always 0, say nothing of their expectation.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -40,6 +40,15 @@ class Agreement(NamedTuple):
     reference: Array  # (K, 5)
     z: Array  # (K, 5)
     ess: Array  # (K,) effective sample size of the normal scores' mean
+
+    @classmethod
+    def of(cls, ess: Array, **statistics: tuple[Any, Any, Any]) -> Self:
+        """Of some statistics alone, {name: (chain, reference, z)} of any shape; the rest is NaN."""
+        table = np.full((3, ess.size, len(STATISTICS)), np.nan)
+        for name, values in statistics.items():
+            for field, value in zip(table, values, strict=True):
+                field[:, STATISTICS.index(name)] = np.broadcast_to(value, ess.shape).ravel()
+        return cls(table[0], table[1], table[2], ess.ravel())
 
 
 def compare(chain: Array, reference: Array) -> Agreement:
@@ -92,9 +101,7 @@ def compare_mean(chain: Array, exact: Array, independent: bool = False) -> Agree
         z[~(skewness <= _SKEWNESS)] = np.nan
     constant = sd <= 1e-12 * np.abs(mean)
     z[constant] = np.where(np.isclose(mean, exact, rtol=1e-9, atol=0)[constant], 0.0, np.inf)
-    table = np.full((3, len(exact), len(STATISTICS)), np.nan)
-    table[:, :, 0] = mean, exact, z
-    return Agreement(table[0], table[1], table[2], ess)
+    return Agreement.of(ess, mean=(mean, exact, z))
 
 
 def _compare(chain: Array, reference: Array) -> Agreement:

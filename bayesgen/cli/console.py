@@ -95,9 +95,10 @@ def told(
     if isinstance(mistake, UndefinedEstimateError):
         return f"--method {mistake.estimate} is undefined: {mistake.cause}"
     if isinstance(mistake, Facts):
-        row = mistake.row
-        known = row is not None and row < len(rows)
-        return mistake.told(rows[row] if known else row, advice and advice(mistake))
+        row: Any = mistake.row
+        if row is not None and row < len(rows):
+            row = rows[row]
+        return mistake.told(row, advice and advice(mistake))
     return str(mistake)
 
 

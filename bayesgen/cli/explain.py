@@ -149,7 +149,7 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
         out.add_column(prob, justify="right", no_wrap=True)
 
     def line(name: str, adds: float, ends: Any = None, value: str = "", style: str = "") -> None:
-        cells = [Text(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
+        cells: list[Any] = [Text(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
         if not pooled:
             cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
         out.add_row(*cells, style=style)

@@ -77,13 +77,12 @@ def _show(result: "Validation") -> None:
     console.print(f"{attrs['estimator']}: closed form against NUTS", markup=False)
     console.print()
     out = plain_table()
-    summary = result.summary()
+    summary = result.shown()
     out.add_column("compared")
     for name in summary.columns:
         out.add_column(name, justify="right")
-    for name, line in summary.iterrows():
-        cells = [_shown(column, value) for column, value in line.items()]
-        out.add_row(str(name), *cells)
+    for name, line in summary.T.items():
+        out.add_row(str(name), *line)
     console.print(out)
     console.print()
     show(
@@ -95,10 +94,3 @@ def _show(result: "Validation") -> None:
         f"Verdict: {result.verdict}.",
         *result.reasons,
     )
-
-
-def _shown(column: str, value: float) -> str:
-    if value != value:
-        return ""
-    digits = {"numbers": 0, "ESS": 0, "R-hat": 3}.get(column, 2)
-    return f"{value:.{digits}f}"

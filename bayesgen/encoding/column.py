@@ -408,9 +408,9 @@ def _from_cells(cells: list[Any], name: Any) -> Column:
             i for i, cell in enumerate(cells) if type(cell) in number | boolean and cell == cell
         )
         raise InputTypeError(
-            f"column {name!r} mixes text ({str(cells[i])!r} in row {i}) and numbers ({cells[k]}",
-            ")",
-            row=k,
+            f"column {name!r} mixes text ({str(cells[i])!r}",
+            f") and numbers ({cells[k]} in row {k})",
+            row=i,
             column=name,
             advice="make it all text or all numbers",
         )

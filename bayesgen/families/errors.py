@@ -86,7 +86,8 @@ def refuse_undefined(estimate: str, bad: Array, reason: str, advice: str | None 
     """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
     bad = np.asarray(bad)
     if bad.any():
-        c, j, *_ = [*np.argwhere(bad)[0].tolist(), None, None]
+        cell: list[int | None] = [*map(int, np.argwhere(bad)[0]), None]
+        c, j = cell[:2]
         raise UndefinedEstimateError(estimate, reason, c, j, advice=advice)
 
 

@@ -315,11 +315,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
             *validation.reasons,
         ]
         frame = validation.summary()
-        digits = {"numbers": 0, "ESS": 0, "R-hat": 3}
-        lines = [
-            [str(name), *(number(float(v), digits.get(k, 2)) for k, v in line.items())]
-            for name, line in frame.iterrows()
-        ]
+        lines = [[str(name), *line] for name, line in validation.shown().T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
         out.notes = [f"Not compared: {what}." for what in validation.not_compared]
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
@@ -402,7 +398,7 @@ def predictive_checks(held: HeldOut) -> Section:
         j, c, s = np.unravel_index(i, z.shape)
         if size[j, c, s] > _LIMIT:
             what = "share of its mode" if nominal[j] else ("mean", "standard deviation")[s]
-            rows.append([names[j], held.labels[c], what, signed(z[j, c, s], 1)])
+            rows.append([names[j], held.labels[c], what, signed(float(z[j, c, s]), 1)])
     shown = [names[j] for j in order]
     told = "; ".join(f"{name} {largest[j]:.1f}" for name, j in zip(shown, order, strict=True))
     figure = Figure(

@@ -170,6 +170,7 @@ def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
 def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
     rows, codes = fitted.fitted_.encoded(data), fitted.fitted_.codes_of(y)
     parts = fitted.prior_, fitted.model_, fitted.stats_
+    weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=float)
     return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 
 

@@ -150,6 +150,8 @@ class LogisticRegression(Family):
                 "the rows are all of one class, so that a regression of the class has no "
                 "coefficient to learn: give rows of another class too"
             )
+        # pm.ZeroSumNormal and pm.Categorical(logit_p=) say the same; then a gradient of 500 rows, 6
+        # columns and 3 classes takes 59 us in place of 48
         basis = helmert(len(model.coords[CLASS])).T  # orthonormal, columns that sum to 0
         n_features = len(self.location)
         # what independent Normals of standard deviation sigma say of all contrasts of the classes
