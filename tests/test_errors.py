@@ -29,10 +29,7 @@ def own_errors():
 def test_every_error_of_the_package_has_facts():
     found = set(own_errors())
     assert {Facts, InputError, NoClosedFormError, UndefinedEstimateError} < found
-    internal = {"UserError"}  # of the command line: the end of a message
-    assert {e.__name__ for e in found if not issubclass(e, Facts)} <= internal
-    assert all((e.row, e.column, e.advice) == (None, None, None) for e in found - internal
-               if issubclass(e, Facts))  # fmt: skip
+    assert {e.__name__ for e in found if not issubclass(e, Facts)} <= {"UserError"}  # of the cli
 
 
 def test_told_with_other_facts():

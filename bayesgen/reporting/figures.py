@@ -6,10 +6,12 @@ A picture is 5.2 inches wide, so that its letters are as large on a phone as bes
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from bayesgen.numerics.special import Array
+from bayesgen.plots import drawing
 from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, STYLE
 
 if TYPE_CHECKING:
@@ -91,3 +93,37 @@ def _drawn(draw: Callable[["Axes"], None], height: float) -> str:
     ):
         text = re.sub(pattern, new, text)
     return text
+
+
+# ------------------------------------------------------------------------------------------------
+# Pictures that several sections have.
+
+
+def matrix(
+    shades: Array, names: list[str], texts: list[list[str]], alt: str, caption: str
+) -> Figure:
+    """A square of shades with texts in its cells."""
+    height = min(max(2.4, 0.62 + 0.36 * len(names)), 6.5) + 0.9 * drawing.turned(names)
+    draw = partial(drawing.matrix, values=shades, rows=names, columns=names, texts=texts)
+    return Figure(draw, height, alt, caption)
+
+
+def bars(names: list[str], value: Array, xlabel: str, what: str, caption: str) -> Figure:
+    """One bar per name."""
+    draw = partial(drawing.bars, names=names, value=value, xlabel=xlabel)
+    return Figure(draw, 0.85 + 0.28 * len(names), f"{what}: {told(names, value)}.", caption)
+
+
+def differences(
+    names: list[str], value: Array, ends: Array, line: float, xlabel: str, what: str, caption: str
+) -> Figure:
+    """One number with an interval per name, beside a vertical line."""
+    draw = partial(
+        drawing.differences, names=names, value=value, ends=ends, line=line, xlabel=xlabel
+    )
+    return Figure(draw, 0.85 + 0.3 * len(names), f"{what}: {told(names, value)}.", caption)
+
+
+def told(names: list[str], value: Array) -> str:
+    """Names and numbers, as the words of a picture."""
+    return "; ".join(f"{n} {v:.3g}" for n, v in zip(names, value, strict=True))

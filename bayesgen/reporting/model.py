@@ -16,10 +16,9 @@ from bayesgen.estimators.pool import MemberRows, chosen, seen_by_members
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.plots import drawing
-from bayesgen.reporting.figures import Figure
+from bayesgen.reporting.figures import Figure, bars, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
-from bayesgen.reporting.rows import bars, differences, matrix
 
 _MOST_WORK = 300_000  # training rows x classes for which other models are fitted
 _INFLUENCE_ROWS = 2_000

@@ -1,6 +1,5 @@
 """How good the probabilities are: verdict, predictives, calibration, confusions, doubtful rows."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
 from bayesgen.plots.models import jeffreys, reliability
 from bayesgen.plots.style import look
-from bayesgen.reporting.figures import Figure
+from bayesgen.reporting.figures import Figure, bars, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
@@ -265,15 +264,6 @@ def confusions(held: HeldOut) -> Section:
     return out
 
 
-def matrix(
-    shades: Array, names: list[str], texts: list[list[str]], alt: str, caption: str
-) -> Figure:
-    """A square of shades with texts in its cells."""
-    height = min(max(2.4, 0.62 + 0.36 * len(names)), 6.5) + 0.9 * drawing.turned(names)
-    draw = partial(drawing.matrix, values=shades, rows=names, columns=names, texts=texts)
-    return Figure(draw, height, alt, caption)
-
-
 # ------------------------------------------------------------------------------------------------
 # The rows that the classifier is least certain of, and why; what features did for all rows.
 
@@ -427,24 +417,3 @@ def contributions(held: HeldOut) -> Section:
         notes=[f"Of {len(at)} of the rows."] if len(at) < held.n else [],
         data={"rows": len(at), "mean_contribution": {names[j]: float(size[j]) for j in order}},
     )
-
-
-def bars(names: list[str], value: Array, xlabel: str, what: str, caption: str) -> Figure:
-    """One bar per name."""
-    draw = partial(drawing.bars, names=names, value=value, xlabel=xlabel)
-    return Figure(draw, 0.85 + 0.28 * len(names), f"{what}: {told(names, value)}.", caption)
-
-
-def differences(
-    names: list[str], value: Array, ends: Array, line: float, xlabel: str, what: str, caption: str
-) -> Figure:
-    """One number with an interval per name, beside a vertical line."""
-    draw = partial(
-        drawing.differences, names=names, value=value, ends=ends, line=line, xlabel=xlabel
-    )
-    return Figure(draw, 0.85 + 0.3 * len(names), f"{what}: {told(names, value)}.", caption)
-
-
-def told(names: list[str], value: Array) -> str:
-    """Names and numbers, as the words of a picture."""
-    return "; ".join(f"{n} {v:.3g}" for n, v in zip(names, value, strict=True))
