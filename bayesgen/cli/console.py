@@ -3,7 +3,7 @@
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -212,19 +212,26 @@ def show_json(found: Any) -> None:
 # ------------------------------------------------------------------------------------ tables
 
 
-def plain_table(**options: Any) -> "Table":
-    """A table of the house: flush left, one rule under the head, nothing else."""
+def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Table":
+    """A table with one rule under the head and nothing else.
+
+    Parameters
+    ----------
+    texts : {head: width}
+        First columns, flush left, each at least so wide.
+    **numbers : width
+        Further columns, flush right; an underscore in a head is a space.
+    """
     from rich import box
     from rich.table import Table
 
-    return Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="dim",
-        border_style="dim",
-        **options,
-    )
+    dim: dict[str, Any] = {"header_style": "dim", "border_style": "dim"}
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), **dim)
+    for head, width in (texts or {}).items():
+        table.add_column(head, min_width=width)
+    for head, width in numbers.items():
+        table.add_column(head.replace("_", " "), justify="right", min_width=width)
+    return table
 
 
 def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:
@@ -275,10 +282,7 @@ def show_caption(console: "Console", text: str) -> None:
 def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Table":
     from rich.text import Text
 
-    table = plain_table()
-    table.add_column(head, min_width=34)
-    for column in _SCORES.values():
-        table.add_column(column, justify="right", min_width=9)
+    table = plain_table({head: 34}, **dict.fromkeys(_SCORES.values(), 9))
     best = {name: _best(scores[name].values, highest=name == "accuracy") for name in _SCORES}
     for method in scores["predictive"].values.tolist():
         row = scores.sel(predictive=method)
