@@ -356,6 +356,7 @@ _FEWEST = 8  # rows of a class of which something is said
 _NOMINAL = ("categorical", "binned")
 _LIMIT = 1.96
 _PAIRS = 12
+_SQUARE = 15  # columns of a matrix of pairs
 _BINS = 20  # of typicality
 
 
@@ -509,28 +510,26 @@ def dependence(held: HeldOut) -> Section:
     if rows:
         head = ["column", "and", "correlation"]
         out.tables = [Table("Largest rank correlations within classes", head, rows, 2)]
-    if 2 < len(columns) <= 15:
-        shown = np.nan_to_num(np.abs(rho))
-        np.fill_diagonal(shown, 0)
-        what = "Rank correlations within classes: " + "; ".join(
-            f"{a} and {b} {r:.2f}" for a, b, r in pairs[:6]
-        )
-        caption = "Shades: size of the rank correlation, pooled over classes."
-        out.figures = [_of_pairs(shown, rho, names, what, caption)]
-    out.data = {
-        "pairs": [{"a": a, "b": b, "correlation": r} for a, b, r in pairs],
-        "limit": float(limit),
-    }
+    caption = "Shades: size of the rank correlation, pooled over classes."
+    out.figures = _of_pairs(names, rho, pairs, "Rank correlations within classes", caption)
+    told = [{"a": a, "b": b, "correlation": r} for a, b, r in pairs]
+    out.data = {"pairs": told, "limit": float(limit)}
     return out
 
 
-def _of_pairs(shades: Array, numbers: Array, names: list[str], what: str, caption: str) -> Figure:
-    """A matrix of columns against columns, its diagonal empty."""
-    texts = [
-        ["" if i == j else number(float(v), 1) for j, v in enumerate(line)]
-        for i, line in enumerate(numbers)
-    ]
-    return matrix(shades, names, texts, f"{what}.", caption)
+def _of_pairs(
+    names: list[str], numbers: Array, pairs: list[tuple[str, str, float]], what: str, caption: str
+) -> list[Figure]:
+    """A matrix of columns against columns, its diagonal empty; none of two columns, and of many."""
+    if not 2 < len(names) <= _SQUARE:
+        return []
+    texts = [[number(v, 1) for v in line] for line in numbers.tolist()]
+    for i in range(len(names)):
+        texts[i][i] = ""
+    shades = np.nan_to_num(np.abs(numbers))
+    np.fill_diagonal(shades, 0)
+    told = "; ".join(f"{a} and {b} {r:.2f}" for a, b, r in pairs[:6])
+    return [matrix(shades, names, texts, f"{what}: {told}.", caption)]
 
 
 def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
@@ -540,7 +539,8 @@ def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
         x = X[codes == c]
         if len(x) < _FEWEST:
             continue
-        ranks = np.apply_along_axis(_normal_scores, 0, x)
+        ranks = stats.rankdata(x, axis=0, nan_policy="omit")
+        ranks = np.nan_to_num(ranks - (1 + np.sum(~np.isnan(x), axis=0)) / 2)  # missing: the middle
         with np.errstate(all="ignore"):
             r = np.corrcoef(ranks, rowvar=False)
         total += len(x) * np.nan_to_num(r)
@@ -550,53 +550,35 @@ def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
     return total / weight, weight
 
 
-def _normal_scores(x: Array) -> Array:
-    """Centred ranks; a missing cell is in the middle."""
-    gaps = np.isnan(x)
-    out = np.zeros(len(x))
-    if (~gaps).any():
-        ranks = stats.rankdata(x[~gaps])
-        out[~gaps] = ranks - ranks.mean()
-    return out
-
-
 def _edges(held: HeldOut) -> Section:
     p = held.clf.edge_probabilities()["probability"].values
     names = _names(held)
     upper = np.triu_indices(len(names), 1)
     each = p[:, upper[0], upper[1]]  # (class, pair)
     order = np.argsort(-each.max(axis=0), kind="stable")[:_PAIRS]
+    ends = [(names[upper[0][k]], names[upper[1][k]]) for k in order]
     rows = [
-        [names[upper[0][k]], names[upper[1][k]], *(number(float(v), 2) for v in each[:8, k])]
-        for k in order
+        [*pair, *(number(v, 2) for v in each[:8, k].tolist())]
+        for pair, k in zip(ends, order, strict=True)
         if each[:, k].max() > 0.05
     ]
     sure = int((each.max(axis=0) > 0.5).sum())
     text = [
         f"{count(sure, 'pair')} of columns of {len(upper[0])} are neighbours with probability "
-        "above "
-        "0.5 in some class. An edge has no direction and is no causal claim."
+        "above 0.5 in some class. An edge has no direction and is no causal claim."
     ]
     out = Section("dependence", "Dependence within classes", text)
     if rows:
         head = ["column", "and", *held.labels[:8]]
         out.tables = [Table("Probability that two columns are neighbours, by class", head, rows, 2)]
-    if 2 < len(names) <= 15:
-        top = p.max(axis=0)
-        what = "Edge probabilities, the largest over classes: " + "; ".join(
-            f"{names[upper[0][k]]} and {names[upper[1][k]]} {each[:, k].max():.2f}"
-            for k in order[:6]
-        )
-        caption = "Shades: probability of an edge, the largest over the classes."
-        out.figures = [_of_pairs(top, top, names, what, caption)]
+    largest = [(*pair, float(each[:, k].max())) for pair, k in zip(ends, order, strict=True)]
+    what = "Edge probabilities, the largest over classes"
+    caption = "Shades: probability of an edge, the largest over the classes."
+    out.figures = _of_pairs(names, p.max(axis=0), largest, what, caption)
+    by_class = [dict(zip(held.labels, each[:, k].tolist(), strict=True)) for k in order]
     out.data = {
         "edges": [
-            {
-                "a": names[a],
-                "b": names[b],
-                "probability": dict(zip(held.labels, p[:, a, b].tolist(), strict=True)),
-            }
-            for a, b in zip(upper[0][order], upper[1][order], strict=True)
+            {"a": a, "b": b, "probability": q} for (a, b), q in zip(ends, by_class, strict=True)
         ]
     }
     return out
