@@ -12,6 +12,7 @@ import xarray as xr
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.encoding.literals import listed
+from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import ExponentPrior, comparable, sample
@@ -205,10 +206,8 @@ def compare_models(
     rows = rows_of_each(models, X)
     scores_of, columns, joints = {}, {}, {}
     for name, clf in models.items():
-        try:
+        with placed(f"model {name!r}"):
             scores_of[name], joints[name], scored = _loo(clf, rows[name], y, sample_weight)
-        except ValueError as error:
-            raise ValueError(f"model {name!r}: {error}") from error
         codes = scored.codes
         scores = score(joints[name], codes)
         columns[name] = {

@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.rows import has_nan
@@ -234,9 +235,9 @@ class Reader:
         """Raise ValueError at the first missing cell of (N, D)."""
         if has_nan(X):
             row, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"Input X contains NaN: column {self.columns[j]!r} in row {row}; {why}"
-            )
+            name = self.columns[j]
+            what = f"Input X contains NaN: column {name!r}"
+            raise InputError(what, row=row, column=name, advice=why)
 
     def refuse_incomplete(self, encoded: Any) -> None:
         """Raise where a cell of encoded rows must be known, and is not."""

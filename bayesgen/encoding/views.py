@@ -27,6 +27,7 @@ from scipy.special import ndtr, ndtri
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.schema import TableSchema, refuse_other_columns
 from bayesgen.encoding.tables import as_table
+from bayesgen.errors import InputTypeError
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 
@@ -75,7 +76,8 @@ class Selection:
         cells = ["" if _missing(cell) else cell for cell in frame[name].to_list()]
         for i, cell in enumerate(cells):
             if not isinstance(cell, str):
-                raise TypeError(f"column {name!r} holds {shown(cell)} in row {i}; it held texts")
+                what = f"column {name!r} holds {shown(cell)}"
+                raise InputTypeError(what, "; it held texts", row=i, column=name)
         return cells
 
     def to_json(self) -> dict[str, Any]:

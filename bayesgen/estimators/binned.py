@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.views import BinnedTable, MissingCells
+from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError
@@ -175,11 +176,15 @@ class BinnedColumns(TableReader):
             i, j = gone[0]
             schema = self.encoder.schema
             names = schema.names
-            name = f"column {schema.positions[j] if names is None else names[j]!r}"
-            raise ValueError(
-                f"row {i}, {name}: missing, or a category that the first rows did not have; "
-                "pairs of incomplete rows have no common margins. Give missing='category', and "
-                "declare categories= where rows come in parts"
+            name = schema.positions[j] if names is None else names[j]
+            raise InputError(
+                "row",
+                f", column {name!r}: missing, or a category that the first rows did not have; "
+                "pairs of incomplete rows have no common margins",
+                row=i,
+                column=name,
+                advice="give missing='category', and declare categories= where rows come in parts",
+                place=" {}",
             )
 
     def refuse_other_columns(self, other: Self) -> None:
@@ -192,11 +197,14 @@ class BinnedColumns(TableReader):
         gone = np.argwhere(np.isnan(encoded))
         if len(gone):
             i, j = gone[0]
+            name = self.columns[j]
             raise IncompleteRowError(
-                f"column {self.columns[j]!r} in row {i}: missing, or a category that the "
-                "training rows did not have. predict_proba sums over what it may be; intervals, "
-                "entropies and explanations need it: fit with missing='category', fill the cell, "
-                "or leave the row out"
+                f"column {name!r}",
+                ": missing, or a category that the training rows did not have. Probabilities sum "
+                "over what it may be; intervals, entropies and explanations need it",
+                row=i,
+                column=name,
+                advice="fit with missing='category', fill the cell, or leave the row out",
             )
 
     def encode(self, rows: Rows) -> Array:

@@ -99,21 +99,13 @@ def test_constants_and_atoms():
     assert np.all(np.abs(z[2]) < 4)
 
 
-@pytest.mark.parametrize("n_draws", [500, 501])
-def test_r_hat_of_many_series_is_arvizs(n_draws):
-    import arviz as az
-
-    rng = np.random.default_rng(8)
-    chain = rng.normal(size=(4, n_draws, 5))
+def test_r_hat_is_of_each_series_and_nan_where_there_is_none():
+    chain = np.random.default_rng(8).normal(size=(4, 500, 2))
     chain[..., 1] += np.arange(4)[:, None]
-    chain[..., 2] *= 1 + np.arange(4)[:, None]
-    chain[..., 3] = rng.integers(0, 3, (4, n_draws))  # ties
-    chain[..., 4] = np.cumsum(chain[..., 4], axis=1)
-    data = xr.Dataset({"q": (("chain", "draw", "k"), chain)})
-    np.testing.assert_allclose(r_hat(chain), az.rhat(data)["q"].values, rtol=1e-12)
-    assert np.isnan(r_hat(np.ones((4, n_draws, 2)))).all()
-    assert np.isnan(r_hat(chain[:1])).all()
-    assert np.isnan(r_hat(chain[:, :3])).all()
+    near, far = r_hat(chain)
+    assert near < 1.01 < 1.5 < far
+    for without in (np.ones((4, 500, 2)), chain[:1], chain[:, :3]):
+        assert np.isnan(r_hat(without)).all()
 
 
 def test_a_mean_is_compared_where_its_error_is_normal():
@@ -170,6 +162,7 @@ def formula(clf: Any, data: Any, weight: Any = None) -> tuple[str, ...]:
 def of(fitted: Any, data: Any, y: Any, weight: Any = None) -> tuple[str, ...]:
     rows, codes = fitted.fitted_.encoded(data), fitted.fitted_.codes_of(y)
     parts = fitted.prior_, fitted.model_, fitted.stats_
+    weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=float)
     return contradictions(*parts, rows, codes, weight, fitted.classes_.tolist())
 
 

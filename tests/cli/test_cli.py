@@ -205,8 +205,7 @@ def test_every_model_by_its_short_name(tmp_path, model):
     data, path, out = (tmp_path / name for name in ("data.csv", "model.nc", "out.csv"))
     X.assign(label=y).to_csv(data, index=False)
     run("fit", data, "--target", "label", "--model", model, "-o", path)
-    told = run("predict", path, data, "-o", out, "--chunk-rows", 7)
-    assert "--chunk-rows has no effect" in told.stderr
+    run("predict", path, data, "-o", out)
     clf = ESTIMATORS[model].fit(X, y)
     assert type(bg.load(path)) is type(clf)
     assert bg.load(path).classes_.tolist() == [0, 1]
@@ -512,7 +511,6 @@ def test_no_rows(tmp_path, penguin_model):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("x,x,y\n1,2,a\n", "more than one column 'x'"),
-    ("x,y\n1,a\n2,b,c\n", "line 3 has 3 cells"),
     ("x,y\n1,a\n2\n", "line 3 has 1 cells"),
     ('x,y\n1,"a\n2,b\n', "unexpected end of data"),
     ("", "is empty"),
@@ -572,7 +570,7 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov", "--order", "0"],
      "--order"),
     (["fit", PENGUINS, "--target", "year", "-o", "m.nc", "--model", "bernoulli", "--drop", "island",
-      "--drop", "species", "--drop", "sex"], "0, 1, true or false"),
+      "--drop", "species", "--drop", "sex"], "takes 0 and 1 only"),
     (["predict", "no.nc", PENGUINS, "-o", "o.csv"], "no model file at no.nc"),
     (["predict", PENGUINS, PENGUINS, "-o", "o.csv"], "is not a readable model file"),
     (["compare", "no.nc", PENGUINS, "--target", "species"], "no model file"),
@@ -587,7 +585,6 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
     (["-o", "o.txt"], "must end in .csv"),
     (["-o", "no/o.csv"], "is not a folder"),
     (["-o", "o.csv", "--method", "mode"], "'mode' is not one of"),
-    (["-o", "o.csv", "--chunk-rows", "0"], "--chunk-rows"),
     (["-o", "o.csv", "--keep", "yeer"], "did you mean 'year'?"),
     (["-o", "o.csv", "--text", "sex"], "--text is for language models"),
     (["-o", PENGUINS], "is the file to be read"),
@@ -694,7 +691,7 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     new = write(tmp_path / "n.csv", "x\nu\nw\n")
     run("fit", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
-    assert "row 2 has probability 0" in refused(*arguments, "--method", "mle")
+    assert "the first at position 2, have probability 0" in refused(*arguments, "--method", "mle")
     assert "scored by the prior" in run(*arguments).stderr
 
 

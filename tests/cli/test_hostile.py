@@ -40,8 +40,8 @@ def test_labels_and_names_do_not_steer_the_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("x" * 5_000_000, "column 'a' holds 'xxx.*xxx...' in row 40, but the model needs a number"),
-        ("TRUE", "column 'a' holds 'TRUE' in row 40, but the model needs a number there"),
+        ("x" * 5_000_000, "column 'a' holds 'xxx.*xxx...' in row 40, which is not a number"),
+        ("TRUE", "column 'a' holds 'TRUE' in row 40, which is not a number"),
     ],
     ids=["long", "TRUE"],
 )
@@ -180,3 +180,17 @@ def test_sigterm_is_143_to_a_shell_at_any_time(delay, model, tmp_path):
     assert ended.stdout == "143\n"
     assert "Traceback" not in ended.stderr
     assert sorted(tmp_path.iterdir()) == [data]
+
+
+def test_a_row_that_a_name_mentions_stays_as_it_is(tmp_path):
+    """Only the number of the row is that of the file: nothing in quotes is rewritten."""
+    rows = [(a, b, {"p": "row 0", "q": "row 1"}[y]) for a, b, y in ROWS]
+    data = table(tmp_path / "t.csv", [*rows[:4], ("1e200", "1", "row 0")], ("row 2", "b", "y"))
+    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    assert "column 'row 2' holds 1e+200 in row 5, beyond" in line
+    assert "leave it out by --drop" in line
+    rows = [("1.5" if y == "row 0" else a, b, y) for a, b, y in rows]
+    run("fit", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
+    arguments = (tmp_path / "m.nc", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
+    line = refused("predict", *arguments, "--method", "mle")
+    assert "--method mle is undefined: class 'row 0', feature 'a'" in line

@@ -176,14 +176,6 @@ def of_rows() -> tuple[str, ...]:
     return ("posterior_predictive", "log_likelihood")
 
 
-@pytest.mark.parametrize("where", ["groups", "replicate"])
-def test_the_old_name_is_refused_with_the_new_one(gaussian: Any, where: str) -> None:
-    for call in (gaussian.draw_posterior, gaussian.posterior_groups):
-        for given in (["label_given_x"], "label_given_x"):
-            with pytest.raises(ValueError, match=r"'label_given_x'.*'label' since bayesgen 0\.2"):
-                call(X=REALS, y=Y, **{where: given})
-
-
 def test_a_discriminative_prior_draws_labels_given_x() -> None:
     from bayesgen.datatree.tree import described
 

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
+from bayesgen.errors import Facts
 from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
@@ -232,7 +233,7 @@ class ScatterStats(Stats):
         return cls(n, mean, scatter, shift, shared)
 
 
-class MissingCellError(ValueError):
+class MissingCellError(Facts, ValueError):
     """A training row with a missing cell, where there is no closed form.
 
     Parameters
@@ -241,12 +242,13 @@ class MissingCellError(ValueError):
     """
 
     def __init__(self, row: int, column: int) -> None:
-        self.row, self.column = row, column
         super().__init__(
-            "training rows with missing cells have no closed form under a full covariance "
-            f"(first in row {row}, column {column}): integrate the cells out with "
-            "fit(X, y, inference='nuts'), drop or impute the rows, use covariance='diagonal', or "
-            "GaussianNB"
+            "training rows with missing cells have no closed form under a full covariance (first",
+            f", column {column})",
+            row=row,
+            column=column,
+            advice="integrate the cells out with fit(X, y, inference='nuts'), drop or impute the "
+            "rows, use covariance='diagonal', or GaussianNB",
         )
 
 
@@ -843,8 +845,9 @@ class NormalInverseWishart(ConjugateFamily):
                 raise UndefinedEstimateError(
                     "mle",
                     f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
-                    "is singular; use method='map' or the posterior predictive",
+                    "is singular",
                     None if self.shared else c,
+                    advice="use method='map' or the posterior predictive",
                 )
         return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
 
@@ -867,7 +870,7 @@ class NormalInverseWishart(ConjugateFamily):
         refuse_undefined(
             "posterior_mean",
             d <= 0,
-            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self.dim + 1}; "
+            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self.dim + 1}",
             "use a larger nu0 or more rows",
         )
         return self._theta(d)
