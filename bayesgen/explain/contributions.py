@@ -29,7 +29,6 @@ from scipy import sparse
 
 from bayesgen.datatree import tree
 from bayesgen.families.capabilities import (
-    CellCumulants,
     FeatureTerms,
     LinearRule,
     SeparateColumns,
@@ -56,7 +55,7 @@ from bayesgen.posterior.model import (
     split_chains,
 )
 from bayesgen.predict.intervals import contrast_interval
-from bayesgen.predict.inversion import Contrast, Cumulants, class_weights, log_odds, of_difference
+from bayesgen.predict.inversion import Contrast, class_weights, log_odds
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import IntervalRequest
 
@@ -99,7 +98,7 @@ class Request(IntervalRequest):
     seed : int
         Of draws.
     intervals : bool
-        False: NaN in place of ends that would take draws, where means alone are asked for.
+        False: no ends, where means alone are asked for.
     """
 
     class_prior: Array | None = None
@@ -214,11 +213,11 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast, k = Contrast(source, items, _no_weights, _ODDS), source.cumulants(items)
-        slope = _slope(contrast, np.arange(len(items))) if k is None else k.mean
-        out.mean[items] = slope
-        found = contrast_interval(contrast, request, k=k)
-        out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
+        contrast = Contrast(source, items, _no_weights, _ODDS)
+        out.mean[items] = _slope(contrast, np.arange(len(items)))
+        if request.intervals:
+            ends = contrast_interval(contrast, request)
+            out.lower[items], out.upper[items], out.error[items] = ends.low, ends.high, ends.error
     return out
 
 
@@ -229,15 +228,9 @@ class _Cells:
     columns: SeparateColumns
     x: Array
     column: Array
-    closed: CellCumulants | None
 
     def cgf(self, items: Array, t: Array) -> Array:
         return self.columns.cell_cgf(self.x[items], self.column[items], t)
-
-    def cumulants(self, items: Array) -> Cumulants | None:
-        if self.closed is None:
-            return None
-        return of_difference(self.closed.cell_cumulants(self.x[items], self.column[items]))
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
@@ -255,8 +248,7 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    closed = family.capability(CellCumulants)
-    cells = _Cells(separate_columns(family), values[fresh], columns[fresh], closed)
+    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
     every = np.arange(len(cells.x))
     log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
     with np.errstate(invalid="ignore"):  # impossible under both
@@ -287,9 +279,6 @@ class _Tokens:
             out = out + log_gamma_difference(self.cell[c, items], power)
             out = out - log_gamma_difference(self.total[c, items], power)
         return out
-
-    def cumulants(self, items: Array) -> None:
-        return None
 
 
 def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:

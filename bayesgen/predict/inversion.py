@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, log_expit, ndtri
+from scipy.special import expit, log_expit
 
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import Matrix, has_nan
@@ -321,20 +321,8 @@ def seen(model: ClassModel, X: Matrix, c: int) -> tuple[ClassModel, Matrix]:
 
 
 # ------------------------------------------------------------------------------------------------
-# Cumulants of contrasts, and quantiles from five of them.
-#
-# Cumulants are coefficients of a polynomial through the cgf at points of the imaginary axis.
-#
-# Quantiles are by Cornish and Fisher's expansion to third order. With z the normal quantile, He
-# Hermite's polynomials of z and :math:`\gamma_r = \kappa_{r+2}/\sigma^{r+2}`,
-#
-# .. math:: w = z + \frac{\gamma_1}{6} He_2 + \frac{\gamma_2}{24} He_3
-#               - \frac{\gamma_1^2}{36} (2 He_3 + He_1) + \frac{\gamma_3}{120} He_4
-#               - \frac{\gamma_1 \gamma_2}{24} (He_4 + He_2)
-#               + \frac{\gamma_1^3}{324} (12 He_4 + 19 He_2)
-#
-# Source: Cornish and Fisher (1938), Moments and cumulants in the specification of distributions;
-# Abramowitz and Stegun (1964), 26.2.49.
+# Cumulants of contrasts: coefficients of a polynomial through the cgf at points of the imaginary
+# axis. They set the grid of an inversion, and the shape of a density where five are enough.
 
 _NODES = 8
 _DROP = 0.125  # -Re K at the outermost node: half a standard deviation, for a normal variable
@@ -371,10 +359,6 @@ class Cumulants(NamedTuple):
     error: Array  # bound on the error of skewness and kurtosis
     unit: Array  # a power of 2 near sd, shared by many variables
 
-    def part(self, rows: Array) -> "Cumulants":
-        """Some of the variables."""
-        return Cumulants(*(f[rows] for f in self))
-
 
 def cumulants(contrast: Contrast) -> Cumulants:
     """Mean, standard deviation, skewness, excess kurtosis and fifth cumulant of each variable."""
@@ -405,20 +389,6 @@ def cumulants(contrast: Contrast) -> Cumulants:
         error,
         0.5 / h,
     )
-
-
-def standardised(k: Array) -> Cumulants:
-    """Of the first five cumulants themselves (5, ...), in closed form."""
-    sd = np.sqrt(np.maximum(k[1], 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        g3, g4, g5 = (np.where(sd > 0, k[r - 1] / sd**r, 0.0) for r in (3, 4, 5))
-    return Cumulants(k[0], sd, g3, g4, g5, np.zeros(sd.shape), np.where(sd > 0, sd, 1.0))
-
-
-def of_difference(k: Array) -> Cumulants:
-    """(n,) of the difference of two independent variables, of their cumulants (5, n, 2)."""
-    sign = np.array([-1.0, 1.0, -1.0, 1.0, -1.0])[:, None]
-    return standardised(k[..., 0] + sign * k[..., 1])
 
 
 def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
@@ -465,55 +435,7 @@ def _finite_drop(contrast: Contrast, rows: Array, h: Array, values: Array) -> Ar
     return np.asarray(drop)
 
 
-# ------------------------------------------------------------------------------- Cornish-Fisher
-
-# log-odds of beta variables of every shape, at every percentile: wrong by less than ERROR here;
-# without the third order it would be .0025, and .006 for skewness to .6 and kurtosis to 1
-MAX_SKEWNESS, MAX_KURTOSIS = 0.4, 0.4
-ERROR = 0.0015
-# two posteriors that differ by one row are apart by the variance in the log-odds: a mixture of them
-# has two modes, and moments as small as a normal's, where the sd is large (wrong by .06)
-MAX_SD_OF_MIXTURE = 1.0
-
-
-def expansion(g1: Array, g2: Array, g3: Array) -> Array:
-    """(..., 5) coefficients of 1, z, .., z^4 in w, of skewness, kurtosis and fifth cumulant."""
-    return np.stack(
-        [
-            -g1 / 6 + g3 / 40 - g1 * g2 / 12 + 17 * g1**3 / 324,
-            1 - g2 / 8 + 5 * g1**2 / 36,
-            g1 / 6 - g3 / 20 + 5 * g1 * g2 / 24 - 53 * g1**3 / 324,
-            g2 / 24 - g1**2 / 18,
-            g3 / 120 - g1 * g2 / 24 + g1**3 / 27,
-        ],
-        axis=-1,
-    )
-
-
-def skewed(g1: Array) -> Array:
-    """(..., 5) as `expansion`, of a Gamma variable of this skewness (Wilson and Hilferty 1931).
-
-    A cubic that increases everywhere and has the light tail on the right side: of any skewness.
-    """
-    a = 1 - g1**2 / 36
-    first = -g1 / 6 + g1**3 / 216 - g1**5 / 23328
-    return np.stack([first, a**2, a * g1 / 6, g1**2 / 108, 0 * g1], axis=-1)
-
-
-def cornish_fisher(k: Cumulants, p: Array) -> Array:
-    """(n, Q) quantiles at the probabilities p, (Q,) or (n, Q)."""
-    z = ndtri(p)
-    c0, c1, c2, c3, c4 = expansion(k.skewness, k.kurtosis, k.fifth).T[..., None]
-    w = c0 + z * (c1 + z * (c2 + z * (c3 + z * c4)))
-    return k.mean[:, None] + k.sd[:, None] * w
-
-
-def cornish_fisher_applies(k: Cumulants, mixture: bool = False) -> Array:
-    """(n,) whether the probability below a quantile is right to `ERROR`."""
-    small = (np.abs(k.skewness) <= MAX_SKEWNESS) & (np.abs(k.kurtosis) <= MAX_KURTOSIS)
-    small &= (k.sd <= MAX_SD_OF_MIXTURE) | (not mixture)
-    return small & (k.error < 0.01)
-
+# ---------------------------------------------------------------------------------- inversion
 
 _SMALL = 1e-9  # |phi| where the sum is cut
 _EDGE = 1e-8  # probability beyond half a period
