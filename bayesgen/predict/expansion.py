@@ -79,7 +79,7 @@ from bayesgen.predict.request import IntervalRequest
 POINTS = {"invariant": 256, "auto": 1024, "exact": 4096}
 MAX_CUMULANT = 0.4  # skewness and excess kurtosis with which an expansion is wrong by .0015
 _WORST = 1e-5  # error of an inverted law that still counts as exact
-_REACH, _CELLS = 6.0, 64  # of the table of an expansion: standard deviations, and cells
+_REACH, _CELLS = 6.0, 32  # of the table of an expansion: standard deviations, and cells
 _BY_CLASS = "draws", "loc", "scale", "first", "size", "start", "spacing", "good"
 _TRUSTED = 3.0  # normal quantiles beyond which an expansion goes on as a straight line
 
@@ -237,8 +237,7 @@ class Joints:
         is `to_invert` (n, C); what is left is not good if `strict`, or a Gamma variable.
         """
         shape = n_points, len(self.classes)
-        u, z = self.points(n_points).random(shape), self.points(n_points).standard_normal(shape)
-        u, z = (np.ascontiguousarray(points.T[which]) for points in (u, z))
+        z = self.points(n_points).standard_normal(shape).T[which]
         varies = (k.sd > 0) | (k.error > 0)
         good = varies & applies(k) & (not exact)
         g = expansion(*(np.where(good, f, 0.0) for f in (k.skewness, k.kurtosis, k.fifth)))
@@ -252,9 +251,10 @@ class Joints:
         size, start, spacing = (
             np.full(good.shape, v) for v in (_CELLS, -_REACH, 2 * _REACH / _CELLS)
         )
-        cells = [expansion_cells(g.reshape(-1, 5), self.compiled)]
+        cells = [expansion_cells(g.reshape(-1, 5))]
         columns = np.flatnonzero(inverted.any(axis=0))
         if len(columns):
+            u = self.points(n_points).random(shape).T[which]
             length, order = len(cells[0]), np.argsort(u, axis=1)  # look-ups that stay in the cache
             mean, sd = k.mean, np.where(k.sd > 0, k.sd, 1.0)
             by_class = Cumulants(*(f[:, columns].T.ravel() for f in k))
@@ -485,23 +485,18 @@ def cubics(f: Array, d: Array) -> Array:
     return np.stack(terms, axis=-1)
 
 
-def expansion_cells(g: Array, compiled: bool) -> Array:
+def expansion_cells(g: Array) -> Array:
     """(m G, 4) cubics of the distribution functions of expansions g (m, 5), one after another."""
     spacing = 2 * _REACH / _CELLS
-    if compiled:
-        from bayesgen.numerics.kernels import mixtures
-
-        out = np.empty((len(g), _CELLS, 4))
-        mixtures.expansion_cells(g, -_REACH, spacing, _TRUSTED, out)
-        return out.reshape(-1, 4)
     w = -_REACH + spacing * np.arange(_CELLS + 1)
-    c0, c1, c2, c3, c4 = g.T[..., None]
-    x = np.broadcast_to(w, (len(g), len(w)))
-    for _ in range(5):
+    c0, c1, c2, c3, c4 = np.ascontiguousarray(g.T)[..., None]
+    d1, d2, d3 = 2 * c2, 3 * c3, 4 * c4
+    x: Array = w
+    for _ in range(5):  # Newton's steps
         y = np.clip(x, -_TRUSTED, _TRUSTED)
         value = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
-        slope = np.maximum(c1 + y * (2 * c2 + y * (3 * c3 + y * 4 * c4)), 0.1)
-        x = x - (value + (x - y) * slope - w) / slope
+        slope = np.maximum(c1 + y * (d1 + y * (d2 + y * d3)), 0.1)
+        x = y + (w - value) / slope
     pdf = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / slope
     return cubics(ndtr(x), pdf * spacing).reshape(-1, 4)
 
@@ -556,11 +551,11 @@ class Mixture:
             moved = plain.draws.copy()
             moved[row, k, point] = own.draws[row, k, point]
             if not rest:
-                rest.append(_log_sum_of_others(moved, compiled))
+                rest.append(_log_sum_of_others(moved))
                 continue
             moved[row, label, point] = -np.inf
             rest[0][row, label, point] = log_sum_exp(moved, axis=1)
-        both = [(own, _log_sum_of_others(plain.draws, compiled)), (plain, rest[0])]
+        both = [(own, _log_sum_of_others(plain.draws)), (plain, rest[0])]
         if ratio is not None:
             given = np.repeat(ratio[row, label, point][:, None], weight.shape[1], axis=1)
             given[row, label, point] = ratio[row, other, point]
@@ -585,7 +580,7 @@ class Mixture:
     @cached_property
     def rest(self) -> list[Array]:
         """M times (n, C, S): log of the sum over the other classes."""
-        return [_log_sum_of_others(law.draws, self.compiled) for law in self.laws]
+        return [_log_sum_of_others(law.draws) for law in self.laws]
 
     @cached_property
     def odds(self) -> Array:
@@ -746,15 +741,9 @@ def _of_all(arrays: Sequence[Array]) -> Array:
     return one[:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)
 
 
-def _log_sum_of_others(a: Array, compiled: bool) -> Array:
+def _log_sum_of_others(a: Array) -> Array:
     """(n, C, S) log of the sum of exp(a_d), d != c, of a (n, C, S)."""
-    if not compiled:
-        return np.moveaxis(log_sum_of_others(np.moveaxis(a, 1, 0)), 0, 1)
-    from bayesgen.numerics.kernels import mixtures
-
-    out = np.empty(a.shape)
-    mixtures.log_sum_of_others(np.ascontiguousarray(a), out)
-    return out
+    return np.moveaxis(log_sum_of_others(np.moveaxis(a, 1, 0)), 0, 1)
 
 
 # ------------------------------------------------------------------------------------------------

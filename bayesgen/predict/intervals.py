@@ -295,11 +295,8 @@ class _Source:
         alone = KINDS[self.request.kind].invariant and not shared and not many
         size = POINTS["exact" if exact else "invariant" if alone else "auto"]
         cells = size * n_classes * (2 if many else max(1, len(labels)))
-        block = _CELLS >> (3 if alone else 1)
-        if n_classes > MANY:
-            block = _CELLS << 2  # rows share the calls of each class
-        if alone and not joints.compiled:
-            block //= 2  # temporaries of NumPy fit the cache
+        # temporaries fit the cache; of very many classes rows share the calls of each
+        block = _CELLS << 2 if n_classes > MANY else _CELLS >> 4
         # of shared variances and many labels: one likeliest label
         step = 1 if many and shared else max(1, block // cells)
         for part in np.split(np.arange(n), np.arange(step, n, step)):

@@ -53,7 +53,7 @@ _METHODS = np.array(["constant", "inversion", "margins", "draws"])
 _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
 _CELLS = 1 << 18  # numbers of one array
-_POINTS = 1 << 10  # through the laws of classes: what an expansion is wrong by is not below
+_POINTS = 1 << 10  # through the laws of classes; what an expansion is wrong by is not below
 _OF_EXPANSION = 1e-4
 _CONVERGED = 1e-5
 _BOUND = 1e-5  # error of an inverted margin; draws have none
@@ -277,13 +277,11 @@ class _Source:
 
     def _against_rest(self, out: Moments, tilt: int | None) -> Array:
         """Three classes and more, independent given something; returns the rows that are left."""
-        n, size = self.X.shape[0], min(self.n_draws, _POINTS)
-        left = [np.arange(n)[:0]]
+        rows, size = np.arange(self.X.shape[0]), min(self.n_draws, _POINTS)
         if self.joints.shared is None and not self.joints.independent.all():
-            return np.arange(n)
-        step = max(1, _CELLS // (size * len(self.classes)))
-        for start in range(0, n, step):
-            part = np.arange(start, min(start + step, n))
+            return rows
+        step, left = max(1, _CELLS // (size * len(self.classes))), []
+        for part in np.split(rows, np.arange(step, len(rows), step)):
             law = self.joints.law(size, part, tilt)
             a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
             out.put(part, _averages(a, "margins", self.compiled))
