@@ -111,7 +111,7 @@ def test_contributions_add_up_whatever_the_rows(kind, scale, n, n_features, n_cl
         "gaussian": bg.GaussianNB,
         "multinomial": bg.MultinomialNB,
     }[kind]
-    table = make().fit(X, y).explain(X, method="approx", prob=0.5, kind="eti")
+    table = make().fit(X, y).explain(X, prob=0.5, kind="eti")
     size = 1 + float(np.abs(table["predictive_log_odds"]).max())
     for name in ("mean", "predictive"):
         size = 1 + float(np.abs(table[name]).max())
