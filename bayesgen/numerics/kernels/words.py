@@ -1,10 +1,9 @@
-"""Documents of word counts: their sums by class, and their Dirichlet-multinomial masses.
+"""Documents of word counts: their sums by class, and masses of urns of n-grams.
 
 X is CSR, with indices in any order, cells in several parts and zeros stored, or dense. Blocks of
 rows are read as float64 counts beside int32 columns; nothing else is made of X.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.numerics.kernels.arithmetic import (
-    LOG_FACTORIAL,
-    largest_count,
     log_factorial,
     log_gamma_difference,
     log_rising_table,
 )
-from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, compiled_sums
+from bayesgen.numerics.kernels.compiling import as_data, compiled
 from bayesgen.numerics.kernels.threads import over_blocks
 
 Array = np.ndarray
@@ -26,11 +23,6 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
-_LOOKED_UP = 16  # counts of a word whose terms are looked up, at most,
-_TABLE_CELLS = 1 << 21  # in a table of so many cells, or of counts of 1 alone
-_FACTORS = 64  # a rising factorial of a whole count up to this is multiplied out
-_TOGETHER = 256  # terms added up before they are added to the sum of a long document
-_LARGEST = 290.0  # decimal digits that a product of factors may have
 
 
 def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array, Array]:
