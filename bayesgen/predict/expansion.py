@@ -76,7 +76,7 @@ from bayesgen.predict.inversion import (
 )
 from bayesgen.predict.request import IntervalRequest
 
-POINTS = {"invariant": 256, "auto": 1024, "exact": 4096}
+POINTS = {"auto": (256, 1024), "exact": (4096,)}  # the first where they are enough
 MAX_CUMULANT = 0.4  # skewness and excess kurtosis with which an expansion is wrong by .0015
 _WORST = 1e-5  # error of an inverted law that still counts as exact
 _REACH, _CELLS = 6.0, 32  # of the table of an expansion: standard deviations, and cells

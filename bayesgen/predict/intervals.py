@@ -50,9 +50,10 @@ N_DRAWS = 1 << 14
 _BLOCK = 2048  # rows
 _FEW_LABELS = 8  # of each of which the law is made; of more, each class given its own alone
 _LIGHT = 1e-3  # probability, in all, of classes that are never inverted where there are many
-_STEPS = 16 * POINTS["invariant"]  # of one class of a row, under one label
+_STEPS = 16 * POINTS["auto"][0]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
+_ENOUGH = 0.01  # error of a percentile, beyond which more points are taken
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
@@ -281,7 +282,7 @@ class _Source:
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
         """Each class against all others: by the laws of all of them, or else by draws."""
         n, n_classes = X.shape[0], len(classes)
-        out, left = Ends.empty(n, n_classes), []
+        out, left, rows = Ends.empty(n, n_classes), [], np.arange(n)
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
         exact, shared = self.request.method == "exact", joints.shared is not None
         if self.drawn or not ((shared and not exact) or joints.independent.all()):
@@ -292,35 +293,43 @@ class _Source:
         very_many = n_classes > MANY and not exact
         heavy = self.label_weights(joints, _LIGHT) > 0 if very_many else None
         many = (not shared or very_many) and len(labels) > _FEW_LABELS
-        alone = KINDS[self.request.kind].invariant and not shared and not many
-        size = POINTS["exact" if exact else "invariant" if alone else "auto"]
-        cells = size * n_classes * (2 if many else max(1, len(labels)))
+        sizes = POINTS["exact"] if exact else POINTS["auto"]
+        if exact or shared or many or not KINDS[self.request.kind].invariant:
+            sizes = sizes[-1:]
         # temporaries fit the cache; of very many classes rows share the calls of each
         block = _CELLS << 2 if n_classes > MANY else _CELLS >> 4
-        # of shared variances and many labels: one likeliest label
-        step = 1 if many and shared else max(1, block // cells)
-        for part in np.split(np.arange(n), np.arange(step, n, step)):
-            law = partial(joints.law, exact=exact, heavy=None if heavy is None else heavy[part])
-            own, ratio = weights[part] if many else weights[np.ix_(part, labels)], None
-            if many:
-                laws, ratio = joints.of_labels(law, size, part, own)
-            else:
-                laws = [law(size, part, k) for k in (labels.tolist() if with_row else [None])]
-            used = np.ones((len(part), 2), dtype=bool) if many else own > 0
-            good = np.stack([one.good.all(axis=1) for one in laws], axis=1)
-            use = (good | ~used).all(axis=1)
-            left.append(part[~use])
-            if not use.any():
-                continue
-            laws = laws if use.all() else [one.part(use) for one in laws]
-            if many:
-                ratio = None if ratio is None else ratio[use]
-                mixture = Mixture.of_labels(own[use], laws, ratio, joints.compiled)
-            else:
-                mixture = Mixture(own[use][..., None], laws, joints.compiled)
-            low, high, error = mixture.intervals(self.request, 0.0 if exact else ERROR_AGAINST_REST)
-            error += LEAST if with_row else 0.0
-            out.put(part[use], Ends(low, high, np.full(len(low), "margins"), error))
+        for size in sizes:
+            cells = size * n_classes * (2 if many else max(1, len(labels)))
+            # of shared variances and many labels: one likeliest label
+            step, again = 1 if many and shared else max(1, block // cells), [rows[:0]]
+            for part in np.split(rows, np.arange(step, len(rows), step)):
+                law = partial(joints.law, exact=exact, heavy=None if heavy is None else heavy[part])
+                if many:
+                    own = weights[part]
+                    laws, ratio = joints.of_labels(law, size, part, own)
+                    use = np.all([one.good.all(axis=1) for one in laws], axis=0)
+                else:
+                    own, ratio = weights[np.ix_(part, labels)], None
+                    laws = [law(size, part, k) for k in (labels.tolist() if with_row else [None])]
+                    good = np.stack([one.good.all(axis=1) for one in laws], axis=1)
+                    use = (good | (own == 0)).all(axis=1)
+                left.append(part[~use])
+                if not use.any():
+                    continue
+                own, laws = own[use], laws if use.all() else [one.part(use) for one in laws]
+                if many:
+                    ratio = None if ratio is None else ratio[use]
+                    mixture = Mixture.of_labels(own, laws, ratio, joints.compiled)
+                else:
+                    mixture = Mixture(own[..., None], laws, joints.compiled)
+                least = 0.0 if exact else ERROR_AGAINST_REST
+                low, high, error = mixture.intervals(self.request, least)
+                error += LEAST if with_row else 0.0
+                out.put(part[use], Ends(low, high, np.full(len(low), "margins"), error))
+                again.append(part[use][error > _ENOUGH])
+            rows = np.concatenate(again)
+            if not len(rows):
+                break
         rows = np.concatenate(left)
         if len(rows):
             out.put(rows, self.by_draws(X[rows], classes))
