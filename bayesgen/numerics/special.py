@@ -279,9 +279,9 @@ def log_sum_of_others(a: Array) -> Array:
     with np.errstate(divide="ignore"):
         np.log(out, out=out)
     out += top
-    for c in np.flatnonzero(lost.any(axis=tuple(range(1, a.ndim)))):
-        own = lost[c]
-        out[c, own] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, own], axis=0)
+    for c, own in enumerate(lost):
+        if own.any():
+            out[c, own] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, own], axis=0)
     return out
 
 

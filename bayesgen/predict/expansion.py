@@ -44,8 +44,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import logit, ndtr, ndtri
 
-from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.shared.densities import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_sum_exp, log_sum_of_others
@@ -114,13 +113,6 @@ class Points:
         if n not in self.sets:
             self.sets[n] = QuasiGenerator(self.rng, n)
         return self.sets[n].restarted()
-
-
-def is_average(family: ConjugateFamily) -> bool:
-    """Whether densities are averages over structures: cheap to draw, and slow to invert."""
-    offer = family.capability
-    quick = offer(SharedVariances) is not None or offer(DensityCumulants) is not None
-    return not quick and offer(DensityDraws) is not None
 
 
 @dataclass(frozen=True)

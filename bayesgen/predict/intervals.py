@@ -21,6 +21,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -32,13 +34,13 @@ from bayesgen.predict.expansion import (
     Mixture,
     Points,
     by_draws,
-    is_average,
     least_weight,
 )
 from bayesgen.predict.inversion import (
     LEAST,
     MANY,
     Contrast,
+    Cumulants,
     cumulants,
     invert,
     log_odds,
@@ -110,18 +112,23 @@ class Ends(NamedTuple):
 
 
 def contrast_interval(
-    contrast: Contrast, request: IntervalRequest, length: Length = difference
+    contrast: Contrast,
+    request: IntervalRequest,
+    length: Length = difference,
+    k: Cumulants | None = None,
 ) -> Ends:
-    """(n,) intervals of the variables of a contrast; nothing is drawn.
+    """(n,) intervals of the variables of a contrast, `k` if known; nothing is drawn.
 
     `Ends.error` bounds the error of the probability beyond an end.
     """
-    k = cumulants(contrast)
-    out = Ends.empty(len(k.mean))._replace(low=k.mean.copy(), high=k.mean.copy())
+    out = Ends.empty(contrast.X.shape[0])
+    k = cumulants(contrast) if k is None else k
+    out.low[:], out.high[:] = k.mean, k.mean
     for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | (k.error > 0))):
         for _, part in group.blocks(16 * group.phi.shape[1]):
-            low, high = request.ends(len(part.rows), part.quantile, part.pilot, length)
-            out.put(part.rows, Ends(low, high, np.full(len(low), "inversion"), part.error))
+            at = part.rows
+            out.low[at], out.high[at] = request.ends(len(at), part.quantile, part.pilot, length)
+            out.method[at], out.error[at] = "inversion", part.error
     return out
 
 
@@ -184,6 +191,13 @@ def class_probability_intervals(
         parts.append(source.block(X[rows], None if joint is None else joint[rows]))
     low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
     return Intervals(expit(low), expit(high), low, high, names, error)
+
+
+def is_average(family: ConjugateFamily) -> bool:
+    """Whether densities are averages over structures: cheap to draw, and slow to invert."""
+    offer = family.capability
+    quick = offer(DensityDraws) is None or offer(SharedVariances) is not None
+    return not quick and offer(DensityCumulants) is None
 
 
 def possible_classes(

@@ -83,7 +83,7 @@ def class_weights(model: ClassModel, class_prior: Array | None) -> WeightCGF:
 
 # ----------------------------------------------------------------------------------- contrasts
 
-_CALL = 1024  # densities of one class that take as long as one call of a cgf, roughly
+_CALL = 2048  # densities of one class that take as long as one call of a cgf, roughly
 LEAST = 1e-5  # weight of all labels that a mixture leaves out
 MANY = 64  # classes, the quasi-random coordinates: of more, each has what it needs alone
 OWN = -1  # in place of a label: each class, given that the row is one of it
@@ -329,6 +329,7 @@ _DROP = 0.125  # -Re K at the outermost node: half a standard deviation, for a n
 _START = 2.0**-4  # first scale: -Re K tells the variance where it is above _NOISE and below 1
 _REACH = 2.0**20  # of the search for the scale
 _NOISE = 1e-11  # of Re K, a sum over the features
+TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 
 
 def _taylor(n_nodes: int, degree: int) -> tuple[Array, Array]:
@@ -362,7 +363,7 @@ class Cumulants(NamedTuple):
 
 def cumulants(contrast: Contrast) -> Cumulants:
     """Mean, standard deviation, skewness, excess kurtosis and fifth cumulant of each variable."""
-    h, values, spread = _at_nodes(contrast)
+    h, values, spread, mean = _at_nodes(contrast)
     odd, even = values.imag / _X, values.real / _X**2
 
     def moments(weights: Array) -> tuple[Array, ...]:
@@ -372,10 +373,10 @@ def cumulants(contrast: Contrast) -> Cumulants:
         k2 = np.maximum(-2 * d[:, 0], 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             g = -6 * c[:, 1] / k2**1.5, 24 * d[:, 1] / k2**2, 120 * c[:, 2] / k2**2.5
-            return c[:, 0] / h, np.sqrt(k2) / h, *g
+            return np.sqrt(k2) / h, *g
 
-    mean, sd, skewness, kurtosis, fifth = moments(_EXACT)
-    _, _, pilot3, pilot4, _ = moments(_PILOT)
+    sd, skewness, kurtosis, fifth = moments(_EXACT)
+    _, pilot3, pilot4, _ = moments(_PILOT)
     with np.errstate(invalid="ignore"):
         error = np.maximum(np.abs(pilot3 - skewness), np.abs(pilot4 - kurtosis))
     constant = spread == 0
@@ -391,15 +392,16 @@ def cumulants(contrast: Contrast) -> Cumulants:
     )
 
 
-def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
+def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array, Array]:
     """Powers of 2 h (n,) where |phi| is near exp(-1/8), and the cgf at ``i h x`` (n, K).
 
-    And 1, or 0 (constant), or -1 (near atom), (n,).
+    And 1, or 0 (constant), or -1 (near atom), (n,); and the mean.
     """
     n = contrast.X.shape[0]
     todo, h = np.arange(n), np.full(n, _START)
     values = np.empty((n, _NODES), dtype=np.complex128)
-    drop = _finite_drop(contrast, todo, h, contrast.scaled(todo, h, np.ones(1)))
+    first = contrast.scaled(todo, h, np.array([1.0, TINY]))
+    drop, mean = _finite_drop(contrast, todo, h, first), first[:, 1].imag / (h * TINY)
     for attempt in range(40):
         with np.errstate(divide="ignore"):
             factor = np.sqrt(_DROP / np.maximum(drop[todo], _NOISE))
@@ -419,7 +421,7 @@ def _at_nodes(contrast: Contrast) -> tuple[Array, Array, Array]:
     if flat.size:  # no scale is its own
         h[flat] = 1.0
         values[flat] = contrast.scaled(flat, h[flat], _X)
-    return h, values, np.where(found, 1, np.where(drop <= 1e-9, 0, -1))
+    return h, values, np.where(found, 1, np.where(drop <= 1e-9, 0, -1)), mean
 
 
 def _finite_drop(contrast: Contrast, rows: Array, h: Array, values: Array) -> Array:
@@ -727,11 +729,13 @@ def _cut(phi: Array) -> Array:
 
 
 def _joined(parts: list[Inverse]) -> list[Inverse]:
-    """Parts with equally many nodes as one."""
+    """Parts with about equally many nodes as one, of a power of 2: phi is 0 at what is added."""
     sizes: dict[int, list[Inverse]] = {}
     for part in parts:
         if len(part.rows):
-            sizes.setdefault(part.phi.shape[1], []).append(part)
+            size = 1 << (part.phi.shape[1] - 1).bit_length()
+            phi = np.pad(part.phi, ((0, 0), (0, size - part.phi.shape[1])))
+            sizes.setdefault(size, []).append(replace(part, phi=phi))
     names = Inverse.__dataclass_fields__
     return [
         Inverse(*(np.concatenate([getattr(part, name) for part in same]) for name in names))

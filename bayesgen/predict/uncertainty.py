@@ -33,8 +33,8 @@ from bayesgen.predict.draws import (
     rare_classes,
     replicates,
 )
-from bayesgen.predict.expansion import Joints, Points, is_average
-from bayesgen.predict.intervals import possible_classes
+from bayesgen.predict.expansion import Joints, Points
+from bayesgen.predict.intervals import is_average, possible_classes
 from bayesgen.predict.inversion import (
     cumulants,
     entropy_of,
