@@ -4,6 +4,7 @@ import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,11 +252,12 @@ def compare_models(
     return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
 
 
-def _loo(clf: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def _loo(clf: Any, X: Any, y: Any, sample_weight: Any) -> "tuple[ELPDData, Array, TrainingRows]":
     """Score, joint densities and rows of a classifier or a pool."""
-    if hasattr(clf, "_loo"):  # of a pool
-        return clf._loo(X, y, "label", sample_weight)
-    return loo(fitted_of(clf, "compare_models"), X, y, "label", sample_weight)
+    of_pool = getattr(clf, "__bayesgen_loo__", None)
+    own = of_pool or partial(loo, fitted_of(clf, "compare_models"))
+    found: tuple[ELPDData, Array, TrainingRows] = own(X, y, "label", sample_weight)
+    return found
 
 
 def _log_evidence(clf: Any) -> float:

@@ -148,7 +148,7 @@ def _split(codes: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
 
 def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
     """(N, C) up to a constant of the row; None where the estimate does not exist."""
-    if not (hasattr(clf, "fitted_") or hasattr(clf, "_log_joint")):
+    if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
         if method != METHODS[0]:
             return None
         if hasattr(clf, "predict_log_proba"):  # a p of less than 1e-308 too

@@ -254,6 +254,11 @@ class Reader:
         """What is read of a data frame that was cut from a file: all columns but the labels."""
         return X
 
+    def reads_as(self, other: "Reader") -> bool:
+        """Whether both read and encode rows alike, whatever classifiers they are of."""
+        mine, theirs, alike = vars(self), vars(other), type(self) is type(other)
+        return alike and all(_same(mine[k], theirs.get(k)) for k in mine if k != "owner")
+
     # -- encodings ---------------------------------------------------------------------------
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
@@ -339,6 +344,13 @@ class Reader:
     def restored(self, state: Mapping[str, Any]) -> Self:
         """The reader that `state` describes."""
         return self
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return a is b or (type(a) is type(b) and bool(np.all(a == b)))
+    except ValueError:  # arrays of other shapes, or in a mapping
+        return False
 
 
 def _as_they_are(stats: Stats) -> Stats:

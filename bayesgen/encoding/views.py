@@ -326,7 +326,11 @@ class TableView:
         """
         refuse_unknown("view", name, get_args(ViewName))
         schema = TableSchema.learn(X)
-        cells = schema.encode(X)
+        return cls.learn_from(schema, schema.encode(X), name, n_bins)
+
+    @classmethod
+    def learn_from(cls, schema: TableSchema, cells: Array, name: ViewName, n_bins: int = 8) -> Self:
+        """The same from cells (N, D) as the schema encodes them."""
         knots: list[Any] = []
         sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
@@ -357,7 +361,11 @@ class TableView:
 
     def encode(self, X: Any) -> Array:
         """(N, P) float64."""
-        out = self._columns(self.schema.encode(X))
+        return self.of_cells(self.schema.encode(X))
+
+    def of_cells(self, cells: Array) -> Array:
+        """The same of cells (N, D) as the schema encodes them."""
+        out = self._columns(cells)
         if self.centre:
             rows, columns = np.nonzero(np.isnan(out))
             out[rows, columns] = np.asarray(self.centre)[columns]

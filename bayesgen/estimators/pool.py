@@ -2,9 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -19,9 +19,10 @@ from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, named_rows
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.labels import code_labels, codes_of, weights_by_class
+from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning, documents
-from bayesgen.encoding.tables import feature_names, refuse_elsewhere
+from bayesgen.encoding.tables import Table, feature_names, refuse_elsewhere
 from bayesgen.encoding.views import BinnedTable, Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
@@ -33,17 +34,12 @@ from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary, with_summary
 from bayesgen.estimators.super_parents import AnDE
-from bayesgen.estimators.tables import CategoricalNB, MixedNB
+from bayesgen.estimators.tables import CategoricalNB, MixedNB, TableReader
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.families.conjugate.dirichlet_forest import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Theta
-from bayesgen.families.errors import (
-    MissingCapabilityError,
-    NoClosedFormError,
-    UndefinedEstimateError,
-    refuse_unknown,
-)
+from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import (
     ExponentPrior,
@@ -127,24 +123,17 @@ class Member:
     front: Any = None
     selection: Selection | None = None
 
-    def rows(self, X: Any) -> Any:
-        """Rows as the classifier takes them."""
-        if self.selection is not None:
-            X = self.selection.rows(X)
+    def fit(self, X: "MemberRows", y: Any, sample_weight: Any) -> Self:
+        """Fit the classifier to rows; the pipeline first."""
         if self.front is not None:
-            return self.front.transform(X)
-        return X if self.view is None else self.view.encode(X)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit the classifier to rows; the view or the pipeline first."""
-        if self.front is not None:
-            rows = self.front.fit_transform(X, y)
+            rows = self.front.fit_transform(X.X, y)
         else:
-            rows = self.rows(X)
+            ours = type(self.clf).fit is GenerativeClassifier.fit
+            rows = X.given(self, self.clf.__bayesgen_learner__().reader) if ours else X.seen(self)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
             clf = self.clf.fit(rows, y, sample_weight=sample_weight)
-        if rows is not X:
+        if clf.fitted_.training.rows is not None and clf.fitted_.training.rows.X is not X.X:
             clf.fitted_ = clf.fitted_.with_training(rows=None)  # nobody else keeps them
         return replace(self, clf=clf)
 
@@ -155,13 +144,18 @@ class Member:
 
         `partial`, `known`: as in `leave_one_out`.
         """
-        rows = training_rows(self.clf.fitted_, self.rows(X), y, sample_weight, partial, known=known)
+        read = MemberRows.of(X).read(self)
+        rows = training_rows(self.clf.fitted_, read, y, sample_weight, partial, known=known)
         log_joint, _ = self.clf.fitted_.posterior.log_joint_without(*rows)
         return log_joint
 
     def log_joint(self, X: Any, quantity: Quantity = "probability") -> Array:
         """(N, C) of new rows; for a probability up to a term that classes share."""
-        return log_joint(self.clf.fitted_, self.rows(X), quantity=quantity)
+        return log_joint(self.clf.fitted_, MemberRows.of(X).read(self), quantity=quantity)
+
+    def encoded(self, X: Any) -> Any:
+        """New rows as the family takes them; see `Fitted.encoded`."""
+        return self.clf.fitted_.encoded(MemberRows.of(X).read(self))
 
     @property
     def has_density(self) -> bool:
@@ -202,14 +196,14 @@ class Member:
 
         `together`: jointly for all rows. Documents always are; of others all parameters are drawn.
         """
-        model, rows = self.clf.fitted_.posterior.model, self.clf.fitted_.encoded(self.rows(X))
+        model, rows = self.clf.fitted_.posterior.model, self.encoded(X)
         return log_joint_draws(model, rows, rng, draws, by_theta=together and rows.ndim == 2)
 
     def log_joint_of_draws(self, X: Any, theta: Theta) -> Array:
         """(draws, N, C) of rows under each draw; (1, N, C), the predictive, where there is none."""
         if not theta:
             return self.log_joint(X)[None]
-        rows, model = self.clf.fitted_.encoded(self.rows(X)), self.clf.fitted_.posterior.model
+        rows, model = self.encoded(X), self.clf.fitted_.posterior.model
         parts = [part[0] for _, part in log_joint_blocks(model.family, theta, rows)]
         return np.concatenate(parts, axis=1)
 
@@ -232,6 +226,66 @@ class Member:
     def smoothed(self) -> bool:
         """Whether its leave-one-out scores are importance-sampled."""
         return isinstance(self.clf.fitted_.posterior, DrawnPosterior)
+
+
+class MemberRows:
+    """Rows as the members of a pool see and read them, each view and encoding made once."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = as_rows(X)
+        self._made: list[tuple[tuple[Any, ...], Any]] = []
+        self._read: list[tuple[Any, Rows]] = []
+
+    @classmethod
+    def of(cls, X: Any) -> Self:
+        """Those of X, if it is not these."""
+        return X if isinstance(X, cls) else cls(X)
+
+    def _once[T](self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        found: T | None = next((value for known, value in self._made if known == key), None)
+        if found is None:
+            found = make()
+            self._made.append((key, found))
+        return found
+
+    def selected(self, selection: Selection | None) -> Rows:
+        """All columns or some, read once for all who see them."""
+
+        def select() -> Rows:
+            X = self.X if selection is None else selection.rows(self.X)
+            return Rows(X, Reader("pool"))
+
+        return self._once(("selected", selection), select)
+
+    def cells(self, selection: Selection | None, schema: TableSchema) -> Array:
+        """(N, D) of a table, as the schema encodes them."""
+        table = self.selected(selection).table
+        return self._once(("cells", selection, schema), lambda: schema.encode(table))
+
+    def seen(self, member: Member) -> Any:
+        """Rows as the member's classifier takes them, before it reads them."""
+        front, view, selection = member.front, member.view, member.selection
+        if front is not None:
+            return self._once(("seen", id(front)), lambda: front.transform(self.X))
+        if view is None:
+            return self.selected(selection).X
+        cells = self.cells(selection, view.schema)
+        return self._once(("seen", selection, view), lambda: view.of_cells(cells))
+
+    def given(self, member: Member, reader: Reader) -> Any:
+        """The same; to a reader of tables with the table that others see too."""
+        own, X = self.selected(member.selection), self.seen(member)
+        return own if isinstance(reader, TableReader) and X is own.X else X
+
+    def read(self, member: Member) -> Rows:
+        """Rows as the member's fitted classifier has read them, or one that reads alike."""
+        X = self.given(member, reader := member.clf.fitted_.reader)
+        for known, rows in self._read:
+            if known is X and rows.reader.reads_as(reader):
+                return rows
+        rows = reader.read(X)
+        self._read.append((X, rows))
+        return rows
 
 
 def named(members: Any) -> list[tuple[str, Any]]:
@@ -298,13 +352,14 @@ def chosen(X: Any, n_classes: int, *, separable: bool) -> tuple[list[Member], di
     separable : bool
         Only those whose density is a product over the columns.
     """
-    if sparse.issparse(X):
-        return _of_counts(X), {}
-    if _is_text(X):
+    rows = MemberRows.of(X)
+    if sparse.issparse(rows.X):
+        return _of_counts(rows.X), {}
+    if _is_text(rows.X):
         return _of_documents(), {}
-    if texts := documents(X):
-        return _of_table_and_texts(X, texts, n_classes, separable)
-    return _of_table(X, n_classes, separable)
+    if texts := documents(rows.X):
+        return _of_table_and_texts(rows, texts, n_classes, separable)
+    return _of_table(rows, None, n_classes, separable)
 
 
 def _is_text(X: Any) -> bool:
@@ -335,19 +390,24 @@ def _of_counts(X: Any) -> list[Member]:
     return members
 
 
-def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], dict[str, str]]:
-    numbers = TableView.learn(X, "numbers")
-    kinds = set(numbers.schema.kinds)
+def _of_table(
+    rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
+) -> tuple[list[Member], dict[str, str]]:
+    table: Table = rows.selected(own).table
+    schema = TableSchema.learn(table)
+    cells, n_rows = rows.cells(own, schema), table.n_rows
+    numbers = TableView.learn_from(schema, cells, "numbers")
+    kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
     members = [Member("independent columns", MixedNB())]
     if "gaussian" in kinds:
         if not separable:
-            members.append(_second_of_numbers(numbers, _num_samples(X) * n_classes))
-        bins = TableView.learn(X, "bins")
+            members.append(_second_of_numbers(numbers, n_rows * n_classes))
+        bins = TableView.learn_from(schema, cells, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
-    n_rows, n_columns = _num_samples(X), len(numbers.schema.kinds)
+    n_columns = len(schema.kinds)
     work = n_rows * n_classes * n_columns**3
     if n_columns > _WIDEST_FOREST or work > _MOST_FOREST_WORK:
         for name, what in (("forest", "forests"), ("super-parents", "pairs of super-parents")):
@@ -355,10 +415,10 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
     else:
-        members += _of_dependences(X, numbers.schema, n_classes, left_out)
+        members += _of_dependences(table, schema, n_classes, left_out)
     views = [("", numbers)]
     if "gaussian" in kinds:
-        views.append((" on normal scores", TableView.learn(X, "normal scores")))
+        views.append((" on normal scores", TableView.learn_from(schema, cells, "normal scores")))
     width = numbers.n_columns
     for suffix, view in views:
         for name, clf, n in (
@@ -379,7 +439,7 @@ def _of_table(X: Any, n_classes: int, separable: bool) -> tuple[list[Member], di
 
 
 def _of_dependences(
-    X: Any, schema: TableSchema, n_classes: int, left_out: dict[str, str]
+    table: Table, schema: TableSchema, n_classes: int, left_out: dict[str, str]
 ) -> list[Member]:
     """Forests and super-parents, without columns whose many categories need too many counts."""
     out = []
@@ -387,8 +447,9 @@ def _of_dependences(
         ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
         ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
     )
+    levels_of = cache(lambda bins: BinnedTable.learn(table, bins, missing="category").levels)
     for name, clf, least, counted, most in found:
-        levels = BinnedTable.learn(X, clf.n_bins, missing="category").levels
+        levels = levels_of(clf.n_bins)
         kept = np.argsort(levels, kind="stable")
         needed = n_classes * counted(levels)
         while len(kept) >= least and n_classes * counted(levels[kept]) > most:
@@ -412,15 +473,15 @@ def _of_dependences(
 
 
 def _of_table_and_texts(
-    X: Any, texts: list[str], n_classes: int, separable: bool
+    rows: MemberRows, texts: list[str], n_classes: int, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
     """Language models of each column of texts, and the members for the other columns."""
-    names = tuple(feature_names(X) or ())
+    names = tuple(feature_names(rows.X) or ())
     others = Selection(names, tuple(name for name in names if name not in texts))
     members: list[Member] = []
     left_out: dict[str, str] = {}
     if others.chosen:
-        members, left_out = _of_table(others.rows(X), n_classes, separable)
+        members, left_out = _of_table(rows, others, n_classes, separable)
         members = [replace(member, selection=others) for member in members]
     for name in texts:
         if separable and members:
@@ -442,330 +503,10 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     return Member("independent columns with tied variances", MixedNB(variance="tied"))
 
 
-# ------------------------------------------------------------------------------------------------
-# What a pool says of its training rows without themselves, and sets of labels from that.
-
-
-class PoolLeaveOneOut:
-    """Leave-one-out scores of a fitted pool."""
-
-    classes_: Array
-    n_rows_: int
-    _exponents: Exponents
-    _prior_: ExponentPrior
-    _offset_: Array
-    random_state: int | None
-    _data: tuple[Array, Array, Array] | None
-    _loo_scores: LeftOut | None
-
-    def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
-        """(N, C) log of the pooled class probabilities."""
-        raise NotImplementedError
-
-    def _training_scores(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Array, TrainingRows]:
-        """Members' scores of training rows without themselves, and the rows."""
-        raise NotImplementedError
-
-    def loo(
-        self, X: Any, y: Any, target: Literal["label"] = "label", sample_weight: Any = None
-    ) -> "ELPDData":
-        """Leave-one-out score of the labels, as ArviZ holds it.
-
-        Parameters
-        ----------
-        X, y, sample_weight : the training rows
-        target : {"label"}
-            A pool has no joint density of x and y.
-
-        Returns
-        -------
-        arviz_stats ELPDData
-            As of `GenerativeClassifier.loo`.
-
-        Notes
-        -----
-        Members are without the row exactly (or by importance sampling, where they were fitted by
-        draws). Exponents and intercepts are without it by Pareto-smoothed importance weights of
-        their draws; new draws are made without a row that has a tenth of the weight or more. The
-        members' scores of the other rows stay as they are.
-        """
-        return self._loo(X, y, target, sample_weight)[0]
-
-    def _loo(
-        self, X: Any, y: Any, target: str = "label", sample_weight: Any = None
-    ) -> "tuple[ELPDData, Array, TrainingRows]":
-        """`loo`; (n, C) log probabilities of the rows that it scores; those rows."""
-        if target != "label":
-            raise ValueError(f"target must be 'label', got {target!r}: a pool has no density of x")
-        check_is_fitted(self, "exponents_")
-        scores, at, rows = self._training_scores(X, y, sample_weight)
-        log_p, k = self._without_each_row(scores, rows.codes, rows.weight)
-        own_class = np.arange(len(rows.codes)), rows.codes
-        from bayesgen.checks.loo import elpd
-
-        in_sample = self._log_proba(rows.X)[own_class]
-        found = elpd(log_p[own_class], in_sample, at, target, k, self._exponents.n_draws)
-        return found, log_p, rows
-
-    def _without_each_row(self, scores: Array, codes: Array, weight: Array) -> tuple[Array, Array]:
-        data = scores, codes, weight, self._prior_, self._offset_, self.random_state
-        return without_each_row(self._exponents, *data)
-
-    @named_rows
-    def predict_set(
-        self, X: Any, coverage: float = 0.9, by_class: bool = False, training: Any = None
-    ) -> "xr.Dataset":
-        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
-
-        As `GenerativeClassifier.predict_set`, from the leave-one-out probabilities of `loo`.
-
-        Parameters
-        ----------
-        X : rows
-        coverage, by_class
-            As there.
-        training : (X, y) or (X, y, sample_weight), optional
-            A pool keeps the scores of its training rows, and needs none.
-        """
-        check_is_fitted(self, "exponents_")
-        coverage = check_coverage(coverage)
-        left_out = self._left_out(training)
-        joint = self._log_proba(X)
-        return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
-
-    def _left_out(self, training: Any = None) -> LeftOut:
-        if training is None and self._loo_scores is not None:
-            return self._loo_scores
-        if training is not None:
-            scores, _, rows = self._training_scores(*training, *[None] * (3 - len(training)))
-            codes, weight = rows.codes, rows.weight
-        else:
-            assert self._data is not None, "read from a file, and then the scores are"
-            scores, codes, weight = self._data
-        odds = log_odds(self._without_each_row(scores, codes, weight)[0])
-        unknown = np.full(len(codes), np.nan)
-        own = odds[np.arange(len(codes)), codes]
-        self._loo_scores = LeftOut(codes, weight, unknown, unknown, own).sorted()
-        return self._loo_scores
-
-
-# ------------------------------------------------------------------------------------------------
 # How sure a pool is: class probabilities under draws of the members' parameters and exponents.
 
 _CENTRED = 1e-6  # largest difference of a mean probability and its prediction
 _MOST_STEPS = 200
-
-
-class PoolUncertainty:
-    """Intervals, entropies and draws of the class probabilities of a fitted pool."""
-
-    classes_: Array
-    exponents: str
-    _members_: list[Member]
-    _exponents: Exponents
-    _offset_: Array
-
-    def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
-        """(N, C) log of the pooled class probabilities."""
-        raise NotImplementedError
-
-    def _scores(self, X: Any) -> Array:
-        """(M, N, C) members' scores of new rows."""
-        raise NotImplementedError
-
-    def _shift(self, class_prior: Any) -> Array:
-        """(C,) log-odds that other class weights add."""
-        raise NotImplementedError
-
-    @named_rows
-    def predict_interval(
-        self,
-        X: Any,
-        prob: float | None = None,
-        kind: "KindName | None" = None,
-        given: Literal["training", "training and row"] = "training",
-        class_prior: Any = None,
-        draws: int = 1000,
-        random_state: Any = 0,
-    ) -> "xr.Dataset":
-        """Interval of the pooled probability of each class, by draws of parameters and exponents.
-
-        What varies are exponents and intercepts, drawn from their posterior, and the members'
-        scores, by their parameters' posteriors as if all members erred together (they learn from
-        the same rows, and independent errors would cancel). Each row's draws are shifted in log
-        odds, so that their mean is the prediction. An interval that would still not hold the
-        prediction is made wider, so that a pool's always does; that of a single classifier may
-        not (`GenerativeClassifier.predict_interval`, Notes). It is an interval
-        of what the pool may say, no posterior of a model of x: how often it holds the probability
-        that made the rows is measured in the documentation (benchmarks, "Pools").
-
-        Parameters
-        ----------
-        X : rows
-        prob, kind, class_prior
-            As in `GenerativeClassifier.predict_interval`.
-        given : {"training"}
-            ``"training and row"`` is refused: a pool has no density of a row to learn from.
-        draws : int
-            Of the members' parameters, with as many of exponents and intercepts.
-        random_state : int or numpy.random.Generator
-
-        Returns
-        -------
-        xarray.Dataset
-            ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
-            ``error`` (obs_id), as of a generative classifier.
-
-        Warns
-        -----
-        UserWarning
-            If members have a predictive and no posterior (hierarchical smoothing): they enter by
-            it, and what their parameters leave open is not in the interval.
-        """
-        if given != "training":
-            raise NotImplementedError(
-                "given='training and row' needs a density of x, and a pool of predictives has "
-                "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
-            )
-        check_is_fitted(self, "exponents_")
-        request = IntervalRequest.of(prob, kind)
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
-        found = distribution.by_rows(lambda joint: distribution.interval(joint, request), blocks)
-        log_p = self._log_proba(X, class_prior)
-        by_class, p, odds = (OBS, CLASS), np.exp(log_p), log_odds(log_p)
-
-        def ends(lower: Array, upper: Array, own: Array) -> Array:
-            return np.stack([np.minimum(lower, own), np.maximum(upper, own)], axis=-1)
-
-        out = tree.group(
-            {
-                "interval": ((*by_class, BOUND), ends(found.lower, found.upper, p)),
-                "log_odds": (
-                    (*by_class, BOUND),
-                    ends(found.log_odds_lower, found.log_odds_upper, odds),
-                ),
-                "predictive": (by_class, p),
-                "route": ((OBS,), found.method),
-                "error": ((OBS,), found.error),
-            },
-            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
-        )
-        return out.assign_attrs(prob=request.prob, kind=request.kind)
-
-    @named_rows
-    def predict_uncertainty(
-        self,
-        X: Any,
-        unit: Literal["nats", "bits"] = "nats",
-        class_prior: Any = None,
-        draws: int = 1000,
-        random_state: Any = 0,
-    ) -> "xr.Dataset":
-        """Entropy of the label, and how much of it is of parameters and exponents.
-
-        As `GenerativeClassifier.predict_uncertainty`, by the draws of `predict_interval`: ``mean``
-        is `predict_proba`, to 1e-6, or to 1e-3 in rows that 200 steps do not centre.
-        """
-        if unit not in ("nats", "bits"):
-            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
-        check_is_fitted(self, "exponents_")
-        blocks = self._joint_draws(X, draws, random_state, class_prior)
-        found = distribution.by_rows(distribution.averages, blocks)
-        scale = 1.0 if unit == "nats" else 1 / np.log(2)
-        by_row, by_class = (OBS,), (OBS, CLASS)
-        out = tree.group(
-            {
-                "total": (by_row, found.total * scale),
-                "aleatoric": (by_row, found.aleatoric * scale),
-                "epistemic": (by_row, (found.total - found.aleatoric) * scale),
-                "mean": (by_class, found.mean),
-                "sd": (by_class, found.sd),
-                "top": (by_class, found.top),
-                "route": (by_row, np.full(len(found.total), "draws")),
-                "error": (by_row, found.error),
-            },
-            {CLASS: self.classes_},
-        )
-        return out.assign_attrs(unit=unit, given="training")
-
-    @named_rows
-    def predict_posterior(
-        self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
-    ) -> "xr.DataTree":
-        """Draws of the class probabilities, as `predict_interval` makes them.
-
-        Their mean is `predict_proba`, to 1e-6, or to 1e-3 in rows that 200 steps do not centre.
-        """
-        import xarray as xr
-
-        check_is_fitted(self, "exponents_")
-        blocks = self._joint_draws(X, draws, random_state, class_prior, together=True)
-        rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
-        group = tree.group(
-            {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
-        )
-        return xr.DataTree.from_dict({"/predictions": group})
-
-    def _joint_draws(
-        self, X: Any, draws: int, random_state: Any, class_prior: Any, together: bool = False
-    ) -> Iterator[tuple[slice, Array]]:
-        """(rows, (1, draws, n, C) pooled scores), blocks of rows.
-
-        Members with very many parameters draw them anew for each block, unless all rows are to be
-        taken `together`: of one row the distribution is the same.
-        """
-        if not isinstance(draws, int | np.integer) or draws < 2:
-            raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
-        if held := [member.name for member in self._members_ if member.approximate]:
-            warnings.warn(
-                f"members without a posterior enter by their predictive ({', '.join(held)}): how "
-                "uncertain their parameters are is not in these intervals and draws",
-                UserWarning,
-                stacklevel=3,
-            )
-        n = _num_samples(X)
-        if n == 0:
-            raise ValueError("Found array with 0 sample(s): there are no rows to draw for")
-        rng = np.random.default_rng(random_state)
-        anew = [self.exponents == "model" and m.too_large(draws) for m in self._members_]
-        thetas = [
-            {} if each else m.draw(rng, draws) for m, each in zip(self._members_, anew, strict=True)
-        ]
-        at = rng.permutation(np.arange(draws) % self._exponents.n_draws)
-        eta, b = (drawn[at] for drawn in self._exponents.flat)
-        b = b + self._offset_ + self._shift(class_prior)
-        large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
-        blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
-        for rows in [slice(0, n)] if together else blocks:
-            part = _safe_indexing(X, np.arange(rows.start, rows.stop))
-            scores = self._scores(part)
-            joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
-            away, sd = np.zeros_like(joint), []
-            first = 0
-            for member, theta, each in zip(self._members_, thetas, anew, strict=True):
-                if self.exponents == "feature":
-                    encoded = member.clf.fitted_.encoded(member.rows(part))
-                    own, used = feature_draws(member, encoded, theta, eta[:, first:])
-                    first += used
-                else:
-                    drawn = (
-                        member.log_joint_drawn(part, rng, draws, together)
-                        if each
-                        else member.log_joint_of_draws(part, theta)
-                    )
-                    own = comparable(drawn)
-                    own = eta[:, first, None, None] * (own - own.mean(axis=0))
-                    first += 1
-                away += own
-                sd.append(np.sqrt((own - own.mean(axis=2, keepdims=True)).var(axis=0).mean(axis=1)))
-            lost = np.sqrt(np.square(sd).sum(axis=0))  # of independent draws: some cancel
-            away *= np.where(lost > 0, np.sum(sd, axis=0) / np.where(lost > 0, lost, 1), 1)[:, None]
-            target = log_softmax(
-                self._exponents.log_proba(scores, self._offset_) + self._shift(class_prior)
-            )
-            yield rows, _centred(joint + away, target)[None]
 
 
 def _centred(joint: Array, log_p: Array) -> Array:
@@ -784,66 +525,12 @@ def _centred(joint: Array, log_p: Array) -> Array:
 # The log-odds of a pool as sums over its members and their features, column by column.
 
 
-def explained(pool: "LogLinearPool", X: Any, classes: Any) -> "xr.Dataset":
-    """As `LogLinearPool.explain`."""
-    if len(pool.classes_) < 2:
-        raise ValueError("explain: log-odds need two classes, and the pool knows one")
-    scores = pool._scores(X)
-    n = scores.shape[1]
-    if classes is None:
-        log_p = pool._exponents.log_proba(scores, pool._offset_)
-        pairs = np.argsort(-log_p, axis=1, kind="stable")[:, :2]
-    else:
-        labels = list(classes)
-        if len(labels) != 2:
-            raise ValueError(f"classes must be a pair of labels, got {len(labels)} of them")
-        pairs = np.tile(codes_of(labels, pool.classes_), (n, 1))
-    a, b = pairs.T
-    rows = np.arange(n)
-    by_member = np.empty((n, len(pool._members_)))
-    features = _feature_names(pool)
-    by_feature = np.zeros((n, len(features)))
-    exponents, intercept = pool._exponents.terms(scores, pool._offset_, pairs)
-    parts = exponents * (scores[:, rows, a] - scores[:, rows, b]).T
-    first = 0
-    for m, member in enumerate(pool._members_):
-        if pool.exponents == "feature":
-            own = parts[:, first : first + len(member.clf.fitted_.feature_names)]
-            first += own.shape[1]
-            by_member[:, m] = own.sum(axis=1)
-            _add(by_feature, own, features, member, pool)
-            continue
-        by_member[:, m] = parts[:, m]
-        if isinstance(member.clf, QuadraticDiscriminant):
-            continue  # products of features are no feature's own: they are in `rest`
-        if member.selection is not None and member.selection.documents:
-            by_feature[:, features.index(member.selection.chosen[0])] += by_member[:, m]
-            continue
-        try:
-            terms = exponents[:, [m]] * _contributions(member, X, pairs)
-        except (MissingCapabilityError, NotImplementedError, ValueError):
-            continue  # its log-odds are known as a whole: they are in `rest`
-        _add(by_feature, terms, features, member, pool)
-    return tree.group(
-        {
-            "by_member": ((OBS, "member"), by_member),
-            "by_feature": ((OBS, FEATURE), by_feature),
-            "rest": ((OBS,), by_member.sum(axis=1) - by_feature.sum(axis=1)),
-            "intercept": ((OBS,), intercept),
-            "log_odds": ((OBS,), by_member.sum(axis=1) + intercept),
-            "label": ((OBS,), pool.classes_[a]),
-            "against": ((OBS,), pool.classes_[b]),
-        },
-        {"member": list(pool.members_), FEATURE: features},
-    ).assign_attrs(unit="nats")
-
-
 def _contributions(member: Member, X: Any, pairs: Array) -> Array:
     """(N, D of the member) posterior mean contributions to each row's log-odds."""
     from bayesgen.explain.contributions import Request, explanation
 
     clf = member.clf
-    encoded = clf.fitted_.encoded(member.rows(X))
+    encoded = member.encoded(X)
     names = clf.fitted_.reader.term_names(encoded, clf.fitted_.family)
     joint = clf.fitted_.posterior.log_joint(encoded, quantity="probability")
     request = Request.of(0.9, "eti", intervals=False)
@@ -909,11 +596,10 @@ def feature_scores(member: Member, X: Any, y: Any, weight: Array) -> Array:
             "is known by draws; use exponents='model'"
         )
     if y is None:
-        rows, codes = clf.fitted_.encoded(member.rows(X)), np.full(len(weight), -1)
+        rows, codes = member.encoded(X), np.full(len(weight), -1)
     else:
-        training = training_rows(
-            clf.fitted_, member.rows(X), y, weight, partial=len(y) != clf.n_rows_seen_
-        )
+        read, some = MemberRows.of(X).read(member), len(y) != clf.n_rows_seen_
+        training = training_rows(clf.fitted_, read, y, weight, some)
         rows, codes = training.X, training.codes
     size = rows.shape[0] * rows.shape[1] * len(clf.classes_)
     if size > _MOST:
@@ -944,7 +630,7 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
         for j, at in enumerate(where):
             one = block.family.at(FEATURE, [j])
             own = {
-                name: np.take(block.theta[name], [j], axis=_axis(dims))
+                name: np.take(block.theta[name], [j], axis=dims.index(FEATURE) - len(dims))
                 if FEATURE in dims
                 else block.theta[name]
                 for name, dims in block.family.params.items()
@@ -955,110 +641,8 @@ def feature_draws(member: Member, rows: Any, theta: Theta, exponents: Array) -> 
     return out, used
 
 
-def _axis(dims: tuple[str, ...]) -> int:
-    return dims.index(FEATURE) - len(dims)
-
-
 # ------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows, by all members of a pool that have a density.
-
-
-class PoolTypicality:
-    """Tail probabilities of rows under a fitted pool."""
-
-    classes_: Array
-    _members_: list[Member]
-    _ranks: MemberRanks | None
-
-    @named_rows
-    def typicality(self, X: Any, training: Any = None) -> "xr.Dataset":
-        r"""How likely a row this improbable, or more so, is among rows like the training rows.
-
-        A pool has no density of rows, but members have, and their tail probabilities
-        (`GenerativeClassifier.typicality`) differ: a row may be unlike the others in single
-        columns, in pairs of them, or in all together. Their harmonic mean is small where one of
-        them is. The result is the rank of this mean among those of the training rows, each
-        computed without the row itself, and so is a tail probability again.
-
-        Parameters
-        ----------
-        X : rows
-        training : (X, y) or (X, y, sample_weight), optional
-            The training rows. Needed once of a pool with ``exponents="feature"``.
-
-        Returns
-        -------
-        xarray.Dataset
-            ``by_class`` (obs_id, class), from densities given the class among training rows of
-            that class; ``overall`` (obs_id), from densities among all training rows.
-
-        Raises
-        ------
-        NotImplementedError
-            If no member has a density of rows.
-        ValueError
-            If the training rows are needed and not given, or are not those of the fit.
-
-        Notes
-        -----
-        Small values have their nominal frequency, or a little less, in new rows drawn as the
-        training rows were; where members count bins, large ones are too frequent
-        (``tests/benchmarks/typicality.py --alike``). Rows with different missing cells, and
-        documents of different lengths, have densities without a common scale. With more than
-        `max_rows` rows the ranks are among those that exponents are learned from. After a fit by
-        draws a density far from all rows rests on few of them; its rank is about the lowest in any
-        case.
-
-        References
-        ----------
-        Wilson (2019), The harmonic mean p-value for combining dependent tests.
-
-        Examples
-        --------
-        >>> import bayesgen as bg
-        >>> X, y = bg.datasets.load_penguins()
-        >>> X = X[["bill_length_mm", "bill_depth_mm"]].dropna()
-        >>> pool = bg.LogLinearPool().fit(X.to_numpy(), y[X.index])
-        >>> pool.typicality([[39.0, 18.0], [39.0, 30.0]])["overall"].values.round(3)
-        array([0.904, 0.003])
-        """
-        check_is_fitted(self, "exponents_")
-        ranks, X = self._member_ranks(training), as_rows(X)
-        of_class, overall = [], []
-        with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
-            warnings.simplefilter("ignore", MonteCarloWarning)
-            for member in self._members_:
-                if member.has_density:
-                    joint = member.log_joint(X, "density")
-                    of_class.append(
-                        joint - log_weights(member.clf.fitted_.posterior.class_weights())
-                    )
-                    overall.append(log_sum_exp(joint))
-        return tree.group(
-            {
-                "by_class": ((OBS, CLASS), ranks.typical_of_class(np.stack(of_class))),
-                "overall": ((OBS,), ranks.typical_overall(np.stack(overall))),
-            },
-            {CLASS: self.classes_},
-        )
-
-    def _member_ranks(self, training: Any) -> MemberRanks:
-        if not any(member.has_density for member in self._members_):
-            raise NotImplementedError("typicality needs a member with a density of rows")
-        if training is not None:
-            if not isinstance(training, tuple | list) or len(training) not in (2, 3):
-                raise ValueError("training must be (X, y) or (X, y, sample_weight)")
-            own = labelled(as_rows(training[0]), *training[1:], *[None] * (3 - len(training)))
-            X, weight = own.X, own.weight_of_each()
-            joints = left_out_joints(self._members_, X, own.labels, weight, known=False)
-            codes = codes_of(own.labels, self.classes_)
-            self._ranks = member_ranks(self._members_, joints, codes, weight)
-        if self._ranks is None:
-            raise ValueError(
-                'the densities of the training rows are not known with exponents="feature": pass '
-                "training=(X, y) or (X, y, sample_weight)"
-            )
-        return self._ranks
 
 
 def left_out_joints(
@@ -1068,7 +652,7 @@ def left_out_joints(
 
     `known`: as in `Member.scores`.
     """
-    out = []
+    X, out = MemberRows.of(X), []
     for member in members:
         partial = len(y) != getattr(member.clf, "n_rows_seen_", len(y))
         out.append(member.scores(X, y, weight, partial=partial, known=known))
@@ -1086,49 +670,6 @@ def member_ranks(
         if member.has_density
     ]
     return MemberRanks(codes[seen], weight[seen], *np.stack(found, axis=1)) if found else None
-
-
-# ------------------------------------------------------------------------------------------------
-# The exponents of a pool as a PyMC model, and their draws as a tree.
-
-
-def pymc_model(pool: "LogLinearPool") -> "pm.Model":
-    """As `LogLinearPool.to_pymc`."""
-    import pymc as pm
-    import pytensor.tensor as pt
-
-    scores, codes, weight = pool._rows_behind()
-    prior = pool._prior_
-    coords = {MEMBER: pool._names(), CLASS: pool.classes_, OBS: np.arange(len(codes))}
-    with pm.Model(coords=coords) as model:
-        j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
-        eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
-        logit = pt.tensordot(eta, j, axes=1) + pool._offset_
-        if prior.intercept_scale is not None:
-            logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
-        if (weight == 1).all():
-            pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
-        else:
-            log_p = pt.special.log_softmax(logit, axis=1)
-            pm.Potential("label", (weight * log_p[pt.arange(len(codes)), codes]).sum())
-    return model
-
-
-def draws_of(pool: "LogLinearPool") -> "xr.DataTree":
-    """As `LogLinearPool.posterior_`."""
-    import xarray as xr
-
-    from bayesgen.inference.nuts import diagnose
-
-    found = pool._exponents
-    variables = {"exponent": ((CHAIN, DRAW, MEMBER), found.exponents)}
-    if pool.intercepts:
-        variables["intercept"] = ((CHAIN, DRAW, CLASS), found.intercepts)
-    posterior = tree.group(variables, {MEMBER: pool._names(), CLASS: pool.classes_})
-    out = xr.DataTree.from_dict({"/posterior": posterior})
-    out.attrs |= tree.provenance(type(pool).__name__, "hmc", pool.random_state)
-    out.attrs |= diagnose(posterior, xr.Dataset()).attributes()
-    return out
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1243,16 +784,10 @@ def record_of(
             groups[f"member_{k}_{name}"] = group
         view = None if member.view is None else member.view.to_json()
         seen = None if member.selection is None else member.selection.to_json()
-        members.append(
-            {
-                "name": member.name,
-                "state": state,
-                "view": view,
-                "selection": seen,
-                "draws": list(draws),
-            }
-        )
+        entry = {"name": member.name, "state": state, "view": view, "selection": seen}
+        members.append(entry | {"draws": list(draws)})
     found, prior = pool._exponents, pool._prior_
+    names = getattr(pool, "feature_names_in_", None)
     groups[LEAVE_ONE_OUT] = xr.Dataset(pool._left_out().arrays())
     if pool._ranks is not None:
         groups[MEMBER_RANKS] = xr.Dataset(pool._ranks.arrays())
@@ -1276,11 +811,7 @@ def record_of(
         "auto": isinstance(pool.members, str),
         "classes": storage.labels_to_json(pool.classes_),
         "n_features": getattr(pool, "n_features_in_", None),
-        "feature_names": (
-            [str(name) for name in pool.feature_names_in_]
-            if hasattr(pool, "feature_names_in_")
-            else None
-        ),
+        "feature_names": None if names is None else [str(name) for name in names],
         "n_rows": pool.n_rows_,
         "prior": [prior.shape, prior.mean, prior.intercept_scale],
         "left_out": pool.left_out_,
@@ -1289,71 +820,7 @@ def record_of(
     return own, state, groups
 
 
-def read_record(
-    pool: "LogLinearPool",
-    fit: "xr.Dataset",
-    state: Mapping[str, Any],
-    groups: Mapping[str, "xr.Dataset"],
-    known: Mapping[str, Any],
-) -> None:
-    """Fill a new pool from a model file; `known` are the classes that a member may be of."""
-    pool.classes_ = storage.labels_from_json(state["classes"])
-    members = []
-    for k, entry in enumerate(state["members"]):
-        own = entry["state"]
-        if own["unsaved"]:
-            raise ValueError(
-                f"member {entry['name']!r} was saved with {own['unsaved'][0]}=..., which a file "
-                "cannot hold: save the members one by one, and pool them with prefit=True"
-            )
-        if own["estimator"] not in known:
-            raise ValueError(f"member {entry['name']!r} is of an unknown class")
-        arguments = storage.arguments_from_json(own["parameters"])
-        draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
-        clf = known[own["estimator"]](**arguments)
-        clf.fitted_ = clf.__bayesgen_load__(groups[f"member_{k}_{_FIT}"], own, draws)
-        if not np.array_equal(clf.classes_, pool.classes_):
-            raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
-        view = None if entry["view"] is None else TableView.from_json(entry["view"])
-        seen = entry["selection"]
-        selection = None if seen is None else Selection.from_json(seen)
-        members.append(Member(entry["name"], clf, view, selection=selection))
-    pool._members_ = members
-    pool.members_ = {member.name: member.clf for member in members}
-    pool.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
-    eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
-    by_feature = state["parameters"]["exponents"] == "feature"
-    number = sum(len(m.clf.fitted_.feature_names) for m in members) if by_feature else len(members)
-    size, n_classes = eta.shape[:2], len(pool.classes_)
-    shapes = (*size, number), (*size, n_classes), (n_classes,)
-    for value, shape in zip((eta, b, offset), shapes, strict=True):
-        if value.shape != shape or not value.size or not np.isfinite(value).all():
-            raise ValueError("the exponents of the pool are not as many finite numbers as it needs")
-    if np.any(eta < 0):
-        raise ValueError("exponents of a pool are not negative")
-    pool._exponents, pool._offset_ = Exponents(eta, b), offset
-    pool.exponents_, pool.intercepts_ = pool._exponents.mean
-    pool._prior_ = ExponentPrior(*state["prior"])
-    held = groups[LEAVE_ONE_OUT]
-    pool._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
-    pool._loo_scores.refuse_invalid(len(pool.classes_))
-    pool._data = pool._ranks = None
-    if MEMBER_RANKS in groups:
-        held = groups[MEMBER_RANKS]
-        pool._ranks = MemberRanks(**{str(k): held[k].values for k in held.data_vars})
-        with_density = sum(member.has_density for member in members)
-        pool._ranks.refuse_invalid(with_density, len(pool.classes_))
-    pool.n_rows_, pool.left_out_ = storage.whole(state, "n_rows"), dict(state["left_out"])
-    n_features, names = storage.columns_from_json(state)
-    if n_features is not None:
-        pool.n_features_in_ = n_features
-    if names is not None:
-        pool.feature_names_in_ = names
-
-
-class LogLinearPool(
-    PoolUncertainty, PoolTypicality, PoolLeaveOneOut, LazyAttributes, ClassifierMixin, BaseEstimator
-):
+class LogLinearPool(LazyAttributes, ClassifierMixin, BaseEstimator):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
     .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)
@@ -1446,7 +913,14 @@ class LogLinearPool(
     exponents_: Array
     intercepts_: Array
     n_features_in_: int
+    n_rows_: int
+    _members_: list[Member]
     _exponents: Exponents
+    _prior_: ExponentPrior
+    _offset_: Array
+    _data: tuple[Array, Array, Array] | None
+    _loo_scores: LeftOut | None
+    _ranks: MemberRanks | None
 
     def __init__(
         self,
@@ -1498,13 +972,12 @@ class LogLinearPool(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         given = labelled(as_rows(X), y, sample_weight)
-        X, values, weight = given.X, given.labels, given.weight_of_each()
+        X, values, weight = MemberRows(given.X), given.labels, given.weight_of_each()
         members, left_out = self._members(X, values, given.weight)
         classes = _common_classes(members)
         codes = codes_of(values, classes)
         rows = self._sample_of(codes)
-        data = X, values, weight, rows
-        scores, ranks = self._leave_one_out(members, *data, known=not self.prefit)
+        scores, ranks = self._leave_one_out(members, X, values, weight, rows, known=not self.prefit)
         prior = self._prior(members, scores)
         offset = self._offset(members)
         own = scores, codes[rows], weight[rows]
@@ -1514,11 +987,11 @@ class LogLinearPool(
         self._exponents, self._prior_, self._offset_ = found, prior, offset
         self._data, self._loo_scores, self._ranks = own, None, ranks
         self.n_rows_ = len(rows)
-        self._set_features(X)
+        self._set_features(X.X)
         self.exponents_, self.intercepts_ = found.mean
         names = self.__dict__.get("feature_names_in_")
         used = None if names is None else {*names} - {*self.text_columns_}
-        self._suspects = suspects.find(X, used)
+        self._suspects = suspects.find(X.X, used)
         suspects.warn(self._suspects)
         return self
 
@@ -1535,16 +1008,15 @@ class LogLinearPool(
             raise ValueError("prefit=True needs fitted members, not members='auto'")
 
     def _members(
-        self, X: Any, y: Array, sample_weight: Array | None
+        self, X: MemberRows, y: Array, sample_weight: Array | None
     ) -> tuple[list[Member], dict[str, str]]:
         """Fitted members."""
         if self.prefit:
             return fitted(self.members), {}
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            n_classes = len(code_labels(y)[0])
-            per_feature = self.exponents == "feature"
-            members, left_out = chosen(X, n_classes, separable=per_feature)
+            n, by_column = len(code_labels(y)[0]), self.exponents == "feature"
+            members, left_out = chosen(X, n, separable=by_column)
         else:
             members = unfitted(self.members)
         return [member.fit(X, y, sample_weight) for member in members], left_out
@@ -1561,8 +1033,8 @@ class LogLinearPool(
         self, members: list[Member], X: Any, y: Array, weight: Array, rows: Array, *, known: bool
     ) -> tuple[Array, MemberRanks | None]:
         """(M, n, C) comparable scores of the rows, without themselves; their densities likewise."""
-        some = len(rows) < len(y)
-        X = _safe_indexing(X, rows) if some else X
+        if len(rows) < len(y):
+            X = MemberRows(_safe_indexing(X.X, rows))
         y, weight = y[rows], weight[rows]
         if self.exponents == "feature":
             by_feature = [feature_scores(m, X, y, weight) for m in members]
@@ -1576,10 +1048,10 @@ class LogLinearPool(
     ) -> tuple[Array, Array, TrainingRows]:
         own = labelled(as_rows(X), y, sample_weight)
         weight, every = own.weight_of_each(), np.arange(len(own.labels))
-        data = own.X, own.labels, weight, every
+        data = MemberRows(own.X), own.labels, weight, every
         scores, _ = self._leave_one_out(self._members_, *data, known=False)
         at = every if own.at is None else own.at
-        return scores, at, TrainingRows(own.X, self._codes_of(own.labels), weight)
+        return scores, at, TrainingRows(own.X, codes_of(own.labels, self.classes_), weight)
 
     def _prior(self, members: list[Member], scores: Array) -> ExponentPrior:
         parts = len({member.selection for member in members})  # of the columns
@@ -1597,8 +1069,7 @@ class LogLinearPool(
         """(C,) log class weights, where scores are of features alone."""
         if self.exponents == "model":
             return np.zeros(len(members[0].clf.classes_))
-        weights: Array = members[0].log_class_weights
-        return weights
+        return members[0].log_class_weights
 
     def _set_features(self, X: Any) -> None:
         shape = getattr(X, "shape", None)
@@ -1622,14 +1093,15 @@ class LogLinearPool(
     def _log_proba(self, X: Any, class_prior: Any = None) -> Array:
         """The same as an array in memory, whatever holds the rows."""
         check_is_fitted(self, "exponents_")
-        log_p = self._exponents.log_proba(self._scores(as_rows(X)), self._offset_)
+        log_p = self._exponents.log_proba(self._scores(X), self._offset_)
         out: Array = log_softmax(log_p + self._shift(class_prior))
         return out
 
     def _scores(self, X: Any) -> Array:
         """(M, N, C) `comparable` scores of new rows: of members, or of features of each."""
+        X = MemberRows.of(X)
         if self.exponents == "feature":
-            nobody = np.zeros(_num_samples(X))
+            nobody = np.zeros(_num_samples(X.X))
             return np.concatenate([feature_scores(m, X, None, nobody) for m in self._members_])
         return np.stack([comparable(member.log_joint(X)) for member in self._members_])
 
@@ -1659,31 +1131,378 @@ class LogLinearPool(
         labels: Array = self.classes_[self._log_proba(X, class_prior).argmax(axis=1)]
         return labels
 
-    def _log_joint(
-        self, X: Any, method: str, class_prior: Any, posterior: Any, quantity: str
-    ) -> Array:
-        """(N, C) log probabilities, for what compares methods of one classifier."""
-        if method != "posterior_predictive":
-            raise UndefinedEstimateError(
-                method, "a pool is of predictives, and plugs no estimate of its members in"
-            )
-        return self._log_proba(X, class_prior)
-
-    def _codes_of(self, labels: Any) -> Array:
-        return codes_of(labels, self.classes_)
-
     def _shift(self, class_prior: Any) -> Array:
         """(C,) log-odds that other class weights add."""
         if class_prior is None:
             return np.zeros(len(self.classes_))
         weights = weights_by_class(class_prior, self.classes_)
         with np.errstate(divide="ignore"):
-            shift: Array = np.log(weights) - self._log_frequencies()
+            shift: Array = np.log(weights) - self._members_[0].log_class_weights
         return shift
 
-    def _log_frequencies(self) -> Array:
-        """(C,) log class weights of training."""
-        return np.asarray(self._members_[0].log_class_weights)
+    # -- how sure it is ------------------------------------------------------------------------
+
+    @named_rows
+    def predict_interval(
+        self,
+        X: Any,
+        prob: float | None = None,
+        kind: "KindName | None" = None,
+        given: Literal["training", "training and row"] = "training",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Interval of the pooled probability of each class, by draws of parameters and exponents.
+
+        What varies are exponents and intercepts, drawn from their posterior, and the members'
+        scores, by their parameters' posteriors as if all members erred together (they learn from
+        the same rows, and independent errors would cancel). Each row's draws are shifted in log
+        odds, so that their mean is the prediction. An interval that would still not hold the
+        prediction is made wider, so that a pool's always does; that of a single classifier may
+        not (`GenerativeClassifier.predict_interval`, Notes). It is an interval
+        of what the pool may say, no posterior of a model of x: how often it holds the probability
+        that made the rows is measured in the documentation (benchmarks, "Pools").
+
+        Parameters
+        ----------
+        X : rows
+        prob, kind, class_prior
+            As in `GenerativeClassifier.predict_interval`.
+        given : {"training"}
+            ``"training and row"`` is refused: a pool has no density of a row to learn from.
+        draws : int
+            Of the members' parameters, with as many of exponents and intercepts.
+        random_state : int or numpy.random.Generator
+
+        Returns
+        -------
+        xarray.Dataset
+            ``interval`` and ``log_odds`` (obs_id, class, bound), ``predictive`` (obs_id, class),
+            ``error`` (obs_id), as of a generative classifier.
+
+        Warns
+        -----
+        UserWarning
+            If members have a predictive and no posterior (hierarchical smoothing): they enter by
+            it, and what their parameters leave open is not in the interval.
+        """
+        if given != "training":
+            raise NotImplementedError(
+                "given='training and row' needs a density of x, and a pool of predictives has "
+                "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
+            )
+        check_is_fitted(self, "exponents_")
+        request = IntervalRequest.of(prob, kind)
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = distribution.by_rows(lambda joint: distribution.interval(joint, request), blocks)
+        log_p = self._log_proba(X, class_prior)
+        by_class, by_end, p, odds = (
+            (OBS, CLASS),
+            (OBS, CLASS, BOUND),
+            np.exp(log_p),
+            log_odds(log_p),
+        )
+
+        def ends(lower: Array, upper: Array, own: Array) -> Array:
+            return np.stack([np.minimum(lower, own), np.maximum(upper, own)], axis=-1)
+
+        out = tree.group(
+            {
+                "interval": (by_end, ends(found.lower, found.upper, p)),
+                "log_odds": (by_end, ends(found.log_odds_lower, found.log_odds_upper, odds)),
+                "predictive": (by_class, p),
+                "route": ((OBS,), found.method),
+                "error": ((OBS,), found.error),
+            },
+            {CLASS: self.classes_, BOUND: ["lower", "upper"]},
+        )
+        return out.assign_attrs(prob=request.prob, kind=request.kind)
+
+    @named_rows
+    def predict_uncertainty(
+        self,
+        X: Any,
+        unit: Literal["nats", "bits"] = "nats",
+        class_prior: Any = None,
+        draws: int = 1000,
+        random_state: Any = 0,
+    ) -> "xr.Dataset":
+        """Entropy of the label, and how much of it is of parameters and exponents.
+
+        As `GenerativeClassifier.predict_uncertainty`, by the draws of `predict_interval`: ``mean``
+        is `predict_proba`, to 1e-6, or to 1e-3 in rows that 200 steps do not centre.
+        """
+        if unit not in ("nats", "bits"):
+            raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior)
+        found = distribution.by_rows(distribution.averages, blocks)
+        scale = 1.0 if unit == "nats" else 1 / np.log(2)
+        by_row, by_class = (OBS,), (OBS, CLASS)
+        out = tree.group(
+            {
+                "total": (by_row, found.total * scale),
+                "aleatoric": (by_row, found.aleatoric * scale),
+                "epistemic": (by_row, (found.total - found.aleatoric) * scale),
+                "mean": (by_class, found.mean),
+                "sd": (by_class, found.sd),
+                "top": (by_class, found.top),
+                "route": (by_row, np.full(len(found.total), "draws")),
+                "error": (by_row, found.error),
+            },
+            {CLASS: self.classes_},
+        )
+        return out.assign_attrs(unit=unit, given="training")
+
+    @named_rows
+    def predict_posterior(
+        self, X: Any, draws: int = 1000, class_prior: Any = None, random_state: Any = 0
+    ) -> "xr.DataTree":
+        """Draws of the class probabilities, as `predict_interval` makes them.
+
+        Their mean is `predict_proba`, to 1e-6, or to 1e-3 in rows that 200 steps do not centre.
+        """
+        import xarray as xr
+
+        check_is_fitted(self, "exponents_")
+        blocks = self._joint_draws(X, draws, random_state, class_prior, together=True)
+        rho = np.concatenate([np.exp(log_softmax(joint)) for _, joint in blocks], axis=2)
+        group = tree.group(
+            {"class_probability": ((CHAIN, DRAW, OBS, CLASS), rho)}, {CLASS: self.classes_}
+        )
+        return xr.DataTree.from_dict({"/predictions": group})
+
+    def _joint_draws(
+        self, X: Any, draws: int, random_state: Any, class_prior: Any, together: bool = False
+    ) -> Iterator[tuple[slice, Array]]:
+        """(rows, (1, draws, n, C) pooled scores), blocks of rows.
+
+        Members with very many parameters draw them anew for each block, unless all rows are to be
+        taken `together`: of one row the distribution is the same.
+        """
+        if not isinstance(draws, int | np.integer) or draws < 2:
+            raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+        if held := [member.name for member in self._members_ if member.approximate]:
+            warnings.warn(
+                f"members without a posterior enter by their predictive ({', '.join(held)}): how "
+                "uncertain their parameters are is not in these intervals and draws",
+                UserWarning,
+                stacklevel=3,
+            )
+        n = _num_samples(X)
+        if n == 0:
+            raise ValueError("Found array with 0 sample(s): there are no rows to draw for")
+        rng = np.random.default_rng(random_state)
+        anew = [self.exponents == "model" and m.too_large(draws) for m in self._members_]
+        thetas = [
+            {} if each else m.draw(rng, draws) for m, each in zip(self._members_, anew, strict=True)
+        ]
+        at = rng.permutation(np.arange(draws) % self._exponents.n_draws)
+        eta, b = (drawn[at] for drawn in self._exponents.flat)
+        b = b + self._offset_ + self._shift(class_prior)
+        large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
+        blocks = row_blocks(n, max(1, draws * len(self.classes_) // large))
+        for rows in [slice(0, n)] if together else blocks:
+            part = MemberRows(_safe_indexing(X, np.arange(rows.start, rows.stop)))
+            scores = self._scores(part)
+            joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
+            away, sd = np.zeros_like(joint), []
+            first = 0
+            for member, theta, each in zip(self._members_, thetas, anew, strict=True):
+                if self.exponents == "feature":
+                    own, used = feature_draws(member, member.encoded(part), theta, eta[:, first:])
+                    first += used
+                else:
+                    drawn = (
+                        member.log_joint_drawn(part, rng, draws, together)
+                        if each
+                        else member.log_joint_of_draws(part, theta)
+                    )
+                    own = comparable(drawn)
+                    own = eta[:, first, None, None] * (own - own.mean(axis=0))
+                    first += 1
+                away += own
+                sd.append(np.sqrt((own - own.mean(axis=2, keepdims=True)).var(axis=0).mean(axis=1)))
+            lost = np.sqrt(np.square(sd).sum(axis=0))  # of independent draws: some cancel
+            away *= np.where(lost > 0, np.sum(sd, axis=0) / np.where(lost > 0, lost, 1), 1)[:, None]
+            target = log_softmax(
+                self._exponents.log_proba(scores, self._offset_) + self._shift(class_prior)
+            )
+            yield rows, _centred(joint + away, target)[None]
+
+    # -- training rows without themselves ------------------------------------------------------
+
+    def loo(
+        self, X: Any, y: Any, target: Literal["label"] = "label", sample_weight: Any = None
+    ) -> "ELPDData":
+        """Leave-one-out score of the labels, as ArviZ holds it.
+
+        Parameters
+        ----------
+        X, y, sample_weight : the training rows
+        target : {"label"}
+            A pool has no joint density of x and y.
+
+        Returns
+        -------
+        arviz_stats ELPDData
+            As of `GenerativeClassifier.loo`.
+
+        Notes
+        -----
+        Members are without the row exactly (or by importance sampling, where they were fitted by
+        draws). Exponents and intercepts are without it by Pareto-smoothed importance weights of
+        their draws; new draws are made without a row that has a tenth of the weight or more. The
+        members' scores of the other rows stay as they are.
+        """
+        return self.__bayesgen_loo__(X, y, target, sample_weight)[0]
+
+    def __bayesgen_loo__(
+        self, X: Any, y: Any, target: str = "label", sample_weight: Any = None
+    ) -> "tuple[ELPDData, Array, TrainingRows]":
+        """`loo`; (n, C) log probabilities of the rows that it scores; those rows."""
+        if target != "label":
+            raise ValueError(f"target must be 'label', got {target!r}: a pool has no density of x")
+        check_is_fitted(self, "exponents_")
+        scores, at, rows = self._training_scores(X, y, sample_weight)
+        log_p, k = self._without_each_row(scores, rows.codes, rows.weight)
+        own_class = np.arange(len(rows.codes)), rows.codes
+        from bayesgen.checks.loo import elpd
+
+        in_sample = self._log_proba(rows.X)[own_class]
+        found = elpd(log_p[own_class], in_sample, at, target, k, self._exponents.n_draws)
+        return found, log_p, rows
+
+    def _without_each_row(self, scores: Array, codes: Array, weight: Array) -> tuple[Array, Array]:
+        data = scores, codes, weight, self._prior_, self._offset_, self.random_state
+        return without_each_row(self._exponents, *data)
+
+    @named_rows
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, by_class: bool = False, training: Any = None
+    ) -> "xr.Dataset":
+        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
+
+        As `GenerativeClassifier.predict_set`, from the leave-one-out probabilities of `loo`.
+
+        Parameters
+        ----------
+        X : rows
+        coverage, by_class
+            As there.
+        training : (X, y) or (X, y, sample_weight), optional
+            A pool keeps the scores of its training rows, and needs none.
+        """
+        check_is_fitted(self, "exponents_")
+        coverage = check_coverage(coverage)
+        left_out = self._left_out(training)
+        joint = self._log_proba(X)
+        return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
+
+    def _left_out(self, training: Any = None) -> LeftOut:
+        if training is None and self._loo_scores is not None:
+            return self._loo_scores
+        if training is not None:
+            scores, _, rows = self._training_scores(*training, *[None] * (3 - len(training)))
+            codes, weight = rows.codes, rows.weight
+        else:
+            assert self._data is not None, "read from a file, and then the scores are"
+            scores, codes, weight = self._data
+        odds = log_odds(self._without_each_row(scores, codes, weight)[0])
+        unknown = np.full(len(codes), np.nan)
+        own = odds[np.arange(len(codes)), codes]
+        self._loo_scores = LeftOut(codes, weight, unknown, unknown, own).sorted()
+        return self._loo_scores
+
+    @named_rows
+    def typicality(self, X: Any, training: Any = None) -> "xr.Dataset":
+        r"""How likely a row this improbable, or more so, is among rows like the training rows.
+
+        A pool has no density of rows, but members have, and their tail probabilities
+        (`GenerativeClassifier.typicality`) differ: a row may be unlike the others in single
+        columns, in pairs of them, or in all together. Their harmonic mean is small where one of
+        them is. The result is the rank of this mean among those of the training rows, each
+        computed without the row itself, and so is a tail probability again.
+
+        Parameters
+        ----------
+        X : rows
+        training : (X, y) or (X, y, sample_weight), optional
+            The training rows. Needed once of a pool with ``exponents="feature"``.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``by_class`` (obs_id, class), from densities given the class among training rows of
+            that class; ``overall`` (obs_id), from densities among all training rows.
+
+        Raises
+        ------
+        NotImplementedError
+            If no member has a density of rows.
+        ValueError
+            If the training rows are needed and not given, or are not those of the fit.
+
+        Notes
+        -----
+        Small values have their nominal frequency, or a little less, in new rows drawn as the
+        training rows were; where members count bins, large ones are too frequent
+        (``tests/benchmarks/typicality.py --alike``). Rows with different missing cells, and
+        documents of different lengths, have densities without a common scale. With more than
+        `max_rows` rows the ranks are among those that exponents are learned from. After a fit by
+        draws a density far from all rows rests on few of them; its rank is about the lowest in any
+        case.
+
+        References
+        ----------
+        Wilson (2019), The harmonic mean p-value for combining dependent tests.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> X = X[["bill_length_mm", "bill_depth_mm"]].dropna()
+        >>> pool = bg.LogLinearPool().fit(X.to_numpy(), y[X.index])
+        >>> pool.typicality([[39.0, 18.0], [39.0, 30.0]])["overall"].values.round(3)
+        array([0.904, 0.003])
+        """
+        check_is_fitted(self, "exponents_")
+        ranks, X = self._member_ranks(training), MemberRows(X)
+        of_class, overall = [], []
+        with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
+            warnings.simplefilter("ignore", MonteCarloWarning)
+            for member in self._members_:
+                if member.has_density:
+                    joint = member.log_joint(X, "density")
+                    weights = member.clf.fitted_.posterior.class_weights()
+                    of_class.append(joint - log_weights(weights))
+                    overall.append(log_sum_exp(joint))
+        return tree.group(
+            {
+                "by_class": ((OBS, CLASS), ranks.typical_of_class(np.stack(of_class))),
+                "overall": ((OBS,), ranks.typical_overall(np.stack(overall))),
+            },
+            {CLASS: self.classes_},
+        )
+
+    def _member_ranks(self, training: Any) -> MemberRanks:
+        if not any(member.has_density for member in self._members_):
+            raise NotImplementedError("typicality needs a member with a density of rows")
+        if training is not None:
+            if not isinstance(training, tuple | list) or len(training) not in (2, 3):
+                raise ValueError("training must be (X, y) or (X, y, sample_weight)")
+            own = labelled(as_rows(training[0]), *training[1:], *[None] * (3 - len(training)))
+            X, weight = own.X, own.weight_of_each()
+            joints = left_out_joints(self._members_, X, own.labels, weight, known=False)
+            codes = codes_of(own.labels, self.classes_)
+            self._ranks = member_ranks(self._members_, joints, codes, weight)
+        if self._ranks is None:
+            raise ValueError(
+                'the densities of the training rows are not known with exponents="feature": pass '
+                "training=(X, y) or (X, y, sample_weight)"
+            )
+        return self._ranks
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -1694,14 +1513,28 @@ class LogLinearPool(
         (member, obs_id, class). NUTS on it and `posterior_` agree.
         """
         check_is_fitted(self, "classes_")
-        return pymc_model(self)
+        import pymc as pm
+        import pytensor.tensor as pt
 
-    def _rows_behind(self) -> tuple[Array, Array, Array]:
         if self._data is None:
             raise ValueError(
                 "a pool that was read from a file holds no rows: fit it again for its PyMC model"
             )
-        return self._data
+        scores, codes, weight = self._data
+        prior = self._prior_
+        coords = {MEMBER: self._names(), CLASS: self.classes_, OBS: np.arange(len(codes))}
+        with pm.Model(coords=coords) as model:
+            j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
+            eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
+            logit = pt.tensordot(eta, j, axes=1) + self._offset_
+            if prior.intercept_scale is not None:
+                logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+            if (weight == 1).all():
+                pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
+            else:
+                log_p = pt.special.log_softmax(logit, axis=1)
+                pm.Potential("label", (weight * log_p[pt.arange(len(codes)), codes]).sum())
+        return model
 
     def _names(self) -> list[str]:
         if self.exponents == "model":
@@ -1716,7 +1549,19 @@ class LogLinearPool(
     def posterior_(self) -> "xr.DataTree":
         """Draws of exponents and intercepts, with R-hat and effective sample size as attributes."""
         check_is_fitted(self, "exponents_")
-        return draws_of(self)
+        import xarray as xr
+
+        from bayesgen.inference.nuts import diagnose
+
+        found = self._exponents
+        variables = {"exponent": ((CHAIN, DRAW, MEMBER), found.exponents)}
+        if self.intercepts:
+            variables["intercept"] = ((CHAIN, DRAW, CLASS), found.intercepts)
+        posterior = tree.group(variables, {MEMBER: self._names(), CLASS: self.classes_})
+        out = xr.DataTree.from_dict({"/posterior": posterior})
+        out.attrs |= tree.provenance(type(self).__name__, "hmc", self.random_state)
+        out.attrs |= diagnose(posterior, xr.Dataset()).attributes()
+        return out
 
     def summary(self, prob: float | None = None) -> PoolSummary:
         """Exponents and intercepts with intervals, and what they say of the members.
@@ -1753,7 +1598,57 @@ class LogLinearPool(
             discriminants, pipelines; ``label`` and ``against``.
         """
         check_is_fitted(self, "exponents_")
-        return explained(self, X, classes)
+        if len(self.classes_) < 2:
+            raise ValueError("explain: log-odds need two classes, and the pool knows one")
+        X = MemberRows(X)
+        scores = self._scores(X)
+        n = scores.shape[1]
+        if classes is None:
+            log_p = self._exponents.log_proba(scores, self._offset_)
+            pairs = np.argsort(-log_p, axis=1, kind="stable")[:, :2]
+        else:
+            labels = list(classes)
+            if len(labels) != 2:
+                raise ValueError(f"classes must be a pair of labels, got {len(labels)} of them")
+            pairs = np.tile(codes_of(labels, self.classes_), (n, 1))
+        a, b = pairs.T
+        rows = np.arange(n)
+        by_member = np.empty((n, len(self._members_)))
+        features = _feature_names(self)
+        by_feature = np.zeros((n, len(features)))
+        exponents, intercept = self._exponents.terms(scores, self._offset_, pairs)
+        parts = exponents * (scores[:, rows, a] - scores[:, rows, b]).T
+        first = 0
+        for m, member in enumerate(self._members_):
+            if self.exponents == "feature":
+                own = parts[:, first : first + len(member.clf.fitted_.feature_names)]
+                first += own.shape[1]
+                by_member[:, m] = own.sum(axis=1)
+                _add(by_feature, own, features, member, self)
+                continue
+            by_member[:, m] = parts[:, m]
+            if isinstance(member.clf, QuadraticDiscriminant):
+                continue  # products of features are no feature's own: they are in `rest`
+            if member.selection is not None and member.selection.documents:
+                by_feature[:, features.index(member.selection.chosen[0])] += by_member[:, m]
+                continue
+            try:
+                terms = exponents[:, [m]] * _contributions(member, X, pairs)
+            except (MissingCapabilityError, NotImplementedError, ValueError):
+                continue  # its log-odds are known as a whole: they are in `rest`
+            _add(by_feature, terms, features, member, self)
+        return tree.group(
+            {
+                "by_member": ((OBS, "member"), by_member),
+                "by_feature": ((OBS, FEATURE), by_feature),
+                "rest": ((OBS,), by_member.sum(axis=1) - by_feature.sum(axis=1)),
+                "intercept": ((OBS,), intercept),
+                "log_odds": ((OBS,), by_member.sum(axis=1) + intercept),
+                "label": ((OBS,), self.classes_[a]),
+                "against": ((OBS,), self.classes_[b]),
+            },
+            {"member": list(self.members_), FEATURE: features},
+        ).assign_attrs(unit="nats")
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -1770,7 +1665,62 @@ class LogLinearPool(
         known: Mapping[str, Any],
     ) -> Self:
         """Fill a new instance from a model file; `known` are the classes of members."""
-        read_record(self, fit, state, groups, known)
+        self.classes_ = storage.labels_from_json(state["classes"])
+        members = []
+        for k, entry in enumerate(state["members"]):
+            own = entry["state"]
+            if own["unsaved"]:
+                raise ValueError(
+                    f"member {entry['name']!r} was saved with {own['unsaved'][0]}=..., which a "
+                    "file cannot hold: save the members one by one, and pool them with prefit=True"
+                )
+            if own["estimator"] not in known:
+                raise ValueError(f"member {entry['name']!r} is of an unknown class")
+            arguments = storage.arguments_from_json(own["parameters"])
+            draws = {name: groups[f"member_{k}_{name}"] for name in entry["draws"]}
+            clf = known[own["estimator"]](**arguments)
+            clf.fitted_ = clf.__bayesgen_load__(groups[f"member_{k}_{_FIT}"], own, draws)
+            if not np.array_equal(clf.classes_, self.classes_):
+                raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
+            view = None if entry["view"] is None else TableView.from_json(entry["view"])
+            seen = entry["selection"]
+            selection = None if seen is None else Selection.from_json(seen)
+            members.append(Member(entry["name"], clf, view, selection=selection))
+        self._members_ = members
+        self.members_ = {member.name: member.clf for member in members}
+        self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
+        eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
+        by_feature = state["parameters"]["exponents"] == "feature"
+        number = (
+            sum(len(m.clf.fitted_.feature_names) for m in members) if by_feature else len(members)
+        )
+        size, n_classes = eta.shape[:2], len(self.classes_)
+        shapes = (*size, number), (*size, n_classes), (n_classes,)
+        for value, shape in zip((eta, b, offset), shapes, strict=True):
+            if value.shape != shape or not value.size or not np.isfinite(value).all():
+                raise ValueError(
+                    "the exponents of the pool are not as many finite numbers as it needs"
+                )
+        if np.any(eta < 0):
+            raise ValueError("exponents of a pool are not negative")
+        self._exponents, self._offset_ = Exponents(eta, b), offset
+        self.exponents_, self.intercepts_ = self._exponents.mean
+        self._prior_ = ExponentPrior(*state["prior"])
+        held = groups[LEAVE_ONE_OUT]
+        self._loo_scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+        self._loo_scores.refuse_invalid(len(self.classes_))
+        self._data = self._ranks = None
+        if MEMBER_RANKS in groups:
+            held = groups[MEMBER_RANKS]
+            self._ranks = MemberRanks(**{str(k): held[k].values for k in held.data_vars})
+            with_density = sum(member.has_density for member in members)
+            self._ranks.refuse_invalid(with_density, len(self.classes_))
+        self.n_rows_, self.left_out_ = storage.whole(state, "n_rows"), dict(state["left_out"])
+        n_features, names = storage.columns_from_json(state)
+        if n_features is not None:
+            self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = names
         return self
 
     def __sklearn_tags__(self) -> Tags:
@@ -1797,3 +1747,9 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
+
+
+def seen_by_members(pool: LogLinearPool, X: Any) -> Iterator[tuple[str, GenerativeClassifier, Any]]:
+    """(name, fitted classifier, rows of X as it takes them) of the members, one by one."""
+    rows = MemberRows(X)
+    return ((member.name, member.clf, rows.seen(member)) for member in pool._members_)

@@ -40,7 +40,8 @@ class TableReader(Reader):
     unseen: str = "prior"
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
-        """Rows, checked; see `Reader.admit`."""
+        """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""
+        given, X = (X, X.X) if isinstance(X, Rows) else (None, X)
         if self.unseen not in ("prior", "ignore", "raise"):
             raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
         refuse_elsewhere(X)
@@ -50,7 +51,8 @@ class TableReader(Reader):
             raise TypeError(
                 f"{self.owner} does not take sparse X; pass X.toarray() or a data frame"
             )
-        table = read(X)  # refuses what is not a table before any work is done
+        # refuses what is not a table before any work is done
+        table = given.table if given is not None and given.X is X else read(X)
         reader = self.refuse_other_names(X, first) if self.by_position else self
         if sparse.issparse(X):
             X = table  # of which rows can be taken

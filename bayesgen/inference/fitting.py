@@ -16,7 +16,7 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, labelled
 from bayesgen.encoding.labels import refuse_two_types
-from bayesgen.encoding.reader import Align, Reader
+from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError
@@ -175,6 +175,7 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
+        X = X.X if isinstance(X, Rows) else X
         if is_table(X):
             odd = suspects.find(
                 X,

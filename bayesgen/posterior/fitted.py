@@ -46,8 +46,8 @@ class Fitted:
     # -- rows and labels ---------------------------------------------------------------------
 
     def read(self, X: Any) -> Rows:
-        """New rows, checked against the columns of the fit."""
-        return self.reader.read(X)
+        """New rows, checked against the columns of the fit; `Rows` have been so."""
+        return X if isinstance(X, Rows) else self.reader.read(X)
 
     def encoded(self, X: Any) -> Any:
         """New rows as the family takes them; IncompleteRowError where a cell must be known."""

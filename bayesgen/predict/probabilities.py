@@ -90,8 +90,11 @@ def log_joint_of(clf: Any, X: Any, method: Method = "posterior_predictive") -> A
     """(N, C) up to a term that the classes of a row share, of a fitted classifier or a pool."""
     if hasattr(clf, "fitted_"):
         return log_joint(clf.fitted_, X, method)
-    found: Array = clf._log_joint(X, method, None, None, "probability")  # of a pool
-    return found
+    if method != "posterior_predictive":
+        raise UndefinedEstimateError(
+            method, "a pool is of predictives, and plugs no estimate of its members in"
+        )
+    return np.asarray(clf.predict_log_proba(X))
 
 
 def normalised(fitted: Fitted, joint: Array, method: Method) -> Array:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
+from bayesgen.estimators.pool import seen_by_members
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.probabilities import log_joint_of
@@ -54,7 +55,7 @@ class HeldOut:
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not (hasattr(clf, "fitted_") or hasattr(clf, "_members_")):
+        if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
@@ -122,11 +123,10 @@ class HeldOut:
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        if self.is_pool:
-            return np.exp(self.clf._log_frequencies())
-        if self.clf.prior_.family.discriminative:
+        own = next(iter(self.clf.members_.values())) if self.is_pool else self.clf
+        if own.prior_.family.discriminative:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(self.clf.fitted_.posterior.class_weights())
+        return np.asarray(own.fitted_.posterior.class_weights())
 
     def rows(self, at: Any) -> Any:
         """Some of the rows, as X has them."""
@@ -164,8 +164,7 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
     n = len(y)
     if hasattr(clf, "members_"):
-        member = clf._members_[0]
-        clf, X = member.clf, member.rows(X)
+        _, clf, X = next(seen_by_members(clf, X))
     if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
         return False
     try:

@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.literals import listed, one_line
-from bayesgen.estimators.pool import chosen
+from bayesgen.estimators.pool import MemberRows, chosen, seen_by_members
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.reporting import figures
@@ -309,13 +309,14 @@ def _competitors(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{name: fitted classifier} and {name: its rows}."""
     if held.is_pool:
-        own = {m.name: m for m in held.clf._members_}
-        return {k: m.clf for k, m in own.items()}, {k: m.rows(X) for k, m in own.items()}
+        own = list(seen_by_members(held.clf, X))
+        return {name: clf for name, clf, _ in own}, {name: seen for name, _, seen in own}
     models, rows = {_THIS: held.clf}, {_THIS: X}
     if len(y) * len(held.labels) > _MOST_WORK:
         return models, rows
     try:
-        others, _ = chosen(X, len(held.labels), separable=False)
+        seen = MemberRows(X)
+        others, _ = chosen(seen, len(held.labels), separable=False)
     except (TypeError, ValueError):  # a table of one kind that no other member reads
         return models, rows
     kinds = {type(held.clf).__name__}
@@ -323,10 +324,10 @@ def _competitors(
         if member.view is None and type(member.clf).__name__ in kinds and len(others) > 1:
             continue  # it is this model, or nearly
         try:
-            fit = member.fit(X, y, *(weight or [None]))
+            fit = member.fit(seen, y, *(weight or [None]))
         except (TypeError, ValueError, NotImplementedError):
             continue
-        models[member.name], rows[member.name] = fit.clf, fit.rows(X)
+        models[member.name], rows[member.name] = fit.clf, seen.seen(fit)
     return models, rows
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 import bayesgen as bg
+from bayesgen.estimators.pool import MemberRows
 from tests.benchmarks.open_sets import least_ece, load, scores, splits, take
 
 FILE = Path(__file__).with_name("pools.json")
@@ -64,8 +65,8 @@ def measure(only, n_splits):
                 keep(member.name, log_softmax(member.log_joint(T), axis=1), 0.0, loss)
             first = next(iter(pool._members_))
             one = bg.LogLinearPool([first.clf], prefit=True)
-            one.fit(first.rows(X), y)
-            keep("first + exponent", one.predict_log_proba(first.rows(T)), 0.0)
+            one.fit(MemberRows(X).seen(first), y)
+            keep("first + exponent", one.predict_log_proba(MemberRows(T).seen(first)), 0.0)
             FILE.write_text(json.dumps(known, indent=0) + "\n")
             print(key, known[f"{key}|pool"], pool.exponents_.round(2), flush=True)
 

@@ -19,7 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.encoding.tables import Table
 from bayesgen.estimators import pool as members
 from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, sample
 from tests.inference.test_exponents import log_posterior
@@ -504,3 +506,36 @@ def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypa
     numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
     assert {"forest", "super-parents"} <= {*numbers.left_out_}
     assert "independent columns with tied variances" in numbers.members_
+
+
+def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
+    X, y = iris
+    pool = bg.LogLinearPool().fit(X, y)
+    tables, encoded = [], []
+    made, encode = Table.__init__, TableSchema.encode
+    monkeypatch.setattr(Table, "__init__", lambda self, X: tables.append(X) or made(self, X))
+    monkeypatch.setattr(TableSchema, "encode", lambda self, X: encoded.append(X) or encode(self, X))
+    pool.predict_proba(X)
+    assert len(tables) == 2  # the rows, and the codes of bins
+    assert len(encoded) == 3  # MixedNB; all views; forests and super-parents
+
+
+def test_members_share_readings_only_where_they_read_alike():
+    X = pd.DataFrame({"a": list("uvw") * 8, "x": np.arange(24.0) % 7})
+    y = np.arange(24) % 2
+
+    class Own(bg.MixedNB):
+        def fit(self, X, y, sample_weight=None):  # which is given the rows themselves
+            return super().fit(X[["a", "x"]], y, sample_weight)
+
+    some = [bg.MixedNB(), bg.MixedNB(unseen="ignore"), Own(variance="tied")]
+    some += [bg.TreeAugmentedNB(n_bins=n, missing="category") for n in (2, 3, 3)]
+    pool = bg.LogLinearPool(some).fit(X, y)
+    new = pd.DataFrame({"a": ["u", "never", None], "x": [1.0, 2.0, np.nan]})
+    rows = members.MemberRows(new)
+    for member in pool._members_:
+        alone = member.clf.predict_joint_log_proba(new)
+        np.testing.assert_allclose(
+            log_softmax(member.log_joint(rows), axis=1), log_softmax(alone, axis=1), atol=1e-12
+        )
+    assert len({id(rows.read(member)) for member in pool._members_}) == 4

@@ -36,8 +36,9 @@ def test_each_part_of_the_columns_has_members(table, pool):
     assert not pool._suspects
     for name, clf in pool.members_.items():  # each scores what it was shown
         own = next(m for m in pool._members_ if m.name == name)
-        alone = type(clf)(**clf.get_params()).fit(own.rows(X), y)
-        np.testing.assert_allclose(own.log_joint(X), alone.predict_joint_log_proba(own.rows(X)))
+        seen = members.MemberRows(X).seen(own)
+        alone = type(clf)(**clf.get_params()).fit(seen, y)
+        np.testing.assert_allclose(own.log_joint(X), alone.predict_joint_log_proba(seen))
     assert pool._prior_.mean == 2 / len(pool.members_)
     assert "would have 2" in str(pool.summary())
 
