@@ -46,8 +46,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_343),
-    "modules": Figure(339, 200, 215, 198),
+    "lines of code": Figure(37_400, 32_000, 34_000, 37_836),
+    "modules": Figure(339, 200, 215, 197),
     "import levels": Figure(27, None, None, 20),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
@@ -62,10 +62,10 @@ FIGURES = {
     "pool predict: encodings": Figure(9, 4, 4, 3),
     "fit: file changes": Figure(56, 25, 25, 57),
     "predict_proba: file changes": Figure(15, 10, 10, 20),
-    "interval, C 2: file changes": Figure(47, 25, 25, 52),
-    "interval, C 3: file changes": Figure(64, 35, 35, 71),
-    "explain: file changes": Figure(536, 60, 60, 511),
-    "report: file changes": Figure(8_336, 1_000, 1_000, 8744),
+    "interval, C 2: file changes": Figure(47, 25, 25, 45),
+    "interval, C 3: file changes": Figure(64, 35, 35, 65),
+    "explain: file changes": Figure(536, 60, 60, 456),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 8683),
     "lines of tests": Figure(40_700, 35_000, 38_000, 40_240),
 }
 APART = ("benchmarks", "fuzz")
