@@ -46,8 +46,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_343),
-    "modules": Figure(339, 200, 215, 198),
+    "lines of code": Figure(37_400, 32_000, 34_000, 37_836),
+    "modules": Figure(339, 200, 215, 197),
     "import levels": Figure(27, None, None, 20),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),

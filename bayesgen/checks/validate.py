@@ -418,7 +418,7 @@ def _compared(
 def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> list[str]:
     """Mean log-odds that `explain` divides among features, with draws (1, S, n, C)."""
     try:
-        table = fitted.explain(X, method="approx")
+        table = fitted.explain(X)
     except (NotImplementedError, ValueError) as error:
         return [f"log-odds explained: {error}"]
     place, codes = (
@@ -572,7 +572,7 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
 
     def contributions() -> str:
         own = _safe_indexing(data.X, few)
-        table = fitted.explain(own, method="approx")
+        table = fitted.explain(own)
         joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
         ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
         log_odds = {

@@ -713,7 +713,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         X: Any,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        method: Literal["auto", "exact", "draws"] = "auto",
         class_prior: Any = None,
         random_state: Any = 0,
         posterior: Any = None,
@@ -733,11 +733,12 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval of the probability; default
             ``az.rcParams["stats.ci_kind"]``.
-        method : {"auto", "exact", "approx", "draws"}
-            ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
-            classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good (for three
-            classes and more: to .003 in percentile, nearly always; ``error`` says more);
-            ``"approx"`` uses it everywhere.
+        method : {"auto", "exact", "draws"}
+            For two classes ``"auto"`` and ``"exact"`` invert the characteristic function of the
+            log-odds; nothing is drawn. For more classes both average over quasi-random points that
+            all rows share. ``"auto"`` expands what is nearly normal (Cornish-Fisher) and takes 256
+            to 1024 points: percentiles are right to .003, nearly always (``error`` says more).
+            ``"exact"`` inverts every class and takes 4096. ``"draws"`` draws theta.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
@@ -799,7 +800,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> import bayesgen as bg
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-        >>> table = clf.predict_interval([[1, 1]], prob=0.9, method="exact")
+        >>> table = clf.predict_interval([[1, 1]], prob=0.9)
         >>> table["interval"].sel({"class": 1}).values.round(3)
         array([[0.045, 0.723]])
         >>> float(table["predictive"].sel({"class": 1})[0].round(3))
@@ -912,7 +913,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         classes: Any = None,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        method: Literal["auto", "exact", "draws"] = "auto",
         posterior: Any = None,
         class_prior: Any = None,
         random_state: Any = 0,
@@ -936,8 +937,9 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
             Posterior probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval; default ``az.rcParams["stats.ci_kind"]``.
-        method : {"auto", "exact", "approx", "draws"}
-            Of the intervals, as in `predict_interval`.
+        method : {"auto", "exact", "draws"}
+            Of the intervals, as in `predict_interval`; of features that are independent every
+            method inverts, of correlated ones every method draws.
         posterior : xarray.DataTree, optional
             Draws of this model's parameters that replace the closed form; there is no
             ``predictive`` then.
@@ -985,7 +987,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> import bayesgen as bg
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-        >>> table = clf.explain([[1, 1]], classes=(1, 2), prob=0.9, method="exact")
+        >>> table = clf.explain([[1, 1]], classes=(1, 2), prob=0.9)
         >>> table["predictive"].values.round(3), table["predictive_intercept"].values.round(3)
         (array([[0.624, 0.624]]), array([-1.872]))
         >>> table["interval"].sel(feature="x0").values.round(3)

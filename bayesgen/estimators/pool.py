@@ -533,7 +533,7 @@ def _contributions(member: Member, X: Any, pairs: Array) -> Array:
     encoded = member.encoded(X)
     names = clf.fitted_.reader.term_names(encoded, clf.fitted_.family)
     joint = clf.fitted_.posterior.log_joint(encoded, quantity="probability")
-    request = Request.of(0.9, "eti", method="approx", intervals=False)
+    request = Request.of(0.9, "eti", intervals=False)
     found = explanation(clf.fitted_.posterior, encoded, len(names), joint, pairs, request)
     terms: Array = found.terms.mean[:, :-1]
     return terms

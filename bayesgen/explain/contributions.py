@@ -29,7 +29,6 @@ from scipy import sparse
 
 from bayesgen.datatree import tree
 from bayesgen.families.capabilities import (
-    CellCumulants,
     FeatureTerms,
     LinearRule,
     SeparateColumns,
@@ -56,7 +55,7 @@ from bayesgen.posterior.model import (
     split_chains,
 )
 from bayesgen.predict.intervals import contrast_interval
-from bayesgen.predict.inversion import Contrast, Cumulants, class_weights, log_odds, of_difference
+from bayesgen.predict.inversion import TINY, Contrast, class_weights, cumulants, log_odds
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import IntervalRequest
 
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
-_TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 _POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
 TERMS = "the log-odds as a sum over features"
@@ -99,7 +97,7 @@ class Request(IntervalRequest):
     seed : int
         Of draws.
     intervals : bool
-        False: NaN in place of ends that would take draws, where means alone are asked for.
+        False: no ends, where means alone are asked for.
     """
 
     class_prior: Array | None = None
@@ -199,7 +197,7 @@ def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
 
 def _slope(contrast: Contrast, items: Array) -> Array:
     """(n,) mean of the variable of a contrast."""
-    return contrast.on_axis([(items, np.array([_TINY]))])[0][:, 0].imag / _TINY
+    return contrast.on_axis([(items, np.array([TINY]))])[0][:, 0].imag / TINY
 
 
 def _no_weights(t: Array) -> Array:
@@ -214,11 +212,14 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast, k = Contrast(source, items, _no_weights, _ODDS), source.cumulants(items)
-        slope = _slope(contrast, np.arange(len(items))) if k is None else k.mean
-        out.mean[items] = slope
-        found = contrast_interval(contrast, request, k=k)
-        out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
+        contrast = Contrast(source, items, _no_weights, _ODDS)
+        if not request.intervals:
+            out.mean[items] = _slope(contrast, np.arange(len(items)))
+            continue
+        k = cumulants(contrast)
+        ends = contrast_interval(contrast, request, k=k)
+        out.mean[items], out.error[items] = k.mean, ends.error
+        out.lower[items], out.upper[items] = ends.low, ends.high
     return out
 
 
@@ -229,15 +230,9 @@ class _Cells:
     columns: SeparateColumns
     x: Array
     column: Array
-    closed: CellCumulants | None
 
     def cgf(self, items: Array, t: Array) -> Array:
         return self.columns.cell_cgf(self.x[items], self.column[items], t)
-
-    def cumulants(self, items: Array) -> Cumulants | None:
-        if self.closed is None:
-            return None
-        return of_difference(self.closed.cell_cumulants(self.x[items], self.column[items]))
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
@@ -255,10 +250,9 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    closed = family.capability(CellCumulants)
-    cells = _Cells(separate_columns(family), values[fresh], columns[fresh], closed)
+    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
     every = np.arange(len(cells.x))
-    log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
+    log_p = cells.cgf(every, np.eye(2)[:, None])
     with np.errstate(invalid="ignore"):  # impossible under both
         predictive, value = log_p[0] - log_p[1], cells.cgf(every, _POINT)[0]
     _, law = distinct_pairs(value.real, value.imag)
@@ -287,9 +281,6 @@ class _Tokens:
             out = out + log_gamma_difference(self.cell[c, items], power)
             out = out - log_gamma_difference(self.total[c, items], power)
         return out
-
-    def cumulants(self, items: Array) -> None:
-        return None
 
 
 def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
@@ -377,8 +368,8 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     direction = np.zeros(len(model.alpha))
     direction[[a, b]] = _ODDS
     contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found, item = contrast_interval(contrast, request), item.ravel()
-    mean = _slope(contrast, np.arange(len(rows)))
+    k, item = cumulants(contrast), item.ravel()
+    found, mean = contrast_interval(contrast, request, k=k), k.mean
     return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
 
 

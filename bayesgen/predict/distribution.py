@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import entr, expit
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
 from bayesgen.posterior.drawn import (
@@ -71,25 +70,10 @@ def write_probabilities(
     if log_pi.ndim == 1:
         log_pi = np.broadcast_to(log_pi, (len(out), n_classes))
     log_pi = np.ascontiguousarray(log_pi).reshape(len(out), n_classes)
-    compiled = kernels.pays(8 * out.size)
     for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
-        if compiled:
-            undefined = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
-        else:
-            undefined = bool(np.isnan(f.min()))
-            out[draws, rows] = softmax(f + log_pi[draws, None])
-        if undefined:
+        out[draws, rows] = softmax(f + log_pi[draws, None])
+        if np.isnan(f.min()):
             raise no_density(f, X, rows.start, draws.start)
-
-
-def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) -> bool:
-    from bayesgen.numerics.kernels.mixtures import softmax_of_draws
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    def part(start: int, stop: int) -> bool:
-        return softmax_of_draws(f[start:stop], log_pi[start:stop], out, draw + start, row)
-
-    return any(list(over_blocks(part, len(f), f[0].size)))
 
 
 def interval(joint: Array, request: IntervalRequest) -> Intervals:

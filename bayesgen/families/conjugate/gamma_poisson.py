@@ -213,11 +213,6 @@ class GammaPoisson(ConjugateFamily):
         """Sums of counts, rows and log-factorials over the observed cells."""
         refuse_negative_counts(X)
         n_rows = class_counts(y, n_classes, weight)[:, None]
-        if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
-            from bayesgen.numerics.kernels import counts as counting
-
-            total, factorials, is_nan = counting.sums(X, y, n_classes, weight)
-            return PoissonStats(total, remainder(n_rows, is_nan), factorials)
         counts, missing = split_missing(X)
         total = class_sums(counts, y, n_classes, weight)
         rows = np.broadcast_to(n_rows, total.shape)

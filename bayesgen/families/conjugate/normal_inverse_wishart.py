@@ -398,11 +398,6 @@ def _diagonals(root: Array, triangles: Array) -> Array:
     n_rows, n_classes, rank = root.shape
     out = np.empty((n_rows, n_classes, len(triangles)))
     wide = np.ascontiguousarray(triangles.transpose(1, 2, 0))
-    if pays(out.size * rank * rank):
-        from bayesgen.numerics.kernels.mixtures import wishart_diagonals
-
-        wishart_diagonals(root, wide, out)
-        return out
     for c in range(n_classes):
         w = (root[:, c] @ wide.reshape(rank, -1)).reshape(n_rows, rank, -1)
         np.einsum("nrs,nrs->ns", w, w, out=out[:, c])
