@@ -11,7 +11,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
-from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,7 +91,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
     import xarray as xr
 
-    refuse_others(clf, "compare_predictives", pools=True)
+    refuse_others(clf, "compare_predictives")
     check_is_fitted(clf, "classes_")
     codes = codes_of(y, clf.classes_)
     rows: dict[str, list[float]] = {
@@ -101,7 +101,7 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
     notes = []
     for method in METHODS:
         try:
-            joint = log_joint_of(clf, X, method)
+            joint = log_joint(clf.fitted_, X, method)
         except UndefinedEstimateError as error:
             for values in rows.values():
                 values.append(np.nan)
@@ -156,7 +156,7 @@ def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
 def refuse_other_classes(models: Mapping[str, Any]) -> None:
     """Raise unless all are fitted to the same classes."""
     for name, clf in models.items():
-        refuse_others(clf, f"model {name!r}: a comparison", pools=True)
+        refuse_others(clf, f"model {name!r}: a comparison")
         check_is_fitted(
             clf, "classes_", msg=f"model {name!r}, a %(name)s, is not fitted: call fit(X, y) first"
         )

@@ -108,12 +108,11 @@ def _pair(clf: Any, classes: str | None, X: Any) -> list[Any]:
 
 def _terms(clf: Any, X: Any, pairs: list[Any], prob: float | None) -> "list[xr.Dataset]":
     """The table of `explain` of each row."""
-    options = {} if hasattr(clf, "members_") else {"prob": prob}
     out = []
     for k, pair in enumerate(pairs):
         one = X[k : k + 1]
         try:
-            out.append(clf.explain(one, classes=pair, **options).isel(obs_id=0))
+            out.append(clf.explain(one, classes=pair, prob=prob).isel(obs_id=0))
         except NotImplementedError as mistake:
             raise UserError(str(mistake)) from mistake
     return out
@@ -121,24 +120,18 @@ def _terms(clf: Any, X: Any, pairs: list[Any], prob: float | None) -> "list[xr.D
 
 def _record(one: "xr.Dataset", row: int) -> dict[str, Any]:
     """What `--json` shows of a row."""
-    pooled = "by_feature" in one
     names = [str(name) for name in one["feature"].values]
-    mean = one["by_feature" if pooled else "mean"].values
-    features: list[dict[str, Any]] = [
-        {"feature": name, "contribution": float(value)}
-        for name, value in zip(names, mean, strict=True)
+    values = one["mean"].values, one["interval"].values
+    features = [
+        {"feature": name, "contribution": float(value), "interval": [float(end) for end in ends]}
+        for name, value, ends in zip(names, *values, strict=True)
     ]
-    if not pooled:
-        for entry, ends in zip(features, one["interval"].values, strict=True):
-            entry["interval"] = [float(end) for end in ends]
-    total = one["log_odds" if pooled else "mean_log_odds"].item()
-    base = one["intercept" if pooled else "mean_intercept"].item()
     return {
         "row": row,
         "label": str(one["label"].item()),
         "against": str(one["against"].item()),
-        "log_odds": total,
-        "class_weights": base,
+        "log_odds": one["mean_log_odds"].item(),
+        "class_weights": one["mean_intercept"].item(),
         "features": features,
     }
 
@@ -155,10 +148,8 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     if hasattr(X, "columns"):
         out.add_column("value", overflow="ellipsis", no_wrap=True, max_width=24)
     out.add_column("adds", justify="right", no_wrap=True)
-    pooled = "interval" not in one
-    if not pooled:
-        prob = f"{100 * one.attrs['prob']:.3g} % interval"
-        out.add_column(prob, justify="right", no_wrap=True)
+    prob = f"{100 * one.attrs['prob']:.3g} % interval"
+    out.add_column(prob, justify="right", no_wrap=True)
     features = record["features"]
     order = np.argsort([-abs(f["contribution"]) for f in features], kind="stable")
 
@@ -167,9 +158,8 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
             Text(name),
             *([Text(value)] if hasattr(X, "columns") else []),
             f"{adds:+.2f}",
+            "" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}",
         ]
-        if not pooled:
-            cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
         out.add_row(*cells, style=style)
 
     for j in order[:most]:
@@ -178,12 +168,13 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
         cell = X[entry["feature"]].iloc[k] if known else ""
         value = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
         value = "missing" if cell is None or cell != cell else value
-        line(entry["feature"], value, entry["contribution"], entry.get("interval"))
+        line(entry["feature"], value, entry["contribution"], entry["interval"])
     shown = sum(features[j]["contribution"] for j in order[:most])
     rest = record["log_odds"] - record["class_weights"] - shown
     if len(order) > most or abs(rest) > 5e-3:
         line("all else", "", rest)
-    line("class weights", "", record["class_weights"])
+    together = ", columns together" if "rest" in one else ""  # of a pool
+    line(f"class weights{together}", "", record["class_weights"])
     line("log-odds", "", record["log_odds"], style="bold")
     console.print(out)
     console.print()

@@ -133,9 +133,9 @@ def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     import numpy as np
 
     from bayesgen.numerics.special import log_softmax
-    from bayesgen.predict.probabilities import check_method, log_joint_of
+    from bayesgen.predict.probabilities import check_method, log_joint
 
-    joint = log_joint_of(clf, X, check_method(method))
+    joint = log_joint(clf.fitted_, X, check_method(method))
     impossible = np.isneginf(joint).all(axis=1)
     if impossible.any():
         raise ValueError(

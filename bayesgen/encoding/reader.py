@@ -118,6 +118,7 @@ class Reader:
     array_names: list[str] | None = None
 
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
+    shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
 
     # -- rows --------------------------------------------------------------------------------
 

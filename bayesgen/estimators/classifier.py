@@ -43,7 +43,7 @@ from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_genera
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
-from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
+from bayesgen.predict.left_out import LeftOut, MemberRanks, check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_joint, normalised
 from bayesgen.predict.request import IntervalRequest
@@ -244,8 +244,10 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """What `storage.write` takes of a fit."""
         return record(self, fitted)
 
-    def __bayesgen_load__(self, fit: Any, state: Mapping[str, Any], draws: Any) -> Fitted:
-        """The fit that a model file holds."""
+    def __bayesgen_load__(
+        self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
+    ) -> Fitted:
+        """The fit that a model file holds; `known` are the classes that it may be made of."""
         return loaded(self, fit, state, draws)
 
     _html_repr = with_summary
@@ -1158,8 +1160,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.971, 0.003])
         """
-        self._fitted().refuse_if_discriminative("typicality")
-        left_out = self._left_out(training, partial)
+        left_out = self._ranks(training, partial)
         return typicality(self.fitted_, X, left_out)
 
     @named_rows
@@ -1233,6 +1234,11 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         left_out = self._left_out(training, partial)
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
+
+    def _ranks(self, training: Any, partial: bool) -> LeftOut | MemberRanks:
+        """Leave-one-out densities of the training rows."""
+        self._fitted().refuse_if_discriminative("typicality")
+        return self._left_out(training, partial)
 
     def _left_out(self, training: Any, partial: bool) -> LeftOut:
         """Leave-one-out scores of the training rows, kept from now on."""
@@ -1562,7 +1568,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
         fitted = self._fitted()
         refuse_subclass(self)
-        storage.write(path, *record(self, fitted))
+        storage.write(path, *self.__bayesgen_record__(fitted))
 
 
 def _log_joint(

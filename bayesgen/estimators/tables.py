@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +38,8 @@ class TableReader(Reader):
     """Tables of any columns: the user's own object is kept until it is encoded."""
 
     unseen: str = "prior"
+
+    shares: ClassVar[bool] = True
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""

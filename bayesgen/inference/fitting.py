@@ -175,7 +175,7 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
-        X = X.X if isinstance(X, Rows) else X
+        X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
             odd = suspects.find(
                 X,
@@ -245,10 +245,13 @@ class Learner:
         self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
-        if y is None:
-            raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         # whether all cells are finite may show in the statistics, but draws have none
         lenient = sample_weight is None and not unlabelled
+        if isinstance(y, Labelled):  # as a pool has read and coded them
+            reader, rows = reader.admit(X, first=first, lenient=lenient)
+            return reader, y._replace(X=rows)
+        if y is None:
+            raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
 

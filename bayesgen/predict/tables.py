@@ -27,7 +27,7 @@ def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr
     """Class probabilities from posterior draws, and how far they can be trusted."""
     weights = fitted.weights_of(class_prior)
     own = posterior_of(fitted, posterior)
-    if isinstance(own, ExactPosterior):
+    if own.exact:
         own = drawn_posterior(fitted, fitted.training.draws)
     result = own.estimate(fitted.encoded(X), weights)
     names = ("probability", "mcse", "weight_ess", "log_density_sd")
@@ -105,9 +105,10 @@ def draws(
 def _provenance(fitted: Fitted, posterior: Any, random_state: Any) -> dict[Any, Any]:
     """Attributes of a tree made from draws: those of `posterior`, None for the model's own."""
     family = type(fitted.posterior.prior.family).__name__
-    if posterior is None and fitted.training.inference == "closed form":
-        return tree.provenance(family, "closed form", random_state)
     given: Any = fitted.training.draws if posterior is None else posterior
+    route = fitted.training.inference
+    if posterior is None and (given is None or route == "closed form"):
+        return tree.provenance(family, route, random_state)
     drawn = given.attrs
     of_draws = ("route", "seed", "inference_library", "inference_library_version")
     own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands

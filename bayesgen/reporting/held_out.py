@@ -11,10 +11,9 @@ from sklearn.utils.validation import _num_samples
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
-from bayesgen.estimators.pool import seen_by_members
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.leave_one_out import training_rows
-from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
@@ -55,7 +54,7 @@ class HeldOut:
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
+        if not hasattr(clf, "fitted_"):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
@@ -96,7 +95,7 @@ class HeldOut:
     @cached_property
     def p(self) -> Array:
         """(n, C) predictive probabilities; 0 for a row that no class can have made."""
-        joint = log_joint_of(self.clf, self.X)
+        joint = log_joint(self.clf.fitted_, self.X)
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(np.exp(log_softmax(np.asarray(joint))))
 
@@ -118,15 +117,15 @@ class HeldOut:
     @property
     def is_pool(self) -> bool:
         """Whether the classifier is a pool of others."""
-        return hasattr(self.clf, "members_")
+        return bool(self.clf.fitted_.posterior.members)
 
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        own = next(iter(self.clf.members_.values())) if self.is_pool else self.clf
-        if own.prior_.family.discriminative:
+        own = self.clf.fitted_.models[0].posterior
+        if not own.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(own.fitted_.posterior.class_weights())
+        return np.asarray(own.class_weights())
 
     def rows(self, at: Any) -> Any:
         """Some of the rows, as X has them."""
@@ -162,21 +161,18 @@ class HeldOut:
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
-    n = len(y)
-    if hasattr(clf, "members_"):
-        _, clf, X = next(seen_by_members(clf, X))
-    if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
+    first, rows = clf.fitted_.parts(X)[0]
+    if first.training.n_rows != len(y) or not first.training.exact:
         return False
     try:
-        training_rows(clf.fitted_, X, y)
+        training_rows(first, rows, y)
     except ValueError:
         return False
     return True
 
 
 def _closed_form(clf: Any) -> bool:
-    members = getattr(clf, "members_", {"": clf}).values()
-    return all(getattr(member, "inference_", "closed form") == "closed form" for member in members)
+    return all(model.training.inference == "closed form" for model in clf.fitted_.models)
 
 
 def _cell(value: Any) -> str:

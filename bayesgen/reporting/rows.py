@@ -380,7 +380,7 @@ def _reasons(held: HeldOut, at: Array, X: Any) -> tuple[list[str], list[str]]:
         table = held.clf.explain(X)
     except (NotImplementedError, ValueError) as error:
         return nothing, [f"No reasons: {error}."]
-    mean = table["by_feature" if held.is_pool else "mean"].values
+    mean = table["mean"].values
     if not mean.shape[1]:
         return nothing, [
             "No reasons: the members of the pool do not say what a column contributes."
@@ -412,7 +412,7 @@ def contributions(held: HeldOut) -> Section:
         raise ValueError("the members of the pool do not say what a column contributes")
     at = held.some(int(np.clip(_TERMS // width, 1, _EXPLAINED)))
     table = held.clf.explain(held.rows(at))
-    size = np.abs(table["by_feature" if held.is_pool else "mean"].values).mean(axis=0)
+    size = np.abs(table["mean"].values).mean(axis=0)
     names = [str(name) for name in table["feature"].values]
     order = np.argsort(-size, kind="stable")[:_FEATURES]
     shown = _shown(held, [names[j] for j in order])
