@@ -206,7 +206,9 @@ def compare_models(
     for name, clf in models.items():
         try:
             fitted = fitted_of(clf, "compare_models", pools=True)
-            scores_of[name], joints[name], scored = loo(fitted, rows[name], y, "label", sample_weight)
+            scores_of[name], joints[name], scored = loo(
+                fitted, rows[name], y, "label", sample_weight
+            )
         except ValueError as error:
             raise ValueError(f"model {name!r}: {error}") from error
         codes = scored.codes
@@ -227,7 +229,9 @@ def compare_models(
         columns[name]["dse"] = _se(gap)
     stacking, remarks = _stacking({name: scores_of[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
-    described = [_what_is_described(clf) for clf in models.values() if not clf.fitted_.posterior.members]
+    described = [
+        _what_is_described(clf) for clf in models.values() if not clf.fitted_.posterior.members
+    ]
     same = all(one == described[0] for one in described)
     weights = {
         "stacking": stacking,

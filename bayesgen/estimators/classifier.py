@@ -9,6 +9,7 @@ leaves the classifier as it was.
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -57,10 +58,10 @@ if TYPE_CHECKING:
     from bayesgen.predict.request import Given, KindName
 
 
-def _no_density(clf: Any) -> None:
+def _no_density(what: str, clf: Any) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     if not is_generative(clf._family_type):
-        raise NotImplementedError(no_density("score_samples", type(clf).__name__))
+        raise NotImplementedError(no_density(what, type(clf).__name__))
 
 
 def _adds_up(clf: Any) -> None:
@@ -589,7 +590,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         log_p = normalised(fitted, joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
-    @available(_no_density)
+    @available(partial(_no_density, "score_samples"))
     @row_by_row
     def score_samples(
         self,
@@ -637,6 +638,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)
 
+    @available(partial(_no_density, "simulate"))
     def simulate(
         self,
         n: int,

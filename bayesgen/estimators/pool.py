@@ -1,7 +1,7 @@
 """A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -98,7 +98,8 @@ class PoolReader(Reader):
         if not first:
             return self, Rows(X, self)
         refuse_elsewhere(X)
-        shape = getattr(X, "shape", (len(X), len(X[0])) if _is_list_of_rows(X) else ())
+        given: tuple[int, ...] = (len(X), len(X[0])) if _is_list_of_rows(X) else ()
+        shape: tuple[int, ...] = getattr(X, "shape", given)
         wide = len(shape) == 2
         names = feature_names(X) if wide and hasattr(X, "shape") else None
         named = None if names is None else np.asarray(names, dtype=object)
@@ -467,8 +468,6 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
     return out + [f"Warning: column {name!r} {why}." for name, why in odd.items()]
 
 
-
-
 _FIT = "fit"  # in a model file, of a member
 _ROUTE = "hmc"  # how exponents are drawn
 
@@ -663,7 +662,9 @@ class LogLinearPool(GenerativeClassifier):
         """
         given = {"inference": inference} if inference is not None else {}
         for name in (*given, *sample_options):
-            raise TypeError(f"{type(self).__name__}.fit() takes no {name}=: fit the members, prefit")
+            raise TypeError(
+                f"{type(self).__name__}.fit() takes no {name}=: fit the members, prefit"
+            )
         self._check_arguments()
         if y is None:
             raise ValueError(
@@ -703,9 +704,7 @@ class LogLinearPool(GenerativeClassifier):
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
-        known = Training(
-            len(codes), 0, _ROUTE, False, suspects=odd, ranks=ranks, left_out=left_out
-        )
+        known = Training(len(codes), 0, _ROUTE, False, suspects=odd, ranks=ranks, left_out=left_out)
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
         self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, known)
         return self

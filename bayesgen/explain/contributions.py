@@ -529,7 +529,7 @@ def explain(
     if found.predictive is not None:
         variables["predictive_log_odds"] = ((OBS,), found.predictive)
     names_of = {FEATURE: names, BOUND: ["lower", "upper"], MEMBER: [m.name for m in own.members]}
-    out = tree.group(variables | found.of_members, names_of)
+    out = tree.group({**variables, **found.of_members}, names_of)
     return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
 
 

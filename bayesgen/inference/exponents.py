@@ -18,6 +18,7 @@ logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics, section 5.
 """
 
 import warnings
+
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import ndtri

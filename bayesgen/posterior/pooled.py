@@ -11,7 +11,7 @@ Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling.
 M members (or features of members), N rows, C classes, S draws.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -428,7 +428,7 @@ class PooledPosterior:
         The rows that exponents were learned from; None of a pool from a file.
     """
 
-    members: Sequence[Member]
+    members: tuple[Member, ...]
     model: ClassModel
     exponents: Exponents
     offset: Array
@@ -440,6 +440,7 @@ class PooledPosterior:
     exact: ClassVar[bool] = False
     stats: ClassVar[Any] = None
     has_weights: ClassVar[bool] = True  # of classes, which others may replace
+    exact_weights: ClassVar[bool] = False
 
     @property
     def prior(self) -> ClassModel:
@@ -461,6 +462,18 @@ class PooledPosterior:
         eta = theta["exponent"]
         none = np.zeros((*eta.shape[:2], len(self.offset)))
         return replace(self, exponents=Exponents(eta, theta.get("intercept", none)))
+
+    def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
+        """The draws that there are, whatever is asked for."""
+        return dict(zip(self.params, self.exponents, strict=False))
+
+    draw_features = draw
+
+    def simulate(
+        self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
+    ) -> tuple[Any, Array]:
+        """Refused: there is no density of x."""
+        return self.model.family.simulate(rng, {}, np.zeros(n)), np.zeros(n)
 
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
         """(C,) of the first member; equal of a discriminative one."""
@@ -505,9 +518,7 @@ class PooledPosterior:
         family = replace(self.model.family, intercept_scale=1.0)
         return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
 
-    def log_joint_without(
-        self, X: MemberRows, codes: Array, weight: Array
-    ) -> tuple[Array, Array]:
+    def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).
 
         Members are without the row exactly (by importance sampling where they are known by draws),

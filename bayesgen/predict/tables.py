@@ -12,7 +12,6 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import distribution
 from bayesgen.predict.distribution import WeightedIntervals
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr.Dataset":
     """Class probabilities from posterior draws, and how far they can be trusted."""
     weights = fitted.weights_of(class_prior)
-    own = posterior_of(fitted, posterior)
+    own: Any = posterior_of(fitted, posterior)
     if own.exact:
         own = drawn_posterior(fitted, fitted.training.draws)
     result = own.estimate(fitted.encoded(X), weights)

@@ -9,8 +9,8 @@ from scipy import sparse, stats
 
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.validate import Validation
-from bayesgen.encoding.literals import listed, one_line
 from bayesgen.encoding.labelled import labelled
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool import PoolReader, chosen, learnt
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax

@@ -119,7 +119,9 @@ def test_scores_of_features_leave_rows_of_large_weight_out(weight):
     pool = bg.LogLinearPool([member], exponents="feature").fit(X, y, sample_weight=w)
     without = bg.PoissonNB(shape=1.0, rate=0.5).fit(X[1:], y[1:])
     joint = without.predict_joint_log_proba(X[:1], class_prior=[0.5, 0.5])
-    np.testing.assert_allclose(pool.fitted_.posterior.scored[0][0, :1], comparable(joint), rtol=1e-12)
+    np.testing.assert_allclose(
+        pool.fitted_.posterior.scored[0][0, :1], comparable(joint), rtol=1e-12
+    )
     far = pool.members_["PoissonNB"].predict_joint_log_proba([[400]], class_prior=[0.5, 0.5])
     assert np.ptp(far) > 300
     own = pool.fitted_.posterior

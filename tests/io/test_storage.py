@@ -29,7 +29,6 @@ import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.estimators import ESTIMATORS
-from bayesgen.estimators.pool import record_of as record
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
@@ -684,9 +683,7 @@ def _no_float(fit, state):
 )
 def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, monkeypatch):
     clf = make().fit(X, Y)
-    fit, state, draws = (
-        record(clf) if isinstance(clf, bg.LogLinearPool) else clf.__bayesgen_record__(clf.fitted_)
-    )
+    fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     forge(fit, state)
     monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
     with pytest.raises(ValueError, match=message) as caught:
