@@ -69,7 +69,7 @@ FIGURES = {
     "lines of tests": Figure(40_700, 35_000, 38_000, 40_240),
 }
 APART = ("benchmarks", "fuzz")
-TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name
+TABLES = ("Table",)  # classes that hold a table as it was given, by name
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 

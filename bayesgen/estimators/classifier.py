@@ -44,7 +44,7 @@ from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_genera
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
-from bayesgen.predict.left_out import LeftOut, MemberRanks, check_coverage, prediction_sets
+from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_joint, normalised
 from bayesgen.predict.request import IntervalRequest
@@ -1162,7 +1162,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.971, 0.003])
         """
-        left_out = self._ranks(training, partial)
+        left_out = self._left_out(training, partial, of_rows=True)
         return typicality(self.fitted_, X, left_out)
 
     @named_rows
@@ -1237,13 +1237,10 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
-    def _ranks(self, training: Any, partial: bool) -> LeftOut | MemberRanks:
-        """Leave-one-out densities of the training rows."""
-        self._fitted().refuse_if_discriminative("typicality")
-        return self._left_out(training, partial)
-
-    def _left_out(self, training: Any, partial: bool) -> LeftOut:
-        """Leave-one-out scores of the training rows, kept from now on."""
+    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+        """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
+        if of_rows:
+            self._fitted().refuse_if_discriminative("typicality")
         found = left_out_scores(self._fitted(), training, partial)
         self.fitted_ = self.fitted_.with_training(scores=found)
         return found

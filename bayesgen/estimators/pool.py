@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -21,8 +21,8 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning, documents
-from bayesgen.encoding.tables import Table, feature_names, refuse_elsewhere
-from bayesgen.encoding.views import BinnedTable, Selection, TableView
+from bayesgen.encoding.tables import feature_names, refuse_elsewhere
+from bayesgen.encoding.views import Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -53,7 +53,7 @@ from bayesgen.posterior.pooled import (
     Scored,
     comparable,
 )
-from bayesgen.posterior.training import Training
+from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import check_training_rows, training_rows
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
@@ -157,6 +157,11 @@ def _joint(fitted: Fitted, rows: Rows, quantity: Any) -> Array:
     return log_joint(fitted, rows, quantity=quantity)
 
 
+def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
+    """Training rows as a member's classifier has read them."""
+    return X.learnt(member, member.clf.__bayesgen_learner__().reader, lenient=lenient)
+
+
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     """A member fitted to labelled rows; the pipeline first."""
     clf = member.clf
@@ -165,13 +170,14 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
         if member.front is not None:
             rows = member.front.fit_transform(X.X, y.labels)
             clf = clf.fit(rows, y.labels, sample_weight=y.weight)
-        elif type(clf).fit is GenerativeClassifier.fit:
+        elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(X.given(member, learner.reader), y, y.weight)
+            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight)
         else:
             clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight)
-    if clf.fitted_.training.rows is not None and clf.fitted_.training.rows.X is not X.X:
-        clf.fitted_ = clf.fitted_.with_training(rows=None)  # nobody else keeps them
+    # rows that nobody else keeps are not kept
+    own = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
+    clf.fitted_ = clf.fitted_.with_training(rows=own)
     return replace(member, clf=clf)
 
 
@@ -268,17 +274,18 @@ def _of_counts(X: Any) -> list[Member]:
 def _of_table(
     rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
-    table: Table = rows.selected(own).table
-    schema = TableSchema.learn(table)
-    cells, n_rows = rows.cells(own, schema), table.n_rows
-    numbers = TableView.learn_from(schema, cells, "numbers")
+    mixed = Member("independent columns", MixedNB(), selection=own)
+    read = _seen(mixed, rows)
+    reader: Any = read.reader
+    schema, cells, n_rows = reader.schema, read.encoded, len(read)
+    numbers = TableView.learn(schema, cells, "numbers")
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
-    members = [Member("independent columns", MixedNB())]
+    members = [mixed]
     if "gaussian" in kinds:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
-        bins = TableView.learn_from(schema, cells, "bins")
+        bins = TableView.learn(schema, cells, "bins")
         members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
@@ -290,10 +297,10 @@ def _of_table(
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
     else:
-        members += _of_dependences(table, schema, n_classes, left_out)
+        members += _of_dependences(rows, mixed, schema, n_classes, left_out)
     views = [("", numbers)]
     if "gaussian" in kinds:
-        views.append((" on normal scores", TableView.learn_from(schema, cells, "normal scores")))
+        views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
     width = numbers.n_columns
     for suffix, view in views:
         for name, clf, n in (
@@ -314,7 +321,7 @@ def _of_table(
 
 
 def _of_dependences(
-    table: Table, schema: TableSchema, n_classes: int, left_out: dict[str, str]
+    rows: MemberRows, mixed: Member, schema: TableSchema, n_classes: int, left_out: dict[str, str]
 ) -> list[Member]:
     """Forests and super-parents, without columns whose many categories need too many counts."""
     out = []
@@ -322,9 +329,9 @@ def _of_dependences(
         ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
         ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
     )
-    levels_of = cache(lambda bins: BinnedTable.learn(table, bins, missing="category").levels)
     for name, clf, least, counted, most in found:
-        levels = levels_of(clf.n_bins)
+        reader: Any = _seen(replace(mixed, clf=clf), rows).reader
+        levels = reader.binned.levels
         kept = np.argsort(levels, kind="stable")
         needed = n_classes * counted(levels)
         while len(kept) >= least and n_classes * counted(levels[kept]) > most:
@@ -743,7 +750,9 @@ class LogLinearPool(GenerativeClassifier):
 
     # -- training rows without themselves ------------------------------------------------------
 
-    def _left_out(self, training: Any, partial: bool) -> LeftOut:
+    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+        if of_rows:
+            return self._ranks(training, partial)
         fitted, own = self._fitted(), self._pooled()
         if training is not None or fitted.training.scores is not None or own.scored is None:
             return super()._left_out(training, partial)
@@ -775,7 +784,7 @@ class LogLinearPool(GenerativeClassifier):
         X: Any = None,
         y: Any = None,
         *,
-        likelihood: Literal["statistics", "rows"] = "rows",
+        likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
     ) -> "pm.Model":
         """Model of the exponents and intercepts, labels given the members' scores.
@@ -787,8 +796,8 @@ class LogLinearPool(GenerativeClassifier):
         ----------
         X, y : training rows, optional
             Needed of a pool that was read from a file, which holds none.
-        likelihood : {"rows"}
-            Labels have no sufficient statistics: either value is this one.
+        likelihood : {"statistics", "rows"}
+            The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
         """

@@ -62,7 +62,7 @@ class TableReader(Reader):
             reader = replace(reader, n_features=X.shape[1]) if first else reader
         else:
             reader, _ = reader.validated(X, first, skip_check_array=True)
-        return reader, Rows(X, reader, table)
+        return reader, Rows(X, reader, table, given if given is not None and given.X is X else None)
 
     @property
     def by_position(self) -> bool:
@@ -291,7 +291,7 @@ class MixedColumns(TableReader):
 
     def encode(self, rows: Rows) -> Array:
         """(N, D) numbers and codes."""
-        codes: Array = self.encoder.encode(rows.table)
+        codes = rows.cells(self.schema)
         if self.unseen == "prior":
             return codes
         nominal = self.encoder.blocks.get("categorical", np.array([], dtype=int))
@@ -299,6 +299,7 @@ class MixedColumns(TableReader):
         if unseen.any() and self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table)
         if self.unseen == "ignore":
+            codes = codes.copy()
             codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
         return codes
 

@@ -224,9 +224,9 @@ class Learner:
         if classes is not None:
             labels, codes = among(classes, labels, codes)
         known, read = None, rows.X
-        if before is None:
+        if before is None and not isinstance(y, Labelled):
             reader, read = reader.learnt(read, True)
-        else:
+        elif before is not None:
             before.reader.refuse_single(read, before.n_rows)
             known, at = before.covering(labels)
             labels, codes = known.classes, at[codes]
@@ -245,13 +245,12 @@ class Learner:
         self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
-        # whether all cells are finite may show in the statistics, but draws have none
-        lenient = sample_weight is None and not unlabelled
         if isinstance(y, Labelled):  # as a pool has read and coded them
-            reader, rows = reader.admit(X, first=first, lenient=lenient)
-            return reader, y._replace(X=rows)
+            return replace(X.reader, owner=self.name), y._replace(X=X)
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
+        # whether all cells are finite may show in the statistics, but draws have none
+        lenient = sample_weight is None and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
 

@@ -13,14 +13,12 @@ M members (or features of members), N rows, C classes, S draws.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
 from bayesgen.encoding.reader import Reader, Rows
-from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.views import Selection, TableView
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
@@ -28,6 +26,9 @@ from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights
+
+if TYPE_CHECKING:
+    from bayesgen.encoding.views import Selection, TableView
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _LEAST = 1e-280  # probability from which on it is averaged in logs
@@ -255,9 +256,9 @@ class Member:
 
     name: str
     clf: Any
-    view: TableView | None = None
+    view: "TableView | None" = None
     front: Any = None
-    selection: Selection | None = None
+    selection: "Selection | None" = None
 
     @property
     def fitted(self) -> Any:
@@ -290,6 +291,7 @@ class MemberRows:
         self.rows, self._joint = rows, joint
         self._made: list[tuple[tuple[Any, ...], Any]] = []
         self._read: list[tuple[Any, Rows]] = []
+        self._learnt: list[tuple[Any, Reader, Rows]] = []  # by readers that had read nothing
 
     @property
     def X(self) -> Any:
@@ -314,7 +316,7 @@ class MemberRows:
             self._made.append((key, found))
         return found
 
-    def selected(self, selection: Selection | None) -> Rows:
+    def selected(self, selection: "Selection | None") -> Rows:
         """All columns or some, read once for all who see them."""
         if selection is None:
             return self.rows
@@ -323,11 +325,6 @@ class MemberRows:
             lambda: Rows(selection.rows(self.X), self.rows.reader),
         )
 
-    def cells(self, selection: Selection | None, schema: TableSchema) -> Array:
-        """(N, D) of a table, as the schema encodes them."""
-        table = self.selected(selection).table
-        return self._once(("cells", selection, schema), lambda: schema.encode(table))
-
     def seen(self, member: Member) -> Any:
         """Rows as the member's classifier takes them, before it reads them."""
         front, view, selection = member.front, member.view, member.selection
@@ -335,7 +332,7 @@ class MemberRows:
             return self._once(("seen", id(front)), lambda: front.transform(self.X))
         if view is None:
             return self.selected(selection).X
-        cells = self.cells(selection, view.schema)
+        cells = self.selected(selection).cells(view.schema)
         return self._once(("seen", selection, view), lambda: view.of_cells(cells))
 
     def given(self, member: Member, reader: Reader) -> Any:
@@ -350,6 +347,18 @@ class MemberRows:
             if known is X and rows.reader.reads_as(reader):
                 return rows
         rows = reader.read(X)
+        self._read.append((X, rows))
+        return rows
+
+    def learnt(self, member: Member, reader: Reader, *, lenient: bool = False) -> Rows:
+        """Training rows by a reader that has read nothing, once for all that learn alike."""
+        X = self.given(member, reader)
+        for known, before, rows in self._learnt:
+            if known is X and before.reads_as(reader):
+                return rows
+        after, rows = reader.admit(X, first=True, lenient=lenient)
+        _, rows = after.learnt(rows, True)
+        self._learnt.append((X, reader, rows))
         self._read.append((X, rows))
         return rows
 

@@ -74,7 +74,9 @@ ERRORS = {
         "column 'place' holds Duration.*: .* convert the column, as to a number of seconds",
     ),
     "no rows to draw for": (
-        lambda: bg.LogLinearPool([FITTED]).fit([[0.0], [1]], [0, 1]).predict_interval([]),
+        lambda: (
+            bg.LogLinearPool([FITTED]).fit([[0.0], [1]], [0, 1]).predict_interval(np.empty((0, 1)))
+        ),
         "Found array with 0 sample",
     ),
     "complex numbers": (
