@@ -200,6 +200,22 @@ def test_explanation_adds_up(penguins):
     np.testing.assert_allclose(table["rest"], 0, atol=1e-9)
 
 
+def test_explanations_are_of_draws_of_the_exponent(penguins):
+    """One member: its posterior means times the draws."""
+    X, y = penguins
+    pool = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    found = pool.explain(X[:9], classes=("Gentoo", "Adelie"), prob=0.8, kind="eti")
+    own = pool.members_["MixedNB"].explain(X[:9], classes=("Gentoo", "Adelie"))["mean"].values
+    eta, b = pool.fitted_.posterior.exponents.flat
+    np.testing.assert_allclose(found["mean"], eta.mean() * own, rtol=1e-9, atol=1e-12)
+    ends = np.sort(np.quantile(eta, [0.1, 0.9]) * own[..., None], axis=-1)
+    np.testing.assert_allclose(found["interval"], ends, rtol=1e-6, atol=1e-9)
+    gap = (b[:, 2] - b[:, 0]).mean()
+    joint = pool.members_["MixedNB"].predict_joint_log_proba(X[:9])
+    total = eta.mean() * (joint[:, 2] - joint[:, 0]) + gap
+    np.testing.assert_allclose(found["mean_log_odds"], total, rtol=1e-6)
+
+
 @pytest.mark.parametrize("exponents", rest_is_slow(["model", "feature"], ["feature"]))
 def test_files(penguins, tmp_path, exponents):
     X, y = (of_all[::3] for of_all in penguins)
@@ -213,6 +229,10 @@ def test_files(penguins, tmp_path, exponents):
     np.testing.assert_allclose(a, b)
     with pytest.raises(ValueError, match="holds no rows"):
         again.to_pymc()
+    found, known = (
+        p.to_pymc(*given)["score"].get_value() for p, given in ((again, (X, y)), (pool, ()))
+    )
+    np.testing.assert_allclose(found, known, atol=1e-9)
 
 
 def test_pipelines_and_names(iris):
@@ -519,6 +539,21 @@ def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypa
     assert "independent columns with tied variances" in numbers.members_
 
 
+def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    found, loo = bg.row_influence(pool, X, y), pool.loo(X, y)
+    np.testing.assert_allclose(np.log(found["probability"]), loo.elpd_i, atol=1e-12)
+    assert np.isnan(found["change"]).all()
+    np.testing.assert_allclose(found["pareto_k"], loo.pareto_k)
+    table = pool.predict_monte_carlo(X[::9])
+    np.testing.assert_allclose(table["probability"], pool.predict_proba(X[::9]), atol=1e-12)
+    again = pool.predict_proba(X, posterior=pool.posterior_)
+    np.testing.assert_array_equal(again, pool.predict_proba(X))
+    with pytest.raises(TypeError, match="LogLinearPool has no exact leave-one-out"):
+        bg.LogLinearPool([pool]).fit(X, y)
+
+
 def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
     X, y = iris
     pool = bg.LogLinearPool().fit(X, y)
@@ -528,7 +563,10 @@ def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeyp
     monkeypatch.setattr(TableSchema, "encode", lambda self, X: encoded.append(X) or encode(self, X))
     pool.predict_proba(X)
     assert len(tables) == 2  # the rows, and the codes of bins
-    assert len(encoded) == 3  # MixedNB; all views; forests and super-parents
+    assert len(encoded) == 1  # MixedNB, all views, forests and super-parents
+    tables.clear(), encoded.clear()
+    bg.LogLinearPool().fit(X, y)
+    assert (len(tables), len(encoded)) == (2, 1)
 
 
 def test_members_share_readings_only_where_they_read_alike():
