@@ -984,6 +984,8 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         over the forests; the Shapley value of columns and edges. Two super-parents and a column
         depend on each other three at a time, and get none.
 
+        *Pools*: `LogLinearPool`, Notes.
+
         Examples
         --------
         >>> import bayesgen as bg

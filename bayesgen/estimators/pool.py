@@ -550,10 +550,43 @@ class LogLinearPool(GenerativeClassifier):
     (bins, normal scores, means in place of missing cells for full covariances) are learned from
     all rows without labels and stay when a row is left out.
 
+    *Methods* are those of a classifier. A pool says nothing of x, so that some are absent or
+    refused: `score_samples`, `simulate`, ``given="training and row"``, ``target="joint"``, what
+    adds rows up, and plug-ins. ``class_prior=`` multiplies the odds by its ratio to the class
+    weights of training; ``posterior=`` are draws of exponents and intercepts.
+
+    *Intervals, uncertainty, draws*: exponents and intercepts vary, and the members' scores, by
+    their parameters' posteriors as if all members erred together (they learn from the same rows,
+    and independent errors would cancel): 1000 draws, or as many as asked for. Each row's draws are
+    shifted in log odds, so that their mean is the prediction (to 1e-6, or to 1e-3 in rows that 200
+    steps do not centre); an interval that would still not hold it is made wider. It is an interval
+    of what the pool may say, no posterior of a model of x: how often it holds the probability that
+    made the rows is measured in the documentation (benchmarks, "Pools"). Members that have a
+    predictive and no posterior (hierarchical smoothing) enter by it, with a warning.
+
+    *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
+    draws make the intervals. What no column accounts for alone (quadratic discriminants, pipelines)
+    is in the intercepts, and apart in ``rest`` (obs_id); ``by_member`` (obs_id, member) has the
+    members' shares of ``predictive_log_odds``.
+
+    *Leave-one-out*: members are without the row exactly (or by importance sampling, where they were
+    fitted by draws). Exponents and intercepts are without it by Pareto-smoothed importance weights
+    of their draws; new draws are made without a row that has a tenth of the weight or more. The
+    members' scores of the other rows stay as they are.
+
+    *Typicality*: tail probabilities of the members that have a density differ: a row may be unlike
+    the others in single columns, in pairs of them, or in all together. Their harmonic mean is small
+    where one of them is; the result is its rank among those of the training rows, each without
+    itself. Small values have their nominal frequency, or a little less; where members count bins,
+    large ones are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
+    `max_rows` rows the ranks are among those that exponents are learned from; with
+    ``exponents="feature"`` the training rows are needed once.
+
     References
     ----------
     Genest, Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling. Raina,
     Shen, Ng and McCallum (2003), Classification with hybrid generative/discriminative models.
+    Wilson (2019), The harmonic mean p-value for combining dependent tests.
 
     Examples
     --------
@@ -564,6 +597,9 @@ class LogLinearPool(GenerativeClassifier):
     array(['Adelie', 'Adelie'], dtype=object)
     >>> pool.exponents_.round(1)
     array([0.4, 0.6])
+    >>> table = pool.typicality(X[:1].assign(bill_length_mm=90.0))
+    >>> table["overall"].values.round(3)
+    array([0.003])
     """
 
     _short_name = "auto"  # on the command line
