@@ -7,8 +7,9 @@ leaves the classifier as it was.
 """
 
 import copy
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -21,7 +22,6 @@ from bayesgen.checks.compare_models import loo
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
-from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
@@ -79,7 +79,7 @@ def _of_fit(name: str, what: str) -> property:
     )
 
 
-class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters
@@ -252,6 +252,19 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         return loaded(self, fit, state, draws)
 
     _html_repr = with_summary
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> str:
+        """Nothing: the summary says what the fit is, and ``posterior_`` draws when asked for."""
+        return ""
+
+    def __dir__(self) -> Iterable[str]:
+        """Names; methods that do not apply are left out, properties (some draw) not looked at."""
+        cls = type(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(inspect.getattr_static(cls, name, None), property) or hasattr(self, name)
+        ]
 
     # -- attributes of a fit -------------------------------------------------------------------
 

@@ -110,7 +110,8 @@ class PoolReader(Reader):
         """Rows as the members read them."""
         return MemberRows(rows, _joint)
 
-    def feature_names(self, family: Family) -> list[Any]:
+    @property
+    def columns(self) -> list[Any]:
         """Names of the columns; of documents the features of the first member."""
         if self.names is not None:
             return [str(name) for name in self.names]
@@ -118,13 +119,9 @@ class PoolReader(Reader):
         first = self.members[0].fitted.feature_names
         return views[0].schema.labels if views else [str(name) for name in first]
 
-    def term_names(self, encoded: Any, family: Family) -> list[Any]:
-        """The same."""
-        return self.feature_names(family)
-
     def places(self, member: Member, n_terms: int) -> Array | None:
         """(n_terms,) column that each of a member's features shows; None: not known."""
-        columns = self.feature_names(member.fitted.family)
+        columns = self.columns
         at = {name: j for j, name in enumerate(columns)}
         own = [str(name) for name in member.fitted.feature_names]
         if member.selection is not None:
@@ -146,7 +143,7 @@ class PoolReader(Reader):
             features = (member.fitted.feature_names for member in self.members)
             pairs = zip(names, features, strict=True)
             names = [f"{name}: {feature}" for name, own in pairs for feature in own]
-        return {MEMBER: names, FEATURE: self.feature_names(family)}
+        return {MEMBER: names, FEATURE: self.columns}
 
 
 def _is_list_of_rows(X: Any) -> bool:

@@ -597,9 +597,7 @@ class DrawnPosterior:
         """The draws that there are, whatever is asked for."""
         return self.theta
 
-    def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
-        """The same."""
-        return self.theta
+    draw_features = draw
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
