@@ -11,7 +11,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
-from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,7 +90,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
 
 def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Array]]]:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    refuse_others(clf, "compare_predictives", pools=True)
+    refuse_others(clf, "compare_predictives")
     check_is_fitted(clf, "classes_")
     return scored(type(clf).__name__, joints_of(clf, X), codes_of(y, clf.classes_))
 
@@ -103,7 +103,7 @@ def joints_of(clf: Any, X: Any) -> Joints:
 
     def joint(method: Method) -> Array | UndefinedEstimateError:
         try:
-            return log_joint_of(clf, X, method)
+            return log_joint(clf.fitted_, X, method)
         except UndefinedEstimateError as error:
             return error
 
@@ -176,7 +176,7 @@ def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
 def refuse_other_classes(models: Mapping[str, Any]) -> None:
     """Raise unless all are fitted to the same classes."""
     for name, clf in models.items():
-        refuse_others(clf, f"model {name!r}: a comparison", pools=True)
+        refuse_others(clf, f"model {name!r}: a comparison")
         check_is_fitted(
             clf, "classes_", msg=f"model {name!r}, a %(name)s, is not fitted: call fit(X, y) first"
         )

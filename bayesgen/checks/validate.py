@@ -230,7 +230,7 @@ def validate(
 
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
-    refuse_others(clf, "validate")
+    refuse_others(clf, "validate", pools=False)
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "

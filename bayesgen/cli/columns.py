@@ -145,11 +145,8 @@ def reader_for(
 
 def name_columns(clf: Any, names: Any) -> None:
     """Let a fitted classifier keep names of columns that it was not given."""
-    if hasattr(clf, "fitted_"):
-        reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
-        clf.fitted_ = replace(clf.fitted_, reader=reader)
-    else:
-        clf.feature_names_in_ = np.array(names, dtype=object)
+    reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
+    clf.fitted_ = replace(clf.fitted_, reader=reader)
 
 
 def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:

@@ -83,13 +83,12 @@ def explain(
     keep[wanted] = True
     with blamed_on(data, (InputError,)):
         X = columns.take(reader.read(whole), keep)
-    options = {} if hasattr(clf, "members_") else {"prob": prob}
     with busy("explaining"), blamed_on(data, _REFUSALS, wanted + 1):
         pairs = _pairs(clf, classes, X)
     found = []
     for k, pair in enumerate(pairs):
         with busy("explaining"), blamed_on(data, _REFUSALS, wanted[k:] + 1):
-            one = clf.explain(X[k : k + 1], classes=pair, **options)
+            one = clf.explain(X[k : k + 1], classes=pair, prob=prob)
         found.append(one.isel(obs_id=0))
     reader.report_unseen()
     if as_json:
@@ -116,19 +115,21 @@ def _pairs(clf: Any, classes: str | None, X: Any) -> list[Any]:
 
 def _record(one: "xr.Dataset", row: int) -> dict[str, Any]:
     """What `--json` shows of a row."""
-    pooled = "by_feature" in one
-    mean = one["by_feature" if pooled else "mean"].values.tolist()
-    pairs = zip(map(str, one["feature"].values), mean, strict=True)
-    features: list[dict[str, Any]] = [{"feature": n, "contribution": value} for n, value in pairs]
-    if not pooled:
-        for entry, ends in zip(features, one["interval"].values.tolist(), strict=True):
-            entry["interval"] = ends
+    entries = zip(
+        map(str, one["feature"].values),
+        one["mean"].values.tolist(),
+        one["interval"].values.tolist(),
+        strict=True,
+    )
+    features = [
+        {"feature": name, "contribution": mean, "interval": ends} for name, mean, ends in entries
+    ]
     return {
         "row": row,
         "label": str(one["label"].item()),
         "against": str(one["against"].item()),
-        "log_odds": one["log_odds" if pooled else "mean_log_odds"].item(),
-        "class_weights": one["intercept" if pooled else "mean_intercept"].item(),
+        "log_odds": one["mean_log_odds"].item(),
+        "class_weights": one["mean_intercept"].item(),
         "features": features,
     }
 
@@ -137,33 +138,32 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     from rich.text import Text
 
     record = _record(one, row + 1)
-    is_table, pooled = hasattr(X, "columns"), "interval" not in one
+    is_table, _pooled = hasattr(X, "columns"), "interval" not in one
     out = plain_table()
     head = f"row {record['row']}: {record['label']} rather than {record['against']}"
     out.add_column(head, overflow="fold", min_width=24)
     if is_table:
         out.add_column("value", overflow="ellipsis", no_wrap=True, max_width=24)
     out.add_column("adds", justify="right", no_wrap=True)
-    if not pooled:
-        prob = f"{100 * one.attrs['prob']:.3g} % interval"
-        out.add_column(prob, justify="right", no_wrap=True)
+    prob = f"{100 * one.attrs['prob']:.3g} % interval"
+    out.add_column(prob, justify="right", no_wrap=True)
 
     def line(name: str, adds: float, ends: Any = None, value: str = "", style: str = "") -> None:
         cells: list[Any] = [Text(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
-        if not pooled:
-            cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
+        cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
         out.add_row(*cells, style=style)
 
     features = sorted(record["features"], key=lambda entry: -abs(entry["contribution"]))
     for entry in features[:most]:
         name = entry["feature"]
         value = _cell(X[name].iloc[k]) if is_table and name in X.columns else ""
-        line(name, entry["contribution"], entry.get("interval"), value)
+        line(name, entry["contribution"], entry["interval"], value)
     shown = sum(entry["contribution"] for entry in features[:most])
     rest = record["log_odds"] - record["class_weights"] - shown
     if len(features) > most or abs(rest) > 5e-3:
         line("all else", rest)
-    line("class weights", record["class_weights"])
+    together = ", columns together" if "rest" in one else ""  # of a pool
+    line(f"class weights{together}", record["class_weights"])
     line("log-odds", record["log_odds"], style="bold")
     console = stdout()
     console.print(out)

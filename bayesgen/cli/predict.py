@@ -120,9 +120,9 @@ def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
-    from bayesgen.predict.probabilities import check_method, log_class_probability, log_joint_of
+    from bayesgen.predict.probabilities import check_method, log_class_probability, log_joint
 
-    joint = log_joint_of(clf, X, check_method(method))
+    joint = log_joint(clf.fitted_, X, check_method(method))
     p = np.exp(log_class_probability(joint, check_method(method)))
     return p.argmax(axis=1), p
 

@@ -52,7 +52,7 @@ def validate(
     table = files.open_table(data)
     columns.find(target, table)
     clf = files.load_model(model)
-    if not hasattr(clf, "prior_"):
+    if hasattr(clf, "members_"):
         raise UserError(
             f"{model} holds a {type(clf).__name__}, which is a pool of several models: validate "
             f"each of them, {', '.join(clf.members_)}, on its own"

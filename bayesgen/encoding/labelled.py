@@ -32,9 +32,12 @@ class Labelled(NamedTuple):
     weight: Array | None
     at: Array | None  # (N,) positions among the rows given; None: these are all of them
     unlabelled: bool  # whether some may have no label
+    known: tuple[Array, Array] | None = None  # what `coded` returns, once it is
 
     def coded(self) -> tuple[Array, Array]:
         """Distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
+        if self.known is not None:
+            return self.known
         if not self.unlabelled:
             return code_labels(self.labels)
         known = is_labelled(self.labels, self.masked)

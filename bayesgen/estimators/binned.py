@@ -116,8 +116,8 @@ class BinnedColumns(TableReader):
                 f"pairs of {table.n_columns} columns need 1e9 counts or more: name fewer in "
                 "columns="
             )
-        found, codes = BinnedTable.learn_codes(
-            table, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
+        found, codes = BinnedTable.learn(
+            rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
         reader = replace(self, binned=found)
         reader._refuse_unknown(codes)
@@ -156,7 +156,7 @@ class BinnedColumns(TableReader):
         if not single:
             return
         try:
-            cells = schema.encode(rows.table)
+            cells = rows.cells(schema)
         except (TypeError, ValueError):  # whoever reads the rows for good will say so
             return
         ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
@@ -211,7 +211,7 @@ class BinnedColumns(TableReader):
         """(N, D) codes; NaN where a cell is not known."""
         if self.unseen == "raise":
             self.encoder.schema.refuse_unseen(rows.table)
-        codes: Array = self.encoder.encode(rows.table)
+        codes: Array = self.encoder.encode(rows)
         return codes
 
     def decode(self, X: Any) -> Any:

@@ -267,8 +267,6 @@ def _probabilities(
         options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
         if method != "posterior_predictive":
             options["method"] = method
-        if "method" in options and hasattr(one, "_members"):
-            raise ValueError(f"method={method!r}: a pool has its posterior predictive alone")
         return np.asarray(one.predict_proba(X, **options))
     p = np.asarray(one, dtype=np.float64)
     if p.shape != shape or not np.all((p >= 0) & (p <= 1 + 1e-9)):

@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import fft
@@ -452,6 +452,23 @@ class DrawnPosterior:
     theta: Theta
     exact_weights: bool = True
 
+    exact: ClassVar[bool] = False
+    members: ClassVar[tuple[Any, ...]] = ()
+
+    @property
+    def n_draws(self) -> int:
+        """Of all chains."""
+        return int(np.prod(self.shape))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there are class weights."""
+        return self.model.generative
+
+    def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
+        """The same with other draws."""
+        return replace(self, theta=theta, exact_weights=exact_weights)
+
     def refuse_invalid(self) -> None:
         """Raise a ValueError for draws from a file under which a row has no density."""
         if not self.model.generative:
@@ -585,16 +602,14 @@ class DrawnPosterior:
                 self.prior.alpha, self.stats.count, codes[at], weight[at]
             )
             out[at] -= log_weights(alpha / alpha.sum())
-        warn_large_k(k, int(np.prod(self.shape)))
+        warn_large_k(k, self.n_draws)
         return out, k
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
         """The draws that there are, whatever is asked for."""
         return self.theta
 
-    def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
-        """The same."""
-        return self.theta
+    draw_features = draw
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool

@@ -14,7 +14,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, Posterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
 _COMPLETIONS = 4096  # of one row with missing cells
@@ -24,7 +24,7 @@ _OPEN = 0.01  # standard error of a class probability
 
 def log_joint(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Matrix,
     method: Method,
     weights: Array | None,
@@ -67,7 +67,7 @@ class _KnownCells:
 
 def _summed(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Array,
     at: Array,
     method: Method,
@@ -95,7 +95,7 @@ def _summed(
 
 def _completed(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Array,
     at: Array,
     method: Method,

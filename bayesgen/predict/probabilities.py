@@ -88,17 +88,6 @@ def log_proba(
     return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
 
 
-def log_joint_of(clf: Any, X: Any, method: Method = "posterior_predictive") -> Array:
-    """(N, C) up to a term that the classes of a row share, of a fitted classifier or a pool."""
-    if hasattr(clf, "fitted_"):
-        return log_joint(clf.fitted_, X, method)
-    if method != "posterior_predictive":
-        raise UndefinedEstimateError(
-            method, "a pool is of predictives, and plugs no estimate of its members in"
-        )
-    return np.asarray(clf.predict_log_proba(X))
-
-
 def normalised(fitted: Fitted, joint: Array, method: Method) -> Array:
     """(N, C) log probabilities from log joint densities, which are overwritten."""
     return log_class_probability(joint, method, fitted.training.inference == "closed form")

@@ -12,7 +12,6 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.checks.compare import Joints, joints_of
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
-from bayesgen.estimators.pool import seen_by_members
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.leave_one_out import training_rows
@@ -63,7 +62,7 @@ class HeldOut:
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
+        if not hasattr(clf, "fitted_"):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
@@ -103,8 +102,8 @@ class HeldOut:
 
     @cached_property
     def seen(self) -> Any:
-        """The rows as the classifier reads them, once; of a pool as they were given."""
-        return self.X if self.is_pool else self.clf.fitted_.read(self.X)
+        """The rows as the classifier reads them, once."""
+        return self.clf.fitted_.read(self.X)
 
     @cached_property
     def joints(self) -> Joints:
@@ -161,7 +160,7 @@ class HeldOut:
             self._explained[key] = self.clf.explain(self.rows(rows))
         table = self._explained[key]
         table = table.isel(obs_id=at) if is_small else table
-        mean: Array = table["by_feature" if self.is_pool else "mean"].values
+        mean: Array = table["mean"].values
         if not mean.shape[1]:
             raise ValueError("the members of the pool do not say what a column contributes")
         return mean, table
@@ -174,15 +173,15 @@ class HeldOut:
     @property
     def is_pool(self) -> bool:
         """Whether the classifier is a pool of others."""
-        return hasattr(self.clf, "members_")
+        return bool(self.clf.fitted_.posterior.members)
 
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        own = next(iter(self.clf.members_.values())) if self.is_pool else self.clf
-        if own.prior_.family.discriminative:
+        own = self.clf.fitted_.models[0].posterior
+        if not own.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(own.fitted_.posterior.class_weights())
+        return np.asarray(own.class_weights())
 
     @cached_property
     def kinds(self) -> list[str]:
@@ -228,21 +227,18 @@ class HeldOut:
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
-    n = len(y)
-    if hasattr(clf, "members_"):
-        _, clf, X = next(seen_by_members(clf, X))
-    if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
+    first, rows = clf.fitted_.parts(X)[0]
+    if first.training.n_rows != len(y) or not first.training.exact:
         return False
     try:
-        training_rows(clf.fitted_, X, y)
+        training_rows(first, rows, y)
     except ValueError:
         return False
     return True
 
 
 def _closed_form(clf: Any) -> bool:
-    members = getattr(clf, "members_", {"": clf}).values()
-    return all(getattr(member, "inference_", "closed form") == "closed form" for member in members)
+    return all(model.training.inference == "closed form" for model in clf.fitted_.models)
 
 
 def _cell(value: Any) -> str:

@@ -11,8 +11,9 @@ from scipy import sparse, stats
 
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.validate import Validation
+from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
-from bayesgen.estimators.pool import MemberRows, chosen, seen_by_members
+from bayesgen.estimators.pool import PoolReader, chosen, learnt
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.plots import drawing
@@ -64,7 +65,7 @@ def fitted(held: HeldOut) -> Section:
 def influence(held: HeldOut) -> Section:
     """What changes under priors half and twice as strong."""
     clf = held.clf
-    if held.is_pool or getattr(clf, "inference_", "") != "closed form":
+    if clf.inference_ != "closed form":
         raise ValueError("the prior is changed without a new fit only where there is a closed form")
     at = held.some(_INFLUENCE_ROWS)
     encoded, own = held.encoded(at), (np.arange(len(at)), held.codes[at])
@@ -279,13 +280,15 @@ def _competitors(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{name: fitted classifier} and {name: its rows}."""
     if held.is_pool:
-        own = list(seen_by_members(held.clf, X))
-        return {name: clf for name, clf, _ in own}, {name: seen for name, _, seen in own}
+        parts = zip(held.clf.members_, held.clf.fitted_.parts(X), strict=True)
+        return held.clf.members_, {name: rows for name, (_, rows) in parts}
     models, rows = {_THIS: held.clf}, {_THIS: X}
     if len(y) * len(held.labels) > _MOST_WORK:
         return models, rows
     try:
-        seen = MemberRows(X)
+        read = PoolReader("pool").read(X)
+        labels = labelled(read, y, *(weight or [None]))
+        seen = labels.X.encoded
         others, _ = chosen(seen, len(held.labels), separable=False)
     except (TypeError, ValueError):  # a table of one kind that no other member reads
         return models, rows
@@ -294,10 +297,10 @@ def _competitors(
         if member.view is None and type(member.clf).__name__ in kinds and len(others) > 1:
             continue  # it is this model, or nearly
         try:
-            fit = member.fit(seen, y, *(weight or [None]))
+            fit = learnt(member, seen, labels)
         except (TypeError, ValueError, NotImplementedError):
             continue
-        models[member.name], rows[member.name] = fit.clf, seen.seen(fit)
+        models[member.name], rows[member.name] = fit.clf, read.encoded.read(fit)
     return models, rows
 
 

@@ -67,7 +67,9 @@ ERRORS = {
         r"X is a Dataset of xarray, variables by name: give X.to_dataframe\(\)",
     ),
     "no rows to draw for": (
-        lambda: bg.LogLinearPool([FITTED]).fit([[0.0], [1]], [0, 1]).predict_interval([]),
+        lambda: (
+            bg.LogLinearPool([FITTED]).fit([[0.0], [1]], [0, 1]).predict_interval(np.empty((0, 1)))
+        ),
         "Found array with 0 sample",
     ),
     "complex numbers": (

@@ -26,7 +26,6 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
-from bayesgen.estimators.pool import record_of as record
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -593,9 +592,7 @@ FORGED_RECORDS = {
 )
 def test_other_forged_records_are_refused_on_one_line(make, X, forge, message, monkeypatch):
     clf = make().fit(X, Y)
-    fit, state, draws = (
-        record(clf) if isinstance(clf, bg.LogLinearPool) else clf.__bayesgen_record__(clf.fitted_)
-    )
+    fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     forge(fit, state)
     monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
     with pytest.raises(ValueError, match=message) as caught:

@@ -612,7 +612,7 @@ def test_reliability_of_several_and_of_pools(two):
     ):
         with pytest.raises(ValueError, match=match):
             plots.plot_reliability(wrong, X, y)
-    with pytest.raises(ValueError, match="a pool has its posterior predictive alone"):
+    with pytest.raises(ValueError, match="a pool is of predictives"):
         plots.plot_reliability(pool, X, y, method="map")
 
 

@@ -24,7 +24,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
 from bayesgen.errors import Facts
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances, UnattributedTerm
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
@@ -914,8 +914,8 @@ class NormalInverseWishart(ConjugateFamily):
         return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """Of `SharedVariances` and `DensityCumulants` that one whose formula holds."""
-        if kind is (DensityCumulants if self.shared else SharedVariances):
+        """What holds of one covariance, or of several, whose determinants are no feature's."""
+        if kind in ((DensityCumulants, UnattributedTerm) if self.shared else (SharedVariances,)):
             return None
         return super().capability(kind)
 
@@ -1095,8 +1095,6 @@ class NormalInverseWishart(ConjugateFamily):
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
-        if self.shared:
-            return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         for rows, columns in pattern_blocks(X, self.live):
             part, dim = self.marginal(columns), len(columns)

@@ -181,7 +181,6 @@ def test_every_method_answers_or_refuses(curved, tmp_path):
     np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9)
     assert clf.to_pymc(X, y)["label"].type.ndim == 1
     for use in (
-        lambda: clf.simulate(2),
         lambda: clf.predict_joint_log_proba(X),
         lambda: clf.predict_proba(X, class_prior=[0.5, 0.5]),
         lambda: clf.predict_interval(X, class_prior=[0.5, 0.5]),
@@ -189,6 +188,7 @@ def test_every_method_answers_or_refuses(curved, tmp_path):
     ):
         with pytest.raises(NotImplementedError, match="says nothing of x"):
             use()
+    assert not hasattr(clf, "simulate")
     assert not hasattr(clf, "score_samples")
 
 
