@@ -28,6 +28,7 @@ class Model(StrEnum):
     FOREST = "forest"
     GAUSSIAN_FOREST = "gaussian-forest"
     ANDE = "ande"
+    META_TREES = "meta-trees"
     MARKOV = "markov"
     AUTO = "auto"
 

@@ -12,6 +12,7 @@ from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.histograms import HistogramNB
+from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB, HierarchicalCategoricalNB
 from bayesgen.estimators.sampled.counts import (
@@ -41,6 +42,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     TreeAugmentedNB,
     TreeAugmentedGaussianNB,
     AnDE,
+    MetaTreeForest,
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,

@@ -1119,6 +1119,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return loo(self._fitted(), X, y, target, sample_weight, groups, partial)[0]
 
+    @available(partial(_no_density, "typicality"))
     @named_rows
     def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
         """How likely a row this improbable, or more so, is among rows like the training rows.
@@ -1147,7 +1148,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotImplementedError
+        AttributeError
             For a discriminative classifier, which has no density of x.
         ValueError
             If the training rows are neither known nor given, or are not those of the fit.

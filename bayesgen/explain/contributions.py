@@ -168,6 +168,24 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     return out
 
 
+def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Request) -> Terms:
+    """Terms of a model that has class probabilities alone: all of it is theirs."""
+    out = Terms(*(np.zeros((X.shape[0], n + 1)) for _ in Terms._fields))
+    family, tail = model.family, (1 - request.prob) / 2
+    own = require(family, FeatureTerms, TERMS)
+    for (a, b), rows in by_pair(pairs):
+        terms, rest = own.log_odds_terms(X[rows], a, b)
+        out.predictive[rows] = np.column_stack([terms, rest])
+        for at, columns, draws in _term_draws(family, X[rows], request.seed, a, b):
+            cells = np.ix_(rows[at], columns)
+            out.mean[cells] = draws.mean(axis=0)
+            ends = request.ends_of_draws(np.moveaxis(draws, 0, -1))
+            out.lower[cells], out.upper[cells] = ends
+            error = np.sqrt(tail * (1 - tail) / len(draws))
+            out.error[cells] = np.where(ends[0] == ends[1], 0.0, error)
+    return out
+
+
 def additive(family: ConjugateFamily) -> bool:
     """Whether the features have predictive terms that add up to the predictive log-odds."""
     families = (block.family for block in family.blocks())
@@ -324,11 +342,11 @@ def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
 
 
 def _term_draws(
-    family: ConjugateFamily, X: Matrix, seed: int
+    family: ConjugateFamily, X: Matrix, seed: int, a: int = 0, b: int = 1
 ) -> Iterator[tuple[Array, Array, Array]]:
     """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
     if (closed := family.capability(TermDraws)) is not None:
-        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, 0, 1, N_DRAWS)
+        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, a, b, N_DRAWS)
         return
     own = require(family, FeatureTerms, TERMS)
     block = max(1, _CELLS // max(1, family.n_parameters()))
@@ -336,7 +354,7 @@ def _term_draws(
     columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
     for start in range(0, X.shape[0], step):
         rng, x = np.random.default_rng(seed), X[start : start + step]
-        draws = [own.log_odds_terms(x, 0, 1, family.draw(rng, size))[0] for size in sizes]
+        draws = [own.log_odds_terms(x, a, b, family.draw(rng, size))[0] for size in sizes]
         yield np.arange(start, start + x.shape[0]), columns, np.concatenate(draws)
 
 
@@ -601,6 +619,9 @@ def explanation(
 @explanation.register
 def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
     model = own.model
+    if model.family.discriminative:
+        found = _along_paths(model, X, n_features, pairs, request)
+        return Explanation(found, found.mean.sum(axis=1), True, _odds(joint, pairs))
     found = terms(model, X, n_features, pairs, request)
     if request.method == "draws":
         rng = np.random.default_rng(request.seed)

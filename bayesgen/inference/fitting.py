@@ -233,6 +233,8 @@ class Learner:
             reader, align, _ = reader.further(read)
             known, read = known.by(reader, align), read.by(reader)
         model = self.unresolved(reader, labels)
+        if known is not None:
+            model = replace(model, family=model.family.further(known.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
             stats = model.stats(read.as_read, codes, len(labels), rows.weight)
         reader.refuse_infinite(read.X, stats.features)

@@ -286,6 +286,8 @@ class ExactPosterior:
                 log_joint[rows], _ = self.log_joint_without(X[rows], codes[rows], weight[rows])
             return log_joint, None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
+        if self.model.family.discriminative:
+            return log_x, None
         out = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         lost = fragile(left, log_x)

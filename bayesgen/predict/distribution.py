@@ -42,6 +42,7 @@ from bayesgen.predict.uncertainty import entropies
 # rho_sc = p(y = c | x, theta_s), with the error of a Markov chain.
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
+_DRAWS = 2000  # of a model that has class probabilities alone
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from
 
 
@@ -355,6 +356,17 @@ _LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held
 _ONE_THETA, _EACH_ROW = "one theta for all rows", "each row on its own"
 
 
+def _independent_draws(own: ExactPosterior, X: Matrix, rng: Any) -> Iterable[tuple[slice, Array]]:
+    """Rows and draws (4, S / 4, n, C) of a model that has class probabilities alone."""
+    n_classes = len(own.model.alpha)
+    seed = np.random.default_rng(rng).integers(2**63)
+    step = max(1, 4 * _NUMBERS // (_DRAWS * n_classes))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        found = log_joint_draws(own.model, X[rows], np.random.default_rng(seed), _DRAWS)
+        yield rows, found.reshape(4, -1, *found.shape[1:])
+
+
 # ------------------------------------------------------------------------------------ intervals
 
 
@@ -380,13 +392,15 @@ def credible_intervals(
 
 @credible_intervals.register
 def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    if own.model.family.discriminative:  # the row without its label says nothing
+        return by_rows(partial(interval, request=request), _independent_draws(own, X, rng))
     return class_probability_intervals(own.model, X, request, class_prior, rng, joint=joint)
 
 
 @credible_intervals.register
 def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     # p(y | x, theta) alone says nothing of theta where x has no density
-    if request.given == "training" or not own.model.generative:
+    if request.given == "training" or own.model.family.discriminative:
         blocks = own.log_joint_draws(X, class_prior, "probability")
         return by_rows(partial(interval, request=request), blocks)
     blocks = own.log_joint_draws(X, class_prior, "density")
@@ -448,6 +462,8 @@ def summary(
 
 @summary.register
 def _(own: ExactPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
+    if own.model.family.discriminative:
+        return _of_averages(by_rows(averages, _independent_draws(own, X, rng)), unit)
     pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
     found = entropies(own.model, X, pairs[given], unit, class_prior, rng)
     moments = found.mean, found.sd, found.top
@@ -544,7 +560,7 @@ def _(own: ExactPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> 
     model, shape = own.model, (request.chains, request.draws)
     out, spare = _room(*shape, X.shape[0], len(model.alpha), request.max_memory)
     flat = out.reshape(out.shape[0] * out.shape[1], *out.shape[2:])
-    if request.per_row:
+    if request.per_row or model.family.discriminative:
         step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
         for start in range(0, flat.shape[1], step):
             rows = slice(start, start + step)

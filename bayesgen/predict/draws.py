@@ -156,6 +156,8 @@ def log_joint_draws(
         with np.errstate(divide="ignore"):
             log_weights = np.log(class_prior)[None]
     own = model.family.capability(DensityDraws)
+    if own is not None and model.family.discriminative:
+        return own.draw_log_density(rng, X, n)
     if own is not None and not by_theta:
         return log_weights[:, None, :] + own.draw_log_density(rng, X, n)
     return log_weights[:, None, :] + _draws_by_theta(model.family, rng, X, n)

@@ -87,6 +87,11 @@ def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) ->
             "groups= leaves many rows out at once, which draws cannot (importance weights "
             "would rest on a few of them); fit again without each group"
         )
+    if not own.model.generative:
+        raise NoClosedFormError(
+            f"groups= is refused: the rows of every group have chosen a part of the structures of "
+            f"{fitted.name}; fit again without each group"
+        )
     inside = rows.scored
     found = group_codes(groups, len(rows.codes))[inside]
     order = np.argsort(found, kind="stable")

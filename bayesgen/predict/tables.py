@@ -151,7 +151,6 @@ def uncertainty(
 
 def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) -> tuple[Any, Array]:
     """New rows, as the user writes them, and their labels."""
-    fitted.refuse_if_discriminative("simulate")
     if source not in ("predictive", "draw"):
         raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
     if n < 0:

@@ -41,6 +41,7 @@ UNSEEN_RAISES = (
     "refuse"
 )
 BINS = "bins are quantiles of the rows as they stand, whatever their weights"
+HALVES = "a row of weight 2 is of one half of the rows, of two equal rows each is of its own"
 OF_ROWS = (
     "prior='loo' is of the rows themselves: partial_fit is refused, and a row of weight 2 leaves "
     "whole, while of two equal rows one stays"
@@ -106,6 +107,8 @@ def expected_failures(estimator):
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
     if isinstance(estimator, bg.TreeAugmentedNB | bg.AnDE | bg.HistogramNB):
         return {"check_sample_weight_equivalence_on_dense_data": BINS}
+    if isinstance(estimator, bg.MetaTreeForest):
+        return {"check_sample_weight_equivalence_on_dense_data": HALVES}
     if getattr(estimator, "prior", None) == "loo":
         return dict.fromkeys(TAKE_PARTS, OF_ROWS)
     discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
