@@ -51,6 +51,7 @@ __all__ = [
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "label_errors",
     "learning_curve",
     "load",
     "mutual_information",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.influence import row_influence
+    from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
@@ -134,6 +136,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "label_errors": "checks.label_errors",
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",

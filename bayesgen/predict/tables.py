@@ -45,6 +45,8 @@ def intervals(
     posterior: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
+    if posterior is None:
+        fitted.refuse_label_noise("predict_interval")
     own = posterior_of(fitted, posterior)
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
@@ -84,6 +86,8 @@ def draws(
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
+    if posterior is None:
+        fitted.refuse_label_noise("predict_posterior")
     own = posterior_of(fitted, posterior)
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
@@ -124,6 +128,8 @@ def uncertainty(
     posterior: Any,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
+    if posterior is None:
+        fitted.refuse_label_noise("predict_uncertainty")
     own = posterior_of(fitted, posterior)
     if given not in ("training", "training and row"):
         raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
