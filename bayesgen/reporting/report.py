@@ -228,9 +228,10 @@ def report(
     """What a fitted classifier is worth on held-out rows, as one page that can be passed on.
 
     Verdict, full predictive against plug-ins, calibration and the least certain rows with their
-    reasons; then what was fitted, the influence of the prior, other models by leave-one-out, the
-    exponents of a pool, relevance and contributions of the features, predictive checks, dependence
-    within classes, typicality, sampling, and how the report was made.
+    reasons; then what was fitted, the influence of the prior, other models by leave-one-out,
+    training labels that may be wrong, the exponents of a pool, relevance and contributions of the
+    features, predictive checks, dependence within classes, typicality, sampling, and how the report
+    was made.
 
     Parameters
     ----------
@@ -240,7 +241,8 @@ def report(
     path : str or path, optional
         Where it goes: .html, .md or .json. Written whole or not at all.
     training : (X, y) or (X, y, sample_weight), optional
-        The rows of the fit, for leave-one-out of this and other models, and for typicality.
+        The rows of the fit, for leave-one-out of this and other models, for wrong labels and
+        typicality.
     validation : Validation, optional
         Of `bayesgen.validate`, whose result becomes a section.
     format : {"html", "md", "json"}, optional
@@ -319,6 +321,7 @@ def _sections(
         ("", lambda: model.fitted(held)),
         ("" if held.is_pool else "Influence of the prior", lambda: model.influence(held)),
         ("Other models", lambda: model.comparison(held)),
+        ("Labels", lambda: model.labels(held)),
         ("" if held.is_pool else "Relevance of the features", lambda: model.relevance(held)),
         ("Contributions of the features", lambda: rows.contributions(held)),
         ("Predictive checks", lambda: model.predictive_checks(held)),
