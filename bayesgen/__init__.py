@@ -48,6 +48,7 @@ __all__ = [
     "datasets",
     "decide",
     "estimate_class_prior",
+    "expected_score",
     "feature_relevance",
     "fit_dask",
     "fit_stream",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.expected_score import expected_score
     from bayesgen.checks.influence import row_influence
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
@@ -133,6 +135,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "datasets": "datasets",
         "decide": "predict.costs",
         "estimate_class_prior": "predict.label_shift",
+        "expected_score": "checks.expected_score",
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",

@@ -145,7 +145,7 @@ def label_errors(
     """
     refuse_unknown("form", form, ("auto", "one flip", "iterated"))
     request = IntervalRequest.of(prob, "eti")
-    rows = _rows_of(clf, X, y, sample_weight)
+    rows = scored_rows(clf, X, y, sample_weight)
     found, passes = _found(rows, clf.classes_, label_noise, exponent, form)
     noise, sd, rate, ends = found.noise(request)
     names, classes = tree.row_names(X), clf.classes_
@@ -178,7 +178,7 @@ def label_weight(fitted: Fitted, X: Any, y: Any, sample_weight: Any, label_noise
     UserWarning
         If the classifier is too sure for that.
     """
-    rows = _rows_of_fit(fitted, X, y, sample_weight, known=True)
+    rows = _of_fit(fitted, X, y, sample_weight, known=True)
     found, _ = _found(rows, fitted.classes, label_noise, "estimate", "auto")
     if found.exponent < _TOO_SURE:
         warnings.warn(
@@ -196,7 +196,7 @@ def label_weight(fitted: Fitted, X: Any, y: Any, sample_weight: Any, label_noise
 # ---------------------------------------------------------------------------------- leaving out
 
 
-class _Rows(NamedTuple):
+class ScoredRows(NamedTuple):
     """Training rows with a label and a weight, each scored without itself."""
 
     scores: Array  # (n, C) comparable log joint densities
@@ -206,27 +206,30 @@ class _Rows(NamedTuple):
     again: Callable[[Array], Array] | None  # their scores when they weigh (n,); None: by draws
 
 
-def _rows_of(clf: Any, X: Any, y: Any, sample_weight: Any) -> _Rows:
-    refuse_others(clf, "label_errors", pools=True)
+def scored_rows(
+    clf: Any, X: Any, y: Any, sample_weight: Any = None, function: str = "label_errors"
+) -> ScoredRows:
+    """Training rows of a classifier or a pool; `function` is what errors say needs them."""
+    refuse_others(clf, function, pools=True)
     if (of_pool := getattr(clf, "__bayesgen_loo__", None)) is None:
-        rows = _rows_of_fit(fitted_of(clf, "label_errors"), X, y, sample_weight)
+        rows = _of_fit(fitted_of(clf, function), X, y, sample_weight)
     else:
         elpd, joint, own = of_pool(X, y, "label", sample_weight)
-        rows = _Rows(comparable(joint), own.codes, own.weight, elpd.elpd_i[OBS].values, None)
+        rows = ScoredRows(comparable(joint), own.codes, own.weight, elpd.elpd_i[OBS].values, None)
     if getattr(clf, "prefit", True):  # which pools have alone
         return rows
 
     def again(weight: Array) -> Array:
         every = np.zeros(len(y))
         every[rows.at] = weight
-        return _rows_of(clone(clf).fit(X, y, sample_weight=every), X, y, every).scores
+        return scored_rows(clone(clf).fit(X, y, sample_weight=every), X, y, every).scores
 
     return rows._replace(again=again)
 
 
-def _rows_of_fit(
+def _of_fit(
     fitted: Fitted, X: Any, y: Any, sample_weight: Any, *, known: bool = False
-) -> _Rows:
+) -> ScoredRows:
     rows, own = training_rows(fitted, X, y, sample_weight, known=known), fitted.posterior
     at = rows.scored
     if not len(at):
@@ -240,11 +243,11 @@ def _rows_of_fit(
 
     exact = isinstance(own, ExactPosterior)
     scores = comparable(own.log_joint_without(*some)[0])
-    return _Rows(scores, some.codes, some.weight, at, again if exact else None)
+    return ScoredRows(scores, some.codes, some.weight, at, again if exact else None)
 
 
 def _found(
-    rows: _Rows, classes: Array, label_noise: Any, exponent: Any, form: str
+    rows: ScoredRows, classes: Array, label_noise: Any, exponent: Any, form: str
 ) -> "tuple[_Posterior, int]":
     """Posterior of the true labels, and how many passes have changed it."""
     if len(classes) < 2:
@@ -335,7 +338,7 @@ def _log_exponent(exponent: Any) -> float | None:
 class _Posterior:
     """True labels, exponent and rate given the scores of rows."""
 
-    rows: _Rows
+    rows: ScoredRows
     channel: _Channel
     wrong: Array  # (n,)
     others: Array  # (n, C) probabilities of true classes if the label is wrong
@@ -374,7 +377,7 @@ class _Posterior:
 
 
 def _posterior(
-    scores: Array, rows: _Rows, channel: _Channel, log_exponent: float | None
+    scores: Array, rows: ScoredRows, channel: _Channel, log_exponent: float | None
 ) -> _Posterior:
     """Integrate log exponent u and log-odds l of the rate on a grid."""
     here = np.arange(len(scores)), rows.codes

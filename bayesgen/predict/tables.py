@@ -36,6 +36,13 @@ def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr
     return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: fitted.classes})
 
 
+def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
+    """The draws given, or the model's own posterior, where it is as wide as it should be."""
+    if posterior is None and fitted.training.label_noise:
+        fitted.refuse_label_noise(what)
+    return posterior_of(fitted, posterior)
+
+
 def intervals(
     fitted: Fitted,
     X: Any,
@@ -45,9 +52,7 @@ def intervals(
     posterior: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
-    if posterior is None:
-        fitted.refuse_label_noise("predict_interval")
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_interval")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
@@ -86,9 +91,7 @@ def draws(
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
-    if posterior is None:
-        fitted.refuse_label_noise("predict_posterior")
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_posterior")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     for name, value in (("draws", request.draws), ("chains", request.chains)):
@@ -128,9 +131,7 @@ def uncertainty(
     posterior: Any,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
-    if posterior is None:
-        fitted.refuse_label_noise("predict_uncertainty")
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_uncertainty")
     if given not in ("training", "training and row"):
         raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
     if unit not in ("nats", "bits"):
