@@ -98,7 +98,7 @@ def expected_score(
     >>> clf = bg.MixedNB().fit(X[~test], y[~test])
     >>> found = bg.expected_score(clf, X[test], prob=0.9)
     >>> found["interval"].sel(score="accuracy").values.round(2)
-    array([0.94, 1.  ])
+    array([0.96, 1.  ])
     >>> clf.score(X[test], y[test]).round(2)
     np.float64(0.98)
     """

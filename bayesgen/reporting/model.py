@@ -665,7 +665,8 @@ def typicality(held: HeldOut) -> Section:
     out.tables = [
         Table(
             "The least typical rows: share of training rows at most as probable",
-            ["row", "label", "overall", "nearest class", "within it"], rows, 2,
+            ["row", "label" if held.labelled else "most probable", "overall", "nearest class",
+             "within it"], rows, 2,
         )
     ]  # fmt: skip
     out.figures = [

@@ -237,7 +237,8 @@ def report(
     ----------
     clf : fitted classifier of this package
     X, y : (N, D), (N,)
-        Labelled rows that it was not fitted to.
+        Labelled rows that it was not fitted to. None for y: rows without labels, of which the page
+        says what scores to expect (`expected_score`) in place of those that they have.
     path : str or path, optional
         Where it goes: .html, .md or .json. Written whole or not at all.
     training : (X, y) or (X, y, sample_weight), optional
@@ -307,16 +308,28 @@ def report(
     return found
 
 
+_OF_LABELS = {
+    "Confusions",
+    "Influence of the prior",
+    "Predictive checks",
+    "Dependence within classes",
+}
+
+
 def _sections(
     held: HeldOut, validation: Validation | None
 ) -> tuple[list[Section], list[rows.Tile], list[str]]:
     """The sections in order, the tiles of the first, and what was left out and why."""
-    predictives, compared = rows.predictives(held)
-    verdict, tiles = rows.verdict(held, compared)
-    sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
+    if held.labelled:
+        predictives, compared = rows.predictives(held)
+        verdict, tiles = rows.verdict(held, compared)
+        sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
+    else:
+        expected, tiles = rows.expected(held)
+        sections = [expected]
     # what to call it where it is left out, "" if nobody misses it; the section
     optional: list[tuple[str, Callable[[], Section]]] = [
-        ("", lambda: rows.confusions(held)),
+        ("Confusions", lambda: rows.confusions(held)),
         ("", lambda: model.pool(held)),
         ("", lambda: model.fitted(held)),
         ("" if held.is_pool else "Influence of the prior", lambda: model.influence(held)),
@@ -331,6 +344,8 @@ def _sections(
     ]
     left_out = []
     for name, make in optional:
+        if not held.labelled and name in _OF_LABELS:
+            continue
         try:
             sections.append(make())
         except (ValueError, NotImplementedError, TypeError) as reason:

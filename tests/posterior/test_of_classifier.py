@@ -20,6 +20,7 @@ OF_THE_POSTERIOR = {
     "row_influence": lambda clf: bg.row_influence(clf, X, Y),
 }
 OF_PREDICTIVES = {
+    "expected_score": lambda clf: bg.expected_score(clf, X, training=(X, Y)),
     "label_errors": lambda clf: bg.label_errors(clf, X, Y),
     "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
     "a comparison": lambda clf: bg.compare_models({"it": clf}, X, Y),

@@ -256,6 +256,18 @@ def test_models_by_leave_one_out(clf, data):
     assert len(data["models"]["elpd"]) > 3
 
 
+def test_rows_without_labels(clf):
+    found = bg.report(clf, X[TEST], None, training=(X[~TEST], Y[~TEST]), prob=0.9)
+    check_page(found.to_html())
+    keys = [section.key for section in found.sections]
+    assert keys[0] == "expected"
+    assert {"fitted", "labels", "typicality"} < set(keys)
+    assert not {"verdict", "calibration", "doubts", "confusions", "checks", "influence"} & set(keys)
+    low, high = found.sections[0].data["accuracy"]["interval"]
+    assert low <= clf.score(X[TEST], Y[TEST]) <= high
+    assert len(found.tiles) == 3
+
+
 def test_labels_that_may_be_wrong(clf, found, data):
     errors = bg.label_errors(clf, X[~TEST], Y[~TEST])
     assert data["labels"]["expected"] == pytest.approx(errors["wrong"].values.sum(), rel=1e-9)
