@@ -79,7 +79,7 @@ format: env ## put files into the house style
 
 # What the tests themselves need, in the versions of requirements.lock; and a polars of the time of
 # the oldest narwhals, which does not know a later one.
-OLDEST_TOOLS := editables|hatchling|hypothesis|mpmath|packaging|pytest|pytest-benchmark|pytest-xdist
+OLDEST_TOOLS := editables|hatch-fancy-pypi-readme|hatchling|hypothesis|mpmath|packaging|pytest|pytest-benchmark|pytest-xdist
 OLDEST_POLARS := polars==1.32.0
 
 lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade: newest versions)
@@ -97,6 +97,7 @@ notebooks: env ## execute the notebooks in place
 
 docs: env ## the documentation site, in docs/_build/html
 	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
+	@echo 'open docs/_build/html/index.html'
 
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
 	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)

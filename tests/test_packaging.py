@@ -56,6 +56,9 @@ def test_installed_metadata_is_that_of_pyproject():
         if entry.group == "console_scripts"
     }
     assert scripts == PROJECT["scripts"]
+    targets = re.findall(r"\]\(([^)]+)\)", installed.get_payload())
+    assert targets
+    assert all(target.startswith(PROJECT["urls"]["Source"]) for target in targets)
 
 
 def test_the_package_says_that_it_is_typed():
