@@ -49,9 +49,11 @@ __all__ = [
     "datasets",
     "decide",
     "estimate_class_prior",
+    "expected_score",
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "label_errors",
     "learning_curve",
     "load",
     "mutual_information",
@@ -67,7 +69,9 @@ if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.expected_score import expected_score
     from bayesgen.checks.influence import row_influence
+    from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
@@ -133,9 +137,11 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "datasets": "datasets",
         "decide": "predict.costs",
         "estimate_class_prior": "predict.label_shift",
+        "expected_score": "checks.expected_score",
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "label_errors": "checks.label_errors",
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",

@@ -15,9 +15,9 @@ from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.numerics import kernels
 from tests.benchmarks import (
     growth,
+    label_errors,
     learning_curves,
     measure,
-    mislabels,
     real_sets,
     sampled,
     speed,
@@ -176,12 +176,20 @@ def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
 
 def test_flipped_labels_are_others_and_precision_is_theirs():
     y = np.arange(200) % 3
-    changed, wrong = mislabels.flipped(y, np.random.default_rng(0))
-    assert len(wrong) == 10
-    np.testing.assert_array_equal(np.flatnonzero(changed != y), np.sort(wrong))
-    perfect = np.where(changed == y, 0.9, 0.1)
-    assert mislabels.precision(perfect, wrong) == 1
-    assert mislabels.precision(1 - perfect, wrong) == 0
+    p = np.eye(3)[y] * 0.7 + 0.1
+    rng = np.random.default_rng(0)
+    for changed, chosen in (
+        label_errors.flipped(y, 0.05, rng),
+        label_errors.flipped_near(y, p, 0.05, rng),
+    ):
+        assert len(chosen) == 10
+        np.testing.assert_array_equal(np.flatnonzero(changed != y), np.sort(chosen))
+        wrong = changed != y
+        assert label_errors.precision(wrong * 0.9, wrong) == 1
+        assert label_errors.precision(-wrong * 0.9, wrong) == 0
+        assert label_errors.log_loss(np.where(wrong, 0.9, 0.1), wrong) == pytest.approx(
+            -np.log(0.9)
+        )
 
 
 def test_sets_are_counted_and_splits_are_of_every_class():
@@ -205,11 +213,3 @@ def test_the_kept_figures_are_those_of_the_page():
     kinds = (f"`{kind}` {mean(f'{kind}, overall')}" for kind in reversed(typicality.KINDS))
     assert ", of ".join(kinds) in text
     assert f"IsolationForest {mean('IsolationForest')}" in text
-    share = json.loads(mislabels.KEPT.read_text(encoding="utf-8"))["precision"]
-    for method, words in (
-        ("QuadraticDiscriminant", "quadratic discriminant"),
-        ("best by elpd", "leave-one-out score"),
-        ("logistic regression, 5 folds", "logistic regression"),
-    ):
-        average = np.mean([np.mean(row[method]) for row in share.values()])
-        assert f"{words} {average:.2f}".replace(" 0.", " .") in text

@@ -19,6 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.compare_models import loo
+from bayesgen.checks.label_errors import label_weight
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
@@ -32,7 +33,7 @@ from bayesgen.explain import contributions, feature_relevance
 from bayesgen.explain.contributions import Request
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoPosteriorError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import Method
 from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner
@@ -349,6 +350,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         *,
         inference: Inference | None = None,
+        label_noise: Any = None,
         **sample_options: Any,
     ) -> Self:
         """Posterior of all parameters given rows.
@@ -377,6 +379,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             in turn, for conjugate families: nothing to compile. The last three approximate the
             posterior by a Normal in unconstrained coordinates, for large data;
             ``posterior_.attrs`` and a warning say how far that can be trusted.
+        label_noise : "estimate", float or array (class, class), optional
+            Some labels are wrong, as in `bayesgen.label_errors`: rows are weighed by the
+            probability that their label is right, in closed form. The fit is that with
+            ``sample_weight`` times 1 - ``label_errors(...)["wrong"]`` (at least 1e-6). Such a
+            posterior is too narrow: `predict_interval`, `predict_posterior`,
+            `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
+            `merge` and `forget`; `loo` needs these weights.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
@@ -396,7 +405,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         SamplingWarning
             If NUTS reports divergences, or the chains disagree or are too short.
         UserWarning
-            If with ``prior="empirical"`` the evidence is largest where a factor may go no further.
+            If with ``prior="empirical"`` the evidence is largest where a factor may go no further;
+            with `label_noise`, if the classifier takes its own errors for wrong labels.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
             one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
@@ -411,7 +421,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         and `predict_set`; copies, pickles and model files are without it.
         """
         learner = self._learner()
-        self.fitted_ = learner.fit(X, y, sample_weight, inference, sample_options)
+        in_closed_form = self._family_type.conjugate and inference in (None, "closed form")
+        if label_noise is not None and not in_closed_form:
+            raise NoClosedFormError(
+                "label_noise= weighs rows by exact leave-one-out and fits in closed form: fit "
+                "without it, and again with 1 - label_errors(...)['wrong'] as sample_weight"
+            )
+        fitted = learner.fit(X, y, sample_weight, inference, sample_options)
+        if label_noise is not None:
+            weight = label_weight(fitted, X, y, sample_weight, label_noise)
+            fitted = learner.fit(X, y, weight).with_training(label_noise=True)
+        self.fitted_ = fitted
         return self
 
     @available(_adds_up)

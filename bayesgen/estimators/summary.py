@@ -189,6 +189,8 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
         out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
     if n := training.n_unlabelled:
         out.append(f"{_rows(n)} without a label were averaged over")
+    if training.label_noise:
+        out.append("rows were weighed by the probability that their label is right")
     if training.inference != "closed form":
         out += _cautions_of_draws(training)
     return out

@@ -145,6 +145,11 @@ class Learner:
                 f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
                 "together, or without inference="
             )
+        if fitted is not None and fitted.training.label_noise:
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and label_noise= has weighed rows by the "
+                "probability that their label is right given all rows: fit all rows together"
+            )
 
     # -- fits ---------------------------------------------------------------------------------
 

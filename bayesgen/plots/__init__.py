@@ -15,7 +15,12 @@ from bayesgen.plots.features import (
     plot_section,
 )
 from bayesgen.plots.models import plot_comparison, plot_edges, plot_reliability
-from bayesgen.plots.rows import plot_class_probability, plot_contributions, plot_ternary
+from bayesgen.plots.rows import (
+    plot_class_probability,
+    plot_contributions,
+    plot_label_errors,
+    plot_ternary,
+)
 
 __all__ = [
     "plot_class_probability",
@@ -24,6 +29,7 @@ __all__ = [
     "plot_densities",
     "plot_edges",
     "plot_effects",
+    "plot_label_errors",
     "plot_predictive_check",
     "plot_prior_predictive",
     "plot_regions",

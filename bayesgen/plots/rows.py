@@ -330,3 +330,60 @@ def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
     if exact:
         handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
     legend_beside(ax, handles)
+
+
+# ------------------------------------------------------------------------------------------------
+# Labels that may be wrong.
+
+
+def plot_label_errors(
+    errors: "xr.Dataset",
+    most: int = 20,
+    *,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Rows whose label is most probably wrong, with the label that they may have.
+
+    Parameters
+    ----------
+    errors : xarray.Dataset
+        Of `label_errors`.
+    most : int
+        Rows shown, the most probably wrong first.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A point for each row in the colour of the other label.
+    """
+    checked_axes(ax, figsize)
+    if "wrong" not in getattr(errors, "data_vars", ()):
+        raise TypeError(
+            "plot_label_errors draws what bg.label_errors(clf, X, y) returns, got a "
+            f"{type(errors).__name__}"
+        )
+    worst = errors.isel(obs_id=np.argsort(-errors["wrong"].values, kind="stable")[:most])
+    classes = errors["true_class"].values.tolist()
+    place = np.arange(worst.sizes["obs_id"])
+    columns = (worst[name].values.tolist() for name in ("obs_id", "label", "other"))
+    names = [f"{row}: {given} → {other}" for row, given, other in zip(*columns, strict=True)]
+    hues = [colour(classes.index(other)) for other in worst["other"].values.tolist()]
+    with canvas(ax, figsize, (6.0, 1.0 + 0.24 * max(len(names), 3))) as ax:
+        ax.hlines(place, 0, worst["wrong"], color=hues, lw=2.2, alpha=0.5)
+        ax.scatter(worst["wrong"], place, c=hues, s=36, edgecolors="white", linewidths=0.7)
+        ax.set_yticks(place, names)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(0, 1.02)
+        ax.grid(axis="x", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("probability that the label is wrong")
+        low, high = errors["noise_rate_interval"].values
+        ax.set_title(
+            f"Share of wrong labels: {errors['noise_rate'].item():.3f} "
+            f"({percent(errors.attrs['prob'])} interval {low:.3f} to {high:.3f})"
+        )
+    return ax

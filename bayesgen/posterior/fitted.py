@@ -11,7 +11,7 @@ from bayesgen.encoding.extremes import LARGE, refuse_far_cells
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import CLASS, CONTEXT
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -151,6 +151,15 @@ class Fitted:
         """Raise NotImplementedError where there is no density of x."""
         if not self.posterior.model.generative:
             raise NotImplementedError(no_density(what, self.name))
+
+    def refuse_label_noise(self, what: str) -> None:
+        """Raise NoPosteriorError where rows were weighed by how right their labels are."""
+        if self.training.label_noise:
+            raise NoPosteriorError(
+                f"{what} is refused after label_noise=: the posterior of the weighed rows does not "
+                "know that the weights are estimated, and is too narrow. It is there all the same "
+                "after a fit with 1 - label_errors(...)['wrong'] as sample_weight"
+            )
 
     # -- the next one ------------------------------------------------------------------------
 

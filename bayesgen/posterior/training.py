@@ -34,6 +34,8 @@ class Training:
         How the posterior was found: "closed form", "nuts", "gibbs", ...
     exact : bool
         Whether the posterior has a closed form, however it was found.
+    label_noise : bool
+        Whether rows were weighed by the probability that their label is right.
     rows : KeptRows, optional
         While they are in memory anyway.
     suspects : {column: what is odd about it}
@@ -50,6 +52,7 @@ class Training:
     n_unlabelled: int = 0
     inference: str = "closed form"
     exact: bool = True
+    label_noise: bool = False
     rows: KeptRows | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None

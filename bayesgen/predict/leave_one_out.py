@@ -125,7 +125,7 @@ def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
     of_fit = fitted.posterior.stats.count
     count = class_counts(rows.codes[known], len(of_fit), rows.weight[known])
     if np.any(count > (1 + _SAME) * of_fit) if partial else _differ(count, of_fit):
-        raise _other_counts(count, of_fit, fitted.classes)
+        raise _other_counts(count, of_fit, fitted)
 
 
 def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
@@ -143,7 +143,7 @@ def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> Non
     if partial:
         return
     if _differ(own.count, stats.count):
-        raise _other_counts(own.count, stats.count, fitted.classes)
+        raise _other_counts(own.count, stats.count, fitted)
     if approximate:  # without an evidence
         left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
         if any((np.abs(v) > _SAME).any() for v in left):
@@ -161,10 +161,12 @@ def _differ(count: Array, fitted: Array) -> bool:
     return not np.allclose(count, fitted, rtol=_SAME)
 
 
-def _other_counts(count: Array, fitted: Array, classes: Array) -> ValueError:
+def _other_counts(count: Array, of_fit: Array, fitted: Fitted) -> ValueError:
+    noisy = ": label_noise= has multiplied weights by 1 - label_errors(...)['wrong']"
     return ValueError(
         f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
-        f"{classes.tolist()}, and the fit had {fitted.round(6).tolist()}"
+        f"{fitted.classes.tolist()}, and the fit had {of_fit.round(6).tolist()}"
+        + (noisy if fitted.training.label_noise else "")
     )
 
 

@@ -35,6 +35,13 @@ def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr
     return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: fitted.classes})
 
 
+def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
+    """The draws given, or the model's own posterior, where it is as wide as it should be."""
+    if posterior is None and fitted.training.label_noise:
+        fitted.refuse_label_noise(what)
+    return posterior_of(fitted, posterior)
+
+
 def intervals(
     fitted: Fitted,
     X: Any,
@@ -44,7 +51,7 @@ def intervals(
     posterior: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_interval")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
@@ -83,7 +90,7 @@ def draws(
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_posterior")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     for name, value in (("draws", request.draws), ("chains", request.chains)):
@@ -124,7 +131,7 @@ def uncertainty(
     posterior: Any,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_uncertainty")
     if given not in ("training", "training and row"):
         raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
     if unit not in ("nats", "bits"):

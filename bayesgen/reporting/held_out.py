@@ -44,6 +44,8 @@ class HeldOut:
     training : (X, y) or (X, y, sample_weight), or None
     is_training : bool
         Whether the rows given are those of the fit, by what its statistics say of them.
+    labelled : bool
+        Whether `y` are labels; else they are predictions.
     """
 
     clf: Any
@@ -55,6 +57,7 @@ class HeldOut:
     seed: int
     training: Any = None
     is_training: bool = False
+    labelled: bool = True
     _explained: "dict[bytes, xr.Dataset]" = field(default_factory=dict)
 
     @classmethod
@@ -67,6 +70,7 @@ class HeldOut:
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
             )
+        labelled, y = y is not None, clf.predict(X) if y is None else y
         codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
         n = _num_samples(X)
         if codes.shape != (n,):
@@ -76,13 +80,13 @@ class HeldOut:
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
         labels = clf.classes_[codes]
-        is_training = _are_of_the_fit(clf, X, labels)
+        is_training = labelled and _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:
             at = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
             X, labels = _safe_indexing(X, at), labels[at]
         own = IntervalRequest.of(prob).prob
-        return cls(clf, X, labels, at, n, own, seed, training, is_training)
+        return cls(clf, X, labels, at, n, own, seed, training, is_training, labelled)
 
     @property
     def n(self) -> int:
@@ -130,7 +134,8 @@ class HeldOut:
     @property
     def what(self) -> str:
         """One of the rows, by what it is to the model."""
-        return "training row" if self.is_training else "held-out row"
+        known = "training row" if self.is_training else "held-out row"
+        return known if self.labelled else "unlabelled row"
 
     def explained(self) -> Array:
         """Positions of the rows that stand for all in an explanation."""

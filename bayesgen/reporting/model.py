@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse, stats
 
 from bayesgen.checks.compare_models import compare_models
+from bayesgen.checks.label_errors import label_errors
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
@@ -616,7 +617,8 @@ def typicality(held: HeldOut) -> Section:
     out.tables = [
         Table(
             "The least typical rows: share of training rows at most as probable",
-            ["row", "label", "overall", "nearest class", "within it"], rows, 2,
+            ["row", "label" if held.labelled else "most probable", "overall", "nearest class",
+             "within it"], rows, 2,
         )
     ]  # fmt: skip
     each = np.histogram(tail, np.linspace(0, 1, _BINS + 1))[0] / len(tail)
@@ -638,3 +640,44 @@ def typicality(held: HeldOut) -> Section:
         "quantiles": np.quantile(tail, [0, 0.01, 0.05, 0.25, 0.5, 0.75, 1]),
     }
     return out
+
+
+_DOUBTED = 10  # training labels in a table
+
+
+def labels(held: HeldOut) -> Section:
+    """Training labels that may be wrong."""
+    given = (held.X, held.y) if held.is_training else held.training
+    if given is None:
+        raise ValueError("give training=(X, y), the rows of the fit")
+    found = label_errors(held.clf, *given, form="one flip" if held.is_pool else "auto")
+    wrong = found["wrong"].values
+    worst = found.isel(obs_id=np.argsort(-wrong, kind="stable")[:_DOUBTED])
+    low, high = found["noise_rate_interval"].values
+    lines = [
+        [one_line(row, 20), held.label(own), held.label(other), number(p, 2)]
+        for row, own, other, p in zip(
+            *(worst[name].values.tolist() for name in ("obs_id", "label", "other", "wrong")),
+            strict=True,
+        )
+    ]
+    text = (
+        f"Of {count(len(wrong), 'training label')} {share(float(wrong.mean()))} are expected to be "
+        f"wrong; the rate of errors is between {share(low)} and {share(high)}."
+    )
+    notes = []
+    if (exponent := float(found["exponent"])) < 0.5:
+        notes = [
+            f"This classifier is too sure (exponent {number(exponent, 2)} of its leave-one-out "
+            "probabilities): some of these may be its own errors."
+        ]
+    head = ["row", "label", "rather", "probability that it is wrong"]
+    return Section(
+        "labels",
+        "Labels",
+        [text],
+        [Table("The training rows to look at first", head, lines, 3)],
+        notes=notes,
+        data={"rate": float(found["noise_rate"]), "interval": [low, high], "exponent": exponent,
+              "expected": float(wrong.sum()), "form": found.attrs["form"]},
+    )  # fmt: skip

@@ -217,19 +217,22 @@ def report(
     """What a fitted classifier is worth on held-out rows, as one page that can be passed on.
 
     Verdict, full predictive against plug-ins, calibration and the least certain rows with their
-    reasons; then what was fitted, the influence of the prior, other models by leave-one-out, the
-    exponents of a pool, relevance and contributions of the features, predictive checks, dependence
-    within classes, typicality, sampling, and how the report was made.
+    reasons; then what was fitted, the influence of the prior, other models by leave-one-out,
+    training labels that may be wrong, the exponents of a pool, relevance and contributions of the
+    features, predictive checks, dependence within classes, typicality, sampling, and how the report
+    was made.
 
     Parameters
     ----------
     clf : fitted classifier of this package
     X, y : (N, D), (N,)
-        Labelled rows that it was not fitted to.
+        Labelled rows that it was not fitted to. None for y: rows without labels, of which the page
+        says what scores to expect (`expected_score`) in place of those that they have.
     path : str or path, optional
         Where it goes: .html, .md or .json. Written whole or not at all.
     training : (X, y) or (X, y, sample_weight), optional
-        The rows of the fit, for leave-one-out of this and other models, and for typicality.
+        The rows of the fit, for leave-one-out of this and other models, for wrong labels and
+        typicality.
     validation : Validation, optional
         Of `bayesgen.validate`, whose result becomes a section.
     format : {"html", "md", "json"}, optional
@@ -294,20 +297,33 @@ def report(
     return found
 
 
+_OF_LABELS = {
+    "Confusions",
+    "Influence of the prior",
+    "Predictive checks",
+    "Dependence within classes",
+}
+
+
 def _sections(
     held: HeldOut, validation: Validation | None
 ) -> tuple[list[Section], list[rows.Tile], list[str]]:
     """The sections in order, the tiles of the first, and what was left out and why."""
-    predictives, compared = rows.predictives(held)
-    verdict, tiles = rows.verdict(held, compared)
-    sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
+    if held.labelled:
+        predictives, compared = rows.predictives(held)
+        verdict, tiles = rows.verdict(held, compared)
+        sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
+    else:
+        expected, tiles = rows.expected(held)
+        sections = [expected]
     # what to call it where it is left out, "" if nobody misses it; the section
     optional: list[tuple[str, Callable[[], Section]]] = [
-        ("", lambda: rows.confusions(held)),
+        ("Confusions", lambda: rows.confusions(held)),
         ("", lambda: model.pool(held)),
         ("", lambda: model.fitted(held)),
         ("" if held.is_pool else "Influence of the prior", lambda: model.influence(held)),
         ("Other models", lambda: model.comparison(held)),
+        ("Labels", lambda: model.labels(held)),
         ("" if held.is_pool else "Relevance of the features", lambda: model.relevance(held)),
         ("Contributions of the features", lambda: rows.contributions(held)),
         ("Predictive checks", lambda: model.predictive_checks(held)),
@@ -317,6 +333,8 @@ def _sections(
     ]
     left_out = []
     for name, make in optional:
+        if not held.labelled and name in _OF_LABELS:
+            continue
         try:
             sections.append(make())
         except (ValueError, NotImplementedError, TypeError) as reason:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesgen.checks.compare import scored
+from bayesgen.checks.expected_score import expected_score
 from bayesgen.encoding.literals import one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
@@ -85,6 +86,32 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
         "mean_top_probability": expected, "calibration_z": z, "interval_probability": held.prob,
     }  # fmt: skip
     return Section("verdict", "Verdict", text, notes=notes, data=data), tiles
+
+
+def expected(held: HeldOut) -> tuple[Section, list[Tile]]:
+    """Scores to expect of rows without labels."""
+    given = {"prob": held.prob, "random_state": held.seed}
+    found = expected_score(held.clf, held.X, training=held.training, **given)
+    lines, tiles, data = [], [], {}
+    names = ("Log loss", "Accuracy", "Brier score")
+    for what, name, shown in zip(
+        names, found["score"].values, (number, share, number), strict=True
+    ):
+        one = found.sel(score=name)
+        low, high = one["interval"].values
+        within = f"{shown(low)} to {shown(high)}"
+        tiles.append(Tile(f"{what}, expected", shown(float(one["mean"])), within))
+        sds = [number(float(one[k])) for k in ("sd_parameters", "sd_chance")]
+        lines.append([what, shown(float(one["mean"])), within, *sds])
+        data[str(name)] = {k: one[k].values.tolist() for k in found.data_vars}
+    n = count(held.n, held.what)
+    text = (
+        f"These are the scores that labels of {n} would give, from leave-one-out of the training "
+        "rows, if the new rows are drawn as these were. Rows unlike the training rows are below."
+    )
+    head = ["score", "expected", f"{share(held.prob)} interval", "sd, parameters", "sd, chance"]
+    table = Table("What to expect, and why it is not known better", head, lines)
+    return Section("expected", "Scores to expect", [text], [table], data=data), tiles
 
 
 def _calibration_z(top: Array, right: Array) -> float:

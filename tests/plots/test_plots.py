@@ -83,6 +83,7 @@ def every(clf, X, y):
         "plot_contributions": lambda: (clf.explain(rows),),
         "plot_densities": lambda: (clf, X, y),
         "plot_edges": lambda: (forest,),
+        "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
         "plot_predictive_check": lambda: (clf, X, y),
         "plot_prior_predictive": lambda: (clf, X, y),
         "plot_regions": lambda: (clf, X, y),
@@ -749,3 +750,16 @@ def test_many_categories_and_classes_stay_legible():
     assert len(boxes) > 10
     assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
     assert ax.get_legend().get_window_extent().y0 >= 0
+
+
+def test_wrong_labels_are_drawn_first_with_the_other_label():
+    X, y = bg.datasets.load_penguins()
+    y[[4, 201]] = "Gentoo", "Adelie"
+    found = bg.label_errors(bg.MixedNB().fit(X, y), X, y)
+    ax = plots.plot_label_errors(found, most=5)
+    told = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert told[:2] == ["4: Gentoo → Adelie", "201: Adelie → Gentoo"]
+    points = ax.collections[-1].get_offsets()[:, 0]
+    np.testing.assert_allclose(points, np.sort(found["wrong"].values)[:-6:-1])
+    with pytest.raises(TypeError, match=r"what bg\.label_errors"):
+        plots.plot_label_errors(found["noise"])

@@ -256,6 +256,26 @@ def test_models_by_leave_one_out(clf, data):
     assert len(data["models"]["elpd"]) > 3
 
 
+def test_rows_without_labels(clf):
+    found = bg.report(clf, X[TEST], None, training=(X[~TEST], Y[~TEST]), prob=0.9)
+    check_page(found.to_html())
+    keys = [section.key for section in found.sections]
+    assert keys[0] == "expected"
+    assert {"fitted", "labels", "typicality"} < set(keys)
+    assert not {"verdict", "calibration", "doubts", "confusions", "checks", "influence"} & set(keys)
+    low, high = found.sections[0].data["accuracy"]["interval"]
+    assert low <= clf.score(X[TEST], Y[TEST]) <= high
+    assert len(found.tiles) == 3
+
+
+def test_labels_that_may_be_wrong(clf, found, data):
+    errors = bg.label_errors(clf, X[~TEST], Y[~TEST])
+    assert data["labels"]["expected"] == pytest.approx(errors["wrong"].values.sum(), rel=1e-9)
+    (table,) = next(s for s in found.sections if s.key == "labels").tables
+    worst = errors["obs_id"].values[errors["wrong"].values.argmax()]
+    assert table.rows[0][0] == str(worst)
+
+
 def test_relevance_typicality_and_priors(clf, data):
     table = bg.feature_relevance(clf)
     for name, p in zip(table["feature"].values, table["probability"].values, strict=True):
