@@ -42,6 +42,7 @@ __all__ = [
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
+    "acquisition_curve",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
+    from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -125,6 +127,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
+        "acquisition_curve": "predict.acquisition",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",

@@ -11,8 +11,7 @@ from bayesgen.numerics.special import log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.training import KeptRows
-from bayesgen.predict.leave_one_out import log_weights_of, training_rows
+from bayesgen.predict.leave_one_out import log_weights_of, rows_of_fit
 from bayesgen.predict.left_out import LeftOut, log_odds
 from bayesgen.predict.probabilities import log_joint
 
@@ -37,27 +36,9 @@ def typicality(fitted: Fitted, X: Any, left_out: LeftOut) -> "xr.Dataset":
 
 def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
-    if training is None:
-        if fitted.training.scores is not None:
-            return fitted.training.scores
-        given = fitted.training.rows
-        if given is None:
-            raise ValueError(
-                "the scores of the training rows are not known here (after a stream, a merge, "
-                "partial_fit, forget, a large fit, or loading a model saved before they were "
-                "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
-            )
-        try:
-            rows = training_rows(fitted, *given)
-        except ValueError as error:
-            raise ValueError(
-                "the rows that fit was given were changed since then: pass them as they were "
-                f"by training=(X, y) or training=(X, y, sample_weight) ({error})"
-            ) from error
-    else:
-        if not isinstance(training, tuple | list) or len(training) not in (2, 3):
-            raise ValueError("training must be (X, y) or (X, y, sample_weight)")
-        rows = training_rows(fitted, *KeptRows(*training), partial)
+    if training is None and fitted.training.scores is not None:
+        return fitted.training.scores
+    rows = rows_of_fit(fitted, training, partial)
     at = rows.scored
     if not len(at):
         raise ValueError("no training row has a label and a weight above 0")
