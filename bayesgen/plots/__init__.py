@@ -14,10 +14,11 @@ from bayesgen.plots.features import (
     plot_regions,
     plot_section,
 )
-from bayesgen.plots.models import plot_comparison, plot_edges, plot_reliability
+from bayesgen.plots.models import plot_acquisition, plot_comparison, plot_edges, plot_reliability
 from bayesgen.plots.rows import plot_class_probability, plot_contributions, plot_ternary
 
 __all__ = [
+    "plot_acquisition",
     "plot_class_probability",
     "plot_comparison",
     "plot_contributions",

@@ -25,17 +25,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax as log_soft
 from scipy.special import xlogy
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.tables import find_column
 from bayesgen.families.capabilities import StudentCells
-from bayesgen.families.names import FEATURE, OBS
+from bayesgen.families.names import FEATURE, METHODS, OBS
 from bayesgen.families.shared.separate_columns import separate_columns
-from bayesgen.numerics.special import Array, log_gamma_difference
+from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import incomplete
@@ -55,6 +55,7 @@ _DRAWS = 200  # of each class
 _MOST_COUNTS = 512  # values of a count that are summed over one by one
 _BLOCK = 1 << 21  # row x value at a time
 _MOST_AHEAD = 1 << 26  # steps of a row that looks two measurements ahead: a second
+_FUTURES, _FAR = 32, 12  # draws of each class and cells of them, where no single cell pays
 _NO_GAIN = 1e-12  # a value up to this is rounding
 
 
@@ -104,7 +105,8 @@ class _Asker:
             )
         own = fitted.weights_of(class_prior)
         weights = fitted.posterior.class_weights() if own is None else own
-        if temper != "loo" and not (np.isscalar(temper) and 0 < float(temper) < np.inf):
+        number = isinstance(temper, int | float | np.number) and 0 < temper < np.inf
+        if temper != "loo" and not number:
             raise ValueError(f"temper must be 'loo' or an exponent > 0, got {temper!r}")
         exponent = loo_exponent(fitted, training) if temper == "loo" else float(temper)
         loss = None if decision_cost is None else read_costs(decision_cost, fitted.classes).values
@@ -112,10 +114,13 @@ class _Asker:
 
     def rows(self, X: Any) -> Array:
         """(N, D) encoded rows; a missing cell is NaN also where it has a category of its own."""
-        found = np.array(self.fitted.read(X).encoded, dtype=np.float64)
-        if found.shape == ():
-            raise TypeError("next_measurement takes tables in which a cell may be missing (NaN); a "
-                            "sparse X has none")
+        found = self.fitted.read(X).encoded
+        if sparse.issparse(found):
+            raise TypeError(
+                "next_measurement needs tables in which a cell may be missing (NaN), and what a "
+                "sparse X does not store is 0: pass X.toarray()"
+            )
+        found = np.array(found, dtype=np.float64)
         if self.fitted.reader.sums_missing:
             encoder = self.fitted.reader.encoder
             found[(found == encoder.levels - 1) & np.array(encoder.missing)] = np.nan
@@ -124,13 +129,14 @@ class _Asker:
     def log_x(self, X: Array) -> Array:
         """(N, C) log p(x | y = c, D) of the known cells."""
         equal = np.full(len(self.log_pi), 1 / len(self.log_pi))
-        own, method = self.fitted.posterior, "posterior_predictive"
-        joint = incomplete.log_joint(self.fitted, own, X, method, equal, "probability")
+        joint = incomplete.log_joint(
+            self.fitted, self.fitted.posterior, X, METHODS[0], equal, "probability"
+        )
         return joint + np.log(len(equal))
 
     def log_p(self, log_x: Array) -> Array:
         """(N, C) log probabilities of the classes, tempered."""
-        found: Array = log_soft(self.log_pi + self.exponent * log_x, axis=1)
+        found: Array = log_soft(self.log_pi + self.exponent * log_x, axis=-1)
         return found
 
     # -- values that cells may have --------------------------------------------------------------
@@ -162,7 +168,7 @@ class _Asker:
             return 2
         if self.fitted.reader.sums_missing:
             return int(incomplete.gap_sizes(self.fitted)[j])
-        alpha = getattr(family, "alpha", None)
+        alpha: Any = getattr(family, "alpha", None)
         return int((alpha[0, k] > 0).sum() if np.ndim(alpha) == 3 else family.n_categories[k])
 
     @cached_property
@@ -179,7 +185,7 @@ class _Asker:
         far = _BEYOND * max(high - low, 1e-9 * max(abs(low), abs(high)), 1e-300)
         ends = np.r_[np.quantile(x, _QUANTILES, axis=1).ravel(), low - far, high + far]
         if not count:
-            return tuple(a[0] for a in _panels(np.sort(ends)[None]))  # type: ignore[return-value]
+            return tuple(a[0] for a in _panels(np.sort(ends)[None]))
         if 2 * high < _MOST_COUNTS:
             v = np.arange(2 * high + 10)
         else:
@@ -244,7 +250,9 @@ class _Asker:
             return gain, saving
         for i in np.flatnonzero(missing.any(axis=1)):
             cells = self.cells(X[i])
-            for out, found in zip((gain, saving), self._worth(log_x[i : i + 1], cells), strict=True):
+            for out, found in zip(
+                (gain, saving), self._worth(log_x[i : i + 1], cells), strict=True
+            ):
                 out[i, cells.column] = found[0]
         return gain, saving
 
@@ -284,31 +292,34 @@ class _Asker:
         n, n_columns = whole.shape
         each, X = np.arange(n), np.full(whole.shape, np.nan)
         hidden = ~np.isnan(whole)
-        paid, curve, order = np.zeros(n), [], []
+        paid, curve = np.zeros(n), []
+        order: list[int] = []
         stopped, decided = np.full(n, np.nan), np.full(n, np.nan)
         for k in range(n_columns + 1):
             log_x = self.log_x(X)
             log_p = self.log_p(log_x)
             loss = -np.maximum(log_p[each, codes], -700.0)
-            after = loss
+            p, after = np.exp(log_p), loss
             if self.loss is not None:
-                after = self.loss[codes, (np.exp(log_p) @ self.loss).argmin(axis=1)]
+                after = self.loss[codes, (p @ self.loss).argmin(axis=1)]
             wrong = log_p.argmax(axis=1) != codes
             sure = (log_p.max(axis=1) >= np.log(probability)) | ~hidden.any(axis=1)
             decided[sure & np.isnan(decided)] = k
-            curve.append([loss.mean(), wrong.mean(), paid.mean(), after.mean()])
-            gain = value = np.zeros(whole.shape)
+            curve.append([a.mean() for a in (loss, wrong, paid, after, self.risk(p))])
             if policy != "random order" and k < n_columns:
-                gain, value = self.value(X, log_x)
-            stop = np.where(hidden, value, -np.inf).max(axis=1) <= _NO_GAIN
+                gain, value = (np.where(hidden, a, np.nan) for a in self.value(X, log_x))
             if policy == "next":
-                over = (stop | (k == n_columns)) & np.isnan(stopped)
+                stop, column = np.ones(n, dtype=bool), np.zeros(n, dtype=int)
+                if k < n_columns:
+                    stop, column = self.plan(gain, value, log_x, np.isnan(stopped))
+                over = stop & np.isnan(stopped)
                 stopped[over] = (paid + after)[over]
-                column = np.where(hidden, value, -np.inf).argmax(axis=1)
+                gone = stop & hidden.any(axis=1)  # the curve goes on
+                column[gone] = np.where(hidden, gain, -np.inf)[gone].argmax(axis=1)
             elif policy == "random order" and k < n_columns:
                 column = random[:, k]
             elif k < n_columns:
-                mean = np.where(hidden, gain - 1e-9 * self.cost, 0.0).mean(axis=0)
+                mean = np.where(hidden, gain, 0.0).mean(axis=0)
                 mean[order] = -np.inf
                 order.append(int(mean.argmax()))
                 column = np.full(n, order[-1])
@@ -317,10 +328,62 @@ class _Asker:
                 paid += np.where(asked, self.cost[column], 0.0)
                 X[each[asked], column[asked]] = whole[each[asked], column[asked]]
                 hidden[each, column] = False
-        loss, wrong, measured, after = np.array(curve).T
-        total = stopped.mean() if policy == "next" else (measured + after).min()
-        found = (loss, wrong, measured, after, np.where(np.isnan(decided), n_columns, decided).mean(), total)
+        table = np.array(curve).T
+        measured, after, expected = table[2:]
+        total = stopped.mean()
+        if policy != "next":
+            total = (measured + after)[(measured + expected).argmin()]
+        cells = np.where(np.isnan(decided), n_columns, decided).mean()
+        found = (*table, cells, total)
         return found, np.array(order)
+
+    @cached_property
+    def _futures(self) -> Array | None:
+        """(C, S, D, C) log densities of cells drawn from each class, column by column."""
+        if self.common is None:
+            return None
+        rng, cells = np.random.default_rng(0), self.common
+        n_classes, n = len(self.log_pi), np.diff(np.r_[cells.start, len(cells.value)])
+        out = np.zeros((n_classes, _FUTURES, len(self.cost), n_classes))
+        for j, start, k in zip(cells.column, cells.start, n, strict=True):
+            log_p = cells.log_p[start : start + k]
+            for c in range(n_classes):
+                u = (rng.permutation(_FUTURES) + rng.random()) / _FUTURES
+                at = np.searchsorted(np.cumsum(np.exp(log_p[:, c])), u)
+                out[c, :, j] = log_p[np.minimum(at, k - 1)]
+        return out
+
+    def risk(self, p: Array) -> Array:
+        """(...) expected cost of the best decision at class probabilities (..., C)."""
+        if self.loss is None:
+            out: Array = -xlogy(p, p).sum(axis=-1)
+            return out
+        return np.asarray((p @ self.loss).min(axis=-1))
+
+    def plan(
+        self, gain: Array, value: Array, log_x: Array, open_: Array | None = None
+    ) -> tuple[Array, Array]:
+        """(N,) whether to stop, and the next column.
+
+        Where no single cell pays, several may: up to `_FAR` in the order of their gains, by draws
+        of rows. Cells that are NaN are known; `open_` (N,): rows of which it is asked.
+        """
+        single = np.where(np.isnan(value), -np.inf, value)
+        stop, column = single.max(axis=1) <= _NO_GAIN, single.argmax(axis=1)
+        if self._futures is None:
+            return stop, column
+        order = np.argsort(-np.where(np.isnan(gain), -np.inf, gain), axis=1)[:, :_FAR]
+        known = np.isnan(np.take_along_axis(gain, order, axis=1))
+        price = np.where(known, 0.0, self.cost[order]).cumsum(axis=1)
+        now = self.risk(p := np.exp(self.log_p(log_x)))
+        least = price[:, 0] + _NO_GAIN  # more than this is there to be saved
+        asked = stop & ~known[:, 0] & (now > least)
+        for i in np.flatnonzero(asked if open_ is None else asked & open_):
+            steps = np.where(known[i][:, None], 0.0, self._futures[:, :, order[i]])
+            after = self.risk(np.exp(self.log_p(log_x[i] + steps.cumsum(axis=2))))  # (C, S, k)
+            if now[i] - (p[i] @ after.mean(axis=1) + price[i]).min() > _NO_GAIN:
+                stop[i], column[i] = False, order[i, 0]
+        return stop, column
 
     def _later(self, row: Array, log_x: Array) -> Array:
         """(D,) expected value of the best next measurement after each."""
@@ -407,16 +470,16 @@ def next_measurement(
         raise ValueError(f"steps must be 1 or 2, got {steps!r}")
     asker = _Asker.of(fitted, temper, cost, decision_cost, class_prior, training)
     rows = asker.rows(X)
-    gain, value = asker.value(rows, asker.log_x(rows), steps)
-    best = np.where(np.isnan(value), -np.inf, value)
+    log_x = asker.log_x(rows)
+    gain, value = asker.value(rows, log_x, steps)
     names = np.array(fitted.column_names, dtype=object)
-    stop = best.max(axis=1) <= _NO_GAIN
+    stop, column = asker.plan(gain, value, log_x)
     out = tree.group(
         {
             "gain": ((OBS, FEATURE), gain),
             "value": ((OBS, FEATURE), value),
             "stop": ((OBS,), stop),
-            "best": ((OBS,), np.where(stop, "", names[best.argmax(axis=1)])),
+            "best": ((OBS,), np.where(stop, "", names[column])),
         },
         {FEATURE: fitted.column_names},
     )
@@ -430,7 +493,6 @@ def next_measurement(
 POLICIES = ("next", "fixed order", "random order")
 
 
-@named_rows
 def acquisition_curve(
     clf: Any,
     X: Any,
@@ -438,7 +500,7 @@ def acquisition_curve(
     cost: Any = None,
     decision_cost: Any = None,
     *,
-    temper: Temper = "loo",
+    temper: Temper = 1.0,
     probability: float = 0.95,
     class_prior: Any = None,
     training: Any = None,
@@ -465,22 +527,25 @@ def acquisition_curve(
     -------
     xarray.Dataset
         (policy, n_cells) ``log_loss`` and ``error_rate`` of the labels; ``measured``, the cost of
-        the cells measured so far, and ``decided``, that of the decisions taken with them, both per
-        row. (policy) ``cells_to_probability``, the mean number of cells until one class has
-        `probability` (all that there are, where it never does); ``total_cost``, of measurements and
-        decisions: by ``next`` where each row stops as ``next_measurement`` says, of the orders at
-        the one number of cells that is best for these rows. ``order`` (n_cells - 1), the names of
-        the fixed order: the column of the largest mean gain over the rows at each step, which needs
-        no labels.
+        the cells measured so far, ``decided``, that of the decisions taken with them, and
+        ``expected``, what the model expects of the latter; all per row. (policy)
+        ``cells_to_probability``, the mean number of cells until one class has `probability` (all
+        that there are, where it never does); ``total_cost``, of measurements and decisions: of
+        ``next`` where each row stops as ``next_measurement`` says, of the orders at the one number
+        of cells at which the model expects the least. ``order`` (place), the names of the fixed
+        order: at each step the column of the largest mean gain over the rows, which needs no
+        labels.
 
     Examples
     --------
     >>> import bayesgen as bg
+    >>> import numpy as np
     >>> X, y = bg.datasets.load_penguins()
-    >>> clf = bg.MixedNB().fit(X[::2], y[::2])
-    >>> curve = bg.acquisition_curve(clf, X[1::2], y[1::2])
+    >>> test = np.arange(len(y)) % 3 == 2
+    >>> clf = bg.MixedNB().fit(X[~test], y[~test])
+    >>> curve = bg.acquisition_curve(clf, X[test], y[test])
     >>> curve["cells_to_probability"].to_series().round(1).to_dict()
-    {'next': 2.0, 'fixed order': 2.1, 'random order': 3.0}
+    {'next': 2.1, 'fixed order': 2.2, 'random order': 3.1}
     """
     fitted = fitted_of(clf, "acquisition_curve")
     asker = _Asker.of(fitted, temper, cost, decision_cost, class_prior, training)
@@ -497,7 +562,7 @@ def acquisition_curve(
             found[name].append(values)
         if policy == "fixed order":
             best_order = np.array(fitted.column_names, dtype=object)[order]
-    dims = [("policy", "n_cells")] * 4 + [("policy",)] * 2
+    dims = [("policy", "n_cells")] * 5 + [("policy",)] * 2
     table = tree.group(
         {
             **{k: (d, np.array(v)) for d, (k, v) in zip(dims, found.items(), strict=True)},
@@ -508,4 +573,12 @@ def acquisition_curve(
     return table.assign_attrs(exponent=asker.exponent, probability=probability, rows=len(whole))
 
 
-_MEASURED = ("log_loss", "error_rate", "measured", "decided", "cells_to_probability", "total_cost")
+_MEASURED = (
+    "log_loss",
+    "error_rate",
+    "measured",
+    "decided",
+    "expected",
+    "cells_to_probability",
+    "total_cost",
+)

@@ -54,12 +54,14 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             for temper, curve in zip(TEMPERS, curves(sets[name], options.price), strict=True):
+                fixed = (curve["measured"] + curve["decided"]).sel(policy="fixed order")
+                hindsight = float(fixed.min())
                 total, cells = curve["total_cost"].values, curve["cells_to_probability"].values
                 better[temper] += bool(total[0] < total[1])
                 exponent = f"{curve.attrs['exponent']:.2f}"
-                lines.append([name, exponent, *(f"{v:.3f}" for v in total)])
+                lines.append([name, exponent, *(f"{v:.3f}" for v in (*total, hindsight))])
                 lines[-1] += [f"{v:.1f}" for v in cells]
-    head = ("table", "exponent", "next", "fixed", "random", "next", "fixed", "random")
+    head = ("table", "exponent", "next", "fixed", "random", "hindsight", "next", "fixed", "random")
     Console(width=100).print(tables.on_terminal("Total cost, and cells to .95", head, lines))
     print(f"next costs less than the fixed order (exponent 1, leave-one-out): {better}")
 
