@@ -56,6 +56,8 @@ __all__ = [
     "load",
     "mutual_information",
     "plots",
+    "prior_from_range",
+    "prior_sensitivity",
     "report",
     "row_influence",
     "simulation_based_calibration",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.influence import row_influence
     from bayesgen.checks.learning_curve import learning_curve
+    from bayesgen.checks.priors import prior_from_range, prior_sensitivity
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -140,6 +143,8 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "prior_from_range": "checks.priors",
+        "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",

@@ -15,7 +15,12 @@ from bayesgen.plots.features import (
     plot_section,
 )
 from bayesgen.plots.models import plot_acquisition, plot_comparison, plot_edges, plot_reliability
-from bayesgen.plots.rows import plot_class_probability, plot_contributions, plot_ternary
+from bayesgen.plots.rows import (
+    plot_class_probability,
+    plot_contributions,
+    plot_prior_sensitivity,
+    plot_ternary,
+)
 
 __all__ = [
     "plot_acquisition",
@@ -27,6 +32,7 @@ __all__ = [
     "plot_effects",
     "plot_predictive_check",
     "plot_prior_predictive",
+    "plot_prior_sensitivity",
     "plot_regions",
     "plot_reliability",
     "plot_section",

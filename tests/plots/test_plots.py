@@ -86,6 +86,7 @@ def every(clf, X, y):
         "plot_edges": lambda: (forest,),
         "plot_predictive_check": lambda: (clf, X, y),
         "plot_prior_predictive": lambda: (clf, X, y),
+        "plot_prior_sensitivity": lambda: (bg.prior_sensitivity(clf, rows),),
         "plot_regions": lambda: (clf, X, y),
         "plot_reliability": lambda: (clf, X, y),
         "plot_section": lambda: (clf, X, y),
@@ -221,6 +222,19 @@ def test_acquisition_curves(two):
     assert [t.get_text() for t in right.get_legend().get_texts()] == list(curve["policy"].values)
     with pytest.raises(TypeError, match="curve must be"):
         plots.plot_acquisition(clf)
+
+
+def test_ranges_of_the_prior(three):
+    clf, X, _ = three
+    found = bg.prior_sensitivity(clf, X)
+    ax = plots.plot_prior_sensitivity(found, most=5)
+    own = found.sel(hyperparameter="all")
+    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:5]
+    np.testing.assert_allclose(bars(ax)[:, :, 0], own["range"].values[order])
+    dots = marks(ax, "o")
+    np.testing.assert_allclose(dots[np.argsort(dots[:, 1])][:, 0], own["probability"][order])
+    with pytest.raises(ValueError, match="hyperparameter"):
+        plots.plot_prior_sensitivity(found, "kapa")
 
 
 def test_regions_and_boundaries(three):
