@@ -11,6 +11,7 @@ Source: Berger (1990), Robust Bayesian analysis: sensitivity to the prior; Kalli
 Detecting and diagnosing prior and likelihood sensitivity with power-scaling.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, METHODS, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.model import ClassModel
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 ALL = "all"
 _CLASS_ALPHA = "class_alpha"
 _STRENGTHS = tuple(2.0 ** np.linspace(-1, 1, 9))
+_ENOUGH = 50  # draws that weights leave
 _BATCHES = 20  # of draws, whose sums tell the Monte Carlo error with autocorrelation
 _STEP = 0.05  # of log k; the stencil's error is about its fourth power
 _STENCIL = {-2: 1 / 12, -1: -8 / 12, 1: 8 / 12, 2: -1 / 12}
@@ -71,6 +74,11 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
     NotImplementedError
         If the prior is not conjugate: it has no strength apart from its shape.
         ``az.psense_summary`` scales powers of such priors.
+
+    Warns
+    -----
+    MonteCarloWarning
+        If fewer than 50 of the draws carry the weights of another strength.
 
     Notes
     -----
@@ -128,6 +136,13 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
         "changes": (dims, changes.T),
     }
     if not isinstance(own, ExactPosterior):
+        if ess.min() < _ENOUGH:
+            warnings.warn(
+                "posterior draws are too few for a prior of strength 0.5 to 2: weighted, "
+                f"{ess.min():.1f} of them are left, where {_ENOUGH} are enough",
+                MonteCarloWarning,
+                stacklevel=3,
+            )
         table |= {"mcse": (dims, mcse.T), "weight_ess": (dims[1:], ess)}
     return tree.group(table, {"hyperparameter": list(found), BOUND: ["lower", "upper"]})
 
