@@ -32,6 +32,7 @@ from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict import incomplete
+from bayesgen.predict.left_out import log_odds
 from bayesgen.predict.probabilities import posterior_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 ALL = "all"
 _CLASS_ALPHA = "class_alpha"
-_STRENGTHS = tuple(2.0 ** np.linspace(-1, 1, 9))
+_STRENGTHS = (0.5, 0.5**0.5, 2**0.5, 2.0)  # beside 1
 _ENOUGH = 50  # draws that weights leave
 _BATCHES = 20  # of draws, whose sums tell the Monte Carlo error with autocorrelation
 _STEP = 0.05  # of log k; the stencil's error is about its fourth power
@@ -62,7 +63,7 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
     xarray.Dataset
         (obs_id) ``label``, the most probable class, and its ``probability``. (obs_id,
         hyperparameter), for that class: ``sensitivity``, d log odds / d log k at k = 1 against all
-        others; ``range`` (..., bound) of its probability over nine strengths k from 1/2 to 2;
+        others; ``range`` (..., bound) of its probability over five strengths k from 1/2 to 2;
         ``changes``, whether another class is the most probable at one of them. The
         hyper-parameters are "class_alpha", those of the features, scaled one by one where they are
         no parts of one pseudo-count (kappa, nu), and "all" at once. Of draws also ``mcse``, the
@@ -107,15 +108,15 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
         at: Callable[[ClassModel], Any] = partial(_exact, fitted, own, rows)
     else:
         at = partial(_weighted, prior, _draws(own, rows))
-    base = at(prior)[0]
+    base, *_ = start = at(prior)
     each, best = np.arange(len(base)), base.argmax(axis=1)
     found = {}
     for name in (_CLASS_ALPHA, *_hyperparameters(prior.family), ALL):
         slope = np.zeros(len(base))
         for k, weight in _STENCIL.items():
-            log_odds = _log_odds(at(_stronger(prior, name, np.exp(k * _STEP)))[0])
-            slope += weight / _STEP * log_odds[each, best]
-        several = [at(_stronger(prior, name, k)) for k in _STRENGTHS]
+            log_p, _, _ = at(_stronger(prior, name, np.exp(k * _STEP)))
+            slope += weight / _STEP * log_odds(log_p)[each, best]
+        several = [start, *(at(_stronger(prior, name, k)) for k in _STRENGTHS)]
         p = np.exp([log_p[each, best] for log_p, _, _ in several])
         changes = np.any([log_p.argmax(axis=1) != best for log_p, _, _ in several], axis=0)
         mcse = np.max([error[each, best] for _, error, _ in several], axis=0)
@@ -206,12 +207,6 @@ def _weighted(
     batches = np.stack([part.sum(axis=0) for part in np.array_split(influence, _BATCHES)])
     error = np.sqrt(_BATCHES * batches.var(axis=0, ddof=1))  # of chains in turn
     return log_p, error, float(w.sum() ** 2 / (w @ w))
-
-
-def _log_odds(log_p: Array) -> Array:
-    """(N, C) log p - log(1 - p)."""
-    others = [log_sum_exp(np.delete(log_p, c, axis=1)) for c in range(log_p.shape[1])]
-    return log_p - np.stack(others, axis=1)
 
 
 Kind = Literal["gaussian", "poisson", "bernoulli"]

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 Temper = float | Literal["loo"]
 
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)  # of a panel
-_QUANTILES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of draws of a class: ends of panels
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)  # of a panel
+_QUANTILES = (0.0, 0.03, 0.2, 0.5, 0.8, 0.97, 1.0)  # of draws of a class: ends of panels
 _BEYOND = np.array([1.0, 4.0, 16.0, 64.0, 256.0])  # ends beyond all draws, in their range
 _SPREADS = np.array([0.6, 1.4, 2.6, 5.0, 12.0, 40.0, 200.0])  # ends of panels of a t density
 _DRAWS = 200  # of each class
@@ -83,6 +83,7 @@ class _Asker:
 
     fitted: Fitted
     log_pi: Array  # (C,)
+    replaced: bool  # whether these are not the fitted ones
     exponent: float
     loss: Array | None  # (class, action); None: the log score
     cost: Array  # (D,)
@@ -110,7 +111,8 @@ class _Asker:
             raise ValueError(f"temper must be 'loo' or an exponent > 0, got {temper!r}")
         exponent = loo_exponent(fitted, training) if temper == "loo" else float(temper)
         loss = None if decision_cost is None else read_costs(decision_cost, fitted.classes).values
-        return cls(fitted, log_weights(weights), exponent, loss, _costs(cost, fitted))
+        log_pi, replaced = log_weights(weights), own is not None
+        return cls(fitted, log_pi, replaced, exponent, loss, _costs(cost, fitted))
 
     def rows(self, X: Any) -> Array:
         """(N, D) encoded rows; a missing cell is NaN also where it has a category of its own."""
@@ -128,10 +130,12 @@ class _Asker:
 
     def log_x(self, X: Array) -> Array:
         """(N, C) log p(x | y = c, D) of the known cells."""
-        equal = np.full(len(self.log_pi), 1 / len(self.log_pi))
-        joint = incomplete.log_joint(
-            self.fitted, self.fitted.posterior, X, METHODS[0], equal, "probability"
-        )
+        own, method = self.fitted.posterior, METHODS[0]
+        if not self.replaced:
+            joint = incomplete.log_joint(self.fitted, own, X, method, None, "probability")
+            return joint - self.log_pi
+        equal = np.full(len(self.log_pi), 1 / len(self.log_pi))  # a weight may be 0
+        joint = incomplete.log_joint(self.fitted, own, X, method, equal, "probability")
         return joint + np.log(len(equal))
 
     def log_p(self, log_x: Array) -> Array:
@@ -236,45 +240,36 @@ class _Asker:
 
     def worth(self, X: Array, log_x: Array) -> tuple[Array, Array]:
         """(N, D) gain and saving of each missing cell; NaN of a known one."""
-        gain, saving = np.full(X.shape, np.nan), np.full(X.shape, np.nan)
-        missing = np.isnan(X)
-        if self.common is not None:
-            step = max(1, _BLOCK // max(1, len(self.common.value)))
-            for start in range(0, len(X), step):
-                rows = slice(start, start + step)
-                for out, found in zip(
-                    (gain, saving), self._worth(log_x[rows], self.common), strict=True
-                ):
-                    out[rows, self.common.column] = found
-            gain[~missing] = saving[~missing] = np.nan
-            return gain, saving
-        for i in np.flatnonzero(missing.any(axis=1)):
-            cells = self.cells(X[i])
-            for out, found in zip(
-                (gain, saving), self._worth(log_x[i : i + 1], cells), strict=True
-            ):
-                out[i, cells.column] = found[0]
-        return gain, saving
+        out, missing = np.full((2, *X.shape), np.nan), np.isnan(X)
+        if self.common is None:
+            for i in np.flatnonzero(missing.any(axis=1)):
+                cells = self.cells(X[i])
+                out[:, i, cells.column] = self._worth(log_x[i : i + 1], cells)[:, 0]
+            return out[0], out[1]
+        step = max(1, _BLOCK // max(1, len(self.common.value)))
+        for start in range(0, len(X), step):
+            found = self._worth(log_x[start : start + step], self.common)
+            out[:, start : start + step, self.common.column] = found
+        out[:, ~missing] = np.nan
+        return out[0], out[1]
 
-    def _worth(self, log_x: Array, cells: _Cells) -> tuple[Array, Array]:
-        """(N, J) of the columns of `cells`."""
+    def _worth(self, log_x: Array, cells: _Cells) -> Array:
+        """(2, N, J) gain and saving of the columns of `cells`."""
         log_p = self.log_p(log_x)
         p, w = np.exp(log_p), np.exp(cells.log_p)
         log_u = self.exponent * cells.log_p
         u = np.exp(log_u - log_u.max(axis=1, keepdims=True))
         of_value = p @ w.T
         total = np.maximum(p @ u.T, 1e-300)
-        mean = (xlogy(p, p) @ u.T + p @ xlogy(u, u).T) / total
+        mean = np.hstack([xlogy(p, p), p]) @ np.hstack([u, xlogy(u, u)]).T / total
         entropy = np.log(total) - mean
-        gain = -xlogy(p, p).sum(axis=1, keepdims=True) - _by_column(of_value * entropy, cells)
-        saving = gain
+        saving = gain = _entropy(p)[:, None] - _by_column(of_value * entropy, cells)
         if self.loss is not None:
             after = [(p * cost) @ u.T for cost in self.loss.T]
             expected = _by_column(of_value * (np.min(after, axis=0) / total), cells)
-            saving = (p @ self.loss).min(axis=1, keepdims=True) - expected
-        if self.exponent == 1:  # what is below 0 is rounding
-            gain, saving = np.maximum(gain, 0), np.maximum(saving, 0)
-        return gain, saving
+            saving = self.risk(p)[:, None] - expected
+        found = np.stack([gain, saving])
+        return np.maximum(found, 0) if self.exponent == 1 else found  # below 0 is rounding
 
     def value(self, X: Array, log_x: Array, steps: int = 1) -> tuple[Array, Array]:
         """(N, D) gain, and saving less cost, looking one or two measurements ahead."""
@@ -338,10 +333,9 @@ class _Asker:
         return found, np.array(order)
 
     @cached_property
-    def _futures(self) -> Array | None:
+    def _futures(self) -> Array:
         """(C, S, D, C) log densities of cells drawn from each class, column by column."""
-        if self.common is None:
-            return None
+        assert self.common is not None
         rng, cells = np.random.default_rng(0), self.common
         n_classes, n = len(self.log_pi), np.diff(np.r_[cells.start, len(cells.value)])
         out = np.zeros((n_classes, _FUTURES, len(self.cost), n_classes))
@@ -355,10 +349,7 @@ class _Asker:
 
     def risk(self, p: Array) -> Array:
         """(...) expected cost of the best decision at class probabilities (..., C)."""
-        if self.loss is None:
-            out: Array = -xlogy(p, p).sum(axis=-1)
-            return out
-        return np.asarray((p @ self.loss).min(axis=-1))
+        return _entropy(p) if self.loss is None else np.asarray((p @ self.loss).min(axis=-1))
 
     def plan(
         self, gain: Array, value: Array, log_x: Array, open_: Array | None = None
@@ -370,7 +361,7 @@ class _Asker:
         """
         single = np.where(np.isnan(value), -np.inf, value)
         stop, column = single.max(axis=1) <= _NO_GAIN, single.argmax(axis=1)
-        if self._futures is None:
+        if self.common is None or not stop.any():
             return stop, column
         order = np.argsort(-np.where(np.isnan(gain), -np.inf, gain), axis=1)[:, :_FAR]
         known = np.isnan(np.take_along_axis(gain, order, axis=1))
@@ -402,6 +393,11 @@ class _Asker:
         out = np.zeros(len(row))
         out[cells.column] = _by_column(of_value * best, cells)[0]
         return out
+
+
+def _entropy(p: Array) -> Array:
+    """(...) of probabilities (..., C), in nats."""
+    return np.asarray(-xlogy(p, p).sum(axis=-1))
 
 
 def _by_column(terms: Array, cells: _Cells) -> Array:

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import bayesgen as bg
 
-K = 2.0 ** np.linspace(-1, 1, 9)
+K = 2.0 ** np.linspace(-1, 1, 5)
 
 
 def birds():

@@ -220,6 +220,37 @@ def test_a_missing_cell_is_open_where_missing_is_a_category():
     assert np.isnan(found["gain"][0, 1:]).all()
 
 
+def test_a_constant_column_tells_nothing():
+    X, y = reals()
+    X[:, 1] = 5.0
+    for clf in (bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()):
+        found = clf.fit(X, y).next_measurement([[0.1, np.nan, np.nan]])["gain"].values[0]
+        assert found[1] == pytest.approx(0, abs=1e-12)
+        assert found[2] > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
+def test_a_posterior_of_draws_can_be_asked():
+    labels = np.where(np.arange(60) % 10 == 0, -1, LABELS)
+    clf = bg.CategoricalNB().fit(CODES, labels, inference="gibbs", draws=100, tune=50)
+    row = np.array([[1.0, np.nan, 2.0, 0.0]])
+    found = clf.next_measurement(row)["gain"].values[0, 1]
+    rows = completed(row, 0, 1, [0.0, 1.0, 2.0])
+    p_v = np.exp(clf.predict_joint_log_proba(rows)).sum(axis=1)
+    gain = entropy(clf.predict_proba(row)[0]) - p_v @ entropy(clf.predict_proba(rows)) / p_v.sum()
+    assert found == pytest.approx(gain, abs=1e-9)
+
+
+def test_class_weights_of_another_population():
+    clf = bg.CategoricalNB().fit(CODES, LABELS)
+    row, weights = np.array([[1.0, np.nan, 2.0, 0.0]]), [0.7, 0.3, 0.0]
+    found = clf.next_measurement(row, class_prior=weights)["gain"].values[0, 1]
+    rows = completed(row, 0, 1, [0.0, 1.0, 2.0])
+    p_v = np.exp(clf.predict_joint_log_proba(rows, class_prior=weights)).sum(axis=1)
+    now, after = (clf.predict_proba(x, class_prior=weights) for x in (row, rows))
+    assert found == pytest.approx(entropy(now)[0] - p_v @ entropy(after) / p_v.sum(), abs=1e-12)
+
+
 def test_costs_by_name_and_frames_of_rows():
     X, y = bg.datasets.load_penguins()
     clf = bg.MixedNB().fit(X, y)
