@@ -46,13 +46,13 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_343),
-    "modules": Figure(339, 200, 215, 198),
+    "lines of code": Figure(37_400, 32_000, 34_000, 39_144),
+    "modules": Figure(339, 200, 215, 201),
     "import levels": Figure(27, None, None, 20),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
     "own classes of GaussianNB": Figure(15, 4, 4, 3),
-    "members of GaussianNB": Figure(118, 75, 75, 60),
+    "members of GaussianNB": Figure(118, 75, 75, 61),
     "private calls across folders": Figure(74, 0, 0, 0),
     "TAN fit: tables built": Figure(7, 1, 1, 3),
     "TAN fit: encodings": Figure(4, 1, 1, 1),
@@ -65,8 +65,8 @@ FIGURES = {
     "interval, C 2: file changes": Figure(47, 25, 25, 52),
     "interval, C 3: file changes": Figure(64, 35, 35, 71),
     "explain: file changes": Figure(536, 60, 60, 511),
-    "report: file changes": Figure(8_336, 1_000, 1_000, 8744),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_240),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 9350),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 40_815),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name
