@@ -43,6 +43,7 @@ __all__ = [
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
+    "acquisition_curve",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -58,6 +59,8 @@ __all__ = [
     "load",
     "mutual_information",
     "plots",
+    "prior_from_range",
+    "prior_sensitivity",
     "report",
     "row_influence",
     "simulation_based_calibration",
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.influence import row_influence
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
+    from bayesgen.checks.priors import prior_from_range, prior_sensitivity
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -117,6 +121,7 @@ if TYPE_CHECKING:
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
+    from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -131,6 +136,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
+        "acquisition_curve": "predict.acquisition",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
@@ -145,6 +151,8 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "prior_from_range": "checks.priors",
+        "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",

@@ -314,6 +314,9 @@ def test_influence_is_that_of_another_prior():
     assert change["log_loss_change"] == pytest.approx(
         log_loss(y[20:], q) - log_loss(y[20:], p), rel=1e-9
     )
+    ends = bg.prior_sensitivity(clf, rows[20:])["range"].sel(hyperparameter="all").values
+    assert found.data["all"]["largest_range"] == pytest.approx(np.ptp(ends, axis=1).max())
+    assert [row[0] for row in found.tables[1].rows] == ["class_alpha", "alpha, beta", "all"]
 
 
 def test_checks_find_a_wrong_model_and_leave_a_right_one():
