@@ -157,7 +157,8 @@ def drawn_posterior(fitted: Fitted, draws: Any) -> DrawnPosterior:
     """The posterior as a tree of draws has it."""
     own = fitted.posterior
     theta = read_draws(draws, own.params, fitted.coords)
-    exact_weights = fitted.training.n_unlabelled == 0
+    known = np.isfinite(own.model.alpha).all()  # NaN: a prior that only draws know
+    exact_weights = bool(fitted.training.n_unlabelled == 0 and known)
     return DrawnPosterior(own.prior, own.model, own.stats, theta, exact_weights)
 
 

@@ -164,7 +164,7 @@ def _sentences(
         out.append(f"Rows{how}: {each}.")
     if prior.family.discriminative:
         out.append("Discriminative: p(y | x) alone; nothing is said of x.")
-    else:
+    elif np.isfinite(prior.alpha).all():
         alpha = prior_words.shown(np.ravel(prior.alpha))
         s = "" if alpha == "1" else "s"
         out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")

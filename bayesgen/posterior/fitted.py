@@ -79,6 +79,8 @@ class Fitted:
         if class_prior is None:
             return None
         self.refuse_if_discriminative("class_prior=")
+        if why := self.family.no_class_prior:
+            raise ValueError(f"class_prior= is refused: {why}")
         return weights_by_class(class_prior, self.classes)
 
     # -- names -------------------------------------------------------------------------------

@@ -1,0 +1,429 @@
+"""A PyMC model as a classifier: against NumPy and SciPy, from draws that are made by hand."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import special, stats
+
+import bayesgen as bg
+from tests.graphs import pm
+
+N, S = 24, 12
+RNG = np.random.default_rng(31)
+Y = np.arange(N) % 3
+REAL = RNG.normal(size=(N, 2)) + Y[:, None]
+COUNT = RNG.poisson(1.0 + Y) * RNG.integers(2, size=N)
+ANGLE = RNG.vonmises(Y - 1.0, 2.0)
+GRADE = np.clip(RNG.poisson(0.5 + Y / 2), 0, 3)
+SLOPE = RNG.normal(size=(N, 2))
+NAMES = ["oak", "ash", "elm"]  # not sorted
+COORDS = {"species": NAMES, "size": ["long", "wide"], "row": np.arange(N), "part": [0, 1]}
+
+Draws = dict[str, np.ndarray]
+LogP = Callable[[Draws, int], np.ndarray]  # of all draws and rows, in the class of a code: (S, N)
+
+
+class Case(NamedTuple):
+    model: Any
+    draws: Draws  # {name: (S, ...)}
+    log_p: LogP
+    X: np.ndarray
+    weights: Callable[[Draws], np.ndarray] = lambda d: d["weights"][:, None]  # (S, 1 or N, C)
+
+
+def labelled() -> Any:
+    return pm.Categorical("label", pm.Dirichlet("weights", [1.0, 1, 1], dims="species"), observed=Y)
+
+
+def start() -> Draws:
+    rng = np.random.default_rng(5)
+    return {
+        "weights": rng.dirichlet([5.0, 6, 7], S),
+        "normal": rng.normal(size=(S, 3)),
+        "pair": np.arange(3)[:, None] + rng.normal(scale=0.3, size=(S, 3, 2)),
+        "scale": rng.gamma(9.0, 1 / 9, size=(S, 3, 2)),
+        "share": rng.beta(4.0, 4, size=(S, 3)),
+        "one": rng.gamma(9.0, 1 / 9, size=S),
+        "two": rng.dirichlet([3.0, 4], size=(S, 3)),
+    }
+
+
+def hierarchical_means() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        centre, spread = pm.Normal("centre", 0, 5), pm.HalfNormal("spread", 2)
+        z = pm.Normal("z", dims="species")
+        mu = pm.Deterministic("mu", centre + spread * z, dims="species")
+        pm.Normal("length", mu[y], pm.HalfNormal("sigma", 2), observed=REAL[:, 0])
+    d = start()
+    d |= {"centre": d["normal"][:, 0], "spread": d["one"], "z": d["normal"], "sigma": d["one"]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        mean = d["centre"] + d["spread"] * d["z"][:, c]
+        return stats.norm.logpdf(REAL[:, 0], mean[:, None], d["sigma"][:, None])
+
+    return Case(model, d, log_p, REAL[:, :1])
+
+
+def robust() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        mu = pm.Normal("mu", 0, 10, dims=("species", "size"))
+        sigma = pm.HalfNormal("sigma", 5, dims=("species", "size"))
+        nu = pm.Gamma("nu", 2, 0.1)
+        pm.StudentT("x", nu=nu, mu=mu[y], sigma=sigma[y], observed=REAL, dims=("row", "size"))
+    d = start()
+    d |= {"mu": d["pair"], "sigma": d["scale"], "nu": 3 + d["one"]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        nu, mu, sigma = d["nu"][:, None, None], d["mu"][:, None, c], d["sigma"][:, None, c]
+        return stats.t.logpdf(REAL, nu, mu, sigma).sum(axis=-1)
+
+    return Case(model, d, log_p, REAL)
+
+
+def zero_inflated() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        rate, psi = pm.Gamma("rate", 2, 1, dims="species"), pm.Beta("psi", 1, 1, dims="species")
+        pm.ZeroInflatedPoisson("count", psi=psi[y], mu=rate[y], observed=COUNT)
+    d = start()
+    d |= {"rate": d["pair"][..., 0] ** 2 + 0.5, "psi": d["share"]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        psi, rate = d["psi"][:, c, None], d["rate"][:, c, None]
+        return np.log((1 - psi) * (COUNT == 0) + psi * stats.poisson.pmf(COUNT, rate))
+
+    return Case(model, d, log_p, COUNT[:, None])
+
+
+def von_mises() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        angle = pm.Data("angle", ANGLE, dims="row")
+        y = labelled()
+        mu = pm.VonMises("mu", 0, 0.1, dims="species")
+        kappa = pm.Gamma("kappa", 2, 1, dims="species")
+        pm.VonMises("x", mu=mu[y], kappa=kappa[y], observed=angle, dims="row")
+    d = start()
+    d |= {"mu": d["normal"], "kappa": d["scale"][..., 0]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        return stats.vonmises.logpdf(ANGLE, d["kappa"][:, c, None], d["mu"][:, c, None])
+
+    return Case(model, d, log_p, ANGLE[:, None])
+
+
+def ordered() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        eta = pm.Normal("eta", 0, 2, dims="species")
+        rising = pm.distributions.transforms.ordered
+        cut = pm.Normal("cut", 0, 2, shape=3, transform=rising, initval=[-1.0, 0, 1])
+        pm.OrderedLogistic("grade", eta=eta[y], cutpoints=cut, observed=GRADE)
+    d = start()
+    d |= {"eta": d["normal"], "cut": np.sort(d["pair"][:, :, 0], axis=1)}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        below = special.expit(d["cut"] - d["eta"][:, c, None])
+        edges = np.concatenate([np.zeros((S, 1)), below, np.ones((S, 1))], axis=1)
+        return np.log(np.diff(edges, axis=1)[:, GRADE])
+
+    return Case(model, d, log_p, GRADE[:, None])
+
+
+def mixture() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        share = pm.Dirichlet("share", [1.0, 1], dims=("species", "part"))
+        mu = pm.Normal("mu", 0, 3, dims=("species", "part"))
+        sigma = pm.HalfNormal("sigma", 2, dims=("species", "part"))
+        parts = pm.Normal.dist(mu[y], sigma[y])
+        pm.Mixture("x", w=share[y], comp_dists=parts, observed=REAL[:, 0])
+    d = start()
+    d |= {"share": d["two"], "mu": d["pair"], "sigma": d["scale"]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        mu, sigma, share = (d[k][:, None, c] for k in ("mu", "sigma", "share"))
+        return np.log((share * stats.norm.pdf(REAL[:, :1], mu, sigma)).sum(axis=-1))
+
+    return Case(model, d, log_p, REAL[:, :1])
+
+
+def regression_of_weights() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        slope = pm.Data("slope", SLOPE, dims=("row", "part"))
+        beta = pm.Normal("beta", 0, 1, dims=("part", "species"))
+        p = pm.math.softmax(slope @ beta, axis=-1)
+        y = pm.Categorical("label", p, observed=Y, dims="row")
+        mu = pm.Normal("mu", 0, 10, dims="species")
+        pm.Normal("length", mu[y], 1.5, observed=REAL[:, 0], dims="row")
+    d = start()
+    d |= {"beta": np.swapaxes(d["pair"], 1, 2), "mu": d["normal"]}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        return stats.norm.logpdf(REAL[:, 0], d["mu"][:, c, None], 1.5)
+
+    def weights(d: Draws) -> np.ndarray:
+        return special.softmax(np.einsum("np,spc->snc", SLOPE, d["beta"]), axis=-1)
+
+    return Case(model, d, log_p, np.column_stack([REAL[:, 0], SLOPE]), weights)
+
+
+def conjugate() -> Case:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        theta = pm.Beta("theta", 1, 2, dims=("species", "size"))
+        pm.Bernoulli("bit", p=theta[y], observed=REAL > 1, dims=("row", "size"))
+    d = start()
+    d |= {"theta": special.expit(d["pair"])}
+
+    def log_p(d: Draws, c: int) -> np.ndarray:
+        return stats.bernoulli.logpmf(REAL > 1, d["theta"][:, None, c]).sum(axis=-1)
+
+    return Case(model, d, log_p, (REAL > 1).astype(float))
+
+
+CASES = {
+    f.__name__: f
+    for f in (
+        hierarchical_means,
+        robust,
+        zero_inflated,
+        von_mises,
+        ordered,
+        mixture,
+        regression_of_weights,
+        conjugate,
+    )
+}
+
+
+def trace(model: Any, draws: Draws, chains: int = 2) -> xr.Dataset:
+    """Draws (S, ...) of the free variables, as a sampler returns them."""
+    out = {}
+    for v in model.free_RVs:
+        dims = model.named_vars_to_dims.get(v.name) or [f"{v.name}_dim_{i}" for i in range(v.ndim)]
+        value = draws[v.name].reshape(chains, -1, *draws[v.name].shape[1:])
+        out[v.name] = (("chain", "draw", *dims), value)
+    return xr.Dataset(out)
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def case(request: pytest.FixtureRequest) -> tuple[Case, Any, Any]:
+    """The case, its classifier without draws, and with them."""
+    own = CASES[request.param]()
+    clf = bg.from_pymc(own.model)
+    return own, clf, clf.with_posterior(trace(own.model, own.draws))
+
+
+def joint(own: Case) -> np.ndarray:
+    """(S, N, C) in the order of the model."""
+    log_x = np.stack([own.log_p(own.draws, c) for c in range(3)], axis=-1)
+    return log_x + np.log(own.weights(own.draws))
+
+
+def test_predictions_average_joint_densities(case: Any) -> None:
+    own, _, clf = case
+    at = np.argsort(NAMES)
+    f = joint(own)[..., at]
+    expected = special.logsumexp(f, axis=0) - np.log(S)
+    assert clf.classes_.tolist() == sorted(NAMES)
+    p = special.softmax(expected, axis=1)
+    np.testing.assert_allclose(clf.predict_proba(own.X), p, rtol=1e-9)
+    np.testing.assert_allclose(clf.predict_joint_log_proba(own.X), expected, rtol=1e-9)
+    rho = clf.predict_posterior(own.X)["predictions"]["class_probability"].values
+    np.testing.assert_allclose(rho.reshape(S, N, 3), special.softmax(f, axis=-1), rtol=1e-9)
+    found = clf.posterior_groups(own.X, np.array(NAMES)[Y])["log_likelihood"]["label"].values
+    label = special.log_softmax(f, axis=-1)[:, np.arange(N), np.argsort(at)[Y]]
+    np.testing.assert_allclose(found.reshape(S, N), label, rtol=1e-6, atol=1e-8)
+
+
+def test_rows_are_read_by_name(case: Any) -> None:
+    own, _, clf = case
+    p = clf.predict_proba(own.X)
+    frame = pd.DataFrame(own.X, columns=clf.columns_)[clf.columns_[::-1]].assign(other="text")
+    np.testing.assert_array_equal(clf.predict_proba(frame), p)
+    table = xr.DataArray(frame[clf.columns_[::-1]].to_numpy(), dims=("obs_id", "column"))
+    table = table.assign_coords(column=clf.columns_[::-1])
+    np.testing.assert_array_equal(clf.predict_proba(table).values, p)
+    with pytest.raises(ValueError, match=f"no column '{clf.columns_[0]}'"):
+        clf.predict_proba(frame.drop(columns=clf.columns_[0]))
+    with pytest.raises(ValueError, match="whole rows"):
+        clf.predict_proba(np.where(own.X == own.X[0, 0], np.nan, own.X))
+
+
+def test_rows_of_containers_are_a_dataset() -> None:
+    own = regression_of_weights()
+    clf = bg.from_pymc(own.model).with_posterior(trace(own.model, own.draws))
+    rows = xr.Dataset({"slope": (("row", "part"), SLOPE), "length": ("row", REAL[:, 0])})
+    np.testing.assert_array_equal(clf.predict_proba(rows), clf.predict_proba(own.X))
+    with pytest.raises(ValueError, match="depend on the row"):
+        clf.predict_proba(own.X, class_prior=[0.2, 0.3, 0.5])
+    with pytest.raises(NotImplementedError, match="nothing of how 'slope'"):
+        clf.simulate(3)
+
+
+def test_simulated_rows_have_the_moments_of_the_model() -> None:
+    own = robust()
+    many = {k: np.repeat(v[:1], 4, axis=0) for k, v in own.draws.items()}
+    clf = bg.from_pymc(own.model).with_posterior(trace(own.model, many))
+    X, y = clf.simulate(4000, y="ash", source="draw")
+    nu, mu, sigma = (own.draws[k][0] for k in ("nu", "mu", "sigma"))
+    sd = sigma[1] * np.sqrt(nu / (nu - 2))
+    assert set(y) == {"ash"}
+    assert np.all(np.abs(X.mean(axis=0) - mu[1]) < 5 * sd / np.sqrt(4000))
+    below = (X < stats.t.ppf(0.2, nu, mu[1], sigma[1])).mean(axis=0)
+    assert np.all(np.abs(below - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 4000))
+    X, y = clf.simulate(6, random_state=1)
+    assert X.shape == (6, 2) and len(np.unique(X)) == 12
+    np.testing.assert_array_equal(X, clf.simulate(6, random_state=1)[0])
+
+
+def test_draws_may_be_stacked_or_whole_trees() -> None:
+    own = zero_inflated()
+    clf, draws = bg.from_pymc(own.model), trace(own.model, own.draws)
+    expected = clf.with_posterior(draws).predict_proba(own.X)
+    whole = xr.DataTree.from_dict({"/posterior": draws})
+    np.testing.assert_array_equal(clf.with_posterior(whole).predict_proba(own.X), expected)
+    stacked = az.extract(whole)
+    np.testing.assert_array_equal(clf.with_posterior(stacked).predict_proba(own.X), expected)
+    with pytest.raises(ValueError, match="no variable 'psi'"):
+        clf.with_posterior(draws.drop_vars("psi"))
+
+
+def test_class_weights_may_be_called_pi_and_dims_class() -> None:
+    own = robust()
+    coords = {"class": NAMES, "size": ["long", "wide"]}
+    with pm.Model(coords=coords) as model:
+        y = pm.Categorical("kind", pm.Dirichlet("pi", [1.0, 1, 1], dims="class"), observed=Y)
+        mu = pm.Normal("mu", 0, 10, dims=("class", "size"))
+        pm.Normal("x", mu=mu[y], sigma=1.0, observed=REAL)
+    draws = trace(model, own.draws | {"pi": own.draws["weights"]})
+    clf = bg.from_pymc(model, label="kind").with_posterior(draws.assign_coords(coords))
+    normal = stats.norm.logpdf(REAL[:, None], own.draws["mu"][:, None], 1.0).sum(axis=-1)
+    f = normal + np.log(own.draws["weights"])[:, None]
+    p = special.softmax(special.logsumexp(f, axis=0), axis=1)[:, np.argsort(NAMES)]
+    np.testing.assert_allclose(clf.predict_proba(REAL), p, rtol=1e-9)
+    assert clf.posterior_["posterior"]["mu"].sel({"class": "oak"}).values[0, 0, 0] == pytest.approx(
+        own.draws["mu"][0, 0, 0]
+    )
+
+
+def test_it_is_compared_with_closed_forms() -> None:
+    own = robust()
+    clf = bg.from_pymc(own.model).with_posterior(trace(own.model, own.draws))
+    labels = np.array(NAMES)[Y]
+    with pytest.warns(bg.MonteCarloWarning):
+        table = bg.compare_models({"t": clf, "normal": bg.GaussianNB().fit(REAL, labels)}, REAL, labels)
+    assert set(table.index) == {"t", "normal"}
+    assert "PyMCClassifier" in repr(clf.summary())
+    assert "pseudo" not in repr(clf.summary())
+
+
+# ------------------------------------------------------------------------- what is refused, and why
+
+
+def model_of(rows: Callable[[Any], Any], **coords: Any) -> Any:
+    with pm.Model(coords=COORDS | coords) as model:
+        rows(labelled())
+    return model
+
+
+def test_rows_that_do_not_depend_on_the_label_are_refused() -> None:
+    def raw(y: Any) -> None:
+        pm.Normal("x", pm.Normal("mu", dims="species")[Y], 1.0, observed=REAL[:, 0])
+
+    def none(y: Any) -> None:
+        pm.Normal("x", pm.Normal("mu"), 1.0, observed=REAL[:, 0])
+
+    with pytest.raises(ValueError, match=r"'x' depends on an array that equals.*theta\[label\]"):
+        bg.from_pymc(model_of(raw))
+    with pytest.raises(ValueError, match="'x' do not depend on 'label'"):
+        bg.from_pymc(model_of(none))
+
+
+def test_models_that_are_no_classifiers_are_refused() -> None:
+    with pytest.raises(TypeError, match="a pymc.Model, got dict"):
+        bg.from_pymc({})
+    with pytest.raises(ValueError, match="must be a Categorical variable.*x .Normal."):
+        bg.from_pymc(model_of(lambda y: pm.Normal("x", y, 1.0, observed=REAL[:, 0])), label="x")
+    with pytest.raises(ValueError, match="nothing but the label"):
+        bg.from_pymc(model_of(lambda y: None))
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (
+            lambda y: pm.Normal(
+                "x", pm.Normal("mu", dims="species")[y] + SLOPE[:, 0], 1.0, observed=REAL[:, 0]
+            ),
+            "an array of 24 rows.*make it pm.Data",
+        ),
+        (
+            lambda y: pm.Normal(
+                "x", pm.Normal("effect", dims="row") + y, 1.0, observed=REAL[:, 0], dims="row"
+            ),
+            "'effect' has a value for each of the 24 rows",
+        ),
+        (
+            lambda y: (
+                pm.Normal("x", pm.Normal("mu", dims="species")[y], 1.0, observed=REAL[:, 0]),
+                pm.Potential("more", pm.Normal("z") * y.sum()),
+            ),
+            "the potential 'more'",
+        ),
+        (
+            lambda y: pm.Normal(
+                "x",
+                pm.Normal("mu", dims="species")[y],
+                1.0,
+                observed=np.ma.masked_greater(REAL[:, 0], 2),
+            ),
+            "'x' are missing",
+        ),
+        (
+            lambda y: pm.Normal("x", pm.Normal("pi", dims="species")[y], 1, observed=REAL[:, 0]),
+            "call the class weights 'pi'",
+        ),
+    ],
+)
+def test_rows_without_a_density_of_their_own_are_refused(rows: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        bg.from_pymc(model_of(rows))
+
+
+def test_what_it_cannot_have_is_refused() -> None:
+    own = robust()
+    clf = bg.from_pymc(own.model)
+    assert clf.to_pymc() is own.model
+    with pytest.raises(TypeError, match="takes no rows"):
+        clf.fit(REAL, Y)
+    with pytest.raises(bg.NoClosedFormError, match="conjugate posterior"):
+        clf.fit(inference="gibbs")
+    with pytest.raises(bg.NoClosedFormError):
+        clf.with_posterior(trace(own.model, own.draws)).log_evidence_  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inference", ["nuts", "laplace"])
+def test_it_samples_its_own_rows(inference: Any) -> None:
+    own = hierarchical_means()
+    clf = bg.from_pymc(own.model)
+    options = {"chains": 2} if inference == "nuts" else {}
+    clf.fit(inference=inference, random_seed=1, progressbar=False, **options)
+    assert clf.inference_ == inference
+    draws = clf.posterior_["posterior"].to_dataset()
+    flat = {k: draws[k].values.reshape(-1, *draws[k].shape[2:]) for k in own.draws if k in draws}
+    log_x = np.stack([own.log_p(flat, c) for c in range(3)], axis=-1)
+    f = log_x + np.log(flat["weights"])[:, None]
+    p = special.softmax(special.logsumexp(f, axis=0), axis=1)[:, np.argsort(NAMES)]
+    np.testing.assert_allclose(clf.predict_proba(own.X), p, rtol=1e-9)
+    assert float(draws["mu"].mean(("chain", "draw")).sel(species="elm")) == pytest.approx(
+        REAL[Y == 2, 0].mean(), abs=0.7
+    )
