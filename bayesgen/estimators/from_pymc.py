@@ -75,6 +75,7 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
 
     Examples
     --------
+    >>> import arviz
     >>> import bayesgen as bg
     >>> import pymc as pm
     >>> bill = np.array([38.0, 39.5, 47.0, 48.1, 46.2])
@@ -88,7 +89,7 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
     ['bill']
     >>> draws = {"weights": [[[0.4, 0.6]] * 4], "mu": [[[38.0, 47.0], [39.0, 46.5]] * 2]}
     >>> dims = {"weights": ["species"], "mu": ["species"]}
-    >>> trace = az.from_dict({"posterior": draws}, dims=dims)
+    >>> trace = arviz.from_dict({"posterior": draws}, dims=dims)
     >>> clf.with_posterior(trace).predict_proba([[43.0]]).round(2)
     array([[0.54, 0.46]])
     """
@@ -190,12 +191,15 @@ def find_roles(model: Any, label: str) -> Roles:
                 "it is whose: write it as an observed variable (pm.CustomDist)"
             )
     p = y.owner.op.dist_params(y.owner)[0]
+    while p.ndim > 1 and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
+        p = p.owner.inputs[0]  # an axis of length 1 for all rows
     length = model.dim_lengths.get(row_dim)
-    by_row = p.ndim > 1 or any(part.data in _ancestors([p]) for part in parts if part.data)
+    given = {part.data for part in parts} - {None}
+    by_row = p.ndim > 1 or bool(given & _ancestors([p]))
     classes = _class_labels(model, p)
     order = np.argsort(classes, kind="stable")
     return Roles(
-        model, y, y_data, codes, p, parts, masks, length, classes[order], order, bool(by_row)
+        model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row
     )
 
 
@@ -205,11 +209,11 @@ def _name(variable: Any) -> str:
     return str(getattr(op, "_print_name", (type(op).__name__,))[0])
 
 
-def _ancestors(variables: Iterable[Any]) -> set[Any]:
-    """Variables that others are functions of, themselves included."""
+def _ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]:
+    """Variables that others are functions of, themselves included; not what `without` hides."""
     from pytensor.graph.traversal import ancestors
 
-    return set(ancestors(variables))
+    return set(ancestors(variables, blockers=list(without)))
 
 
 def _evaluated(variable: Any) -> Array:
@@ -338,6 +342,8 @@ class PyMCFamily(Family):
     roles : Roles
     shared : bool
         Whether one label serves all rows of a call; else each has its own, at a higher cost.
+    given : (N, D), optional
+        Rows whose covariates the simulated rows have.
     """
 
     kind: ClassVar[str] = "pymc"
@@ -347,6 +353,7 @@ class PyMCFamily(Family):
 
     roles: Any = field(default=None, metadata={"graph": True})
     shared: bool = field(default=True, metadata={"graph": True})
+    given: Any = field(default=None, metadata={"graph": True})
 
     @cached_property
     def params(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
@@ -503,7 +510,8 @@ class PyMCFamily(Family):
     def _probability(self) -> Any:
         """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
         free = {v: v.type(name=v.name) for v in self.roles.model.free_RVs}
-        p = _rebuilt(self.roles.p, self._of_rows[0] | free)
+        p = self.roles.p
+        p = free[p] if p in free else _rebuilt(p, self._of_rows[0] | free)
         own = {v: t for v, t in free.items() if v in self._free or not self.roles.by_row}
         return self._function([], p, own)
 
@@ -517,38 +525,48 @@ class PyMCFamily(Family):
         NotImplementedError
             If rows depend on data of which the model has no distribution.
         """
-        given = [part.name for part in self.roles.parts if part.variable is None]
-        if given:
+        absent = [part.name for part in self.roles.parts if part.variable is None]
+        if absent and self.given is None:
             raise NotImplementedError(
-                f"the model says nothing of how {', '.join(map(repr, given))} is distributed, so "
-                "that no row can be simulated: pm.sample_posterior_predictive draws the others "
-                "given it"
+                f"the model says nothing of how {', '.join(map(repr, absent))} is distributed, so "
+                "that no row can be simulated: posterior_groups draws the rest of rows given it"
             )
         values, lead = self._in_order(theta)
         codes = self.roles.order[y]
+        cells = self._cells(np.zeros((len(y), len(self.columns))) if self.given is None else self.given)
         if not lead:
-            return self._forward(rng, [v[0] for v in values], codes)
-        rows = [
-            self._forward(rng, [v[i] for v in values], codes[i : i + 1]) for i in range(len(y))
-        ]
+            return self._forward(rng, [v[0] for v in values], cells, codes)
+        rows = []
+        for i in range(len(y)):
+            own = [c[i : i + 1] for c in cells]
+            rows.append(self._forward(rng, [v[i] for v in values], own, codes[i : i + 1]))
         return np.concatenate(rows) if rows else np.empty((0, len(self.columns)))
+
+    def given_rows(self, X: Matrix) -> "PyMCFamily":
+        """The family whose simulated rows have the covariates of X."""
+        out = replace(self, given=X)
+        if "_drawing" in self.__dict__:
+            out.__dict__["_drawing"] = self._drawing
+        return out
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns of X."""
         return [name for part in self.roles.parts for name in part.columns]
 
-    def _forward(self, rng: np.random.Generator, values: list[Array], codes: Array) -> Array:
+    def _forward(
+        self, rng: np.random.Generator, values: list[Array], cells: list[Array], codes: Array
+    ) -> Array:
         function, generators = self._drawing
         for generator in generators:
             generator.set_value(np.random.default_rng(rng.integers(1 << 63)), borrow=True)
-        drawn = function(codes, *values)
-        cells = [np.reshape(x, (len(codes), -1)).astype(np.float64) for x in drawn]
-        return np.concatenate(cells, axis=1)
+        drawn = function(codes, *cells, *values)
+        flat = [np.reshape(x, (len(codes), -1)).astype(np.float64) for x in drawn]
+        return np.concatenate(flat, axis=1)
 
     @cached_property
     def _drawing(self) -> tuple[Any, list[Any]]:
-        """(y, *theta) to draws of the parts, and the random generators behind them."""
+        """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
         import pytensor
         import pytensor.tensor as pt
         from pymc.distributions.shape_utils import change_dist_size
@@ -557,24 +575,23 @@ class PyMCFamily(Family):
 
         y = pt.tensor("y", dtype="int64", shape=(None,))
         free = {v: v.type(name=v.name) for v in self._free}
-        new: dict[Any, Any] = free | {self.roles.label: y.astype(self.roles.label.dtype)}
-        for data in (self.roles.label_data, self.roles.length):
-            if data is not None:
-                new[data] = (y if data is self.roles.label_data else y.shape[0]).astype(data.dtype)
-        for name, mask in self.roles.masks.items():
-            (part,) = (p for p in self.roles.parts if p.name == name)
-            new[mask] = pt.ones((y.shape[0], *part.value.shape[1:]), dtype=mask.dtype)
+        new, inputs = self._of_rows
+        new = new | free | {self.roles.label: y.astype(self.roles.label.dtype)}
+        if self.roles.label_data is not None:
+            new[self.roles.label_data] = y.astype(self.roles.label_data.dtype)
         out = []
         for part in self.roles.parts:
             v = part.variable
+            if v is None:
+                out.append(part.x)
+                continue
             size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
-            drawn = change_dist_size(_rebuilt(v, new), size)
-            out.append(drawn)
-            new[v] = drawn
+            new[v] = change_dist_size(_rebuilt(v, new), size)
+            out.append(new[v])
             if part.data is not None:
-                new[part.data] = drawn.astype(part.data.dtype)
+                new[part.data] = new[v].astype(part.data.dtype)
         function = pytensor.function(
-            [y, *free.values()], out, mode=_mode("fast_compile"), on_unused_input="ignore"
+            [y, *inputs, *free.values()], out, mode=_mode("fast_compile"), on_unused_input="ignore"
         )
         shared = [v for v in _ancestors(out) if isinstance(v, SharedVariable)]
         return function, [v for v in shared if isinstance(v.type, RandomGeneratorType)]
@@ -653,8 +670,7 @@ def _no_row_density(roles: Roles, why: Any) -> str:
     from pytensor.graph.basic import Constant
 
     n, model = len(roles.codes), roles.model
-    latent = [v.name for v in model.free_RVs if roles.length in _ancestors([v])]
-    latent += [v.name for v in model.free_RVs if n in v.type.shape and v.name not in latent]
+    latent = [v.name for v, value in next(_points(model)).items() if n in np.shape(value)]
     observed = [v for v in model.observed_RVs if v is not roles.label]
     reached = _ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
     arrays = [c.data for c in reached if isinstance(c, Constant) and np.shape(c.data)[:1] == (n,)]
@@ -757,7 +773,7 @@ class PyMCClassifier(GenerativeClassifier):
         model = roles.model
         observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
         pi = model.named_vars.get(CLASS_WEIGHTS)
-        if pi is not None and (pi is not roles.p or roles.by_row or pi in _ancestors(observed)):
+        if pi is not None and (pi is not roles.p or roles.by_row or pi in _ancestors(observed, [roles.label])):
             raise ValueError(
                 f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
                 "is something else: give it another name"
