@@ -75,9 +75,9 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
 
     Examples
     --------
-    >>> import arviz
-    >>> import bayesgen as bg
     >>> import pymc as pm
+    >>> import xarray as xr
+    >>> import bayesgen as bg
     >>> bill = np.array([38.0, 39.5, 47.0, 48.1, 46.2])
     >>> with pm.Model(coords={"species": ["Adelie", "Gentoo"]}) as model:
     ...     weights = pm.Dirichlet("weights", [1.0, 1.0], dims="species")
@@ -87,11 +87,11 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
     >>> clf = bg.from_pymc(model)
     >>> clf.columns_
     ['bill']
-    >>> draws = {"weights": [[[0.4, 0.6]] * 4], "mu": [[[38.0, 47.0], [39.0, 46.5]] * 2]}
-    >>> dims = {"weights": ["species"], "mu": ["species"]}
-    >>> trace = arviz.from_dict({"posterior": draws}, dims=dims)
-    >>> clf.with_posterior(trace).predict_proba([[43.0]]).round(2)
-    array([[0.54, 0.46]])
+    >>> dims = ("chain", "draw", "species")
+    >>> mu_draws = np.array([[[38.0, 47.0], [39.0, 46.5], [38.5, 47.2], [39.2, 47.5]]])
+    >>> trace = xr.Dataset({"weights": (dims, [[[0.4, 0.6]] * 4]), "mu": (dims, mu_draws)})
+    >>> clf.with_posterior(trace).predict_proba([[38.0]]).round(2)
+    array([[1., 0.]])
     """
     return PyMCClassifier(model, label)._parsed()
 
