@@ -17,6 +17,7 @@ another order and in two parts: what depends on other rows, or on arrays that ha
 training row and are no data of the model, is refused.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,12 @@ from bayesgen.datatree import tree
 from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
@@ -198,9 +205,7 @@ def find_roles(model: Any, label: str) -> Roles:
     by_row = p.ndim > 1 or bool(given & _ancestors([p]))
     classes = _class_labels(model, p)
     order = np.argsort(classes, kind="stable")
-    return Roles(
-        model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row
-    )
+    return Roles(model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row)
 
 
 def _name(variable: Any) -> str:
@@ -460,7 +465,9 @@ class PyMCFamily(Family):
             if part.variable is not None:
                 new[part.variable] = part.x.astype(part.variable.dtype)
         for mask in self.roles.masks.values():
-            inputs.append(pt.tensor(mask.name, dtype=mask.dtype, shape=(None, *mask.type.shape[1:])))
+            inputs.append(
+                pt.tensor(mask.name, dtype=mask.dtype, shape=(None, *mask.type.shape[1:]))
+            )
             new[mask] = inputs[-1]
         if self.roles.length is not None:
             new[self.roles.length] = inputs[0].shape[0].astype(self.roles.length.dtype)
@@ -533,7 +540,9 @@ class PyMCFamily(Family):
             )
         values, lead = self._in_order(theta)
         codes = self.roles.order[y]
-        cells = self._cells(np.zeros((len(y), len(self.columns))) if self.given is None else self.given)
+        cells = self._cells(
+            np.zeros((len(y), len(self.columns))) if self.given is None else self.given
+        )
         if not lead:
             return self._forward(rng, [v[0] for v in values], cells, codes)
         rows = []
@@ -608,9 +617,7 @@ def family_of(roles: Roles) -> PyMCFamily:
     own = PyMCFamily(roles)
     if not own.params:
         raise ValueError("the model has no free variable that rows could depend on")
-    X = np.concatenate(
-        [part.value.reshape(len(roles.codes), -1).astype(np.float64) for part in roles.parts], 1
-    )
+    X = _rows(roles)
     log_p = _log_p_of_rows(roles)
     for point in _points(roles.model):
         expected = log_p(point)
@@ -644,8 +651,14 @@ def family_of(roles: Roles) -> PyMCFamily:
     raise ValueError(_no_row_density(roles, why))
 
 
-def _log_p_of_rows(roles: Roles) -> Callable[[Mapping[Any, Array]], float]:
-    """The model's own log density of all that is observed, at values of its free variables."""
+def _rows(roles: Roles) -> Array:
+    """(N, D) rows of the model."""
+    n = len(roles.codes)
+    return np.concatenate([p.value.reshape(n, -1).astype(np.float64) for p in roles.parts], 1)
+
+
+def _log_p_of_rows(roles: Roles, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
+    """The model's own log density of what is observed, or of all, at values of its free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
 
@@ -653,7 +666,8 @@ def _log_p_of_rows(roles: Roles) -> Callable[[Mapping[Any, Array]], float]:
     values = {v: v.type(name=v.name) for v in model.free_RVs}
     observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
     terms = conditional_logp(values | observed, warn_rvs=False)
-    log_p = sum(terms[value].sum() for value in observed.values())
+    wanted = terms if prior else observed.values()
+    log_p = sum(terms[value].sum() for value in wanted)
     f = pytensor.function(
         [*values.values()], log_p, mode=_mode("fast_compile"), on_unused_input="ignore"
     )
@@ -695,6 +709,185 @@ def _to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
         if dim == CLASS:
             value = value.take(order, axis)
     return value
+
+
+# ------------------------------------------------------------------------------------------------
+# Closed forms: products of conjugate pairs.
+
+
+class _NotConjugateError(Exception):
+    """Why the posterior of a model has no closed form here."""
+
+
+class Pair(NamedTuple):
+    """A prior and its likelihood in a model, and the family that they are."""
+
+    family: Any  # unresolved, of the sorted classes
+    theta: Callable[[Mapping[Any, Array]], dict[str, Array]]  # of the family, from the model's
+    log_jacobian: Callable[[Mapping[Any, Array]], Array]  # of the model's coordinates
+    width: int
+
+
+_PRIORS = {
+    "Bernoulli": {"Beta"},
+    "Poisson": {"Gamma"},
+    "Categorical": {"Dirichlet"},
+    "Multinomial": {"Dirichlet"},
+    "Normal": {"Normal", "InverseGamma", "Gamma"},
+}
+
+
+def recognised(roles: Roles) -> tuple[Any, Array, str]:
+    """The conjugate family, the Dirichlet concentration of the labels, and what they are in words.
+
+    Raises
+    ------
+    _NotConjugateError
+    """
+    p = roles.p
+    if p not in roles.model.free_RVs or _name(p) != "Dirichlet":
+        raise _NotConjugateError(f"the weights of {roles.label.name!r} have no Dirichlet prior")
+    alpha = _hyper_parameters(roles, p, {}, {})[0]
+    pairs, words = [], []
+    for part in roles.parts:
+        if part.variable is None:
+            raise _NotConjugateError(f"the model has data {part.name!r} beside labels and rows")
+        pairs.append(_pair(roles, part))
+        words.append(f"{part.variable.name}: {type(pairs[-1].family).__name__}")
+    family, starts = pairs[0].family, np.cumsum([0, *(pair.width for pair in pairs)])
+    names = tuple(part.variable.name for part in roles.parts)
+    if len(pairs) > 1:
+        columns = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(starts.tolist()))
+        family = Columns(names, tuple(pair.family for pair in pairs), columns)
+    every = [v for v in roles.model.free_RVs if v is not p]
+    used = _ancestors((i for k in roles.parts for i in k.variable.owner.inputs), [roles.label])
+    if roles.model.potentials or not used >= set(every):
+        raise _NotConjugateError("it has potentials, or variables that no row depends on")
+    _refuse_disagreement(roles, ClassModel(alpha[roles.order], family), pairs, names)
+    return family, alpha[roles.order], "; ".join(["labels: Dirichlet-Categorical", *words])
+
+
+def _hyper_parameters(
+    roles: Roles, v: Any, point: Mapping[Any, Array], given: Mapping[Any, Any]
+) -> list[Array]:
+    """The parameters of a prior, broadcast to its variable, at a point of those it may depend on."""
+    import pytensor
+
+    params = v.owner.op.dist_params(v.owner)
+    others = (_ancestors(params) & set(roles.model.free_RVs)) - set(given)
+    if others:
+        names = ", ".join(sorted(repr(o.name) for o in others))
+        raise _NotConjugateError(f"the prior of {v.name!r} depends on {names}")
+    f = pytensor.function([*given], params, mode=_mode("fast_compile"), on_unused_input="ignore")
+    shape = np.shape(_at_a_point(roles.model, [v])[0])
+    found = [np.asarray(a, np.float64) for a in f(*(point[k] for k in given))]
+    return [np.broadcast_to(a, shape) for a in found if a.ndim <= len(shape)]
+
+
+def _pair(roles: Roles, part: Part) -> Pair:
+    """The pair of an observed variable and of the free ones that it depends on."""
+    v, kind = part.variable, _name(part.variable)
+    others = {k for own in roles.parts if own is not part for k in (own.variable, own.data)}
+    reached = _ancestors(v.owner.inputs, [roles.label])
+    if known := [o.name for o in others & reached if o is not None]:
+        raise _NotConjugateError(f"{v.name!r} depends on {known[0]!r}, another column")
+    free = [
+        o
+        for o in roles.model.free_RVs
+        if o in _ancestors(v.owner.inputs, [roles.label, *roles.model.free_RVs])
+    ]
+    if kind not in _PRIORS:
+        raise _NotConjugateError(f"{v.name!r} is {kind}, which has no conjugate pair here")
+    if wrong := [o for o in free if _name(o) not in _PRIORS[kind]]:
+        raise _NotConjugateError(
+            f"{wrong[0].name!r} has the prior {_name(wrong[0])}; of {kind} {v.name!r} a closed form "
+            f"takes {' or '.join(sorted(_PRIORS[kind]))}"
+        )
+    if len(free) != 1 + (kind == "Normal"):
+        raise _NotConjugateError(f"{v.name!r} depends on {len(free)} free variables")
+    width = len(part.columns)
+    shape = (len(roles.order), *part.value.shape[1:])
+    point = next(_points(roles.model))
+
+    def table(o: Any, value: Any) -> Array:
+        """(..., C, D) or (..., C, D, K) in the order of the sorted classes."""
+        value = np.asarray(value)
+        tail = value.shape[len(shape) :] if kind == "Categorical" else ()
+        if value.shape[: len(shape)] != shape:
+            raise _NotConjugateError(
+                f"{o.name!r} has shape {value.shape}, where one parameter for each class and "
+                f"column has {shape}"
+            )
+        return value[roles.order].reshape(len(roles.order), width, *tail)
+
+    none = lambda at: np.zeros(())  # noqa: E731
+    if kind != "Normal":
+        (o,) = free
+        own = [table(o, h) for h in _hyper_parameters(roles, o, {}, {})]
+        name, family = {
+            "Bernoulli": lambda: ("theta", BetaBernoulli(*own)),
+            "Poisson": lambda: ("rate", GammaPoisson(own[0], 1 / own[1])),
+            "Categorical": lambda: ("theta", DirichletCategorical(own[0])),
+            "Multinomial": lambda: ("theta", DirichletMultinomial(own[0])),
+        }[kind]()
+        return Pair(family, lambda at: {name: table(o, at[o])}, none, width)
+    by_kind = {_name(o) == "Normal": o for o in free}
+    if len(by_kind) < 2:
+        raise _NotConjugateError(
+            f"{v.name!r} needs a Normal mean whose prior scale is that of a variance with an "
+            "InverseGamma, or a precision with a Gamma prior"
+        )
+    mu, spread = by_kind[True], by_kind[False]
+    a, b = _hyper_parameters(roles, spread, {}, {})[:2]
+    by_precision = _name(spread) == "Gamma"
+    b = 1 / b if by_precision else b
+
+    def variance(at: Mapping[Any, Array]) -> Array:
+        own = table(spread, at[spread])
+        return 1 / own if by_precision else own
+
+    mean, sd = (table(mu, h) for h in _hyper_parameters(roles, mu, point, {spread: spread})[:2])
+    if np.ptp(point[spread]) == 0 and np.size(point[spread]) > 1:
+        raise _NotConjugateError(f"{spread.name!r} does not vary")
+    family = NormalInverseGamma(
+        mean, variance(point) / sd**2, 2 * table(spread, a), table(spread, b / a)
+    )
+    jacobian = (lambda at: -2 * np.log(at[spread]).sum()) if by_precision else none
+    return Pair(
+        family, lambda at: {"mu": table(mu, at[mu]), "sigma2": variance(at)}, jacobian, width
+    )
+
+
+def _refuse_disagreement(
+    roles: Roles, unresolved: ClassModel, pairs: list[Pair], names: tuple[str, ...]
+) -> None:
+    """Raise unless both log densities agree at 20 random points, up to PyMC's float32 constants."""
+    import pymc as pm
+
+    X, y = _rows(roles), np.argsort(roles.order)[roles.codes]
+    stats = unresolved.stats(X, y, len(roles.order))
+    model = unresolved.resolve(stats)
+    with nuts.third_parties(), roles.model:
+        drawn = pm.draw(roles.model.free_RVs, 20, mode=_mode("fast_compile"), random_seed=1)
+    log_p = _log_p_of_rows(roles, prior=True)
+    apart = []
+    for values in zip(*drawn, strict=True):
+        at = dict(zip(roles.model.free_RVs, values, strict=True))
+        theta = {CLASS_WEIGHTS: at[roles.p][roles.order]}
+        for name, pair in zip(names, pairs, strict=True):
+            prefix = f"{name}_" if len(pairs) > 1 else ""
+            theta |= {f"{prefix}{k}": value for k, value in pair.theta(at).items()}
+        rows = model.family.log_likelihood(X, theta)[np.arange(len(y)), y]
+        ours = model.log_density(theta) + rows.sum() + np.log(theta[CLASS_WEIGHTS])[y].sum()
+        ours += sum(pair.log_jacobian(at) for pair in pairs)
+        apart.append(log_p(at) - ours)
+    largest = max(1.0, float(np.abs(apart).max()))
+    if not (np.ptp(apart) <= _AGREE * largest and abs(np.mean(apart)) <= _AGREE * 100 * len(y)):
+        raise _NotConjugateError(
+            "its log density is not that of the conjugate pairs it looks like: a parameter may be "
+            "a function of theta[label], be shared by classes or columns, or have a prior scale "
+            "that is not proportional to that of the rows"
+        )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -750,11 +943,14 @@ class PyMCClassifier(GenerativeClassifier):
     ----------
     columns_ : list of str
         Columns of X: those of the model's data.
+    recognised_ : str
+        The conjugate pairs that the model is a product of, or why it is none.
     """
 
     _unsaved = ("model",)
     class_alpha = 1.0
     prior = "default"
+    recognised_: str
 
     def __init__(self, model: Any = None, label: str = "label") -> None:
         self.model = model
@@ -762,18 +958,34 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _parsed(self) -> Self:
         """With what the model says of rows, which is found once."""
-        if getattr(self, "_known", None) is None or self._known.roles.model is not self.model:
+        known: Any = getattr(self, "_known", None)
+        if known is None or known.roles.model is not self.model:
             roles = find_roles(self.model, self.label)
             self._refuse_taken_names(roles)
-            self._known = family_of(roles)
+            self._exact, self._known = None, PyMCFamily(roles)
+            try:
+                self._exact, self.class_alpha, found = recognised(roles)
+                self.recognised_ = f"closed form: {found}"
+                self._fit_exactly()
+            except _NotConjugateError as error:
+                self._known = family_of(roles)
+                self.recognised_ = f"sampled: {error}"
         return self
+
+    def _fit_exactly(self) -> None:
+        roles, learner = self._known.roles, self._learner()
+        X, labels = _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
+        gathered = learner.gather(None, X, labels, classes=roles.classes)
+        self.fitted_ = learner.settle(gathered).with_training(rows=kept(X, labels, None))
 
     def _refuse_taken_names(self, roles: Roles) -> None:
         """Raise where a name that results need means something else in the model."""
         model = roles.model
         observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
         pi = model.named_vars.get(CLASS_WEIGHTS)
-        if pi is not None and (pi is not roles.p or roles.by_row or pi in _ancestors(observed, [roles.label])):
+        if pi is not None and (
+            pi is not roles.p or roles.by_row or pi in _ancestors(observed, [roles.label])
+        ):
             raise ValueError(
                 f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
                 "is something else: give it another name"
@@ -794,16 +1006,18 @@ class PyMCClassifier(GenerativeClassifier):
 
     @property
     def _family_type(self) -> type[Family]:
-        return PyMCFamily
+        exact = self._parsed()._exact
+        return PyMCFamily if exact is None else type(exact)
 
     def _reader(self) -> Reader:
         roles = self._parsed()._known.roles
-        whole = "" if roles.masks else _WHOLE
+        whole = "" if roles.masks or self._exact is not None else _WHOLE
         n = len(self.columns_)
         return PartsReader(type(self).__name__, whole=whole, n_features=n, parts=tuple(roles.parts))
 
     def _family(self, reader: Reader, classes: Array) -> Family:
-        return self._parsed()._known
+        own = self._parsed()
+        return own._known if own._exact is None else own._exact
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -840,6 +1054,10 @@ class PyMCClassifier(GenerativeClassifier):
                 "fit() takes no rows: the model holds them. Set them in the model (pm.set_data) and "
                 "call from_pymc again"
             )
+        exact = self._parsed()._exact is not None
+        if exact and inference in (None, "closed form"):
+            self._fit_exactly()
+            return self
         how: Any = inference or "nuts"
         if how not in ("nuts", "laplace", "advi", "pathfinder"):
             raise NoClosedFormError(
@@ -874,7 +1092,9 @@ class PyMCClassifier(GenerativeClassifier):
         if _SUMMED in draws.dims:
             draws = draws.unstack(_SUMMED)
         out = self.__class__(self.model, self.label)
-        out._known = self._parsed()._known
+        own = self._parsed()
+        out._exact, out._known = own._exact, own._known
+        out.recognised_, out.class_alpha = own.recognised_, own.class_alpha
         pilot = out._pilot("draws given")
         made = tree_of(pilot, {tree.POSTERIOR: out._as_ours(draws)}, "draws given")
         made.attrs |= getattr(trace, "attrs", {})
@@ -896,14 +1116,16 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _pilot(self, inference: str) -> Fitted:
         """A fit without draws."""
-        family = self._parsed()._known
-        roles = family.roles
+        roles = self._parsed()._known.roles
+        if self._exact is not None:  # that rows have a density was not asked before
+            self._known = family_of(roles)
+        family = self._known
         count = class_counts(np.argsort(roles.order)[roles.codes], len(roles.order), None)
         # NaN: the weights have a prior of the user's own, and only draws know them
         model = ClassModel(np.full(len(count), np.nan), family)
         stats = ClassStats(count, Stats())
         n = len(roles.codes)
-        X = np.concatenate([p.value.reshape(n, -1).astype(np.float64) for p in roles.parts], 1)
+        X = _rows(roles)
         labels = roles.classes[np.argsort(roles.order)[roles.codes]]
         training = Training(n, 0, inference, False, rows=kept(X, labels, None))
         posterior = DrawnPosterior(model, model, stats, {})
@@ -931,8 +1153,7 @@ class PyMCClassifier(GenerativeClassifier):
         if roles.by_row:
             weights = np.full((*lead, len(roles.order)), 1 / len(roles.order))
         else:
-            X = np.concatenate([p.value[:1].reshape(1, -1) for p in roles.parts], 1)
-            p = family.label_probabilities(flat, family._cells(X.astype(np.float64)))
+            p = family.label_probabilities(flat, family._cells(_rows(roles)[:1]))
             weights = p[:, 0].reshape(*lead, -1)
         rest = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
         if CLASS in rest.dims:

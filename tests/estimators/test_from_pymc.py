@@ -1,5 +1,6 @@
 """A PyMC model as a classifier: against NumPy and SciPy, from draws that are made by hand."""
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ import xarray as xr
 from scipy import special, stats
 
 import bayesgen as bg
-from tests.graphs import pm
+from tests.graphs import PYTHON, pm
+
+import pytensor.tensor as pt  # isort: skip - after PyMC
 
 # a dozen draws are too few for a posterior, and enough for arithmetic
 pytestmark = pytest.mark.filterwarnings("ignore:posterior draws are too few")
@@ -435,3 +438,181 @@ def test_it_samples_its_own_rows(inference: Any) -> None:
     assert float(draws["mu"].mean(("chain", "draw")).sel(species="elm")) == pytest.approx(
         REAL[Y == 2, 0].mean(), abs=0.7
     )
+
+
+# ------------------------------------------------------------------------------------- closed forms
+
+FEW = COUNT[:, None] + np.array([0, 1])
+CODES = np.column_stack([GRADE, (GRADE + Y) % 4])
+STYLES: dict[str, Callable[[Any, Any], Any]] = {
+    "index": lambda theta, y: theta[y],
+    "slices": lambda theta, y: theta[y, ...] if theta.ndim == 1 else theta[y, :],
+    "take": lambda theta, y: pt.take(theta, y, axis=0),
+}
+CELLS: dict[str, Any] = {"dims": ("species", "size")}
+PLAIN: dict[str, Any] = {"shape": (3, 2)}
+
+
+def bits(pick: Any, y: Any, cells: Any) -> Any:
+    pm.Bernoulli("x", p=pick(pm.Beta("theta", 1.5, 2, **cells), y), observed=REAL > 1)
+    return bg.BernoulliNB(alpha=1.5, beta=2.0), (REAL > 1).astype(int)
+
+
+def rates(pick: Any, y: Any, cells: Any) -> Any:
+    pm.Poisson("x", mu=pick(pm.Gamma("rate", 2, 0.5, **cells), y), observed=FEW)
+    return bg.PoissonNB(shape=2.0, rate=0.5), FEW
+
+
+def variances(pick: Any, y: Any, cells: Any) -> Any:
+    s2 = pm.InverseGamma("s2", 2.0, 3.0, **cells)
+    mu = pm.Normal("mu", 1, pm.math.sqrt(s2 / 0.5), **cells)
+    pm.Normal("x", pick(mu, y), pm.math.sqrt(pick(s2, y)), observed=REAL)
+    return bg.GaussianNB(mu0=1.0, kappa0=0.5, nu0=4.0, sigma2_0=1.5), REAL
+
+
+def precisions(pick: Any, y: Any, cells: Any) -> Any:
+    tau = pm.Gamma("tau", 2.0, 4.0, **cells)
+    mu = pm.Normal("mu", 1, tau=0.5 * tau, **cells)
+    pm.Normal("x", pick(mu, y), tau=pick(tau, y), observed=REAL)
+    return bg.GaussianNB(mu0=1.0, kappa0=0.5, nu0=4.0, sigma2_0=2.0), REAL
+
+
+def words(pick: Any, y: Any, cells: Any) -> Any:
+    p = pick(pm.Dirichlet("p", [1.0, 2.0], **cells), y)
+    pm.Multinomial("x", n=FEW.sum(axis=1), p=p, observed=FEW)
+    return bg.MultinomialNB(alpha=[[1.0, 2.0]]), FEW
+
+
+def codes(pick: Any, y: Any, cells: Any) -> Any:
+    shape = {"dims": ("species", "size", "grade")} if "dims" in cells else {"shape": (3, 2, 4)}
+    p = pick(pm.Dirichlet("p", [1.0, 1, 1, 1], **shape), y)
+    pm.Categorical("x", p=p, observed=CODES)
+    return bg.CategoricalNB(alpha=1.0, categories=[[0, 1, 2, 3]] * 2), CODES
+
+
+PAIRS = {f.__name__: f for f in (bits, rates, variances, precisions, words, codes)}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(
+    ("style", "cells"), [("index", CELLS), ("slices", PLAIN), ("take", CELLS)]
+)
+def test_conjugate_pairs_are_recognised(pair: str, style: str, cells: Any) -> None:
+    with pm.Model(coords=COORDS | {"grade": range(4)}) as model:
+        expected, X = PAIRS[pair](STYLES[style], labelled(), cells)
+    clf = bg.from_pymc(model)
+    assert clf.recognised_.startswith("closed form"), clf.recognised_
+    assert clf.inference_ == "closed form"
+    expected.fit(X, np.array(NAMES)[Y])
+    same = clf.predict_proba(X)
+    if clf.classes_.tolist() == [0, 1, 2]:  # no dim names the classes
+        same = same[:, np.argsort(NAMES)]
+    np.testing.assert_allclose(same, expected.predict_proba(X), rtol=1e-10)
+    assert clf.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
+    assert clf.fit().log_evidence_ == clf.log_evidence_
+    pair_of = clf.with_posterior(trace_of_prior(model))  # the graph is there for draws
+    assert pair_of.inference_ == "draws given"
+
+
+def trace_of_prior(model: Any) -> xr.Dataset:
+    with model:
+        drawn = pm.draw(model.free_RVs, 12, random_seed=1, mode=PYTHON)
+    return trace(model, dict(zip([v.name for v in model.free_RVs], drawn, strict=True)))
+
+
+def test_columns_of_several_kinds_are_a_product() -> None:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        pm.Bernoulli("bit", pm.Beta("theta", 1, 1, dims="species")[y], observed=REAL[:, 0] > 1)
+        pm.Poisson("count", pm.Gamma("rate", 1, 1, dims="species")[y], observed=FEW[:, 0])
+    clf = bg.from_pymc(model)
+    assert clf.recognised_ == (
+        "closed form: labels: Dirichlet-Categorical; bit: BetaBernoulli; count: GammaPoisson"
+    )
+    X, labels = np.column_stack([REAL[:, 0] > 1, FEW[:, 0]]).astype(float), np.array(NAMES)[Y]
+    parts = [
+        bg.BernoulliNB().fit(X[:, :1], labels),
+        bg.PoissonNB(shape=1.0, rate=1.0).fit(X[:, 1:], labels),
+    ]
+    joint = sum(part.predict_joint_log_proba(X[:, [k]]) for k, part in enumerate(parts))
+    joint = joint - np.log((1 + np.bincount(Y)[np.argsort(NAMES)]) / (3 + N))
+    np.testing.assert_allclose(clf.predict_joint_log_proba(X), joint, rtol=1e-10)
+
+
+NEAR: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "another function of the parameter": (
+        lambda y: pm.Bernoulli("x", pm.Beta("p", 1, 1, dims="species")[y] ** 2, observed=FEW[:, 0] > 2),
+        "log density is not that of the conjugate pairs",
+    ),
+    "another prior": (
+        lambda y: pm.Bernoulli(
+            "x", pm.LogitNormal("p", 0, 1, dims="species")[y], observed=FEW[:, 0] > 2
+        ),
+        "'p' has the prior LogitNormal; of Bernoulli 'x' a closed form takes Beta",
+    ),
+    "a prior that depends on another": (
+        lambda y: pm.Poisson(
+            "x", pm.Gamma("r", 2, pm.HalfNormal("b"), dims="species")[y], observed=FEW[:, 0]
+        ),
+        "the prior of 'r' depends on 'b'",
+    ),
+    "a scale that is not that of the rows": (
+        lambda y: pm.Normal(
+            "x",
+            pm.Normal("mu", 0, 1, dims="species")[y],
+            pm.math.sqrt(pm.InverseGamma("s2", 3, 2, dims="species")[y]),
+            observed=REAL[:, 0],
+        ),
+        "log density is not that of the conjugate pairs",
+    ),
+    "one parameter for all columns": (
+        lambda y: pm.Bernoulli(
+            "x", pm.Beta("p", 1, 1, dims="species")[y][:, None], observed=FEW > 2
+        ),
+        r"'p' has shape \(3,\), where one parameter for each class and column has \(3, 2\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("miss", NEAR)
+def test_near_misses_are_sampled_with_the_reason(miss: str) -> None:
+    rows, reason = NEAR[miss]
+    clf = bg.from_pymc(model_of(rows))
+    assert clf.recognised_.startswith("sampled: ")
+    assert re.search(reason, clf.recognised_), clf.recognised_
+
+
+def test_columns_that_depend_on_each_other_are_sampled() -> None:
+    with pm.Model(coords=COORDS) as model:
+        y = labelled()
+        first = pm.Poisson("first", pm.Gamma("a", 2, 1, dims="species")[y], observed=FEW[:, 0])
+        rate = pm.Gamma("b", 2, 1, dims="species")[y] * (1 + first)
+        pm.Poisson("second", rate, observed=FEW[:, 1])
+    clf = bg.from_pymc(model)
+    assert clf.recognised_ == "sampled: 'second' depends on 'first', another column"
+    d = start()
+    d |= {"a": d["scale"][..., 0], "b": d["scale"][..., 1]}
+    clf = clf.with_posterior(trace(model, d))
+    f = np.log(d["weights"])[:, None] + stats.poisson.logpmf(FEW[:, :1], d["a"][:, None])
+    f += stats.poisson.logpmf(FEW[:, 1:], d["b"][:, None] * (1 + FEW[:, :1]))
+    p = special.softmax(special.logsumexp(f, axis=0), axis=1)[:, np.argsort(NAMES)]
+    np.testing.assert_allclose(clf.predict_proba(FEW), p, rtol=1e-9)
+
+
+ROUND = {
+    "bits": (bg.BernoulliNB(alpha=0.7), (REAL > 1).astype(int)),
+    "counts": (bg.PoissonNB(), FEW),
+    "words": (bg.MultinomialNB(alpha=0.5), FEW),
+    "codes": (bg.CategoricalNB(), CODES),
+    "reals": (bg.GaussianNB(), REAL),
+}
+
+
+@pytest.mark.parametrize("kind", ROUND)
+def test_the_graph_of_a_classifier_is_that_classifier(kind: str) -> None:
+    clf, X = ROUND[kind]
+    clf.fit(X, np.array(NAMES)[Y])
+    again = bg.from_pymc(clf.to_pymc(X, np.array(NAMES)[Y], likelihood="rows"))
+    assert again.recognised_.startswith("closed form"), again.recognised_
+    np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X), rtol=1e-10)
+    assert again.log_evidence_ == pytest.approx(clf.log_evidence_, rel=1e-10)
