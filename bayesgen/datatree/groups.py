@@ -236,7 +236,8 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     for columns, block, _, own, prefix in family.blocks(theta=theta):
         one = {name: own[name][0, 0] for name in block.params}
         first = X.reshape(-1, X.shape[-1])[:1, columns]
-        drawn = as_long(block, first).simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        drawing = as_long(block, first)
+        drawn = drawing.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
         values = X[..., columns]
         if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
             values = values.astype(np.int64)

@@ -13,8 +13,8 @@ all rows of a call, hence parameters are (draw, 1, column) and what depends on t
 computed once per draw.
 
 A function is believed after it has given the model's own log density of its rows, with the rows in
-another order and in two parts: what depends on other rows, or on arrays that have one value for each
-training row and are no data of the model, is refused.
+another order and in two parts: what depends on other rows, or on arrays that have one value for
+each training row, is refused.
 """
 
 import itertools
@@ -171,12 +171,12 @@ def find_roles(model: Any, label: str) -> Roles:
             raise ValueError(f"cells of {v.name.removesuffix('_observed')!r} are missing: {_WHOLE}")
         parts.append(_part(model, model.rvs_to_values[v], container(model.rvs_to_values[v]), v))
     y_data = container(model.rvs_to_values[y])
-    known = [y_data, *(part.data for part in parts)]
+    held = [y_data, *(part.data for part in parts)]
     reached = _ancestors([*y.owner.inputs, *(i for v in observed for i in v.owner.inputs)])
     for data in model.data_vars:
         own, value = dims.get(data.name), data.get_value()
         of_rows = own[0] == row_dim if own and row_dim else np.shape(value)[:1] == (n,)
-        if of_rows and data in reached and not any(data is k for k in known):
+        if of_rows and data in reached and not any(data is k for k in held):
             of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
             if data.name.endswith("seen") and any(part.name == of for part in parts):
                 masks[of] = data
@@ -192,7 +192,7 @@ def find_roles(model: Any, label: str) -> Roles:
         parts = [p._replace(columns=[f"{p.name}[{c}]" for c in p.columns]) for p in parts]
     _refuse_independent(y, y_data, codes, observed)
     for v in model.potentials:
-        if {y, y_data, *known, *observed} & {*_ancestors([v])} - {None}:
+        if {y, *held, *observed} & {*_ancestors([v])} - {None}:
             raise ValueError(
                 f"the potential {v.name!r} depends on rows, of which it does not say how much of "
                 "it is whose: write it as an observed variable (pm.CustomDist)"
@@ -334,6 +334,16 @@ def _rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
     return new.get(variable, variable)
 
 
+def _resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
+    """The distribution of a variable as a function of other inputs, of another size."""
+    from pymc.distributions.custom import CustomSymbolicDistRV
+    from pymc.distributions.shape_utils import change_dist_size
+
+    if isinstance(variable.owner.op, CustomSymbolicDistRV):  # takes its first parameters again
+        return _rebuilt(change_dist_size(variable, size), new)
+    return change_dist_size(_rebuilt(variable, new), size)
+
+
 # ------------------------------------------------------------------------------------------------
 # The family.
 
@@ -361,7 +371,7 @@ class PyMCFamily(Family):
     given: Any = field(default=None, metadata={"graph": True})
 
     @cached_property
-    def params(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+    def params(self) -> dict[str, tuple[str, ...]]:
         """Free variables of the model, but for class weights that are called ``pi``."""
         model, out = self.roles.model, {}
         for v in model.free_RVs:
@@ -494,7 +504,6 @@ class PyMCFamily(Family):
         """(y, *rows, *draws) to (S, n) log p(x | y, theta)."""
         import pymc as pm
         import pytensor.tensor as pt
-        from pymc.distributions.shape_utils import change_dist_size
 
         of_rows, _ = self._of_rows
         y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
@@ -508,7 +517,7 @@ class PyMCFamily(Family):
             if v is None:
                 continue
             batch = v.ndim - v.owner.op.ndim_supp
-            dist = change_dist_size(_rebuilt(v, new), tuple(x.shape[i] for i in range(batch)))
+            dist = _resized(v, new, tuple(x.shape[i] for i in range(batch)))
             log_p = pm.logp(dist, x.astype(v.dtype))
             total = total + log_p.sum(axis=tuple(range(1, batch)))
         return self._function([y], total, free)
@@ -578,7 +587,6 @@ class PyMCFamily(Family):
         """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
         import pytensor
         import pytensor.tensor as pt
-        from pymc.distributions.shape_utils import change_dist_size
         from pytensor.compile.sharedvalue import SharedVariable
         from pytensor.tensor.random.type import RandomGeneratorType
 
@@ -595,7 +603,7 @@ class PyMCFamily(Family):
                 out.append(part.x)
                 continue
             size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
-            new[v] = change_dist_size(_rebuilt(v, new), size)
+            new[v] = _resized(v, new, size)
             out.append(new[v])
             if part.data is not None:
                 new[part.data] = new[v].astype(part.data.dtype)
@@ -652,13 +660,17 @@ def family_of(roles: Roles) -> PyMCFamily:
 
 
 def _rows(roles: Roles) -> Array:
-    """(N, D) rows of the model."""
-    n = len(roles.codes)
-    return np.concatenate([p.value.reshape(n, -1).astype(np.float64) for p in roles.parts], 1)
+    """(N, D) rows of the model; NaN is a missing cell."""
+    out = []
+    for part in roles.parts:
+        cells, mask = part.value.astype(np.float64), roles.masks.get(part.name)
+        cells = cells if mask is None else np.where(mask.get_value(), cells, np.nan)
+        out.append(cells.reshape(len(cells), -1))
+    return np.concatenate(out, axis=1)
 
 
 def _log_p_of_rows(roles: Roles, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
-    """The model's own log density of what is observed, or of all, at values of its free variables."""
+    """The model's own log density of what is observed, or of all, at free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
 
@@ -770,7 +782,7 @@ def recognised(roles: Roles) -> tuple[Any, Array, str]:
 def _hyper_parameters(
     roles: Roles, v: Any, point: Mapping[Any, Array], given: Mapping[Any, Any]
 ) -> list[Array]:
-    """The parameters of a prior, broadcast to its variable, at a point of those it may depend on."""
+    """The parameters of a prior, broadcast to its variable, at a point of what it may depend on."""
     import pytensor
 
     params = v.owner.op.dist_params(v.owner)
@@ -800,8 +812,8 @@ def _pair(roles: Roles, part: Part) -> Pair:
         raise _NotConjugateError(f"{v.name!r} is {kind}, which has no conjugate pair here")
     if wrong := [o for o in free if _name(o) not in _PRIORS[kind]]:
         raise _NotConjugateError(
-            f"{wrong[0].name!r} has the prior {_name(wrong[0])}; of {kind} {v.name!r} a closed form "
-            f"takes {' or '.join(sorted(_PRIORS[kind]))}"
+            f"{wrong[0].name!r} has the prior {_name(wrong[0])}; of {kind} {v.name!r} a closed "
+            f"form takes {' or '.join(sorted(_PRIORS[kind]))}"
         )
     if len(free) != 1 + (kind == "Normal"):
         raise _NotConjugateError(f"{v.name!r} depends on {len(free)} free variables")
@@ -840,28 +852,36 @@ def _pair(roles: Roles, part: Part) -> Pair:
     mu, spread = by_kind[True], by_kind[False]
     a, b = _hyper_parameters(roles, spread, {}, {})[:2]
     by_precision = _name(spread) == "Gamma"
-    b = 1 / b if by_precision else b
+    tied = np.shape(point[spread]) == part.value.shape[1:]  # of all classes
+
+    def of_spread(value: Any) -> Array:
+        return np.reshape(value, (1, width)) if tied else table(spread, value)
 
     def variance(at: Mapping[Any, Array]) -> Array:
-        own = table(spread, at[spread])
+        own = of_spread(at[spread])
         return 1 / own if by_precision else own
 
+    def theta(at: Mapping[Any, Array]) -> dict[str, Array]:
+        own = variance(at)
+        return {"mu": table(mu, at[mu]), "sigma2": own[0] if tied else own}
+
     mean, sd = (table(mu, h) for h in _hyper_parameters(roles, mu, point, {spread: spread})[:2])
-    if np.ptp(point[spread]) == 0 and np.size(point[spread]) > 1:
-        raise _NotConjugateError(f"{spread.name!r} does not vary")
+    scale = (1 / b if by_precision else b) / a
     family = NormalInverseGamma(
-        mean, variance(point) / sd**2, 2 * table(spread, a), table(spread, b / a)
+        mean,
+        variance(point) / sd**2,
+        2 * of_spread(a),
+        of_spread(scale),
+        variance="tied" if tied else "class",
     )
     jacobian = (lambda at: -2 * np.log(at[spread]).sum()) if by_precision else none
-    return Pair(
-        family, lambda at: {"mu": table(mu, at[mu]), "sigma2": variance(at)}, jacobian, width
-    )
+    return Pair(family, theta, jacobian, width)
 
 
 def _refuse_disagreement(
     roles: Roles, unresolved: ClassModel, pairs: list[Pair], names: tuple[str, ...]
 ) -> None:
-    """Raise unless both log densities agree at 20 random points, up to PyMC's float32 constants."""
+    """Raise unless both log densities agree at 20 random points, to PyMC's float32 constants."""
     import pymc as pm
 
     X, y = _rows(roles), np.argsort(roles.order)[roles.codes]
@@ -948,7 +968,7 @@ class PyMCClassifier(GenerativeClassifier):
     """
 
     _unsaved = ("model",)
-    class_alpha = 1.0
+    class_alpha: Any = 1.0
     prior = "default"
     recognised_: str
 
@@ -965,11 +985,13 @@ class PyMCClassifier(GenerativeClassifier):
             self._exact, self._known = None, PyMCFamily(roles)
             try:
                 self._exact, self.class_alpha, found = recognised(roles)
+            except _NotConjugateError as error:
+                self.recognised_ = f"sampled: {error}"
+            if self._exact is None:
+                self._known = family_of(roles)
+            else:
                 self.recognised_ = f"closed form: {found}"
                 self._fit_exactly()
-            except _NotConjugateError as error:
-                self._known = family_of(roles)
-                self.recognised_ = f"sampled: {error}"
         return self
 
     def _fit_exactly(self) -> None:
@@ -1051,8 +1073,8 @@ class PyMCClassifier(GenerativeClassifier):
         """
         if X is not None or y is not None or sample_weight is not None:
             raise TypeError(
-                "fit() takes no rows: the model holds them. Set them in the model (pm.set_data) and "
-                "call from_pymc again"
+                "fit() takes no rows: the model holds them. Set them there (pm.set_data), and call "
+                "from_pymc again"
             )
         exact = self._parsed()._exact is not None
         if exact and inference in (None, "closed form"):
