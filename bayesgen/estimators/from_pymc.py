@@ -454,6 +454,10 @@ class PyMCFamily(Family):
                 seen = ~np.isnan(cells)
                 masks[part.name] = seen
                 cells = np.where(seen, cells, 0)
+            if np.dtype(part.x.dtype).kind in "biu" and np.any(cells % 1):
+                raise ValueError(
+                    f"{part.name!r} holds whole numbers in the model, and X has others"
+                )
             out.append(cells.astype(part.x.dtype))
             start = stop
         return out + [masks[k].astype(v.dtype) for k, v in self.roles.masks.items()]
@@ -1151,7 +1155,8 @@ class PyMCClassifier(GenerativeClassifier):
         labels = roles.classes[np.argsort(roles.order)[roles.codes]]
         training = Training(n, 0, inference, False, rows=kept(X, labels, None))
         posterior = DrawnPosterior(model, model, stats, {})
-        return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
+        reader = replace(self._reader(), whole="" if roles.masks else _WHOLE)
+        return Fitted(type(self).__name__, roles.classes, reader, posterior, training)
 
     def _drawn_fit(self, pilot: Fitted, draws: Any) -> Fitted:
         return replace(pilot, posterior=drawn_posterior(pilot, draws)).with_training(draws=draws)

@@ -269,6 +269,13 @@ def test_rows_are_read_by_name(case: Any) -> None:
         clf.predict_proba(np.where(own.X[0, 0] == own.X, np.nan, own.X))
 
 
+def test_fractions_are_no_counts() -> None:
+    own = zero_inflated()
+    clf = bg.from_pymc(own.model).with_posterior(trace(own.model, own.draws))
+    with pytest.raises(ValueError, match="'count' holds whole numbers"):
+        clf.predict_proba([[1.5]])
+
+
 def test_rows_of_containers_are_a_dataset() -> None:
     own = regression_of_weights()
     clf = bg.from_pymc(own.model).with_posterior(trace(own.model, own.draws))
