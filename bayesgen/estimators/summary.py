@@ -197,8 +197,9 @@ def _cautions_of_draws(training: Training) -> list[str]:
     from bayesgen.inference import nuts
 
     draws: Any = training.draws
-    given = training.inference == "draws given"
-    stats = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else {} if given else None
+    stats: Any = {} if training.inference == "draws given" else None
+    if SAMPLE_STATS in draws:
+        stats = draws[SAMPLE_STATS].to_dataset()
     if training.inference not in ("nuts", "gibbs", "draws given") or stats is None:
         return [f"the posterior is an approximation ({training.inference})"]
     return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
