@@ -46,8 +46,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 38_343),
-    "modules": Figure(339, 200, 215, 198),
+    "lines of code": Figure(37_400, 32_000, 34_000, 39_220),
+    "modules": Figure(339, 200, 215, 199),
     "import levels": Figure(27, None, None, 20),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 71),
     "explain: file changes": Figure(536, 60, 60, 511),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8744),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_240),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 40_910),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table", "Rows")  # classes that hold a table as it was given, by name
