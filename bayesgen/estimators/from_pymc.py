@@ -18,6 +18,7 @@ each training row, is refused.
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -1139,6 +1140,18 @@ class PyMCClassifier(GenerativeClassifier):
         if X is not None or y is not None or likelihood != "rows" or not observed:
             raise ValueError("the model is the user's own, with the rows that it observes")
         return self.model
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Refuse: no file holds a PyMC model.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "a model file cannot hold a PyMC model: keep the model and its draws "
+            "(clf.posterior_.to_netcdf), and call from_pymc(model).with_posterior(trace)"
+        )
 
     def _pilot(self, inference: str) -> Fitted:
         """A fit without draws."""

@@ -426,6 +426,8 @@ def test_what_it_cannot_have_is_refused() -> None:
     assert clf.to_pymc() is own.model
     with pytest.raises(TypeError, match="takes no rows"):
         clf.fit(REAL, Y)
+    with pytest.raises(TypeError, match="cannot hold a PyMC model"):
+        clf.save("model.nc")
     with pytest.raises(bg.NoClosedFormError, match="conjugate posterior"):
         clf.fit(inference="gibbs")
     with pytest.raises(bg.NoClosedFormError):
