@@ -54,6 +54,7 @@ __all__ = [
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "from_pymc",
     "label_errors",
     "learning_curve",
     "load",
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
         TreeAugmentedNB,
         load,
     )
+    from bayesgen.estimators.from_pymc import from_pymc
     from bayesgen.estimators.sampled.mixture import choose_n_components
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
@@ -147,6 +149,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "from_pymc": "estimators.from_pymc",
         "label_errors": "checks.label_errors",
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
