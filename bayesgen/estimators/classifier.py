@@ -7,8 +7,10 @@ leaves the classifier as it was.
 """
 
 import copy
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,7 +22,6 @@ from bayesgen.checks.compare_models import loo
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
-from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
@@ -43,7 +44,7 @@ from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_genera
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
-from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
+from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_joint, normalised
 from bayesgen.predict.request import IntervalRequest
@@ -57,10 +58,10 @@ if TYPE_CHECKING:
     from bayesgen.predict.request import Given, KindName
 
 
-def _no_density(clf: Any) -> None:
+def _no_density(what: str, clf: Any) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     if not is_generative(clf._family_type):
-        raise NotImplementedError(no_density("score_samples", type(clf).__name__))
+        raise NotImplementedError(no_density(what, type(clf).__name__))
 
 
 def _adds_up(clf: Any) -> None:
@@ -78,7 +79,7 @@ def _of_fit(name: str, what: str) -> property:
     )
 
 
-class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters
@@ -244,11 +245,26 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """What `storage.write` takes of a fit."""
         return record(self, fitted)
 
-    def __bayesgen_load__(self, fit: Any, state: Mapping[str, Any], draws: Any) -> Fitted:
-        """The fit that a model file holds."""
+    def __bayesgen_load__(
+        self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
+    ) -> Fitted:
+        """The fit that a model file holds; `known` are the classes that it may be made of."""
         return loaded(self, fit, state, draws)
 
     _html_repr = with_summary
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> str:
+        """Nothing: the summary says what the fit is, and ``posterior_`` draws when asked for."""
+        return ""
+
+    def __dir__(self) -> Iterable[str]:
+        """Names; methods that do not apply are left out, properties (some draw) not looked at."""
+        cls = type(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(inspect.getattr_static(cls, name, None), property) or hasattr(self, name)
+        ]
 
     # -- attributes of a fit -------------------------------------------------------------------
 
@@ -587,7 +603,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         log_p = normalised(fitted, joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
-    @available(_no_density)
+    @available(partial(_no_density, "score_samples"))
     @row_by_row
     def score_samples(
         self,
@@ -635,6 +651,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)
 
+    @available(partial(_no_density, "simulate"))
     def simulate(
         self,
         n: int,
@@ -982,6 +999,8 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         over the forests; the Shapley value of columns and edges. Two super-parents and a column
         depend on each other three at a time, and get none.
 
+        *Pools*: `LogLinearPool`, Notes.
+
         Examples
         --------
         >>> import bayesgen as bg
@@ -1160,8 +1179,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.971, 0.003])
         """
-        self._fitted().refuse_if_discriminative("typicality")
-        left_out = self._left_out(training, partial)
+        left_out = self._left_out(training, partial, of_rows=True)
         return typicality(self.fitted_, X, left_out)
 
     @named_rows
@@ -1236,8 +1254,10 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
-    def _left_out(self, training: Any, partial: bool) -> LeftOut:
-        """Leave-one-out scores of the training rows, kept from now on."""
+    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+        """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
+        if of_rows:
+            self._fitted().refuse_if_discriminative("typicality")
         found = left_out_scores(self._fitted(), training, partial)
         self.fitted_ = self.fitted_.with_training(scores=found)
         return found
@@ -1564,7 +1584,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
         fitted = self._fitted()
         refuse_subclass(self)
-        storage.write(path, *record(self, fitted))
+        storage.write(path, *self.__bayesgen_record__(fitted))
 
 
 def _log_joint(

@@ -319,14 +319,14 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         refuse_undefined(
             "map",
             self.alpha < 1,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
             "use alpha >= 1, or method='posterior_mean'",
         )
         excess = self.alpha - 1
         refuse_undefined(
             "map",
             ~excess.any(axis=-1),
-            "all pseudo-counts plus counts are 1: the density is flat; "
+            "all pseudo-counts plus counts are 1: the density is flat",
             "use alpha > 1, or method='posterior_mean'",
         )
         return {"theta": excess / excess.sum(axis=-1, keepdims=True)}

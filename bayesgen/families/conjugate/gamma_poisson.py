@@ -258,7 +258,7 @@ class GammaPoisson(ConjugateFamily):
         refuse_undefined(
             "map",
             self.shape < 1,
-            "a Gamma density is unbounded at 0 if its shape plus counts is below 1; "
+            "a Gamma density is unbounded at 0 if its shape plus counts is below 1",
             "use shape >= 1, or method='posterior_mean'",
         )
         return {"rate": (self.shape - 1) / self.rate}

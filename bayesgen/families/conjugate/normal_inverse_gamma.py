@@ -581,7 +581,8 @@ class NormalInverseGamma(ConjugateFamily):
         refuse_undefined(
             "posterior_mean",
             np.broadcast_to(self.nu <= 2, self.mu.shape),
-            "the variance has no expectation while nu0 + rows <= 2; use nu0 > 2 or more rows",
+            "the variance has no expectation while nu0 + rows <= 2",
+            "use nu0 > 2 or more rows",
         )
         return {
             "mu": self.mu + self.shift,
