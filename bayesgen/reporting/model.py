@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse, stats
 
 from bayesgen.checks.compare_models import compare_models
-from bayesgen.checks.validate import Validation
+from bayesgen.checks.validate import Validation, as_text
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool import MemberRows, chosen, seen_by_members
 from bayesgen.explain.feature_relevance import feature_relevance
@@ -314,7 +314,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
             *validation.reasons,
         ]
         frame = validation.summary()
-        lines = [[str(name), *line] for name, line in validation.shown().T.items()]
+        lines = [[str(name), *line] for name, line in as_text(frame).T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
         out.notes = [f"Not compared: {what}." for what in validation.not_compared]
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
