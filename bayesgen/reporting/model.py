@@ -12,7 +12,7 @@ from scipy import sparse, stats
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.label_errors import label_errors
 from bayesgen.checks.priors import prior_sensitivity
-from bayesgen.checks.validate import Validation
+from bayesgen.checks.validate import Validation, as_text
 from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool import PoolReader, chosen, learnt
@@ -338,7 +338,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
             *validation.reasons,
         ]
         frame = validation.summary()
-        lines = [[str(name), *line] for name, line in validation.shown().T.items()]
+        lines = [[str(name), *line] for name, line in as_text(frame).T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
         out.notes = [f"Not compared: {what}." for what in validation.not_compared]
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}

@@ -445,7 +445,7 @@ def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
 def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
-    monkeypatch.setattr("bayesgen.reporting.report.html", lambda report: "\ud800")
+    monkeypatch.setattr(type(found), "to_html", lambda report: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         found.save(path)
     assert path.read_text() == "old"
