@@ -43,19 +43,25 @@ __all__ = [
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
+    "acquisition_curve",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
     "datasets",
     "decide",
     "estimate_class_prior",
+    "expected_score",
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "from_pymc",
+    "label_errors",
     "learning_curve",
     "load",
     "mutual_information",
     "plots",
+    "prior_from_range",
+    "prior_sensitivity",
     "report",
     "row_influence",
     "simulation_based_calibration",
@@ -67,8 +73,11 @@ if TYPE_CHECKING:
     from bayesgen import datasets, plots
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
+    from bayesgen.checks.expected_score import expected_score
     from bayesgen.checks.influence import row_influence
+    from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
+    from bayesgen.checks.priors import prior_from_range, prior_sensitivity
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -99,6 +108,7 @@ if TYPE_CHECKING:
         TreeAugmentedNB,
         load,
     )
+    from bayesgen.estimators.from_pymc import from_pymc
     from bayesgen.estimators.sampled.mixture import choose_n_components
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
@@ -113,6 +123,7 @@ if TYPE_CHECKING:
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
+    from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -127,18 +138,24 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
+        "acquisition_curve": "predict.acquisition",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
         "datasets": "datasets",
         "decide": "predict.costs",
         "estimate_class_prior": "predict.label_shift",
+        "expected_score": "checks.expected_score",
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "from_pymc": "estimators.from_pymc",
+        "label_errors": "checks.label_errors",
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "prior_from_range": "checks.priors",
+        "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",

@@ -121,8 +121,6 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
         parameters = storage.arguments_from_json(state["parameters"])
         found: Any = estimators[name](**(parameters | arguments))
-        if isinstance(found, LogLinearPool):
-            return found._load(fit, state, draws, singles)
-        found.fitted_ = found.__bayesgen_load__(fit, state, draws)
+        found.fitted_ = found.__bayesgen_load__(fit, state, draws, singles)
         clf: GenerativeClassifier = found
         return clf

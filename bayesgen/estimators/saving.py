@@ -77,6 +77,7 @@ def record(
         "n_unlabelled": int(training.n_unlabelled),
         "inference": training.inference,
         "closed_form": training.exact,
+        "label_noise": training.label_noise,
         **reader.state(),
     }
     coords = fitted.coords
@@ -132,7 +133,8 @@ def loaded(
     resolved, model, stats = read_fit(fit, family)
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
     exact = bool(by_formula or state["closed_form"])
-    training = Training(n_rows, n_unlabelled, inference, exact, scores=scores)
+    noisy = bool(state.get("label_noise"))
+    training = Training(n_rows, n_unlabelled, inference, exact, noisy, scores=scores)
     own: Any = (
         ExactPosterior(prior, model, stats)
         if by_formula

@@ -330,6 +330,14 @@ class SharedVariances(Protocol):
 
 
 @runtime_checkable
+class StudentCells(Protocol):
+    """Missing cells that are Student t given the known ones of their row: ``next_measurement``."""
+
+    def cells_given(self, row: Array) -> tuple[Array, Array, Array]:
+        """(C, D) centre, scale and degrees of freedom of each cell of a row (D,), by class."""
+
+
+@runtime_checkable
 class LinearRule(Protocol):
     """A decision rule that is linear in the features: asked by ``linear_form`` and ``explain``."""
 
@@ -364,14 +372,6 @@ class SeparateColumns(Protocol):
 
     def log_evidence_by_feature(self, stats: Any) -> Array:
         """(D,) the terms of `log_evidence`, for columns that are `independent`."""
-
-
-@runtime_checkable
-class CellCumulants(Protocol):
-    """`SeparateColumns` of real values, hardly one of which comes twice: asked by ``explain``."""
-
-    def cell_cumulants(self, x: Array, column: Array) -> Array:
-        """(5, n, C) the first five cumulants of the log density of each cell; as in `cell_cgf`."""
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import Training, kept
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _FORGET = "forget takes away rows that were learned before"
 
@@ -145,6 +148,11 @@ class Learner:
                 f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
                 "together, or without inference="
             )
+        if fitted is not None and fitted.training.label_noise:
+            raise NoClosedFormError(
+                f"{what} works on sufficient statistics, and label_noise= has weighed rows by the "
+                "probability that their label is right given all rows: fit all rows together"
+            )
 
     # -- fits ---------------------------------------------------------------------------------
 
@@ -177,7 +185,7 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
-        X = X.X if isinstance(X, Rows) else X
+        X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
             odd = suspects.find(
                 X,
@@ -226,9 +234,9 @@ class Learner:
         if classes is not None:
             labels, codes = among(classes, labels, codes)
         known, read = None, rows.X
-        if before is None:
+        if before is None and not isinstance(y, Labelled):
             reader, read = reader.learnt(read, True)
-        else:
+        elif before is not None:
             before.reader.refuse_single(read, before.n_rows)
             known, at = before.covering(labels)
             labels, codes = known.classes, at[codes]
@@ -249,6 +257,8 @@ class Learner:
         self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
+        if isinstance(y, Labelled):  # as a pool has read and coded them
+            return replace(X.reader, owner=self.name), y._replace(X=X)
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         # whether all cells are finite may show in the statistics, but draws have none
@@ -321,30 +331,41 @@ class Learner:
         pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
         fitted = Fitted(self.name, classes, reader, pilot, training)
         draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
-        seed = options.get("random_seed")
-        library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
-        if inference == "nuts":
-            library = options.get("sampler", "nutpie")
-        out = tree_of(
-            fitted, {POSTERIOR: draws, SAMPLE_STATS: sample_stats}, inference, seed, library
-        )
-        if inference == "nuts":
-            out.attrs["sampler"] = library
-        if inference in approximation.APPROXIMATIONS:
-            out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        why = self.why_apart(fitted, draws)
+        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
         drawn = drawn_posterior(fitted, out)
+        seed = options.get("random_seed")
         group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
         if group is not None:
             out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, rows.at)
-        if inference in approximation.APPROXIMATIONS:
-            out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
-            approximation.warn_unless_close(inference, sample_stats)
-        else:
-            name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
-            why = self.why_apart(fitted, draws)
-            found = nuts.warn_unless_sound(draws, sample_stats, name, why)
-            out.attrs |= found.attributes()
         return replace(fitted, posterior=drawn).with_training(draws=out)
+
+
+def sampled_tree(
+    fitted: Fitted,
+    draws: "xr.Dataset",
+    sample_stats: "xr.Dataset",
+    inference: str,
+    options: dict[str, Any],
+    why_apart: str = "",
+) -> "xr.DataTree":
+    """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
+    library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
+    if inference == "nuts":
+        library = options.get("sampler", "nutpie")
+    groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
+    out = tree_of(fitted, groups, inference, options.get("random_seed"), library)
+    if inference == "nuts":
+        out.attrs["sampler"] = library
+    if inference in approximation.APPROXIMATIONS:
+        out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
+        approximation.warn_unless_close(inference, sample_stats)
+    else:
+        name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
+        found = nuts.warn_unless_sound(draws, sample_stats, name, why_apart)
+        out.attrs |= found.attributes()
+    return out
 
 
 def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
+from bayesgen.plots import drawing
 from bayesgen.plots.style import (
     HAIR,
     INK,
@@ -94,15 +96,12 @@ def plot_class_probability(
             ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
         lanes = np.linspace(-0.28, 0.28, len(shown)) if len(shown) > 1 else [0.0]
         for lane, k in zip(lanes, shown, strict=True):
-            at = np.arange(n) + lane
-            low, high = table["interval"].values[:, k].T
-            own = look(k)
-            ax.hlines(at, low, high, color=own.color, ls=own.dashes, lw=2.4, alpha=0.55)
+            at, own = np.arange(n) + lane, look(k)
             ax.plot(mean[:, k], at, "|", color=own.color, ms=8, mew=1.6)
-            exact = table["predictive"].values[:, k]
-            ax.plot(exact, at, "D", **own.mark(), clip_on=False)
-        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5), yticks=np.arange(n), yticklabels=names)
-        ax.tick_params(axis="y", length=0)
+            exact, ends = (table[name].values[:, k] for name in ("predictive", "interval"))
+            drawing.intervals(ax, at, exact, ends, own, mark="D", ls="", clip_on=False)
+        drawing.name_lines(ax, names)
+        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
         one = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
         ax.set_xlabel(one)
         several = [(str(clf.classes_[k]), look(k)) for k in shown] if len(shown) > 1 else []
@@ -308,10 +307,8 @@ def plot_contributions(
             ax.plot(m, at, "|", color=tint, ms=9, mew=1.8)
             if p is not None:
                 ax.plot(p, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
-        ax.set_yticks(range(len(lines)), [line[0] for line in lines])
-        ax.set_ylim(len(lines) - 0.4, -0.6)
+        drawing.name_lines(ax, [line[0] for line in lines], 60)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
-        ax.tick_params(axis="y", length=0)
         label, against = one["label"].item(), one["against"].item()
         ax.set_xlabel(f"log-odds of {label} against {against} [nats]")
         total = one["predictive_log_odds" if "predictive_log_odds" in one else "mean_log_odds"]
@@ -334,3 +331,118 @@ def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
     if exact:
         handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
     legend_beside(ax, handles)
+
+
+# ------------------------------------------------------------------------------------------------
+# Labels that may be wrong.
+
+
+def plot_label_errors(
+    errors: "xr.Dataset",
+    most: int = 20,
+    *,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Rows whose label is most probably wrong, with the label that they may have.
+
+    Parameters
+    ----------
+    errors : xarray.Dataset
+        Of `label_errors`.
+    most : int
+        Rows shown, the most probably wrong first.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A point for each row in the colour of the other label.
+    """
+    checked_axes(ax, figsize)
+    if "wrong" not in getattr(errors, "data_vars", ()):
+        raise TypeError(
+            "plot_label_errors draws what bg.label_errors(clf, X, y) returns, got a "
+            f"{type(errors).__name__}"
+        )
+    worst = errors.isel(obs_id=np.argsort(-errors["wrong"].values, kind="stable")[:most])
+    classes = errors["true_class"].values.tolist()
+    place = np.arange(worst.sizes["obs_id"])
+    columns = (worst[name].values.tolist() for name in ("obs_id", "label", "other"))
+    names = [f"{row}: {given} → {other}" for row, given, other in zip(*columns, strict=True)]
+    hues = [colour(classes.index(other)) for other in worst["other"].values.tolist()]
+    with canvas(ax, figsize, (6.0, 1.0 + 0.24 * max(len(names), 3))) as ax:
+        ax.hlines(place, 0, worst["wrong"], color=hues, lw=2.2, alpha=0.5)
+        ax.scatter(worst["wrong"], place, c=hues, s=36, edgecolors="white", linewidths=0.7)
+        ax.set_yticks(place, names)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(0, 1.02)
+        ax.grid(axis="x", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("probability that the label is wrong")
+        low, high = errors["noise_rate_interval"].values
+        ax.set_title(
+            f"Share of wrong labels: {errors['noise_rate'].item():.3f} "
+            f"({percent(errors.attrs['prob'])} interval {low:.3f} to {high:.3f})"
+        )
+    return ax
+
+
+def plot_prior_sensitivity(
+    table: Any,
+    hyperparameter: str = "all",
+    *,
+    most: int = 20,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Range of each row's class probability under priors half to twice as strong.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        Of `prior_sensitivity`.
+    hyperparameter : str
+        Of the names in `table`.
+    most : int
+        Rows with the widest ranges, from top to bottom.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A dot at the probability of the most probable class, hollow where another class is the most
+        probable at one of the strengths.
+    """
+    checked_axes(ax, figsize)
+    if "sensitivity" not in getattr(table, "data_vars", ()):
+        raise TypeError(f"table must be what prior_sensitivity returns, got {type(table).__name__}")
+    known = table["hyperparameter"].values.tolist()
+    refuse_unknown("hyperparameter", hyperparameter, known)
+    own = table.sel(hyperparameter=hyperparameter)
+    width = own["range"].values[:, 1] - own["range"].values[:, 0]
+    rows = np.argsort(-width, kind="stable")[:most]
+    at, ends = np.arange(len(rows)), own["range"].values[rows]
+    with canvas(ax, figsize, (6.0, 1.2 + 0.24 * len(rows))) as ax:
+        ax.hlines(at, *ends.T, color=colour(0), lw=2.2, alpha=0.5)
+        for changes in (False, True):
+            some = np.flatnonzero(own["changes"].values[rows] == changes)
+            p = own["probability"].values[rows[some]]
+            face, label = ("white", "another class at one of them") if changes else (colour(0), "")
+            if len(some):
+                ax.plot(p, some, "o", ms=5.5, mec=colour(0), mfc=face, label=label or None)
+                if changes:
+                    legend_beside(ax)
+        names = zip(own["obs_id"].values[rows], own["label"].values[rows], strict=True)
+        ax.set_yticks(at, [f"{_short(row)}: {_short(label)}" for row, label in names])
+        ax.set_ylim(-0.6, len(rows) - 0.4)
+        ax.invert_yaxis()
+        ax.grid(axis="x", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("probability under priors half to twice as strong")
+        ax.set_title(f"{hyperparameter}: the {len(rows)} rows that it moves most")
+    return ax

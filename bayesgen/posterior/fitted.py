@@ -11,14 +11,15 @@ from bayesgen.encoding.extremes import LARGE, refuse_far_cells
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import CLASS, CONTEXT
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.posterior.training import Training
 
-Posterior = ExactPosterior | DrawnPosterior
+Posterior = ExactPosterior | DrawnPosterior | PooledPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Fitted:
     classes : (C,) labels, sorted
     reader : Reader
         How rows are read.
-    posterior : ExactPosterior or DrawnPosterior
+    posterior : ExactPosterior, DrawnPosterior or PooledPosterior
     training : Training
         What is known of the rows behind it.
     """
@@ -78,8 +79,22 @@ class Fitted:
         """(C,) class weights that replace the fitted ones."""
         if class_prior is None:
             return None
-        self.refuse_if_discriminative("class_prior=")
+        if not self.posterior.has_weights:
+            raise NotImplementedError(no_density("class_prior=", self.name))
+        if why := self.family.no_class_prior:
+            raise ValueError(f"class_prior= is refused: {why}")
         return weights_by_class(class_prior, self.classes)
+
+    @property
+    def models(self) -> list["Fitted"]:
+        """Itself, or the members of a pool."""
+        return [member.fitted for member in self.posterior.members] or [self]
+
+    def parts(self, X: Any) -> list[tuple["Fitted", Rows]]:
+        """`models`, and rows as each has read them."""
+        rows = self.read(X)
+        members = self.posterior.members
+        return [(m.fitted, rows.encoded.read(m)) for m in members] if members else [(self, rows)]
 
     # -- names -------------------------------------------------------------------------------
 
@@ -118,7 +133,7 @@ class Fitted:
         own = self.posterior
         if isinstance(own, ExactPosterior):
             return own
-        if self.training.exact:
+        if self.training.exact and isinstance(own, DrawnPosterior):
             return ExactPosterior(own.prior, own.model, own.stats)
         conjugate = own.prior.family.conjugate
         raise NoClosedFormError(
@@ -139,6 +154,15 @@ class Fitted:
         if not self.posterior.model.generative:
             raise NotImplementedError(no_density(what, self.name))
 
+    def refuse_label_noise(self, what: str) -> None:
+        """Raise NoPosteriorError where rows were weighed by how right their labels are."""
+        if self.training.label_noise:
+            raise NoPosteriorError(
+                f"{what} is refused after label_noise=: the posterior of the weighed rows does not "
+                "know that the weights are estimated, and is too narrow. It is there all the same "
+                "after a fit with 1 - label_errors(...)['wrong'] as sample_weight"
+            )
+
     # -- the next one ------------------------------------------------------------------------
 
     def with_training(self, **known: Any) -> "Fitted":
@@ -158,10 +182,10 @@ def no_density(what: str, name: str) -> str:
     )
 
 
-def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
-    """Raise TypeError unless `clf` is a classifier of this package; pools if they may be."""
-    pool = hasattr(clf, "_members")  # until a pool is a posterior like others
-    if hasattr(type(clf), "estimates") or (pools and pool):
+def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
+    """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
+    pool = hasattr(type(clf), "members_")
+    if hasattr(type(clf), "estimates") and (pools or not pool):
         return
     name = type(clf).__name__
     hint = ""
@@ -172,8 +196,8 @@ def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
     raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")
 
 
-def fitted_of(clf: Any, function: str) -> Fitted:
-    """What a classifier of this package has learnt.
+def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
+    """What a classifier of this package, and no pool unless `pools`, has learnt.
 
     Raises
     ------
@@ -182,7 +206,7 @@ def fitted_of(clf: Any, function: str) -> Fitted:
     NotFittedError
         If it is not fitted.
     """
-    refuse_others(clf, function)
+    refuse_others(clf, function, pools=pools)
     check_is_fitted(clf, "fitted_")
     found: Fitted = clf.fitted_
     return found

@@ -73,6 +73,8 @@ class QuasiGenerator:
         wanted = int(np.prod(size[1:]))
         quasi = self._points[:, self._used : self._used + wanted]
         self._used += quasi.shape[1]
+        if quasi.shape[1] == wanted:
+            return quasi.reshape(size)
         pseudo = self._rng.random((size[0], wanted - quasi.shape[1]))
         return np.concatenate([quasi, pseudo], axis=1).reshape(size)
 

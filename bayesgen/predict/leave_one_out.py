@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import weights
 from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
@@ -14,6 +15,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights, log_weights_without
+from bayesgen.posterior.training import KeptRows
 
 _SAME = 1e-7  # relative: two sums of the same rows in another order differ by 1e-12 or so
 
@@ -42,18 +44,16 @@ def training_rows(
     y: Any,
     sample_weight: Any = None,
     partial: bool = False,
-    *,
-    known: bool = False,
 ) -> TrainingRows:
     """Rows, codes and weights; raises unless they are (some of) those of the fit.
 
-    `known`: that they are is known, and not checked.
+    Of a pool they are those of each member, or some of them.
     """
     rows = fitted.read(X)
     values, masked = labels_and_mask(y)
     check_consistent_length(rows, values)
-    exact = isinstance(fitted.posterior, ExactPosterior)
-    if exact:
+    parts = fitted.parts(rows)
+    if all(part.posterior.exact for part, _ in parts):
         refuse_unlabelled(masked)
         codes = fitted.codes_of(values)
     else:
@@ -63,10 +63,41 @@ def training_rows(
     weight = np.ones(len(codes))
     if sample_weight is not None:
         weight = weights(sample_weight, len(codes))
-    found = TrainingRows(rows.encoded, codes, weight)
-    if not known:
-        (_check_rows_of_fit if exact else _check_numbers)(fitted, found, partial)
-    return found
+    n = int((weight > 0).sum())
+    for part, read in parts:
+        some = partial or (part is not fitted and n != part.training.n_rows)
+        check_training_rows(part, read, codes, weight, some)
+    return TrainingRows(rows.encoded, codes, weight)
+
+
+def check_training_rows(
+    fitted: Fitted, rows: Rows, codes: Array, weight: Array, partial: bool
+) -> None:
+    """Raise unless these are the training rows of one model, or some of them."""
+    check = _check_rows_of_fit if fitted.posterior.exact else _check_numbers
+    check(fitted, TrainingRows(rows.encoded, codes, weight), partial)
+
+
+def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> TrainingRows:
+    """The training rows that were kept, or those that are given as (X, y) or (X, y, weight)."""
+    if training is not None:
+        if not isinstance(training, tuple | list) or len(training) not in (2, 3):
+            raise ValueError("training must be (X, y) or (X, y, sample_weight)")
+        return training_rows(fitted, *KeptRows(*training), partial)
+    given = fitted.training.rows
+    if given is None:
+        raise ValueError(
+            "the scores of the training rows are not known here (after a stream, a merge, "
+            "partial_fit, forget, a large fit, or loading a model saved before they were "
+            "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
+        )
+    try:
+        return training_rows(fitted, *given)
+    except ValueError as error:
+        raise ValueError(
+            "the rows that fit was given were changed since then: pass them as they were "
+            f"by training=(X, y) or training=(X, y, sample_weight) ({error})"
+        ) from error
 
 
 def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) -> Array:
@@ -117,7 +148,7 @@ def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
     of_fit = fitted.posterior.stats.count
     count = class_counts(rows.codes[known], len(of_fit), rows.weight[known])
     if np.any(count > (1 + _SAME) * of_fit) if partial else _differ(count, of_fit):
-        raise _other_counts(count, of_fit, fitted.classes)
+        raise _other_counts(count, of_fit, fitted)
 
 
 def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
@@ -135,7 +166,7 @@ def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> Non
     if partial:
         return
     if _differ(own.count, stats.count):
-        raise _other_counts(own.count, stats.count, fitted.classes)
+        raise _other_counts(own.count, stats.count, fitted)
     if approximate:  # without an evidence
         left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
         if any((np.abs(v) > _SAME).any() for v in left):
@@ -153,10 +184,12 @@ def _differ(count: Array, fitted: Array) -> bool:
     return not np.allclose(count, fitted, rtol=_SAME)
 
 
-def _other_counts(count: Array, fitted: Array, classes: Array) -> ValueError:
+def _other_counts(count: Array, of_fit: Array, fitted: Fitted) -> ValueError:
+    noisy = ": label_noise= has multiplied weights by 1 - label_errors(...)['wrong']"
     return ValueError(
         f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
-        f"{classes.tolist()}, and the fit had {fitted.round(6).tolist()}"
+        f"{fitted.classes.tolist()}, and the fit had {of_fit.round(6).tolist()}"
+        + (noisy if fitted.training.label_noise else "")
     )
 
 

@@ -12,7 +12,6 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import distribution
 from bayesgen.predict.distribution import WeightedIntervals
@@ -26,14 +25,21 @@ if TYPE_CHECKING:
 def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr.Dataset":
     """Class probabilities from posterior draws, and how far they can be trusted."""
     weights = fitted.weights_of(class_prior)
-    own = posterior_of(fitted, posterior)
-    if isinstance(own, ExactPosterior):
+    own: Any = posterior_of(fitted, posterior)
+    if own.exact:
         own = drawn_posterior(fitted, fitted.training.draws)
     result = own.estimate(fitted.encoded(X), weights)
     names = ("probability", "mcse", "weight_ess", "log_density_sd")
     table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
     trusted = ~result.probability_in_doubt()
     return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: fitted.classes})
+
+
+def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
+    """The draws given, or the model's own posterior, where it is as wide as it should be."""
+    if posterior is None and fitted.training.label_noise:
+        fitted.refuse_label_noise(what)
+    return posterior_of(fitted, posterior)
 
 
 def intervals(
@@ -45,7 +51,7 @@ def intervals(
     posterior: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_interval")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
@@ -84,7 +90,7 @@ def draws(
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_posterior")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
     for name, value in (("draws", request.draws), ("chains", request.chains)):
@@ -105,9 +111,10 @@ def draws(
 def _provenance(fitted: Fitted, posterior: Any, random_state: Any) -> dict[Any, Any]:
     """Attributes of a tree made from draws: those of `posterior`, None for the model's own."""
     family = type(fitted.posterior.prior.family).__name__
-    if posterior is None and fitted.training.inference == "closed form":
-        return tree.provenance(family, "closed form", random_state)
     given: Any = fitted.training.draws if posterior is None else posterior
+    route = fitted.training.inference
+    if posterior is None and (given is None or route == "closed form"):
+        return tree.provenance(family, route, random_state)
     drawn = given.attrs
     of_draws = ("route", "seed", "inference_library", "inference_library_version")
     own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
@@ -124,7 +131,7 @@ def uncertainty(
     posterior: Any,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
-    own = posterior_of(fitted, posterior)
+    own = _posterior_of(fitted, posterior, "predict_uncertainty")
     if given not in ("training", "training and row"):
         raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
     if unit not in ("nats", "bits"):

@@ -78,13 +78,16 @@ def every(clf, X, y):
     forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
     seen = X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]
     arguments = {
+        "plot_acquisition": lambda: (bg.acquisition_curve(clf, rows, y[:4]),),
         "plot_class_probability": lambda: (clf, rows),
         "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
         "plot_contributions": lambda: (clf.explain(rows),),
         "plot_densities": lambda: (clf, X, y),
         "plot_edges": lambda: (forest,),
+        "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
         "plot_predictive_check": lambda: (clf, X, y),
         "plot_prior_predictive": lambda: (clf, X, y),
+        "plot_prior_sensitivity": lambda: (bg.prior_sensitivity(clf, rows),),
         "plot_regions": lambda: (clf, X, y),
         "plot_reliability": lambda: (clf, X, y),
         "plot_section": lambda: (clf, X, y),
@@ -208,6 +211,33 @@ def test_comparison_of_models(two):
     assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
 
 
+def test_acquisition_curves(two):
+    clf, X, y = two
+    curve = bg.acquisition_curve(clf, X, y, cost=0.1, decision_cost=1 - np.eye(2))
+    left, right = plots.plot_acquisition(curve), plots.plot_acquisition(curve, "cost")
+    for k in range(3):
+        np.testing.assert_array_equal(left.lines[k].get_ydata(), curve["log_loss"][k])
+        total = curve["measured"] + curve["decided"]
+        np.testing.assert_array_equal(right.lines[k].get_ydata(), total[k])
+    assert right.lines[3].get_ydata()[0] == curve["total_cost"][0]
+    assert [t.get_text() for t in right.get_legend().get_texts()] == list(curve["policy"].values)
+    with pytest.raises(TypeError, match="curve must be"):
+        plots.plot_acquisition(clf)
+
+
+def test_ranges_of_the_prior(three):
+    clf, X, _ = three
+    found = bg.prior_sensitivity(clf, X)
+    ax = plots.plot_prior_sensitivity(found, most=5)
+    own = found.sel(hyperparameter="all")
+    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:5]
+    np.testing.assert_allclose(bars(ax)[:, :, 0], own["range"].values[order])
+    dots = marks(ax, "o")
+    np.testing.assert_allclose(dots[np.argsort(dots[:, 1])][:, 0], own["probability"][order])
+    with pytest.raises(ValueError, match="hyperparameter"):
+        plots.plot_prior_sensitivity(found, "kapa")
+
+
 def test_regions_and_boundaries(three):
     clf, X, y = three
     ax = plots.plot_regions(clf, X, y, overlay=None, boundaries=["posterior_predictive", "map"])
@@ -304,15 +334,6 @@ def test_section(two):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "p(bee | x)")
     rug = marks(ax, "|")
     assert sorted(rug[rug[:, 1] > 0.5, 0]) == sorted(X["width"][y == "bee"])
-
-
-def test_section_of_another_class_elsewhere(three):
-    clf, X, _ = three
-    ax = plots.plot_section(clf, X, feature=0, at=[9.0, 1.0], label="ant", plug_in=None)
-    x, p = next(line for line in ax.lines if "predictive" in str(line.get_label())).get_xydata().T
-    rows = pd.DataFrame({"length": x, "width": 1.0})
-    np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 0])
-    assert not any("plug-in" in str(line.get_label()) for line in ax.lines)
 
 
 @pytest.fixture(scope="module")
@@ -459,13 +480,6 @@ def test_ternary(three):
         assert names[c] == CLASSES[k]
 
 
-def test_a_ternary_of_many_rows_has_no_clouds(three):
-    clf, X, y = three
-    ax = plots.plot_ternary(clf, X, y)
-    assert not [line for line in ax.lines if line.get_marker() == "."]
-    assert len(marks(ax, "D")) == 30
-
-
 def test_ternary_of_long_names_keeps_its_triangle():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
@@ -565,16 +579,6 @@ def test_bins_of_ties_and_of_certainty():
     assert len(reliability(np.array([0.3]), np.array([True]), 10, 0.9).size) == 1
 
 
-def test_intervals_of_a_calibrated_classifier_cover():
-    rng = np.random.default_rng(4)
-    covered = []
-    for _ in range(100):
-        p = rng.beta(0.7, 0.7, 400)
-        found = reliability(p, rng.uniform(size=400) < p, 8, 0.9)
-        covered.append((found.lower <= found.predicted) & (found.predicted <= found.upper))
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.035)
-
-
 def test_reliability_diagram(two, three):
     clf, X, y = two
     ax = plots.plot_reliability(clf, X, y, bins=3, prob=0.8)
@@ -638,7 +642,7 @@ def test_reliability_of_several_and_of_pools(two):
     ):
         with pytest.raises(ValueError, match=match):
             plots.plot_reliability(wrong, X, y)
-    with pytest.raises(ValueError, match="a pool has its posterior predictive alone"):
+    with pytest.raises(ValueError, match="a pool is of predictives"):
         plots.plot_reliability(pool, X, y, method="map")
 
 
@@ -669,13 +673,6 @@ def test_prior_predictive_shows_the_rows_and_as_many_data_sets_of_the_prior(two)
     means = np.array([np.diff(line.get_ydata()) @ line.get_xdata()[1:] for line in thin])
     sd = np.sqrt(np.mean((prior.sigma2 / prior.kappa)[:, 1]))
     assert abs(np.median(means) - (prior.mu + prior.shift)[:, 1].mean()) < 5 * sd / np.sqrt(20)
-
-
-def test_prior_predictive_of_one_class_has_its_rows_and_colour(three):
-    clf, X, y = three
-    ax = plots.plot_prior_predictive(clf, X, y, 1, "bee", draws=3)
-    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(X["width"][y == "bee"]))
-    assert thick(ax).get_color() == CLASSES[1]
 
 
 def test_prior_predictive_of_categories_and_words():
@@ -782,3 +779,16 @@ def test_many_categories_and_classes_stay_legible():
     assert len(boxes) > 10
     assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
     assert ax.get_legend().get_window_extent().y0 >= 0
+
+
+def test_wrong_labels_are_drawn_first_with_the_other_label():
+    X, y = bg.datasets.load_penguins()
+    y[[4, 201]] = "Gentoo", "Adelie"
+    found = bg.label_errors(bg.MixedNB().fit(X, y), X, y)
+    ax = plots.plot_label_errors(found, most=5)
+    told = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert told[:2] == ["4: Gentoo → Adelie", "201: Adelie → Gentoo"]
+    points = ax.collections[-1].get_offsets()[:, 0]
+    np.testing.assert_allclose(points, np.sort(found["wrong"].values)[:-6:-1])
+    with pytest.raises(TypeError, match=r"what bg\.label_errors"):
+        plots.plot_label_errors(found["noise"])

@@ -256,6 +256,26 @@ def test_models_by_leave_one_out(clf, data):
     assert len(data["models"]["elpd"]) > 3
 
 
+def test_rows_without_labels(clf):
+    found = bg.report(clf, X[TEST], None, training=(X[~TEST], Y[~TEST]), prob=0.9)
+    check_page(found.to_html())
+    keys = [section.key for section in found.sections]
+    assert keys[0] == "expected"
+    assert {"fitted", "labels", "typicality"} < set(keys)
+    assert not {"verdict", "calibration", "doubts", "confusions", "checks", "influence"} & set(keys)
+    low, high = found.sections[0].data["accuracy"]["interval"]
+    assert low <= clf.score(X[TEST], Y[TEST]) <= high
+    assert len(found.tiles) == 3
+
+
+def test_labels_that_may_be_wrong(clf, found, data):
+    errors = bg.label_errors(clf, X[~TEST], Y[~TEST])
+    assert data["labels"]["expected"] == pytest.approx(errors["wrong"].values.sum(), rel=1e-9)
+    (table,) = next(s for s in found.sections if s.key == "labels").tables
+    worst = errors["obs_id"].values[errors["wrong"].values.argmax()]
+    assert table.rows[0][0] == str(worst)
+
+
 def test_relevance_typicality_and_priors(clf, data):
     table = bg.feature_relevance(clf)
     for name, p in zip(table["feature"].values, table["probability"].values, strict=True):
@@ -294,6 +314,9 @@ def test_influence_is_that_of_another_prior():
     assert change["log_loss_change"] == pytest.approx(
         log_loss(y[20:], q) - log_loss(y[20:], p), rel=1e-9
     )
+    ends = bg.prior_sensitivity(clf, rows[20:])["range"].sel(hyperparameter="all").values
+    assert found.data["all"]["largest_range"] == pytest.approx(np.ptp(ends, axis=1).max())
+    assert [row[0] for row in found.tables[1].rows] == ["class_alpha", "alpha, beta", "all"]
 
 
 def test_checks_find_a_wrong_model_and_leave_a_right_one():
@@ -422,7 +445,7 @@ def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
 def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
-    monkeypatch.setattr("bayesgen.reporting.report.html", lambda report: "\ud800")
+    monkeypatch.setattr(type(found), "to_html", lambda report: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         found.save(path)
     assert path.read_text() == "old"

@@ -1,0 +1,276 @@
+"""label_errors against evidences of relabelled rows; what it finds, refuses, does to a fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import expit, logsumexp
+
+import bayesgen as bg
+from tests.estimators.cases import CASES, LABELS, sample
+from tests.selection import rest_is_slow
+
+ALIKE = {"exponent": 1, "form": "one flip"}
+
+
+def two_groups(n=200, share=0.1, seed=0, gap=4.0):
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 2)) + gap * true[:, None] * [1, 0.3]
+    wrong = rng.random(n) < share
+    return X, np.where(wrong, 1 - true, true), wrong
+
+
+# --------------------------------------------------------------------------------- one flip
+
+
+@pytest.mark.parametrize("name", rest_is_slow(list(CASES), ["GaussianNB tied", "MixedNB"]))
+def test_one_flip_is_the_evidence_of_each_relabelling(name):
+    X, codes, y = sample(CASES[name], n=24)
+    clf = CASES[name].make().fit(X, y)
+    if clf.prior_.family.no_evidence:
+        pytest.skip("no evidence")
+    channel = np.array([[0.9, 0.1, 0.0], [0.05, 0.9, 0.05], [0.2, 0.2, 0.6]])
+    rate = (1 - 0.12) * np.eye(3) + 0.06 * (1 - np.eye(3))
+    found = {
+        "rate": (bg.label_errors(clf, X, y, label_noise=0.12, **ALIKE), rate),
+        "matrix": (bg.label_errors(clf, X, y, label_noise=channel, **ALIKE), channel),
+    }
+    rows = clf.fitted_.encoded(X)
+    for i in range(0, 24, 5):
+        evidence = []
+        for c in range(3):
+            labels = np.where(np.arange(24) == i, c, codes)
+            evidence.append(clf.prior_.log_evidence(clf.prior_.stats(rows, labels, 3)))
+        for table, p in found.values():
+            with np.errstate(divide="ignore"):
+                posterior = np.array(evidence) + np.log(p[:, codes[i]])
+            posterior = np.exp(posterior - logsumexp(posterior))
+            want = np.delete(posterior, codes[i]).sum()
+            assert float(table["wrong"][i]) == pytest.approx(want, rel=1e-8, abs=1e-12)
+            posterior[codes[i]] = -1
+            assert table["other"][i].item() == LABELS[posterior.argmax()]
+
+
+def test_rate_0_is_no_error_and_certain_labels_have_no_other():
+    X, y, _ = two_groups()
+    clf = bg.GaussianNB().fit(X, y)
+    assert (bg.label_errors(clf, X, y, label_noise=0)["wrong"] == 0).all()
+    assert (bg.label_errors(clf, X, y, label_noise=np.eye(2))["wrong"] == 0).all()
+
+
+def test_rate_and_exponent_are_integrated_out():
+    """On a fine mesh of log-odds of the rate and log exponent, from leave-one-out alone."""
+    X, y, _ = two_groups(n=40, gap=2.0)
+    clf = bg.GaussianNB().fit(X, y)
+    joint = clf.loo_log_joint(X, y)
+    gap = joint[np.arange(40), 1 - y] - joint[np.arange(40), y]
+    l, u = np.linspace(-25, 5, 601), np.linspace(-6, 4, 301)
+    rate = expit(l)[:, None]
+    total, sum_of_rate, sum_of_wrong = 0.0, 0.0, np.zeros(40)
+    for each in u:
+        right = (1 - rate) * expit(-np.exp(each) * gap)
+        wrong = rate * expit(np.exp(each) * gap)
+        prior = stats.beta.pdf(rate, 1, 19) * rate * (1 - rate) * stats.norm.pdf(each)
+        density = np.exp(np.log(right + wrong).sum(axis=1, keepdims=True)) * prior
+        total += density.sum()
+        sum_of_rate += (density * rate).sum()
+        sum_of_wrong += (density * wrong / (right + wrong)).sum(axis=0)
+    found = bg.label_errors(clf, X, y, form="one flip")
+    np.testing.assert_allclose(found["wrong"], sum_of_wrong / total, rtol=2e-4)
+    assert float(found["noise_rate"]) == pytest.approx(sum_of_rate / total, rel=2e-4)
+
+
+# ------------------------------------------------------------------------------- what it finds
+
+
+@pytest.mark.parametrize("n", [300, 20_000])
+def test_it_finds_flipped_labels_and_their_rate(n):
+    X, y, wrong = two_groups(n=n)
+    found = bg.label_errors(bg.GaussianNB().fit(X, y), X, y, prob=0.99)
+    p = found["wrong"].values
+    low, high = found["noise_rate_interval"].values
+    assert low < wrong.mean() < high
+    assert p.sum() == pytest.approx(wrong.sum(), abs=4 * np.sqrt(np.sum(p * (1 - p))) + 1)
+    assert found.attrs["passes"] > 0
+    assert np.mean(p[wrong] > 0.5) > 0.8
+    noise, sd = found["noise"], found["noise_sd"]
+    np.testing.assert_allclose(noise.sum("given_class"), 1, rtol=1e-12)
+    own = np.array([[np.mean(wrong[(y != wrong) == c]) for c in (0, 1)]])
+    off = noise.values[[0, 1], [1, 0]]
+    assert np.all(np.abs(off - own) < 5 * sd.values[[0, 1], [1, 0]])
+
+
+def test_a_model_that_is_too_sure_is_tempered_and_makes_no_pass():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    X = np.repeat(rng.normal(size=(400, 1)) + 3 * y[:, None], 12, axis=1)  # one column, 12 times
+    X += 0.1 * rng.normal(size=X.shape)
+    clf = bg.GaussianNB().fit(X, y)
+    tempered = bg.label_errors(clf, X, y)
+    assert tempered["exponent"] < 0.5
+    assert tempered.attrs["form"] == "one flip"
+    assert tempered["wrong"].mean() < 0.02  # no label is wrong
+    assert bg.label_errors(clf, X, y, exponent=1)["wrong"].mean() > 0.04
+
+
+def test_names_weights_strings_missing_cells_and_five_rows():
+    table = pd.DataFrame(
+        {"a": [1.0, 1.2, np.nan, 4.0, 4.1], "b": ["u", "u", "v", "v", None]},
+        index=list("pqrst"),
+    )
+    y = ["cat", "cat", "dog", "dog", "dog"]
+    found = bg.label_errors(bg.MixedNB().fit(table, y), table, y)
+    assert found["obs_id"].values.tolist() == list("pqrst")
+    assert found["other"].values.tolist() == ["dog", "dog", "cat", "cat", "cat"]
+    weight = np.array([1.0, 2.0, 0.0, 1.0, 3.0])
+    clf = bg.MixedNB().fit(table, y, sample_weight=weight)
+    found = bg.label_errors(clf, table, y, weight)
+    assert found["position"].values.tolist() == [0, 1, 3, 4]
+    with pytest.raises(ValueError, match="training rows"):
+        bg.label_errors(clf, table, y)
+
+
+def test_a_row_of_weight_2_counts_for_the_rate_as_two_rows():
+    X, y, _ = two_groups(n=40)
+    clf = bg.GaussianNB().fit(X, y)
+    twice = bg.GaussianNB().fit(X, y, np.full(40, 2.0))
+    one = bg.label_errors(clf, X, y, form="one flip")
+    two = bg.label_errors(twice, X, y, np.full(40, 2.0), form="one flip")
+    width = [np.ptp(found["noise_rate_interval"].values) for found in (one, two)]
+    assert width[1] < 0.85 * width[0]
+
+
+# --------------------------------------------------------------------------- pools and draws
+
+
+def test_pools_by_their_own_leave_one_out():
+    X, y, wrong = two_groups(n=60, share=0.15, seed=1)
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    found = bg.label_errors(pool, X, y, label_noise=0.1, **ALIKE)
+    q = np.exp(pool.loo(X, y).elpd_i.values)
+    np.testing.assert_allclose(found["wrong"], 0.1 * (1 - q) / (0.9 * q + 0.1 * (1 - q)), rtol=1e-8)
+    again = bg.label_errors(pool, X, y)
+    assert again.attrs["form"] == "iterated"
+    assert again["wrong"].values[wrong].mean() > 0.7
+    members = [("a", bg.GaussianNB().fit(X, y))]
+    fixed = bg.LogLinearPool(members, prefit=True).fit(X, y)
+    assert bg.label_errors(fixed, X, y).attrs["form"] == "one flip"
+    with pytest.raises(bg.NoClosedFormError, match="prefit=True use form='one flip'"):
+        bg.label_errors(fixed, X, y, form="iterated")
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+def test_after_a_fit_by_draws_labels_may_be_missing():
+    X, y, _ = two_groups(n=40)
+    y = y.astype(float)
+    y[3] = np.nan
+    options = {"draws": 200, "tune": 50, "chains": 2, "random_seed": 0}
+    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **options)
+    found = bg.label_errors(clf, X, y)
+    assert 3 not in found["position"]
+    assert found.attrs["form"] == "one flip"
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"label_noise": 0.5}, "2 classes of which 0.5 and more are wrong"),
+        ({"label_noise": -0.1}, "must be probabilities"),
+        ({"label_noise": [[0.9, 0.2], [0.1, 0.9]]}, "sum to 1; that of 0 sums to 1.1"),
+        ({"label_noise": [[1.0, 0.0], [1.0, 0.0]]}, "no row the label 1, which y holds"),
+        ({"label_noise": [0.1, 0.1]}, r"an array \(2, 2\)"),
+        ({"label_noise": "guess"}, "label_noise"),
+        ({"exponent": 0}, "exponent must be"),
+        ({"form": "twice"}, "form"),
+    ],
+)
+def test_what_is_refused(options, match):
+    X, y, _ = two_groups(n=20)
+    with pytest.raises(ValueError, match=match):
+        bg.label_errors(bg.GaussianNB().fit(X, y), X, y, **options)
+
+
+def test_one_class_has_no_other_label():
+    X = np.arange(6.0)[:, None]
+    with pytest.raises(ValueError, match="two classes, and every label is 'a'"):
+        bg.label_errors(bg.GaussianNB().fit(X, ["a"] * 6), X, ["a"] * 6)
+
+
+# ------------------------------------------------------------------------- fit(label_noise=...)
+
+
+@pytest.mark.parametrize("noise", ["estimate", 0.1])
+def test_the_fit_is_that_to_weighed_rows(noise):
+    X, y, _ = two_groups()
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 2.0], size=len(y))
+    plain = bg.GaussianNB().fit(X, y, weight)
+    wrong = bg.label_errors(plain, X, y, weight, label_noise=noise)["wrong"].values
+    want = bg.GaussianNB().fit(X, y, weight * np.maximum(1 - wrong, 1e-6))
+    found = bg.GaussianNB().fit(X, y, weight, label_noise=noise)
+    np.testing.assert_allclose(found.predict_proba(X), want.predict_proba(X), rtol=1e-10)
+    assert found.loo(X, y, sample_weight=weight * np.maximum(1 - wrong, 1e-6)).elpd < 0
+
+
+def test_it_is_nearer_to_the_fit_to_true_labels():
+    X, y, wrong = two_groups(n=400, share=0.2)
+    true = np.where(wrong, 1 - y, y)
+    new, labels, _ = two_groups(n=400, share=0.0, seed=1)
+    own = np.arange(400), labels
+    loss = [
+        -clf.predict_log_proba(new)[own].mean()
+        for clf in (
+            bg.GaussianNB().fit(X, true),
+            bg.GaussianNB().fit(X, y, label_noise="estimate"),
+            bg.GaussianNB().fit(X, y),
+        )
+    ]
+    assert loss[1] - loss[0] < 0.2 * (loss[2] - loss[0])
+
+
+def test_what_the_weighed_posterior_refuses(tmp_path):
+    X, y, _ = two_groups(n=60)
+    clf = bg.GaussianNB().fit(X, y, label_noise="estimate")
+    clf.save(tmp_path / "it.nc")
+    for one in (clf, bg.load(tmp_path / "it.nc")):
+        for ask in (
+            lambda one=one: one.predict_interval(X[:2]),
+            lambda one=one: one.predict_posterior(X[:2]),
+            lambda one=one: one.predict_uncertainty(X[:2]),
+            lambda one=one: one.to_pymc(),
+        ):
+            with pytest.raises(NotImplementedError, match="refused after label_noise="):
+                ask()
+        for ask in (
+            lambda one=one: one.partial_fit(X, y),
+            lambda one=one: one.forget(X[:2], y[:2]),
+            lambda one=one: one.merge(bg.GaussianNB().fit(X, y)),
+            lambda one=one: bg.GaussianNB().fit(X, y).merge(one),
+        ):
+            with pytest.raises(bg.NoClosedFormError, match="label_noise= has weighed"):
+                ask()
+        with pytest.raises(ValueError, match="label_noise= has multiplied weights"):
+            one.loo(X, y)
+        assert "rows were weighed by the probability that their label is right" in str(
+            one.summary()
+        )
+    assert len(clf.to_pymc(X, y).free_RVs)
+    assert (
+        clf.predict_set(X[:2])["size"].values.min() >= 0
+    )  # from the rows kept, with their weights
+    for fit in (
+        lambda: bg.GaussianNB().fit(X, y, inference="gibbs", label_noise=0.1),
+        lambda: bg.StudentTNB().fit(X, y, label_noise=0.1),
+    ):
+        with pytest.raises(bg.NoClosedFormError, match="label_noise= weighs rows"):
+            fit()
+
+
+def test_a_fit_that_is_too_sure_warns():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = np.repeat(rng.normal(size=(200, 1)) + 1.5 * y[:, None], 12, axis=1)
+    X += 0.1 * rng.normal(size=X.shape)
+    with pytest.warns(UserWarning, match="GaussianNB is too sure"):
+        bg.GaussianNB().fit(X, y, label_noise="estimate")
