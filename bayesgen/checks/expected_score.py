@@ -166,7 +166,7 @@ def _training(clf: Any, training: Any, rng: np.random.Generator) -> ScoredRows:
             "expected_score looks at leave-one-out of the training rows, which are not kept here: "
             "give training=(X, y) or (X, y, sample_weight)"
         )
-    rows = scored_rows(clf, *kept, *[None] * (3 - len(kept)), "expected_score")
+    rows = scored_rows(clf, *kept, function="expected_score")
     if len(rows.codes) > _TRAINING_ROWS:
         at = rng.choice(len(rows.codes), _TRAINING_ROWS, replace=False)
         rows = ScoredRows(rows.scores[at], rows.codes[at], rows.weight[at], rows.at[at], None)

@@ -157,9 +157,9 @@ def label_errors(
             "position": ((OBS,), rows.at),
             "noise": ((TRUE_CLASS, GIVEN_CLASS), noise),
             "noise_sd": ((TRUE_CLASS, GIVEN_CLASS), sd),
-            "noise_rate": ((), rate),
+            "noise_rate": ((), np.array(rate)),
             "noise_rate_interval": ((BOUND,), ends),
-            "exponent": ((), found.exponent),
+            "exponent": ((), np.array(found.exponent)),
         },
         {
             OBS: rows.at if names is None else names[rows.at],
