@@ -32,6 +32,7 @@ TABLES["MixedNB"] = pd.DataFrame(
 )
 # the model is one of statistics, for a given structure
 STRUCTURE = {"AnDE": [0], "TreeAugmentedNB": [-1, 0, 1], "TreeAugmentedGaussianNB": [-1, 0, 1]}
+ARGUMENTS = {"MetaTreeForest": {"n_trees": 1}}  # a forest has no graph, a tree has
 SPELT = {
     "CellsDirichlet": "Dirichlet",
     "Halfnormal": "Half-Normal",
@@ -50,11 +51,13 @@ def model_of(name: str) -> Any:
     if name == "LogLinearPool":
         members = [bg.GaussianNB(), bg.LinearDiscriminant()]
         return bg.LogLinearPool(members).fit(X, Y).to_pymc()
-    clf = getattr(bg, name)()
+    clf = getattr(bg, name)(**ARGUMENTS.get(name, {}))
     if clf.__bayesgen_learner__().family_type.conjugate:
         clf.fit(X, Y)
         if name in STRUCTURE:
             return clf.to_pymc(structure=STRUCTURE[name])
+        if name in ARGUMENTS:
+            return clf.to_pymc()
         return clf.to_pymc(X, Y, likelihood="rows")
     prior = clf.__bayesgen_learner__().family_type.examples(2, 3)[0]
     names = ["u", "v", "w"]

@@ -48,7 +48,7 @@ def page(name: str, entry: dict) -> str:
             _formula(entry.get("average", PREDICTIVE)),
         ]
     elif name != "LogLinearPool":
-        parts += [STRUCTURES if entry.get("structures") else CLOSED]
+        parts += [STRUCTURES if entry.get("structures") else entry.get("closed", CLOSED)]
     parts += [entry["text"], _title("Picture", "-"), _picture(name, entry["caption"])]
     parts += [_title("PyMC graph", "-"), _graph(name)]
     parts += [_title("References", "-"), "\n".join(f"- {r}" for r in entry["references"])]

@@ -229,6 +229,25 @@ def _AnDE():
     ax.legend(frameon=False)
 
 
+def _MetaTreeForest():
+    rng = np.random.default_rng(0)
+    X = rng.random((1600, 5))
+    parity = (X[:, :3] > 0.5).sum(axis=1) % 2
+    ax = _axes(5.6)
+    sizes = [50, 100, 200, 400, 600]
+    for k, flipped in enumerate((0.0, 0.1)):
+        y = (parity + (rng.random(1600) < flipped)) % 2
+        for make, line in ((bg.MetaTreeForest, "o-"), (bg.QuadraticDiscriminant, "s:")):
+            loss = []
+            for n in sizes:
+                log_p = make().fit(X[:n], y[:n]).predict_log_proba(X[600:])
+                loss.append(-log_p[np.arange(1000), y[600:]].mean())
+            label = f"{make.__name__}, {flipped:.0%} flipped"
+            ax.plot(sizes, loss, line, color=colour(k), label=label)
+    ax.set(xlabel="training rows", ylabel="log loss [nats]", ylim=(0, None))
+    ax.legend(frameon=False, fontsize="small")
+
+
 def _LogLinearPool():
     from sklearn.datasets import load_breast_cancer
 

@@ -25,7 +25,6 @@ from tests.benchmarks import (
     typicality,
     variants,
 )
-from tests.benchmarks.workloads import all_workloads
 
 
 @pytest.mark.slow
@@ -112,13 +111,6 @@ def test_profile_names_the_functions(capsys):
     assert "log_predictive" in capsys.readouterr().out
 
 
-def test_goals_are_those_of_the_issue():
-    goals = {(w.label, w.peer_name): w.goal for w in all_workloads()}
-    assert goals["GaussianNB fit, 1e6 x 20, C 5", "scikit-learn"] == 25
-    assert goals["QDA predict, 1e5 x 500, C 5", "scikit-learn"] == 2
-    assert len(goals) == len(all_workloads())  # labels tell workloads apart
-
-
 def test_seconds_keep_the_result_until_the_clock_has_stopped():
     class Slow:
         def __del__(self):
@@ -139,14 +131,6 @@ def test_every_sampled_classifier_is_measured_and_has_a_rival():
     rivals = {type(case.variant()).__name__ for case in variants.cases()}
     if variants.SHARED.exists():
         assert rivals | {"BayesianLogisticRegression"} == every
-
-
-def test_rows_of_a_case_are_of_its_kind():
-    kinds = {case.name: case.load()[0] for case in sampled.cases() if case.data == "Pokémon"}
-    assert set(np.unique(kinds["HierarchicalBernoulliNB"])) == {0, 1}
-    assert set(np.unique(kinds["HierarchicalCategoricalNB"])) == {0, 1, 2, 3, 4}
-    assert kinds["NegativeBinomialNB"].dtype.kind == "i"
-    assert kinds["LKJDiscriminant"].dtype.kind == "f"
 
 
 def test_the_worst_of_the_fits_is_shown_and_rows_measured_anew_replace_the_old():

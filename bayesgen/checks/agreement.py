@@ -19,7 +19,7 @@ of the Edgeworth expansion, must be small. Draws of an inverse Gamma with few de
 of a probability that is almost always 0, say nothing of their expectation.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -40,6 +40,15 @@ class Agreement(NamedTuple):
     reference: Array  # (K, 5)
     z: Array  # (K, 5)
     ess: Array  # (K,) effective sample size of the normal scores' mean
+
+    @classmethod
+    def of(cls, ess: Array, **statistics: tuple[Any, Any, Any]) -> Self:
+        """Of some statistics alone, {name: (chain, reference, z)} of any shape; the rest is NaN."""
+        table = np.full((3, ess.size, len(STATISTICS)), np.nan)
+        for name, values in statistics.items():
+            for field, value in zip(table, values, strict=True):
+                field[:, STATISTICS.index(name)] = np.broadcast_to(value, ess.shape).ravel()
+        return cls(table[0], table[1], table[2], ess.ravel())
 
 
 def compare(chain: Array, reference: Array) -> Agreement:
@@ -92,9 +101,7 @@ def compare_mean(chain: Array, exact: Array, independent: bool = False) -> Agree
         z[~(skewness <= _SKEWNESS)] = np.nan
     constant = sd <= 1e-12 * np.abs(mean)
     z[constant] = np.where(np.isclose(mean, exact, rtol=1e-9, atol=0)[constant], 0.0, np.inf)
-    table = np.full((3, len(exact), len(STATISTICS)), np.nan)
-    table[:, :, 0] = mean, exact, z
-    return Agreement(table[0], table[1], table[2], ess)
+    return Agreement.of(ess, mean=(mean, exact, z))
 
 
 def _compare(chain: Array, reference: Array) -> Agreement:
@@ -140,31 +147,19 @@ def _compare(chain: Array, reference: Array) -> Agreement:
 
 
 def r_hat(chain: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K): the larger of bulk and tail.
+    """(K,) rank-normalised split R-hat of (chain, draw, K), by ArviZ.
 
-    As ArviZ's, of many series at once. NaN for a constant, and for fewer than 2 chains or 4 draws.
-    Source: Vehtari et al. (2021), section 4.
+    NaN for a constant, and for fewer than 2 chains or 4 draws.
     """
+    from arviz_stats.base import array_stats
+
     n_chains, n_draws, k = chain.shape
-    out = np.full(k, np.nan)
     if n_chains < 2 or n_draws < 4:
-        return out
-    half = n_draws // 2
-    split = np.concatenate([chain[:, :half], chain[:, n_draws - half :]])
-    flat = np.ascontiguousarray(np.moveaxis(split, -1, 0)).reshape(k, -1)
-    moving = flat.min(axis=1) < flat.max(axis=1)
-    flat = flat[moving]
-    n = flat.shape[1]
-    found = []
-    for values in (flat, np.abs(flat - np.median(flat, axis=1, keepdims=True))):
-        rank = (_twice_rank(values, np.sort(values, axis=1)) + 1) / 2
-        z = ndtri((rank - 0.375) / (n + 0.25)).reshape(len(values), 2 * n_chains, half)
-        between = half * z.mean(axis=2).var(axis=1, ddof=1)
-        with np.errstate(invalid="ignore", divide="ignore"):  # two values, folded, are one
-            within = z.var(axis=2, ddof=1).mean(axis=1)
-            found.append(np.sqrt((between / within + half - 1) / half))
-    out[moving] = np.fmax(*found)
-    return out
+        return np.full(k, np.nan)
+    series = np.moveaxis(chain, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a constant
+        found: Array = array_stats.rhat(series, chain_axis=-2, draw_axis=-1)
+    return found
 
 
 def _normal_scores(values: Array, ordered: Array) -> Array:

@@ -121,7 +121,7 @@ def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
     )
 
 
-def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array) -> str:
+def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array) -> str:
     """What is wrong with leave-one-out (n, C) of some rows, which are fitted without; or ""."""
     for k, i in enumerate(rows):
         expected = _log_joint(_without(prior, X, y, weight, i), X[i : i + 1])[0]
@@ -136,12 +136,11 @@ def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Any, row
 
 
 def typical(
-    by_class: Array, overall: Array, prior: ClassModel, X: Any, y: Array, weight: Any, rows: Array
+    by_class: Array, overall: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array
 ) -> str:
     """What is wrong with typicalities (n, C) and (n,) of some rows among themselves; or ""."""
-    w = np.ones(len(y)) if weight is None else weight
     fits = [_without(prior, X, y, weight, i) for i in rows]
-    model = prior.update(prior.stats(X, y, len(prior.alpha), w))
+    model = prior.update(prior.stats(X, y, len(prior.alpha), weight))
     own = [f.family.log_predictive(X[i : i + 1])[0, y[i]] for f, i in zip(fits, rows, strict=True)]
     each = [log_sum_exp(_log_joint(f, X[i : i + 1]))[0] for f, i in zip(fits, rows, strict=True)]
     density, every = model.family.log_predictive(X[rows]), np.ones(len(rows), dtype=bool)
@@ -151,7 +150,7 @@ def typical(
     ]
     cases.append(("among all rows", overall, log_sum_exp(_log_joint(model, X[rows])), each, every))
     for where, found, score, others, use in cases:
-        gap, among = np.subtract.outer(score, np.array(others)[use]), w[rows][use]
+        gap, among = np.subtract.outer(score, np.array(others)[use]), weight[rows][use]
         slack = 1e-9 * (1 + np.abs(score))[:, None]  # of ties, which rounding decides
         least, most = ((1 + (gap >= s) @ among) / (1 + among.sum()) for s in (slack, -slack))
         wrong = np.flatnonzero(~((found >= least - 1e-9) & (found <= most + 1e-9)))
@@ -164,18 +163,18 @@ def typical(
     return ""
 
 
-def _without(prior: ClassModel, X: Any, y: Array, weight: Any, i: int) -> ClassModel:
+def _without(prior: ClassModel, X: Any, y: Array, weight: Array, i: int) -> ClassModel:
     """The posterior of a fit to all rows but one."""
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     others = np.arange(len(y)) != i
-    return prior.update(prior.stats(X[others], y[others], len(prior.alpha), w[others]))
+    return prior.update(prior.stats(X[others], y[others], len(prior.alpha), weight[others]))
 
 
-def merged(prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Any, rows: Array) -> str:
+def merged(
+    prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Array, rows: Array
+) -> str:
     """What is wrong with statistics of two halves of the rows, merged; "" if nothing is."""
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     halves = [np.arange(len(y)) % 2 == k for k in (0, 1)]
-    a, b = (prior.stats(X[h], y[h], len(prior.alpha), w[h]) for h in halves)
+    a, b = (prior.stats(X[h], y[h], len(prior.alpha), weight[h]) for h in halves)
     whole, parts = (
         np.append(_log_joint(prior.update(s), X[rows]).ravel(), prior.log_evidence(s))
         for s in (stats, a.merge(b))
@@ -215,7 +214,7 @@ def contradictions(
     stats: ClassStats,
     X: Any,
     y: Array,
-    weight: Any,
+    weight: Array,
     classes: Sequence[Any],
 ) -> tuple[str, ...]:
     """What does not fit together, in words; empty if all does.
@@ -226,7 +225,7 @@ def contradictions(
         Prior and posterior.
     stats : ClassStats
         Of the rows.
-    X, y, weight : rows as the family takes them, class codes (N,), weights (N,) or None
+    X, y, weight : rows as the family takes them, class codes (N,), weights (N,)
     classes : sequence
         Labels, for the words.
 
@@ -252,13 +251,12 @@ def _evidence(
     theta: dict[str, Array],
     X: Any,
     y: Array,
-    weight: Any,
+    weight: Array,
 ) -> str:
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-    likelihood = np.log(theta[CLASS_WEIGHTS])[:, y] @ w
+    likelihood = np.log(theta[CLASS_WEIGHTS])[:, y] @ weight
     chain = {name: value[None] for name, value in theta.items()}
     for rows, density in log_densities(model.family, chain, X, len(model.alpha)):
-        likelihood += density[0][:, np.arange(density.shape[2]), y[rows]] @ w[rows]
+        likelihood += density[0][:, np.arange(density.shape[2]), y[rows]] @ weight[rows]
     terms = likelihood, prior.log_density(theta), -model.log_density(theta)
     evidence = prior.log_evidence(stats)
     gap = np.sum(terms, axis=0) - evidence

@@ -8,10 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import METHODS, MODEL, PREDICTIVE
+from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
-from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,8 +39,9 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         `names.METHODS`; of several models (model, predictive). ``accuracy``; ``log_loss``, mean of
         -log p(y | x) in nats; ``brier``, mean of the squared error summed over classes; ``ece``,
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
-        number of rows that have probability 0 under every class; ``note``, why a method has no
-        numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
+        number of rows that have probability 0 under every class; ``note``, why the estimate of a
+        method does not exist, so that it has no numbers. Of log loss and Brier score also, here for
+        log loss:
         ``log_loss_se``, standard error over rows; ``log_loss_diff``, what it is above that of the
         same model's posterior predictive, and ``log_loss_diff_se``, the standard error of that
         paired difference; of several models ``log_loss_above_best`` and ``log_loss_above_best_se``
@@ -89,25 +90,44 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
 
 def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Array]]]:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
+    refuse_others(clf, "compare_predictives")
+    check_is_fitted(clf, "classes_")
+    return scored(type(clf).__name__, joints_of(clf, X), codes_of(y, clf.classes_))
+
+
+Joints = Mapping[Method, Array | UndefinedEstimateError]  # (N, C), or why there is none
+
+
+def joints_of(clf: Any, X: Any) -> Joints:
+    """Log joint densities of the rows by each method."""
+
+    def joint(method: Method) -> Array | UndefinedEstimateError:
+        try:
+            return log_joint(clf.fitted_, X, method)
+        except UndefinedEstimateError as error:
+            return error
+
+    return {method: joint(method) for method in METHODS}
+
+
+def scored(
+    estimator: str, joints: Joints, codes: Array
+) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+    """Scores of each method's log joint densities, and the terms (N,) of the proper ones."""
     import xarray as xr
 
-    refuse_others(clf, "compare_predictives", pools=True)
-    check_is_fitted(clf, "classes_")
-    codes = codes_of(y, clf.classes_)
     rows: dict[str, list[float]] = {
         name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
     }
     terms: dict[str, list[Array]] = {name: [] for name in PROPER}
     notes = []
-    for method in METHODS:
-        try:
-            joint = log_joint_of(clf, X, method)
-        except UndefinedEstimateError as error:
+    for joint in joints.values():
+        if isinstance(joint, UndefinedEstimateError):
             for values in rows.values():
                 values.append(np.nan)
             for unknown in terms.values():
                 unknown.append(np.full(len(codes), np.nan))
-            notes.append(str(error))
+            notes.append(joint.cause)
             continue
         if codes.shape != joint.shape[:1]:
             raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")
@@ -126,8 +146,8 @@ def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Ar
         {name: (PREDICTIVE, values) for name, values in rows.items()}
         | {"note": (PREDICTIVE, notes)}
         | {name: (PREDICTIVE, values) for name, values in errors.items()},
-        coords={PREDICTIVE: list(METHODS)},
-        attrs={"estimator": type(clf).__name__, "rows": len(codes)},
+        coords={PREDICTIVE: list(joints)},
+        attrs={"estimator": estimator, "rows": len(codes)},
     )
     return table, terms
 
@@ -156,7 +176,7 @@ def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
 def refuse_other_classes(models: Mapping[str, Any]) -> None:
     """Raise unless all are fitted to the same classes."""
     for name, clf in models.items():
-        refuse_others(clf, f"model {name!r}: a comparison", pools=True)
+        refuse_others(clf, f"model {name!r}: a comparison")
         check_is_fitted(
             clf, "classes_", msg=f"model {name!r}, a %(name)s, is not fitted: call fit(X, y) first"
         )

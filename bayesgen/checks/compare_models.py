@@ -4,7 +4,6 @@ import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,13 @@ import xarray as xr
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.encoding.literals import listed
+from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
-from bayesgen.inference.exponents import ExponentPrior, comparable, sample
+from bayesgen.inference.exponents import sample
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.pooled import LogLinear, comparable
 from bayesgen.predict.leave_one_out import (
     TrainingRows,
     group_codes,
@@ -76,7 +76,7 @@ def loo(
         at,
         target,
         None if k is None else k[at],
-        int(np.prod(own.shape)) if isinstance(own, DrawnPosterior) else 0,
+        own.n_draws,
         n_groups,
     )
     return scores, log_joint, TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
@@ -205,10 +205,11 @@ def compare_models(
     rows = rows_of_each(models, X)
     scores_of, columns, joints = {}, {}, {}
     for name, clf in models.items():
-        try:
-            scores_of[name], joints[name], scored = _loo(clf, rows[name], y, sample_weight)
-        except ValueError as error:
-            raise ValueError(f"model {name!r}: {error}") from error
+        with placed(f"model {name!r}"):
+            fitted = fitted_of(clf, "compare_models", pools=True)
+            scores_of[name], joints[name], scored = loo(
+                fitted, rows[name], y, "label", sample_weight
+            )
         codes = scored.codes
         scores = score(joints[name], codes)
         columns[name] = {
@@ -227,7 +228,9 @@ def compare_models(
         columns[name]["dse"] = _se(gap)
     stacking, remarks = _stacking({name: scores_of[name] for name in order})
     evidence = np.array([columns[name]["log_evidence"] for name in order])
-    described = [_what_is_described(clf) for clf in models.values() if hasattr(clf, "prior_")]
+    described = [
+        _what_is_described(clf) for clf in models.values() if not clf.fitted_.posterior.members
+    ]
     same = all(one == described[0] for one in described)
     weights = {
         "stacking": stacking,
@@ -252,16 +255,8 @@ def compare_models(
     return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
 
 
-def _loo(clf: Any, X: Any, y: Any, sample_weight: Any) -> "tuple[ELPDData, Array, TrainingRows]":
-    """Score, joint densities and rows of a classifier or a pool."""
-    of_pool = getattr(clf, "__bayesgen_loo__", None)
-    own = of_pool or partial(loo, fitted_of(clf, "compare_models"))
-    found: tuple[ELPDData, Array, TrainingRows] = own(X, y, "label", sample_weight)
-    return found
-
-
 def _log_evidence(clf: Any) -> float:
-    closed = getattr(clf, "inference_", None) == "closed form"  # a pool has no evidence
+    closed = clf.inference_ == "closed form"
     try:
         return float(clf.log_evidence_) if closed else float("nan")
     except NoPosteriorError:  # a predictive that is no exact posterior's
@@ -304,7 +299,7 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
 
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
-    prior = ExponentPrior(shape=0.5, mean=1 / len(joints), intercept_scale=2.0)
+    prior = LogLinear(shape=0.5, mean=1 / len(joints), intercept_scale=2.0)
     scores = np.stack([comparable(joint) for joint in joints])
     return sample(scores, codes, weight, prior).mean[0]
 

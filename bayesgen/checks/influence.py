@@ -95,9 +95,9 @@ def row_influence(
     >>> worst["change"].values.round(2)  # nats: the others lose by forgetting one, and gain
     array([-1.25,  0.6 ])
     """
-    fitted = fitted_of(clf, "row_influence")
+    fitted = fitted_of(clf, "row_influence", pools=True)
     own: Any = fitted.posterior
-    exact = isinstance(own, ExactPosterior)
+    exact = own.exact
     training = training_rows(fitted, X, y, sample_weight)
     at = training.scored
     if not len(at):

@@ -14,7 +14,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array
-from bayesgen.predict.probabilities import log_joint_of
+from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -148,7 +148,7 @@ def _split(codes: Array, n: int, rng: np.random.Generator) -> tuple[Array, Array
 
 def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
     """(N, C) up to a constant of the row; None where the estimate does not exist."""
-    if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
+    if not hasattr(clf, "fitted_"):
         if method != METHODS[0]:
             return None
         if hasattr(clf, "predict_log_proba"):  # a p of less than 1e-308 too
@@ -156,6 +156,6 @@ def _log_joint(clf: Any, X: Any, method: Method) -> Array | None:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(clf.predict_proba(X)))
     try:
-        return log_joint_of(clf, X, method)
+        return log_joint(clf.fitted_, X, method)
     except UndefinedEstimateError:
         return None

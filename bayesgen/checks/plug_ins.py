@@ -46,7 +46,7 @@ def likelihood_maximum(
     stats: ClassStats,
     X: Any,
     y: Array,
-    weight: Any,
+    weight: Array,
     classes: Sequence[Any],
 ) -> Wrong:
     """Whether ``mle`` has the largest likelihood of the rows.
@@ -54,7 +54,7 @@ def likelihood_maximum(
     Parameters
     ----------
     model, stats : posterior and statistics of the rows
-    X, y, weight : rows as the family takes them, class codes (N,), weights (N,) or None
+    X, y, weight : rows as the family takes them, class codes (N,), weights (N,)
     classes : sequence
         Labels, for the words.
     """
@@ -63,7 +63,6 @@ def likelihood_maximum(
         best = family.mle(stats.features)
     except UndefinedEstimateError as error:
         return Wrong(skipped=str(error))
-    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     n_classes = len(classes)
 
     def by_class(theta: Theta) -> Array:
@@ -71,7 +70,7 @@ def likelihood_maximum(
         chain = {name: value[None] for name, value in theta.items()}
         out = np.zeros((len(next(iter(theta.values()))), n_classes))
         for rows, density in log_densities(family, chain, X, n_classes):
-            own = density[0][:, np.arange(density.shape[2]), y[rows]] * w[rows]
+            own = density[0][:, np.arange(density.shape[2]), y[rows]] * weight[rows]
             for c in range(n_classes):
                 out[:, c] += own[:, y[rows] == c].sum(axis=1)
         return out

@@ -45,6 +45,7 @@ NUTS, INDEPENDENT = "NUTS", "independent draws"
 _SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
 _NEGLIGIBLE = 20.0  # nats below the largest log density of a row
 _PROB = 0.9  # of intervals
+_TAIL = (1 - _PROB) / 2
 _CGF_STEP = 1e-3  # of a standard deviation, in the derivative of the cgf
 _POWERS = (0.5, 3.0)  # of densities
 _SCORE_STEP = 1e-4
@@ -182,13 +183,9 @@ def predictive(
         ),
     }
     for name, (mine, exact, mcse, usable) in pairs.items():
-        table = np.full((3, exact.size, len(STATISTICS)), np.nan)
-        table[0, :, 0], table[1, :, 0] = mine.ravel(), exact.ravel()
         with np.errstate(invalid="ignore", divide="ignore"):
-            table[2, :, 0] = np.where(usable & (mcse > 0), (mine - exact) / mcse, np.nan).ravel()
-        into.add(
-            name, places, Agreement(table[0], table[1], table[2], estimated.weight_ess.ravel())
-        )
+            z = np.where(usable & (mcse > 0), (mine - exact) / mcse, np.nan)
+        into.add(name, places, Agreement.of(estimated.weight_ess, mean=(mine, exact, z)))
 
 
 def elements(fitted: Any, name: str, value: Array) -> Array:
@@ -256,25 +253,16 @@ def add_coverage(
             below, above = (
                 _beyond(sign * draws, sign * ends[..., k]) for k, sign in ((0, 1), (1, -1))
             )
-            table = np.full((3, error.size, len(STATISTICS)), np.nan)
-            tail = (1 - _PROB) / 2
-            parts = [("q05", below, tail, 1.0), ("q95", above, tail, 1.0)]
+            parts = {"q05": (below, _TAIL, 1.0), "q95": (above, _TAIL, 1.0)}
             if kind == "hdi":
-                parts = [("mean", 1 - below - above, _PROB, 2.0)]
-            for statistic, series, share, n_ends in parts:
-                independent = source != "NUTS"
-                mean, z, ess = _share(series, share, n_ends * error, independent)
+                parts = {"mean": (1 - below - above, _PROB, 2.0)}
+            compared = {}
+            for statistic, (series, share, n_ends) in parts.items():
+                mean, z, ess = _share(series, share, n_ends * error, source != NUTS)
                 z[~np.isfinite(ends).all(axis=-1)] = np.nan
-                column = STATISTICS.index(statistic)
-                for field, value in zip(table, (mean, np.full_like(z, share), z), strict=True):
-                    field[:, column] = value.ravel()
-            into.add(
-                f"{100 * _PROB:.0f} % interval, {kind}"
-                + ("" if source == "NUTS" else f", {source}"),
-                places,
-                Agreement(table[0], table[1], table[2], ess.ravel()),
-                source=source,
-            )
+                compared[statistic] = mean, share, z
+            name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
+            into.add(name, places, Agreement.of(ess, **compared), source=source)
 
 
 def add_weighted(
@@ -294,21 +282,18 @@ def add_weighted(
     for source, a in log_joint.items():
         weight = np.exp(log_sum_exp(a) - log_sum_exp(a).max(axis=(0, 1)))
         weight /= weight.mean(axis=(0, 1))
-        table = np.full((3, error.size, len(STATISTICS)), np.nan)
-        tail = (1 - _PROB) / 2
+        compared = {}
         for statistic, sign, k in (("q05", 1, 0), ("q95", -1, 1)):
             beyond = _beyond(sign * against_rest(a), sign * ends[..., k])
-            series = (weight[..., None] * (beyond - tail)).reshape(*a.shape[:2], -1)
+            series = (weight[..., None] * (beyond - _TAIL)).reshape(*a.shape[:2], -1)
             own = compare_mean(series, np.zeros(error.size), source == INDEPENDENT)
             gap, z = own.chain[:, 0], own.z[:, 0]
             with np.errstate(divide="ignore", invalid="ignore"):
                 z = z * np.maximum(np.abs(gap) - error, 0) / np.hypot(gap, error * z)
             z[~np.isfinite(ends[..., k].ravel())] = np.nan
-            column = STATISTICS.index(statistic)
-            for field, value in zip(table, (gap + tail, np.full_like(z, tail), z), strict=True):
-                field[:, column] = value
+            compared[statistic] = gap + _TAIL, _TAIL, z
         variable = f"{100 * _PROB:.0f} % interval given the row" + f", {source}" * (source != NUTS)
-        into.add(variable, places, Agreement(table[0], table[1], table[2], own.ess), source=source)
+        into.add(variable, places, Agreement.of(own.ess, **compared), source=source)
 
 
 def _beyond(draws: Array, ends: Array) -> Array:

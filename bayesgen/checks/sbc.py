@@ -17,7 +17,7 @@ the choice of test quantities shapes sensitivity; for the test, `bayesgen.checks
 """
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -31,6 +31,7 @@ from bayesgen.datatree import tree
 from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.pymc_parts import by_cell
+from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import effective_sample_size, log_densities
 from bayesgen.posterior.fitted import fitted_of
@@ -157,15 +158,17 @@ def simulation_based_calibration(
         sampler = routes.by_nuts(prior, coords, draws, thin, own | options)
     else:
         sampler = routes.by_closed_form(prior, draws)
-    generators = _tracked(spawned, f"calibrating, {route}", progressbar)
     thetas = routes.thetas(prior, coords, spawned)
     runs: list[_Replicate] = []
     quantities: Quantities = {}
-    with threadpool_limits(1, user_api="blas"):  # threads would fight for matrices this small
-        for each, theta in zip(generators, thetas, strict=True):
+    bar = row_progress(f"calibrating, {route}", float(replicates), progressbar)
+    # threads would fight for matrices this small
+    with threadpool_limits(1, user_api="blas"), bar as advance:
+        for each, theta in zip(spawned, thetas, strict=True):
             rows = routes.rows(prior, each, theta, n_rows, X)
             run, quantities = _replicate(prior, theta, sampler(each, *rows), *rows, each, coords)
             runs.append(run)
+            advance(len(runs), len(runs) * n_rows)
     rank, constant, ess = (np.stack(part) for part in zip(*runs, strict=True))
     pit = (rank + rng.random(rank.shape)) / (draws + 1)
     names = _element_names(quantities, coords)
@@ -283,16 +286,6 @@ def _log_likelihood(prior: ClassModel, theta: Mapping[str, Array], X: Any, y: Ar
         codes = y[rows]
         total += density[0][:, np.arange(len(codes)), codes].sum(axis=1)
     return total
-
-
-def _tracked(items: list[Any], text: str, shown: bool) -> Iterable[Any]:
-    """The items, with a progress bar on a terminal that is removed at the end."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    hidden = not (shown and console.is_terminal)
-    return track(items, text, console=console, transient=True, disable=hidden)
 
 
 # ---------------------------------------------------------------------------------------- verdict

@@ -67,6 +67,7 @@ _SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their ce
 _FEWEST_MADE = 1000  # fewer of them tell nothing
 _R_HAT = 1.01
 _FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
+_DIGITS = {"numbers": 0, "ESS": 0, "R-hat": 3}
 _ENDS = "label", "against"  # of log-odds that are explained
 
 
@@ -138,18 +139,21 @@ class Validation:
             }
         return pd.DataFrame.from_dict(lines, orient="index")
 
+    def shown(self) -> "pd.DataFrame":
+        """`summary` as text, to the digits that are known; "" where there is no number."""
+        table = self.summary().astype(object)
+        for name in table:
+            form = f"{{:.{_DIGITS.get(str(name), 2)}f}}".format
+            table[name] = ["" if value != value else form(value) for value in table[name]]
+        return table
+
     def __str__(self) -> str:
-        table = self.summary()
-        digits = {"R-hat": 3, "ESS": 0}
-        shown = {
-            name: f"{{:.{digits.get(name, 2)}f}}".format for name in table if name != "numbers"
-        }
         attrs = self.checks.attrs
         lines = [
             f"{attrs['estimator']}: closed form against NUTS "
             f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
             f"{attrs['seconds']:.1f} s)",
-            table.to_string(formatters=shown, na_rep=""),
+            self.shown().to_string(),
             f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
             f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
             *(f"compared to many digits: {what}" for what in [", ".join(self.exact)] if what),
@@ -226,7 +230,7 @@ def validate(
 
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
-    refuse_others(clf, "validate")
+    refuse_others(clf, "validate", pools=False)
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
@@ -340,21 +344,19 @@ class _Data(NamedTuple):
     X: Any
     rows: Any  # encoded
     codes: Array  # (N,)
-    weight: Array | None  # (N,)
+    weight: Array  # (N,)
     alpha: Array  # (C,) the constructor's class_alpha
     n_rows: Array  # (C,) rows of each class, by weight
 
     @classmethod
     def of(cls, fitted: Any, X: Any, y: Array, sample_weight: Any) -> "_Data":
         codes = fitted.fitted_.codes_of(y)
-        weight = None
-        if sample_weight is not None:
-            weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), codes.shape)
+        given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = np.broadcast_to(given, codes.shape)
         n_classes = len(fitted.classes_)
         alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
-        own = [codes == c for c in range(n_classes)]
-        n_rows = np.array([own_c.sum() if weight is None else weight[own_c].sum() for own_c in own])
-        return cls(X, fitted.fitted_.encoded(X), codes, weight, alpha, n_rows.astype(np.float64))
+        n_rows = np.array([weight[codes == c].sum() for c in range(n_classes)])
+        return cls(X, fitted.fitted_.encoded(X), codes, weight, alpha, n_rows)
 
     @property
     def class_weights(self) -> Array:
@@ -416,7 +418,7 @@ def _compared(
 def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> list[str]:
     """Mean log-odds that `explain` divides among features, with draws (1, S, n, C)."""
     try:
-        table = fitted.explain(X, method="approx")
+        table = fitted.explain(X)
     except (NotImplementedError, ValueError) as error:
         return [f"log-odds explained: {error}"]
     place, codes = (
@@ -562,16 +564,15 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
         return coherence.left_out(found[few], prior, *rows, few)
 
     def typical() -> str:
-        at = few if data.weight is None else few[data.weight[few] > 0]
+        at = few[data.weight[few] > 0]
         some = _safe_indexing(data.X, at), fitted.classes_[data.codes[at]]
-        given = some if data.weight is None else (*some, data.weight[at])
-        found = fitted.typicality(some[0], given, partial=True)
+        found = fitted.typicality(some[0], (*some, data.weight[at]), partial=True)
         values = found["by_class"].values, found["overall"].values
         return coherence.typical(*values, prior, *rows, at)
 
     def contributions() -> str:
         own = _safe_indexing(data.X, few)
-        table = fitted.explain(own, method="approx")
+        table = fitted.explain(own)
         joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
         ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
         log_odds = {

@@ -45,7 +45,7 @@ class _Group(TyperGroup):
         except (UserError, TableError) as mistake:
             error(str(mistake))
         except _UsageError as mistake:
-            error(mistake.format_message().replace("Value error, ", ""))
+            error(mistake.format_message())
         except (KeyboardInterrupt, typer.Abort):
             note("interrupted")
             return _INTERRUPTED

@@ -7,15 +7,16 @@ chunk nor on the other cells in it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.cli.console import UserError, blamed_on, count, note
+from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.cli.files import read_whole
-from bayesgen.encoding.literals import did_you_mean, listed, shown
+from bayesgen.encoding.literals import count, did_you_mean, listed, shown
 from bayesgen.encoding.schema import KINDS
-from bayesgen.io.tabular import Cells, as_booleans
+from bayesgen.errors import InputError
+from bayesgen.io.tabular import Cells
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -36,50 +37,21 @@ class Feature:
     n_unseen: int = 0
     first_unseen: str = ""
 
-    def read(self, cells: Cells, first: int) -> Array:
-        """(N,) float64, or objects unless the form is number; `first` numbers the first row."""
+    def read(self, cells: Cells) -> Array:
+        """(N,) float64, or objects unless the form is number; what fits a kind, the model knows."""
         if self.kind == "documents":
-            return self._documents(cells, first)
+            return cells.documents()
+        if self.form == "boolean":
+            return cells.booleans()
         if self.kind == "text" or (self.kind == "categorical" and self.form == "text"):
             values = cells.texts()
         else:
-            measured = self.kind in ("gaussian", "real", "poisson", "multinomial")
-            values = cells.numbers(lambda cell, i: self._no_number(cell, first + i), not measured)
-            self._refuse_unfit(values, first)
+            known = self.categories if self.kind == "categorical" else None
+            unknown = float(max(known)) + 1.0 if known else None  # a category that is not there
+            values = cells.numbers(self.kind in ("categorical", "bernoulli"), unknown)
         if self.categories is not None:
             self._count_unseen(values, cells)
-        return as_booleans(values) if self.form == "boolean" else values
-
-    def _no_number(self, cell: Any, row: int) -> float:
-        if self.kind == "categorical" and self.categories:
-            return float(max(self.categories)) + 1.0  # a category that the model does not know
-        raise UserError(
-            f"column {self.name!r} holds {shown(cell)} in row {row}, but the model needs a number "
-            "there"
-        )
-
-    def _refuse_unfit(self, values: Array, first: int) -> None:
-        """Refuse numbers that do not fit the kind."""
-        bad, need = np.isinf(values), "finite numbers"
-        if self.kind == "bernoulli":
-            bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "0, 1, true or false"
-        elif self.kind in ("poisson", "multinomial"):
-            bad, need = bad | (values < 0), "counts, which are not negative"
-        if bad.any():
-            i = int(np.argmax(bad))
-            raise UserError(
-                f"column {self.name!r} holds {values[i]:g} in row {first + i}, but a model of kind "
-                f"{self.kind} takes {need} there"
-            )
-
-    def _documents(self, cells: Cells, first: int) -> Array:
-        texts = cells.raw()
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise UserError(
-                    f"column {self.name!r}: {shown(text)} in row {first + i} is no text"
-                )
-        return texts
+        return values
 
     def _count_unseen(self, values: Array, cells: Cells) -> None:
         assert self.categories is not None
@@ -107,22 +79,22 @@ class Reader:
         return [feature.name for feature in self.features if feature.kind != "unused"]
 
     def read(self, rows: "Rows") -> Any:
-        """X of some rows: a data frame, or a list of documents."""
+        """X of some rows: a data frame, or a list of documents; InputError at a wrong cell."""
         import pandas as pd
 
         if self.features[0].kind == "documents":
-            name = self.features[0].name
-            return self.features[0].read(rows.cells(name), rows.first).tolist()
+            return self.features[0].read(rows.cells(self.features[0].name)).tolist()
         data: dict[Any, Any] = {}
         for k, feature in enumerate(self.features):
             if feature.kind == "unused":
                 values = np.full(rows.n_rows, np.nan)
             else:
-                values = feature.read(rows.cells(feature.name), rows.first)
+                values = feature.read(rows.cells(feature.name))
             if feature.n_unseen and self.unseen == "raise":
-                raise UserError(
+                raise InputError(
                     f"column {feature.name!r} holds {shown(feature.first_unseen)}, which was not "
-                    "seen in training, and the model was told to refuse that (unseen='raise')"
+                    "seen in training, and the model was told to refuse that (unseen='raise')",
+                    column=feature.name,
                 )
             if values.dtype == object:  # else pandas would infer a type
                 values = pd.Series(values, dtype=object)
@@ -173,11 +145,8 @@ def reader_for(
 
 def name_columns(clf: Any, names: Any) -> None:
     """Let a fitted classifier keep names of columns that it was not given."""
-    if hasattr(clf, "fitted_"):
-        reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
-        clf.fitted_ = replace(clf.fitted_, reader=reader)
-    else:
-        clf.feature_names_in_ = np.array(names, dtype=object)
+    reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
+    clf.fitted_ = replace(clf.fitted_, reader=reader)
 
 
 def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:
@@ -227,7 +196,8 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
 
 
 def _kinds(clf: Any, names: list[str]) -> list[Feature]:
-    if (schema := _schema(clf)) is not None:
+    schema = getattr(clf, "schema_", getattr(getattr(clf, "encoder_", None), "schema", None))
+    if schema is not None:  # columns of several kinds
         out = [Feature(name, "unused") for name in names]
         categories = iter(schema.categories.values)
         for j, kind in zip(schema.positions, schema.kinds, strict=True):
@@ -241,11 +211,6 @@ def _kinds(clf: Any, names: list[str]) -> list[Feature]:
     any_number = family.holds == "real" or getattr(clf, "binarize", None) is not None
     kind = family.kind if family.kind in KINDS and not any_number else "real"
     return [Feature(name, kind) for name in names]
-
-
-def _schema(clf: Any) -> Any:
-    """Kinds of the columns of a model that has several; None of the others."""
-    return getattr(clf, "schema_", getattr(getattr(clf, "encoder_", None), "schema", None))
 
 
 def _form(categories: tuple[Any, ...] | None) -> str:
@@ -262,62 +227,55 @@ def find(name: str, table: "Table") -> str:
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
-class LabelledRows(NamedTuple):
-    """All rows of a file that have a label, as a fitted model takes them."""
+class Labelled(NamedTuple):
+    """Rows of a file that have a label, as a model takes them."""
 
     X: Any
     labels: Array
     numbers: Array  # of the rows in the file, from 1
-    reader: Reader
+
+    def where(self, keep: Array) -> Self:
+        """Some of the rows."""
+        return type(self)(take(self.X, keep), self.labels[keep], self.numbers[keep])
 
 
-def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> LabelledRows:
-    """The rows that a fitted model can be held to."""
+def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> Labelled:
+    """The rows that a fitted model can be held to; says what it does not know."""
     reader = reader_for(clf, table, text, [target])
     rows = read_whole(table, [target, *reader.columns])
-    labelled, found = labels(rows.cells(target), table, clf.classes_)
-    with blamed_on(table.path):
-        X = take(reader.read(rows), labelled)
-    return LabelledRows(X, found, rows.first + np.flatnonzero(labelled), reader)
+    with blamed_on(table.path, (InputError,)):
+        found = with_labels(reader.read(rows), rows, target, table, clf.classes_)
+    reader.report_unseen()
+    return found
 
 
-def labels(cells: Cells, table: "Table", like: Array | None = None) -> tuple[Array, Array]:
-    """Which rows have a label, and their labels; says how many rows have none.
+def with_labels(
+    X: Any, rows: "Rows", target: str, table: "Table", like: Array | None = None
+) -> Labelled:
+    """X of all rows with the labels of those that have one; says how many have none.
 
     Parameters
     ----------
-    cells : the column
-    table : its file
     like : array, optional
         Classes whose type the labels must have; None: text, booleans or numbers (whole ones as
         integers), as the column holds.
     """
-    labelled = ~cells.missing
-    n_lost = int((~labelled).sum())
-    if n_lost == len(labelled):
-        raise UserError(f"{table.path}: column {cells.name!r} is empty: there are no labels")
+    cells = rows.cells(target)
+    n_lost = int(cells.missing.sum())
+    if n_lost == rows.n_rows:
+        raise UserError(f"{table.path}: column {target!r} is empty: there are no labels")
     if n_lost:
-        note(f"{table.path}: {count(n_lost, 'row')} without {cells.name!r} dropped")
-    given = cells.where(labelled)
-    form = given.holds() if like is None else _form_of_labels(like)
-
-    def refuse(cell: Any, i: int) -> float:
-        raise UserError(
-            f"{table.path}: column {cells.name!r} holds {shown(cell)}, but the model's classes are "
-            f"{form}s"
-        )
-
-    return labelled, given.strings() if form == "text" else given.labels(form, refuse)
+        note(f"{table.path}: {count(n_lost, 'row')} without {target!r} dropped")
+    keep, labels = cells.labelled(cells.holds() if like is None else _form_of_labels(like))
+    return Labelled(take(X, keep), labels, rows.first + np.flatnonzero(keep))
 
 
 def _form_of_labels(classes: Array) -> str:
-    if classes.dtype.kind == "b":
-        return "boolean"
-    if classes.dtype.kind in "iuf":
-        return "number"
     if classes.dtype.kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")
-    return "text"
+    return {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(
+        classes.dtype.kind, "text"
+    )
 
 
 def take(X: Any, keep: Array) -> Any:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,6 @@ from bayesgen.cli.console import (
     UserError,
     blamed_on,
     busy,
-    count,
     note,
     records,
     show_comparison,
@@ -22,12 +21,14 @@ from bayesgen.cli.console import (
     stdout,
 )
 from bayesgen.cli.models import Model
+from bayesgen.encoding.literals import count
+from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
+    from bayesgen.cli.columns import Labelled
     from bayesgen.cli.files import Table
-    from bayesgen.io.tabular import Rows as FileRows
-    from bayesgen.numerics.special import Array
 
+    type Entries = dict[str, tuple[Any, Labelled]]  # a model, the labelled rows as it takes them
 
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 
@@ -37,15 +38,6 @@ class Rows(StrEnum):
 
     TRAINING = "training"
     HELD_OUT = "held-out"
-
-
-class _Entry(NamedTuple):
-    """A fitted model, and the labelled rows as it takes them."""
-
-    clf: Any
-    X: Any
-    labels: "Array"
-    numbers: "Array"  # of the rows in the file
 
 
 def compare(
@@ -118,14 +110,13 @@ def compare(
         )
     table = files.open_table(data)
     columns.find(target, table)
-    entries = _of_files(saved, table, target, text) | _of_names(
-        named or [], table, target, drop or [], text
-    )
+    entries = _of_files(saved, table, target, text)
+    entries |= _of_names(named or [], table, target, drop or [], text)
     if drop_incomplete:
         entries = _complete(entries)
     training = rows is Rows.TRAINING or (rows is None and (len(entries) > 1 or bool(named)))
     if training:
-        entries = _learned(entries, {str(name) for name in named or []}, data)
+        _fit({str(name): entries[str(name)] for name in named or []}, data)
         _leave_one_out(entries, data, as_json)
     elif named:
         raise UserError("--model fits models to the table: its rows cannot be held out")
@@ -136,105 +127,85 @@ def compare(
 # ----------------------------------------------------------------------------------------- models
 
 
-def _of_files(
-    paths: list[Path], table: "Table", target: str, text: str | None
-) -> dict[str, _Entry]:
+def _of_files(paths: list[Path], table: "Table", target: str, text: str | None) -> "Entries":
     from bayesgen.cli import columns, files
 
-    out = {}
+    out: Entries = {}
     for path in paths:
         clf = files.load_model(path)
-        *rows, reader = columns.labelled_rows(clf, table, target, text)
-        reader.report_unseen()
         name = path.stem if path.stem not in out else str(path)
-        out[name] = _Entry(clf, *rows)
+        out[name] = clf, columns.labelled_rows(clf, table, target, text)
     return out
 
 
 def _of_names(
     names: list[Model], table: "Table", target: str, drop: list[str], text: str | None
-) -> dict[str, _Entry]:
+) -> "Entries":
     """Models that are not fitted yet."""
-    from bayesgen.cli import files
-    from bayesgen.cli.models import choose_columns, reads_texts, untrained
+    from bayesgen.cli.columns import Reader, with_labels
+    from bayesgen.cli.files import read_whole
+    from bayesgen.cli.models import Plan, reads_texts
 
-    out = {}
+    out: Entries = {}
     for model in names:
         if model is Model.AUTO:
             raise UserError(
                 "--model auto is a pool of several models: name its members, the column pool has "
                 "their exponents"
             )
-        documents = reads_texts(model)
-        used = choose_columns(table, target, drop, documents, text if documents else None)
-        if not documents and text in used:
-            used.remove(str(text))
-        whole = files.read_whole(table, [target, *used])
-        clf, X, _ = untrained(whole, table, used, model, {}, documents)
-        out[str(model)] = entry_of(clf, X, whole, target, table)
+        own = drop if reads_texts(model) or text is None else [*drop, text]
+        plan = Plan.of(table, target, model, own, [], text if reads_texts(model) else None)
+        rows = read_whole(table, plan.wanted)
+        with blamed_on(table.path, (InputError,), advice=plan.advice):
+            with busy("sorting out columns"):
+                features = plan.features({name: rows.cells(name).holds() for name in plan.names})
+                X = Reader(features).read(rows)
+            out[str(model)] = plan.untrained(features), with_labels(X, rows, target, table)
     return out
 
 
-def entry_of(clf: Any, X: Any, whole: "FileRows", target: str, table: "Table") -> _Entry:
-    """A classifier with those rows of a whole file that have a label."""
-    import numpy as np
-
-    from bayesgen.cli import columns
-
-    labelled, labels = columns.labels(whole.cells(target), table)
-    return _Entry(clf, columns.take(X, labelled), labels, whole.first + np.flatnonzero(labelled))
-
-
-def _complete(entries: dict[str, _Entry]) -> dict[str, _Entry]:
+def _complete(entries: "Entries") -> "Entries":
     """Without the rows that have a missing cell in a column of any model."""
     import numpy as np
 
-    from bayesgen.cli.columns import take
-
-    keep = np.ones(len(next(iter(entries.values())).labels), dtype=bool)
-    for entry in entries.values():
-        if hasattr(entry.X, "notna"):
-            keep &= entry.X.notna().all(axis=1).to_numpy()
+    tables = [rows.X for _, rows in entries.values() if hasattr(rows.X, "notna")]
+    if not tables:
+        return entries
+    keep = np.all([X.notna().all(axis=1).to_numpy() for X in tables], axis=0)
     if not keep.any():
         raise UserError("every row has a missing cell: --drop-incomplete leaves none")
     if not keep.all():
         note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
-    return {
-        name: _Entry(clf, take(X, keep), labels[keep], numbers[keep])
-        for name, (clf, X, labels, numbers) in entries.items()
-    }
+    return {name: (clf, rows.where(keep)) for name, (clf, rows) in entries.items()}
 
 
-def _learned(entries: dict[str, _Entry], named: set[str], data: Path) -> dict[str, _Entry]:
-    """With the models fitted that were given by name."""
+def _fit(entries: "Entries", data: Path) -> None:
+    """Fit the models that were given by name."""
     from sklearn.utils import get_tags
 
-    for name in sorted(named):
-        clf, X, labels, numbers = entries[name]
-        gaps = hasattr(X, "isna") and bool(X.isna().any(axis=None))
+    for name, (clf, rows) in sorted(entries.items()):
+        gaps = hasattr(rows.X, "isna") and bool(rows.X.isna().any(axis=None))
         if gaps and not get_tags(clf).input_tags.allow_nan:
             raise UserError(
                 f"--model {name} cannot learn from rows with missing cells: leave them out by "
                 "--drop-incomplete"
             )
-        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}", rows=numbers):
-            clf.fit(X, labels)
-    return entries
+        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}", rows=rows.numbers):
+            clf.fit(rows.X, rows.labels)
 
 
 # ----------------------------------------------------------------------------------------- scores
 
 
-def _leave_one_out(entries: dict[str, _Entry], data: Path, as_json: bool) -> None:
+def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
     from bayesgen.checks.compare_models import compare_models
 
-    models = {name: entry.clf for name, entry in entries.items()}
-    first = next(iter(entries.values()))
+    models = {name: clf for name, (clf, _) in entries.items()}
+    tables = {name: rows.X for name, (_, rows) in entries.items()}
+    _, first = next(iter(entries.values()))
     try:
         with busy("leaving out"), blamed_on(data, _REFUSALS, first.numbers):
-            found = compare_models(
-                models, {k: entry.X for k, entry in entries.items()}, first.labels
-            )
+            found = compare_models(models, tables, first.labels)
     except UserError as mistake:
         raise UserError(
             f"{mistake}; models are compared on the rows that they were fitted to, on others by "
@@ -246,17 +217,16 @@ def _leave_one_out(entries: dict[str, _Entry], data: Path, as_json: bool) -> Non
         show_comparison(stdout(), found)
 
 
-def _held_out(entries: dict[str, _Entry], data: Path, as_json: bool = False) -> None:
+def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
     from bayesgen.checks.compare import compare_predictives
 
-    parts = []
-    for name, (clf, X, labels, numbers) in entries.items():
-        with busy("scoring"), blamed_on(data, rows=numbers):
-            scores = compare_predictives(clf, X, labels)
-        title = f"{type(clf).__name__} on {count(len(labels), 'row')}"
-        parts.append((title if len(entries) == 1 else f"{name}: {title}", scores))
+    found = {}
+    for name, (clf, rows) in entries.items():
+        with busy("scoring"), blamed_on(data, rows=rows.numbers):
+            scores = compare_predictives(clf, rows.X, rows.labels)
+        title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
+        found[name] = title if len(entries) == 1 else f"{name}: {title}", scores
     if as_json:
-        names = list(entries)
-        show_json({k: records(scores) for k, (_, scores) in zip(names, parts, strict=True)})
+        show_json({name: records(scores) for name, (_, scores) in found.items()})
     else:
-        show_scores(stdout(), parts)
+        show_scores(stdout(), list(found.values()))

@@ -1,17 +1,18 @@
 """What the commands say: notes and errors on stderr, tables on stdout, signs of life."""
 
 import inspect
-import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.encoding.literals import listed, one_line, without_controls
+from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
+from bayesgen.errors import Facts
+from bayesgen.families.names import METHOD_NAMES
 from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
@@ -42,21 +43,12 @@ AsJson = Annotated[
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
 _WIDEST_MODEL = 30  # columns of the terminal for its name, which goes on in the next line
-
-METHOD_NAMES = {
-    "posterior_predictive": "posterior predictive",
-    "posterior_mean": "plug-in: posterior mean",
-    "map": "plug-in: posterior mode (MAP)",
-    "mle": "plug-in: maximum likelihood",
-}
-
-
-_OPTIONS = (  # how the library names an argument, what it is here; hyper-parameters are none
-    (re.compile(r"\bmethod=(['\"])(\w+)\1"), r"--method \2"),
-    (re.compile(r"\buse [^;:]+, or (?=--method)"), "use "),
-    (re.compile(r"\bfit with \w+='\w+', "), ""),
-    (re.compile(r"\bpredict_proba\b"), "predict"),
-)
+_SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
+_COMPARED = {  # column: (head, decimals)
+    "elpd": ("elpd", 1), "elpd_diff": ("diff", 1), "dse": ("se", 1),
+    "log_loss": ("log loss", 4), "accuracy": ("accuracy", 4), "ece": ("ECE", 4),
+    "stacking": ("stacking", 2), "pool": ("pool", 2), "log_evidence": ("evidence", 1),
+}  # fmt: skip
 
 
 class UserError(Exception):
@@ -65,39 +57,55 @@ class UserError(Exception):
 
 @contextmanager
 def blamed_on(
-    what: Any,
+    what: Any = "",
     errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError),
     rows: "Sequence[int] | Array" = (),
+    advice: Callable[[Facts], str | None] | None = None,
 ) -> Iterator[None]:
-    """Errors of the library about the user's input as a `UserError` about `what`.
+    """Errors about the user's input as a `UserError`.
 
-    `rows` are the numbers that rows have in the file: the library knows positions, from 0.
+    Parameters
+    ----------
+    what : path or str
+        What they are about; "" where they say it themselves.
+    rows : sequence of int
+        The numbers that rows have in the file, where the library counts them from 0.
+    advice : callable, optional
+        What to do about an error, in place of the library's advice about its own arguments.
     """
     try:
         yield
-    except TableError:  # says itself what it is about
+    except TableError:  # which names its file
         raise
     except errors as mistake:
-        text = mistake.strerror if isinstance(mistake, OSError) and mistake.strerror else mistake
-        of_file = re.sub(r"\brow (\d+)", lambda m: _row_of_file(m, rows), str(text))
-        raise UserError(f"{what}: {of_file}") from mistake
+        text = told(mistake, rows, advice)
+        if isinstance(mistake, OSError) and what:
+            text = mistake.strerror or text
+        raise UserError(f"{what}: {text}" if what else text) from mistake
 
 
-def _row_of_file(found: re.Match[str], rows: "Sequence[int] | Array") -> str:
-    at = int(found[1])
-    return f"row {rows[at]}" if at < len(rows) else found[0]
+def told(
+    mistake: Exception,
+    rows: "Sequence[int] | Array" = (),
+    advice: Callable[[Facts], str | None] | None = None,
+) -> str:
+    """An error or a warning of the library in the terms of the command line."""
+    from bayesgen.families.errors import UndefinedEstimateError
+
+    if isinstance(mistake, UndefinedEstimateError):
+        return f"--method {mistake.estimate} is undefined: {mistake.cause}"
+    if isinstance(mistake, Facts):
+        row: Any = mistake.row
+        if row is not None and row < len(rows):
+            row = rows[row]
+        return mistake.told(row, advice and advice(mistake))
+    return str(mistake)
 
 
-def by_options(text: str) -> str:
-    """A text of the library with options of the command line for arguments of Python."""
-    for argument, option in _OPTIONS:
-        text = argument.sub(option, text)
-    return text
-
-
-def count(n: int, what: str) -> str:
-    """``1 row``, ``2 rows``, ``12 000 rows``."""
-    return f"{n:,}".replace(",", " ") + f" {what}" + ("" if n == 1 else "s")
+def method_name(method: str) -> str:
+    """``plug-in: posterior mean``."""
+    exact = method == "posterior_predictive"
+    return METHOD_NAMES[method] if exact else f"plug-in: {METHOD_NAMES[method]}"
 
 
 def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
@@ -135,6 +143,11 @@ def _console(**options: Any) -> "Console":
     return Safe(highlight=False, **options)
 
 
+def show(*lines: str) -> None:
+    """Print lines on stdout, as they are."""
+    stdout().print(*lines, sep="\n", markup=False, soft_wrap=True)
+
+
 def note(text: str) -> None:
     """One line about something that was done and was not asked for."""
     _say("note", "dim", text)
@@ -148,10 +161,8 @@ def error(text: str) -> None:
 def _say(label: str, style: str, text: str) -> None:
     from rich.text import Text
 
-    text = by_options(text)
-    if len(text) > _LONGEST:  # what is wrong stands at both ends, a name or a cell between them
-        text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-    line = Text.assemble((f"{label}:", style), " ", " ".join(text.split()))
+    text = " ".join(shortened(text, _LONGEST).split())
+    line = Text.assemble((f"{label}:", style), " ", text)
     stderr().print(line, soft_wrap=True)
 
 
@@ -159,8 +170,8 @@ def _say(label: str, style: str, text: str) -> None:
 def warnings_as_notes() -> Iterator[None]:
     """Show the library's warnings as notes, without a place in the source."""
 
-    def show(message: Warning | str, *place: Any, **options: Any) -> None:
-        note(str(message))
+    def show(message: Any, *place: Any, **options: Any) -> None:
+        note(told(message))
 
     with warnings.catch_warnings():
         warnings.showwarning = show
@@ -201,19 +212,26 @@ def show_json(found: Any) -> None:
 # ------------------------------------------------------------------------------------ tables
 
 
-def plain_table(**options: Any) -> "Table":
-    """A table of the house: flush left, one rule under the head, nothing else."""
+def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Table":
+    """A table with one rule under the head and nothing else.
+
+    Parameters
+    ----------
+    texts : {head: width}
+        First columns, flush left, each at least so wide.
+    **numbers : width
+        Further columns, flush right; an underscore in a head is a space.
+    """
     from rich import box
     from rich.table import Table
 
-    return Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        header_style="dim",
-        border_style="dim",
-        **options,
-    )
+    dim: dict[str, Any] = {"header_style": "dim", "border_style": "dim"}
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), **dim)
+    for head, width in (texts or {}).items():
+        table.add_column(head, min_width=width)
+    for head, width in numbers.items():
+        table.add_column(head.replace("_", " "), justify="right", min_width=width)
+    return table
 
 
 def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:
@@ -231,18 +249,12 @@ def show_comparison(console: "Console", found: "ModelComparison") -> None:
     from rich.text import Text
 
     table = found.table
-    heads = {  # column: (head, decimals)
-        "elpd": ("elpd", 1), "elpd_diff": ("diff", 1), "dse": ("se", 1),
-        "log_loss": ("log loss", 4), "accuracy": ("accuracy", 4), "ece": ("ECE", 4),
-        "stacking": ("stacking", 2), "pool": ("pool", 2), "log_evidence": ("evidence", 1),
-    }  # fmt: skip
     console.print(f"Leave-one-out of {count(table.attrs['rows'], 'row')}")
     console.print()
-    lines = [
-        ["-" if v != v else f"{v:.{digits}f}" for v in table[key].values.tolist()]
-        for key, (_, digits) in heads.items()
+    columns = [
+        [head, *(_shown(value, digits) for value in table[key].values.tolist())]
+        for key, (head, digits) in _COMPARED.items()
     ]
-    columns = [[head, *cells] for (head, _), cells in zip(heads.values(), lines, strict=True)]
     names = [str(name) for name in table["model"].values]
     while columns:  # a name is read whole: columns that have no room beside it stand below
         out, left = plain_table(), console.width - 1 - min(_WIDEST_MODEL, max(map(len, names)))
@@ -264,32 +276,28 @@ def show_caption(console: "Console", text: str) -> None:
     """A remark under a table."""
     from rich.text import Text
 
-    console.print(Text(by_options(text), style="dim"))
+    console.print(Text(text, style="dim"))
 
 
 def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Table":
     from rich.text import Text
 
-    table = plain_table()
-    table.add_column(head, min_width=34)
-    names = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
-    for column in names.values():
-        table.add_column(column, justify="right", min_width=9)
-    best = {name: _best(scores[name].values, highest=name == "accuracy") for name in names}
+    table = plain_table({head: 34}, **dict.fromkeys(_SCORES.values(), 9))
+    best = {name: _best(scores[name].values, highest=name == "accuracy") for name in _SCORES}
     for method in scores["predictive"].values.tolist():
         row = scores.sel(predictive=method)
         mark = ""
-        if reason := _footnote(row, scores.attrs["rows"]):
+        if reason := _footnote(row, method, scores.attrs["rows"]):
             if reason not in footnotes:
                 footnotes.append(reason)
             mark = f" [{footnotes.index(reason) + 1}]"
-        cells = []
-        for name in names:
-            value = round(row[name].item(), _DECIMALS)
-            cells.append(Text(_shown(value), style="bold" if value == best[name] else ""))
-        title = Text.assemble(METHOD_NAMES[method], (mark, "dim"))
-        exact = method == "posterior_predictive"
-        table.add_row(title, *cells, style="cyan" if exact else "")
+        values = {name: round(row[name].item(), _DECIMALS) for name in _SCORES}
+        cells = [
+            Text(_shown(value), style="bold" if value == best[name] else "")
+            for name, value in values.items()
+        ]
+        title = Text.assemble(method_name(method), (mark, "dim"))
+        table.add_row(title, *cells, style="cyan" if method == "posterior_predictive" else "")
     return table
 
 
@@ -299,14 +307,14 @@ def _best(values: Any, *, highest: bool) -> float:
     return (max if highest else min)(shown, default=float("nan"))
 
 
-def _shown(value: float) -> str:
-    return "-" if value != value else f"{value:.{_DECIMALS}f}"
+def _shown(value: float, digits: int = _DECIMALS) -> str:
+    return "-" if value != value else f"{value:.{digits}f}"
 
 
-def _footnote(row: Any, n_rows: int) -> str:
+def _footnote(row: Any, method: str, n_rows: int) -> str:
     """Why a method has no numbers, or infinite ones."""
-    if row["note"].item():
-        return str(row["note"].item())
+    if cause := row["note"].item():
+        return f"--method {method} is undefined: {cause}"
     if row["impossible"].item():
         some = f"{int(row['impossible'].item())} of {count(n_rows, 'row')}"
         return f"{some} cannot occur under any class: no probabilities, counted as wrong"

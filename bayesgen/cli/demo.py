@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, cast
 
 from bayesgen.cli.console import (
-    METHOD_NAMES,
     busy,
+    method_name,
     plain_table,
     show_caption,
     show_scores,
@@ -117,22 +117,13 @@ class _Story:
         import math
 
         _head(console, "Which model do the measurements support?")
-        table = plain_table()
-        table.add_column("model", min_width=23)
-        table.add_column("assumes", min_width=23)
-        table.add_column("log evidence", justify="right", min_width=14)
-        table.add_column("probability", justify="right", min_width=12)
+        table = plain_table({"model": 23, "assumes": 23}, log_evidence=14, probability=12)
         best = max(self.evidence.values())
         total = sum(math.exp(value - best) for value in self.evidence.values())
         for (name, assumes), value in sorted(self.evidence.items(), key=lambda item: -item[1]):
             p = math.exp(value - best) / total
-            table.add_row(
-                name,
-                assumes,
-                f"{value:.2f}",
-                f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}",
-                style="cyan" if value == best else "",
-            )
+            cells = f"{value:.2f}", f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
+            table.add_row(name, assumes, *cells, style="cyan" if value == best else "")
         console.print(table)
         console.print()
         show_caption(
@@ -153,12 +144,8 @@ class _Story:
         methods: list[Method] = ["posterior_predictive", best_plug_in]
         p = {method: self.clf.predict_proba(X, method=method) for method in methods}
         _head(console, "Which birds is it least certain of?")
-        table = plain_table()
-        table.add_column("row", justify="right", min_width=3)
-        table.add_column("species", min_width=12)
-        table.add_column("probability by", min_width=26)
-        for label in self.clf.classes_:
-            table.add_column(str(label), justify="right", min_width=9)
+        classes = dict.fromkeys(map(str, self.clf.classes_), 9)
+        table = plain_table({"row": 3, "species": 12, "probability by": 26}, **classes)
         least = np.argsort(p[methods[0]].max(axis=1), kind="stable")[:_DOUBTFUL]
         open_ends = self.clf.predict_interval(X.iloc[least], prob=_PROB)["interval"].values
         for i, ends in zip(least, open_ends, strict=True):
@@ -169,7 +156,7 @@ class _Story:
                 wrong = self.clf.classes_[row.argmax()] != y.iloc[i]
                 table.add_row(
                     *firsts.get(method, ("", Text(_without(gaps), style="dim"))),
-                    Text.assemble(METHOD_NAMES[method], (" (wrong)" if wrong else "", "red")),
+                    Text.assemble(method_name(method), (" (wrong)" if wrong else "", "red")),
                     *(Text(f"{v:.3f}", style="bold" if v == row.max() else "") for v in row),
                     style="cyan" if method in firsts else "",
                 )
@@ -187,10 +174,7 @@ class _Story:
 
     def tell_pool(self, console: "Console") -> None:
         _head(console, "Could the probabilities be better?")
-        table = plain_table()
-        table.add_column("model", min_width=34)
-        for name in ("accuracy", "log loss", "Brier"):
-            table.add_column(name, justify="right", min_width=9)
+        table = plain_table({"model": 34}, accuracy=9, log_loss=9, Brier=9)
         naive, pool = (type(clf).__name__ for clf in (self.clf, self.pool))
         of = {f"{naive}, as above": self.scores, pool: self.pool_scores}
         for name, scores in of.items():

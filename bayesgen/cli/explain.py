@@ -17,11 +17,13 @@ from bayesgen.cli.console import (
     show_json,
     stdout,
 )
+from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _MOST_ROWS = 100
+_REFUSALS = (ValueError, TypeError, NotImplementedError)
 
 
 def explain(
@@ -79,10 +81,15 @@ def explain(
         raise UserError(f"--row {wanted[-1] + 1}: {data} has {whole.n_rows} rows")
     keep = np.zeros(whole.n_rows, dtype=bool)
     keep[wanted] = True
-    with busy("explaining"), blamed_on(data, rows=[int(i) + 1 for i in wanted]):
+    with blamed_on(data, (InputError,)):
         X = columns.take(reader.read(whole), keep)
-        pair = _pair(clf, classes, X)
-        found = _terms(clf, X, pair, prob)
+    with busy("explaining"), blamed_on(data, _REFUSALS, wanted + 1):
+        pairs = _pairs(clf, classes, X)
+    found = []
+    for k, pair in enumerate(pairs):
+        with busy("explaining"), blamed_on(data, _REFUSALS, wanted[k:] + 1):
+            one = clf.explain(X[k : k + 1], classes=pair, prob=prob)
+        found.append(one.isel(obs_id=0))
     reader.report_unseen()
     if as_json:
         show_json([_record(f, int(i) + 1) for f, i in zip(found, wanted, strict=True)])
@@ -92,7 +99,7 @@ def explain(
     show_caption(stdout(), "In nats of log-odds; 0.7 doubles the odds.")
 
 
-def _pair(clf: Any, classes: str | None, X: Any) -> list[Any]:
+def _pairs(clf: Any, classes: str | None, X: Any) -> list[Any]:
     """The two labels of each row."""
     import numpy as np
 
@@ -106,84 +113,64 @@ def _pair(clf: Any, classes: str | None, X: Any) -> list[Any]:
     return [tuple(known[name] for name in names)] * len(X)
 
 
-def _terms(clf: Any, X: Any, pairs: list[Any], prob: float | None) -> "list[xr.Dataset]":
-    """The table of `explain` of each row."""
-    options = {} if hasattr(clf, "members_") else {"prob": prob}
-    out = []
-    for k, pair in enumerate(pairs):
-        one = X[k : k + 1]
-        try:
-            out.append(clf.explain(one, classes=pair, **options).isel(obs_id=0))
-        except NotImplementedError as mistake:
-            raise UserError(str(mistake)) from mistake
-    return out
-
-
 def _record(one: "xr.Dataset", row: int) -> dict[str, Any]:
     """What `--json` shows of a row."""
-    pooled = "by_feature" in one
-    names = [str(name) for name in one["feature"].values]
-    mean = one["by_feature" if pooled else "mean"].values
-    features: list[dict[str, Any]] = [
-        {"feature": name, "contribution": float(value)}
-        for name, value in zip(names, mean, strict=True)
+    entries = zip(
+        map(str, one["feature"].values),
+        one["mean"].values.tolist(),
+        one["interval"].values.tolist(),
+        strict=True,
+    )
+    features = [
+        {"feature": name, "contribution": mean, "interval": ends} for name, mean, ends in entries
     ]
-    if not pooled:
-        for entry, ends in zip(features, one["interval"].values, strict=True):
-            entry["interval"] = [float(end) for end in ends]
-    total = one["log_odds" if pooled else "mean_log_odds"].item()
-    base = one["intercept" if pooled else "mean_intercept"].item()
     return {
         "row": row,
         "label": str(one["label"].item()),
         "against": str(one["against"].item()),
-        "log_odds": total,
-        "class_weights": base,
+        "log_odds": one["mean_log_odds"].item(),
+        "class_weights": one["mean_intercept"].item(),
         "features": features,
     }
 
 
 def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
-    import numpy as np
     from rich.text import Text
 
     record = _record(one, row + 1)
-    console = stdout()
+    is_table, _pooled = hasattr(X, "columns"), "interval" not in one
     out = plain_table()
     head = f"row {record['row']}: {record['label']} rather than {record['against']}"
     out.add_column(head, overflow="fold", min_width=24)
-    if hasattr(X, "columns"):
+    if is_table:
         out.add_column("value", overflow="ellipsis", no_wrap=True, max_width=24)
     out.add_column("adds", justify="right", no_wrap=True)
-    pooled = "interval" not in one
-    if not pooled:
-        prob = f"{100 * one.attrs['prob']:.3g} % interval"
-        out.add_column(prob, justify="right", no_wrap=True)
-    features = record["features"]
-    order = np.argsort([-abs(f["contribution"]) for f in features], kind="stable")
+    prob = f"{100 * one.attrs['prob']:.3g} % interval"
+    out.add_column(prob, justify="right", no_wrap=True)
 
-    def line(name: str, value: str, adds: float, ends: Any = None, style: str = "") -> None:
-        cells: list[Any] = [
-            Text(name),
-            *([Text(value)] if hasattr(X, "columns") else []),
-            f"{adds:+.2f}",
-        ]
-        if not pooled:
-            cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
+    def line(name: str, adds: float, ends: Any = None, value: str = "", style: str = "") -> None:
+        cells: list[Any] = [Text(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
+        cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
         out.add_row(*cells, style=style)
 
-    for j in order[:most]:
-        entry = features[j]
-        known = hasattr(X, "columns") and entry["feature"] in X.columns
-        cell = X[entry["feature"]].iloc[k] if known else ""
-        value = f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-        value = "missing" if cell is None or cell != cell else value
-        line(entry["feature"], value, entry["contribution"], entry.get("interval"))
-    shown = sum(features[j]["contribution"] for j in order[:most])
+    features = sorted(record["features"], key=lambda entry: -abs(entry["contribution"]))
+    for entry in features[:most]:
+        name = entry["feature"]
+        value = _cell(X[name].iloc[k]) if is_table and name in X.columns else ""
+        line(name, entry["contribution"], entry["interval"], value)
+    shown = sum(entry["contribution"] for entry in features[:most])
     rest = record["log_odds"] - record["class_weights"] - shown
-    if len(order) > most or abs(rest) > 5e-3:
-        line("all else", "", rest)
-    line("class weights", "", record["class_weights"])
-    line("log-odds", "", record["log_odds"], style="bold")
+    if len(features) > most or abs(rest) > 5e-3:
+        line("all else", rest)
+    together = ", columns together" if "rest" in one else ""  # of a pool
+    line(f"class weights{together}", record["class_weights"])
+    line("log-odds", record["log_odds"], style="bold")
+    console = stdout()
     console.print(out)
     console.print()
+
+
+def _cell(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return "missing"
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

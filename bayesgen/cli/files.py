@@ -1,11 +1,16 @@
-"""Files that the user names: tables (`bayesgen.io.tabular`) and models, or one clear error."""
+"""Files that the user names: tables and models, read and written whole or not at all."""
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, busy, note
-from bayesgen.io.formats import TableError
+from bayesgen.io.formats import TableError, file_format
+from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
@@ -21,8 +26,7 @@ def open_table(path: Path) -> "Table":
     with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
         found = path.exists()
     if not found:
-        near = _near(path)
-        raise UserError(f"no file {str(path)!r}" + (f"; did you mean {near!r}?" if near else ""))
+        raise UserError(f"no file {str(path)!r}{_near(path)}")
     if not path.is_file():
         raise UserError(f"{path} is not a file")
     table = open_file(path)
@@ -34,37 +38,88 @@ def open_table(path: Path) -> "Table":
     return table
 
 
+def _near(path: Path) -> str:
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, names, n=1)
+    return f"; did you mean {str(path.parent / near[0])!r}?" if near else ""
+
+
 def load_model(path: Path) -> Any:
     """A saved model, or one clear error."""
-    with busy("loading"):
-        from bayesgen.estimators import load
+    from bayesgen.estimators import load
 
-        try:
-            return load(path)
-        except (ValueError, TypeError, OSError) as mistake:
-            raise UserError(str(mistake)) from mistake
+    with busy("loading"), blamed_on():
+        return load(path)
 
 
-def _near(path: Path) -> str | None:
-    from difflib import get_close_matches
-
-    folder = path.parent
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    near = get_close_matches(path.name, names, n=1)
-    return str(folder / near[0]) if near else None
+def rows_of(
+    table: "Table", names: Sequence[str], what: str, most: int | None = None, least: int = 1
+) -> Iterator["Rows"]:
+    """The named columns, `most` rows at a time, with a progress bar; an error if there are none."""
+    n_read = 0
+    with row_progress(what, 1.0) as advance:
+        for rows in table.rows(names, most):
+            n_read += rows.n_rows
+            yield rows
+            advance(rows.done, n_read)
+    if n_read < least:
+        raise TableError(f"{table.path} has a header and no rows")
 
 
 def read_whole(table: "Table", names: Sequence[str]) -> "Rows":
-    """The named columns in full; an error if there are no rows."""
+    """The named columns in full."""
     from bayesgen.io.tabular import concatenated
 
-    parts = []
-    n_rows = 0
-    with row_progress("reading", 1.0) as advance:
-        for rows in table.rows(names):
-            parts.append(rows)
-            n_rows += rows.n_rows
-            advance(rows.done, n_rows)
-    if not n_rows:
-        raise TableError(f"{table.path} has a header and no rows")
-    return concatenated(parts)
+    return concatenated(list(rows_of(table, names, "reading")))
+
+
+def check_output(path: Path, *inputs: Path) -> None:
+    """Refuse, before any work, a place where no file can be made, or where an input is."""
+    with blamed_on(errors=(ValueError, OSError)):
+        check_target(path, *inputs)
+
+
+@contextmanager
+def open_writer(
+    path: Path, names: Sequence[str], make_schema: Callable[[], Any]
+) -> Iterator[Callable[[Sequence[Any]], None]]:
+    """Write a table atomically; what it yields appends rows.
+
+    They are given as columns, each a NumPy array or an arrow column; `make_schema` gives the arrow
+    schema of a Parquet file.
+    """
+    is_csv = file_format(path) == "csv"
+    with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
+        if is_csv:
+            with open(temporary, "w", encoding="utf-8", newline="") as file:
+                yield partial(_append_lines, _csv_writer(file, names, path))
+        else:
+            from pyarrow.parquet import ParquetWriter
+
+            with ParquetWriter(temporary, make_schema()) as parquet:
+                yield partial(_append_table, parquet)
+
+
+def _csv_writer(file: Any, names: Sequence[str], path: Path) -> Any:
+    options: dict[str, Any] = {"lineterminator": "\n"}
+    if path.suffix.lower() == ".tsv":
+        options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
+    writer = csv.writer(file, **options)
+    writer.writerow(names)
+    return writer
+
+
+def _append_lines(writer: Any, columns: Sequence[Any]) -> None:
+    lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns]
+    try:
+        writer.writerows(zip(*lists, strict=True))
+    except csv.Error as mistake:
+        raise UserError(f"a cell cannot be written to a .tsv file ({mistake})") from mistake
+
+
+def _append_table(writer: Any, columns: Sequence[Any]) -> None:
+    import pyarrow
+
+    pairs = zip(columns, writer.schema, strict=True)
+    arrays = [pyarrow.array(c, f.type) if hasattr(c, "tolist") else c for c, f in pairs]
+    writer.write_table(pyarrow.Table.from_arrays(arrays, schema=writer.schema))

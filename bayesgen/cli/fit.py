@@ -8,30 +8,25 @@ import typer
 
 from bayesgen.cli.console import (
     Target,
+    UserError,
+    blamed_on,
+    busy,
     class_counts,
     plain_table,
+    show,
+    show_scores,
     stdout,
 )
-from bayesgen.cli.models import (
-    Model,
-    Tokens,
-    advice,
-    at_once,
-    choose_columns,
-    decided_by_cells,
-    features_of,
-    new_classifier,
-    parse_kinds,
-    reads_texts,
-    save,
-)
+from bayesgen.cli.models import Model, Plan, Tokens
 from bayesgen.encoding.literals import one_line
+from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from bayesgen.cli.learning import Tally
 
+_SEED = 0  # of the rows that are held out
 _MOST_SHOWN = 24  # columns in the summary
 _WIDEST_NAME = 32  # of a column in it
 
@@ -109,60 +104,80 @@ def fit(
     bayesgen fit penguins.csv --target species --model auto -o pool.nc
     bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
-    from bayesgen.cli import columns, files, learning, writing
+    from bayesgen.cli import columns, files, learning
     from bayesgen.encoding import suspects
 
-    writing.check_output(output, data)
+    files.check_output(output, data)
     table = files.open_table(data)
     columns.find(target, table)
-    kinds = parse_kinds(kind or [], model, table, {target, *(drop or [])})
-    documents = reads_texts(model) or (model is Model.AUTO and text is not None)
-    names = choose_columns(table, target, drop or [], documents, text)
+    options = {"order": order, "tokens": tokens, "drop_incomplete": drop_incomplete}
+    plan = Plan.of(table, target, model, drop or [], kind or [], text, **options)
     if test is not None:
-        from bayesgen.cli import holdout
-
-        how = (model, kinds, documents, order, tokens, drop_incomplete)
-        holdout.fit(table, target, names, how, test, output)
+        _held_out(plan, test, output)
         return
-    plan = learning.Plan(
-        table=table,
-        target=target,
-        names=names,
-        checked=decided_by_cells(names, model, kinds, documents),
-        features_of=lambda holds: features_of(table, holds, names, model, kinds, documents),
-        untrained=lambda features: new_classifier(model, features, order, tokens),
-        drop_incomplete=drop_incomplete,
-        advice=advice(model),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", suspects.ColumnWarning)  # which kinds were named, it
-        # does not know
-        clf, tally = (learning.learn_at_once if at_once(model) else learning.learn)(plan)
+    with warnings.catch_warnings():  # of the columns' kinds: it does not know which were named
+        warnings.simplefilter("ignore", suspects.ColumnWarning)
+        clf, tally = learning.learn(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
-    normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*kinds}
-    odd = suspects.find(
-        tally.head,
-        set(names) - {*texts},
-        chosen=kinds,
-        normal=normal if model is Model.MIXED else (),
+    normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*plan.kinds}
+    suspects.warn(
+        suspects.find(
+            tally.head,
+            set(plan.names) - {*texts},
+            chosen=plan.kinds,
+            normal=normal if model is Model.MIXED else (),
+        )
     )
-    suspects.warn(odd)
     for feature in tally.features:
         if feature.name in texts:
             feature.kind = "text"
-    if documents:  # so that `predict` finds the texts; the model does not need it
-        columns.name_columns(clf, names)
-    save(clf, table, output)
+    _save(clf, plan, output)
     _summary(clf, tally, output)
 
 
-# ---------------------------------------------------------------------------------- arguments
+def _save(clf: Any, plan: Plan, output: Path) -> None:
+    """Write the model, unless the table holds what no model file can."""
+    from bayesgen.cli.columns import name_columns
+
+    if plan.documents:  # so that `predict` finds the texts; the model does not need it
+        name_columns(clf, plan.names)
+    with blamed_on(plan.table.path), blamed_on(f"cannot write {output}", (OSError,)):
+        clf.save(output)
 
 
-# -------------------------------------------------------------------------------------- model
+def _held_out(plan: Plan, share: float, output: Path) -> None:
+    """Fit to a part of the rows, save, and show the scores of the others."""
+    import numpy as np
 
+    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.cli.learning import blamed_on_rows, prepared
 
-# ------------------------------------------------------------------------------------- summary
+    path = plan.table.path
+    with blamed_on(path, (InputError,), advice=plan.advice):
+        clf, rows, _ = prepared(plan)
+    held_out = np.random.default_rng(_SEED).random(len(rows.labels)) < share
+    known = np.isin(rows.labels, rows.labels[~held_out])
+    if not (held_out & known).any() or held_out.all():
+        n = len(rows.labels)
+        raise UserError(f"--test {share:g}: of {n} rows none would be left on one side")
+    learnt, tested = rows.where(~held_out), rows.where(held_out & known)
+    with busy("learning"), blamed_on_rows(plan, learnt):
+        clf.fit(learnt.X, learnt.labels)
+    _save(clf, plan, output)
+    with blamed_on(path, rows=tested.numbers):
+        scores = compare_predictives(clf, tested.X, tested.labels)
+    if hasattr(clf, "members_"):  # a pool plugs no estimate in
+        scores = scores.isel(predictive=[0])
+    console, name = stdout(), type(clf).__name__
+    show_scores(console, [(f"{name}, {len(tested.labels)} rows held out", scores)])
+    if lost := int((held_out & ~known).sum()):
+        show(f"{lost} rows were of classes that only they have: not scored.")
+    counts = [int((learnt.labels == label).sum()) for label in clf.classes_]
+    show(
+        f"{name} has learned from {class_counts(clf.classes_, counts)}; the others were drawn at "
+        f"random (seed {_SEED}) and are not in the model.",
+        f"Written to {output}.",
+    )
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
@@ -172,10 +187,9 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
         console.print()
         console.print(_column_table(tally))
     console.print()
-    lines = [_learned(clf), f"Written to {output}."]
-    if hasattr(clf, "log_evidence_"):
-        lines[1] = f"Log evidence {clf.log_evidence_:.2f} nats. {lines[1]}"
-    console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+    known = hasattr(clf, "log_evidence_")
+    evidence = f"Log evidence {clf.log_evidence_:.2f} nats. " if known else ""
+    show(_learned(clf), f"{evidence}Written to {output}.")
 
 
 def _learned(clf: Any) -> str:

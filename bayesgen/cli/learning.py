@@ -5,48 +5,26 @@ rows hold something else, all rows are looked through and learning starts anew: 
 all rows at once, up to the rounding of sums.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.cli.columns import Feature, Reader, take
-from bayesgen.cli.console import UserError, blamed_on, busy, count, note
-from bayesgen.cli.files import read_whole
-from bayesgen.encoding.literals import shown
-from bayesgen.io.formats import TableError
-from bayesgen.io.progress import row_progress
+from bayesgen.cli.columns import Feature, Labelled, Reader, take
+from bayesgen.cli.console import UserError, blamed_on, busy, note
+from bayesgen.cli.files import read_whole, rows_of
+from bayesgen.cli.models import Plan
+from bayesgen.encoding.literals import count, shown
+from bayesgen.errors import InputError
 from bayesgen.io.tabular import joined
-from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesgen.cli.files import Table
     from bayesgen.io.tabular import Rows
 
 _HEAD = 10_000  # rows that are looked at once more, for what is odd about them
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be learned from a file."""
-
-    table: "Table"
-    target: str
-    names: list[str]  # of the columns of X
-    checked: list[str]  # those for which it matters what they hold
-    features_of: Callable[[dict[str, str]], list[Feature]]  # how they are read, by what they hold
-    untrained: Callable[[list[Feature]], Any]  # the classifier of columns that are so read
-    drop_incomplete: bool
-    advice: str  # end of an error about a column
-
-    @property
-    def wanted(self) -> list[str]:
-        """What is read from the file."""
-        return [self.target, *self.names]
 
 
 class _OtherRowsError(Exception):
@@ -55,28 +33,37 @@ class _OtherRowsError(Exception):
 
 def learn(plan: Plan) -> tuple[Any, "Tally"]:
     """A fitted classifier, and what the columns held."""
-    try:
-        return _one_pass(plan, {})
-    except _OtherRowsError:
-        return _one_pass(replace(plan, checked=[]), _of_all_rows(plan.table, plan.wanted))
+    with blamed_on(plan.table.path, (InputError,), advice=plan.advice):
+        if plan.at_once:
+            clf, rows, tally = prepared(plan)
+            with busy("learning"), blamed_on_rows(plan, rows):
+                clf.fit(rows.X, rows.labels)
+            return clf, tally
+        try:
+            return _in_parts(plan, {})
+        except _OtherRowsError:
+            return _in_parts(plan, _of_all_rows(plan))
 
 
-def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
+def _in_parts(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
     """`known` is what the columns hold; {} leaves it to the first rows."""
-    holds, selection = known, Selection(plan.target, plan.drop_incomplete)
+    holds, selection = known, Selection(plan)
     clf: Any = None
     learner: Any = None
     state: Any = None
-    waiting: list[tuple[Any, Array, Array]] = []
-    for rows in _rows(plan.table, plan.wanted, "learning"):
+    waiting: list[Labelled] = []
+
+    def gathered(parts: list[Labelled]) -> Any:
+        rows = _joined(parts)
+        with blamed_on_rows(plan, rows):
+            return learner.gather(state, rows.X, rows.labels)
+
+    for rows in rows_of(plan.table, plan.wanted, "learning"):
         if clf is None:
-            holds = known or {name: rows.cells(name).holds() for name in plan.wanted}
-            if not known:
-                note_doubtful([plan.target, *plan.checked], rows, holds)
+            holds = known or _first_look(plan, rows)
             if not known and "empty" in holds.values():
                 raise _OtherRowsError
-            with _advised(plan):
-                features = plan.features_of(holds)
+            features = plan.features(holds)
             clf, reader, tally = plan.untrained(features), Reader(features), Tally(features)
             learner = clf.__bayesgen_learner__()
         elif not known and any(
@@ -85,50 +72,44 @@ def _one_pass(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
             if holds[name] != "text"
         ):
             raise _OtherRowsError
-        with _advised(plan):
-            X = reader.read(rows)
-        X, y, numbers = selection.take(rows, X, holds[plan.target], clf)
-        if not len(y):
+        part = selection.take(rows, reader.read(rows), holds[plan.target], clf)
+        if not len(part.labels):
             continue
-        tally.add(X)
-        if state is None:  # nothing can be learned of a column without a category
-            waiting.append((X, y, numbers))
-            if not tally.all_seen():
-                continue
-            X, y, numbers = _joined_rows(waiting)
-        with blamed_on(plan.table.path, rows=numbers):
-            state = learner.gather(state, X, y)
+        tally.add(part.X)
+        waiting.append(part)
+        if state is not None or tally.all_seen():  # a column without a category teaches nothing
+            state, waiting = gathered(waiting), []
     selection.report(clf)
-    if state is None:
-        X, y, numbers = _joined_rows(waiting)
-        with blamed_on(plan.table.path, rows=numbers):
-            state = learner.gather(state, X, y)
+    if waiting:
+        state = gathered(waiting)
     with blamed_on(plan.table.path):
         clf.fitted_ = learner.settle(state)
         return clf, tally
 
 
-def learn_at_once(plan: Plan) -> tuple[Any, "Tally"]:
-    """The same with all rows in memory, for models that do not add up."""
+def blamed_on_rows(plan: Plan, rows: Labelled) -> Any:
+    """Errors of the library about rows, with their numbers in the file and our advice."""
+    return blamed_on(plan.table.path, rows=rows.numbers, advice=plan.advice)
+
+
+def prepared(plan: Plan) -> tuple[Any, Labelled, "Tally"]:
+    """The classifier, not yet fitted, all rows as it takes them, and what the columns held."""
     rows = read_whole(plan.table, plan.wanted)
-    holds = {name: rows.cells(name).holds() for name in plan.wanted}
-    note_doubtful([plan.target, *plan.checked], rows, holds)
-    selection = Selection(plan.target, plan.drop_incomplete)
-    with busy("sorting out columns"), _advised(plan):
-        features = plan.features_of(holds)
+    holds = _first_look(plan, rows)
+    with busy("sorting out columns"):
+        features = plan.features(holds)
         X = Reader(features).read(rows)
-    clf, tally = plan.untrained(features), Tally(features)
-    X, y, numbers = selection.take(rows, X, holds[plan.target], clf)
+    clf, tally, selection = plan.untrained(features), Tally(features), Selection(plan)
+    found = selection.take(rows, X, holds[plan.target], clf)
     selection.report(clf)
-    tally.add(X)
-    with busy("learning"), blamed_on(plan.table.path, rows=numbers):
-        clf.fit(X, y)
-    return clf, tally
+    tally.add(found.X)
+    return clf, found, tally
 
 
-def note_doubtful(names: Sequence[str], rows: "Rows", holds: dict[str, str]) -> None:
-    """Say which columns are read as numbers and may be codes, or have None for a category."""
-    for name in names:
+def _first_look(plan: Plan, rows: "Rows") -> dict[str, str]:
+    """What the columns hold; says which are read as numbers and may be codes, or have None."""
+    holds = {name: rows.cells(name).holds() for name in plan.wanted}
+    for name in (plan.target, *plan.checked):
         if holds[name] == "number" and (cell := rows.cells(name).padded()):
             note(
                 f"column {name!r} holds {shown(cell)}, read as the number {int(cell)}: if its "
@@ -139,92 +120,69 @@ def note_doubtful(names: Sequence[str], rows: "Rows", holds: dict[str, str]) -> 
                 f"column {name!r} holds None, read as a missing cell: if it is one of the "
                 "categories, write it otherwise, as none"
             )
+    return holds
 
 
-@contextmanager
-def _advised(plan: Plan) -> Iterator[None]:
-    """Errors about a column with the file, and what can be done."""
-    try:
-        yield
-    except UserError as mistake:
-        raise UserError(f"{plan.table.path}: {mistake}; {plan.advice}") from None
-
-
-def _rows(table: "Table", names: Sequence[str], what: str) -> Iterator["Rows"]:
-    n_rows = 0
-    with row_progress(what, 1.0) as advance:
-        for rows in table.rows(names):
-            n_rows += rows.n_rows
-            yield rows
-            advance(rows.done, n_rows)
-    if not n_rows:
-        raise TableError(f"{table.path} has a header and no rows")
-
-
-def _of_all_rows(table: "Table", names: Sequence[str]) -> dict[str, str]:
+def _of_all_rows(plan: Plan) -> dict[str, str]:
     """What the columns of a whole file hold."""
-    found: dict[str, set[str]] = {name: set() for name in names}
-    for rows in _rows(table, names, "sorting out columns"):
+    found: dict[str, set[str]] = {name: set() for name in plan.wanted}
+    for rows in rows_of(plan.table, plan.wanted, "sorting out columns"):
         for name, kinds in found.items():
             if "text" not in kinds:
                 kinds.add(rows.cells(name).holds())
     return {name: joined(kinds) for name, kinds in found.items()}
 
 
-def _joined_rows(parts: list[tuple[Any, Array, Array]]) -> tuple[Any, Array, Array]:
+def _joined(parts: Sequence[Labelled]) -> Labelled:
     if len(parts) == 1:
         return parts[0]
     import pandas as pd
 
-    X, y, numbers = zip(*parts, strict=True)
-    return pd.concat(X, ignore_index=True), np.concatenate(y), np.concatenate(numbers)
+    X, labels, numbers = zip(*parts, strict=True)
+    return Labelled(pd.concat(X, ignore_index=True), *map(np.concatenate, (labels, numbers)))
 
 
 @dataclass
 class Selection:
     """Which rows are learned from: those with a label and, if need be, without missing cells."""
 
-    target: str
-    drop_incomplete: bool
+    plan: Plan
     n_rows: int = 0
     n_unlabelled: int = 0
     n_incomplete: int = 0
     first_incomplete: tuple[int, str] = (0, "")  # number of the row and name of a missing cell
 
-    def take(self, rows: "Rows", X: Any, form: str, clf: Any) -> tuple[Any, Array, Array]:
-        """X, the labels, of the given form, and the numbers of the rows to be learned from."""
+    def take(self, rows: "Rows", X: Any, form: str, clf: Any) -> Labelled:
+        """The rows to be learned from, with labels of the given form."""
         from sklearn.utils import get_tags
 
-        cells = rows.cells(self.target)
-        labelled = ~cells.missing
-        self.n_rows += len(labelled)
         if form == "empty":
-            raise UserError(f"column {self.target!r} is empty: there are no labels")
-        if not labelled.all():
-            self.n_unlabelled += int((~labelled).sum())
-            X, cells = take(X, labelled), cells.where(labelled)
-        y = cells.strings() if form == "text" else cells.labels(form, _no_label)
-        numbers = rows.first + np.flatnonzero(labelled)
-        takes_missing = get_tags(clf).input_tags.allow_nan and not self.drop_incomplete
+            raise InputError(f"column {self.plan.target!r} is empty: there are no labels")
+        keep, labels = rows.cells(self.plan.target).labelled(form)
+        self.n_rows += rows.n_rows
+        self.n_unlabelled += rows.n_rows - len(labels)
+        X = X if keep.all() else take(X, keep)
+        found = Labelled(X, labels, rows.first + np.flatnonzero(keep))
+        takes_missing = get_tags(clf).input_tags.allow_nan and not self.plan.drop_incomplete
         if isinstance(X, list) or takes_missing:
-            return X, y, numbers
+            return found
         incomplete = X.isna().to_numpy().any(axis=1)
         if not incomplete.any():
-            return X, y, numbers
+            return found
         if not self.n_incomplete:
             at = int(np.argmax(incomplete))
             name = X.columns[X.iloc[at].isna()][0]
-            self.first_incomplete = int(numbers[at]), name
+            self.first_incomplete = int(found.numbers[at]), name
         self.n_incomplete += int(incomplete.sum())
-        return X[~incomplete], y[~incomplete], numbers[~incomplete]
+        return found.where(~incomplete)
 
     def report(self, clf: Any) -> None:
         """Say how many rows were left out, or why that cannot be done."""
         if self.n_unlabelled:
-            note(f"{count(self.n_unlabelled, 'row')} without {self.target!r} dropped")
+            note(f"{count(self.n_unlabelled, 'row')} without {self.plan.target!r} dropped")
         if not self.n_incomplete:
             return
-        if not self.drop_incomplete:
+        if not self.plan.drop_incomplete:
             row, name = self.first_incomplete
             raise UserError(
                 f"{type(clf).__name__} cannot learn from rows with missing cells; there are "
@@ -234,10 +192,6 @@ class Selection:
         if self.n_incomplete == self.n_rows - self.n_unlabelled:
             raise UserError("every row has a missing cell: --drop-incomplete leaves none")
         note(f"{count(self.n_incomplete, 'row')} with missing cells dropped")
-
-
-def _no_label(cell: Any, row: int) -> float:
-    raise AssertionError(f"{cell!r} in row {row} has been checked")
 
 
 @dataclass

@@ -1,21 +1,16 @@
-"""The classifiers by their short names, and one of them for the columns of a table."""
+"""The classifiers by their short names, and what is to be learned of the columns of a table."""
 
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesgen.cli.console import (
-    UserError,
-    blamed_on,
-    busy,
-    note,
-)
+from bayesgen.cli.console import UserError, note
 from bayesgen.encoding.literals import did_you_mean, listed, shown
+from bayesgen.errors import Facts, InputError
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Feature
     from bayesgen.cli.files import Table
-    from bayesgen.io.tabular import Rows
 
 
 class Model(StrEnum):
@@ -33,6 +28,7 @@ class Model(StrEnum):
     FOREST = "forest"
     GAUSSIAN_FOREST = "gaussian-forest"
     ANDE = "ande"
+    META_TREES = "meta-trees"
     MARKOV = "markov"
     AUTO = "auto"
 
@@ -56,14 +52,98 @@ def short_name(kind: type) -> str:
     return str(vars(kind).get("_short_name", kind.__name__.removesuffix("NB").lower()))
 
 
-def at_once(model: Model) -> bool:
-    """Whether bins or members are chosen from all rows."""
-    return _holds(model)[0] == "code" or not hasattr(classifier(model)(), "partial_fit")
-
-
 def reads_texts(model: Model) -> bool:
     """Whether X is one column of texts."""
     return _holds(model)[0] == "token"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be learned from a file: a model of some of its columns."""
+
+    table: "Table"
+    target: str
+    names: list[str]  # of the columns of X
+    model: Model
+    kinds: dict[str, str]  # of columns, as the user has named them
+    documents: bool  # whether X is one column of texts
+    order: int = 2
+    tokens: Tokens = Tokens.CHAR
+    drop_incomplete: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        table: "Table",
+        target: str,
+        model: Model,
+        drop: list[str],
+        kind: list[str],
+        text: str | None,
+        **options: Any,
+    ) -> "Plan":
+        """As the arguments of a command say; an error where they do not fit the table."""
+        kinds = _parsed(kind, model, table, {target, *drop})
+        documents = reads_texts(model) or (model is Model.AUTO and text is not None)
+        names = _chosen(table, target, drop, documents, text)
+        return cls(table, target, names, model, kinds, documents, **options)
+
+    @property
+    def wanted(self) -> list[str]:
+        """What is read from the file."""
+        return [self.target, *self.names]
+
+    @property
+    def checked(self) -> list[str]:
+        """The columns of X of which their cells decide how they are read."""
+        if self.documents or _holds(self.model)[0] not in ("", "code", "category"):
+            return []
+        return [n for n in self.names if self.kinds.get(n, "categorical") == "categorical"]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether bins or members are chosen from all rows."""
+        chosen = _holds(self.model)[0] == "code"
+        return chosen or not hasattr(classifier(self.model)(), "partial_fit")
+
+    def advice(self, mistake: Facts) -> str | None:
+        """What can be done about a column that the model cannot learn from."""
+        if mistake.column not in self.names:
+            return None
+        other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"
+        return f"leave it out by --drop{other}"
+
+    def features(self, holds: dict[str, str]) -> "list[Feature]":
+        """How each column is read, by what it holds as a whole."""
+        from bayesgen.cli.columns import Feature
+
+        if self.documents:
+            return [Feature(name, "documents") for name in self.names]
+        naturally = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}
+        out = []
+        for name in self.names:
+            held = holds[name]
+            if held == "empty":
+                raise InputError(f"column {name!r} is empty", column=name)
+            kind = _holds(self.model)[1]
+            if _of_mixed_columns(self.model):
+                nominal = self.table.is_nominal(name)
+                kind = self.kinds.get(name, "categorical" if nominal else naturally[held])
+            by_dtype = kind == "bernoulli" and self.model is Model.AUTO  # members look at the cells
+            out.append(Feature(name, kind, held if kind == "categorical" or by_dtype else "number"))
+        return out
+
+    def untrained(self, features: "list[Feature]") -> Any:
+        """The classifier, not yet fitted."""
+        options: dict[str, Any] = {}
+        if _of_mixed_columns(self.model) and self.model is not Model.AUTO:
+            kinds = dict.fromkeys(feature.kind for feature in features)
+            options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
+        elif _holds(self.model)[0] == "bit":
+            options["binarize"] = None
+        elif reads_texts(self.model):
+            options |= {"order": self.order, "tokens": str(self.tokens)}
+        return classifier(self.model)(**options)
 
 
 def _of_mixed_columns(model: Model) -> bool:
@@ -79,18 +159,16 @@ def _holds(model: Model) -> tuple[str, str]:
     return family.holds, "gaussian" if family.holds == "real" else family.kind
 
 
-def parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
+def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
     from bayesgen.encoding.schema import KINDS
 
-    if given and model is Model.AUTO:
+    if given and (model is Model.AUTO or not _of_mixed_columns(model)):
+        auto = "auto chooses by what cells are"
+        alike = f"in a {model} model all columns are alike"
         raise UserError(
-            "--kind is for --model mixed, forest or ande; auto chooses by what cells are"
-        )
-    if given and not _of_mixed_columns(model):
-        raise UserError(
-            f"--kind is for --model mixed, forest or ande; in a {model} model all columns are alike"
+            f"--kind is for --model mixed, forest or ande; {auto if model is Model.AUTO else alike}"
         )
     out: dict[str, str] = {}
     for argument in given:
@@ -106,7 +184,7 @@ def parse_kinds(given: list[str], model: Model, table: "Table", taken: set[str])
     return out
 
 
-def choose_columns(
+def _chosen(
     table: "Table", target: str, drop: list[str], documents: bool, text: str | None
 ) -> list[str]:
     """The columns of X, in the order of the file."""
@@ -135,88 +213,3 @@ def choose_columns(
             f"{table.path}: {listed(map(shown, rest))} left out, a language model reads one column"
         )
     return [text]
-
-
-def untrained(
-    whole: "Rows",
-    table: "Table",
-    names: list[str],
-    model: Model,
-    kinds: dict[str, str],
-    documents: bool,
-    order: int = 2,
-    tokens: Tokens = Tokens.CHAR,
-) -> "tuple[Any, Any, list[Feature]]":
-    """The classifier, not yet fitted; all rows as it takes them; and how they were read."""
-    from bayesgen.cli.columns import Reader
-
-    holds = {name: whole.cells(name).holds() for name in names}
-    try:
-        with busy("sorting out columns"):
-            features = features_of(table, holds, names, model, kinds, documents)
-            X = Reader(features).read(whole)
-    except UserError as mistake:
-        raise UserError(f"{table.path}: {mistake}; {advice(model)}") from None
-    return new_classifier(model, features, order, tokens), X, features
-
-
-def advice(model: Model) -> str:
-    """What can be done about a column that a model cannot learn from."""
-    other = "" if _of_mixed_columns(model) else ", or use --model mixed"
-    return f"leave it out by --drop{other}"
-
-
-def decided_by_cells(
-    names: list[str], model: Model, kinds: dict[str, str], documents: bool
-) -> list[str]:
-    """The columns of which their cells decide how they are read."""
-    if documents or _holds(model)[0] not in ("", "code", "category"):
-        return []
-    return [name for name in names if kinds.get(name, "categorical") == "categorical"]
-
-
-def features_of(
-    table: "Table",
-    holds: dict[str, str],
-    names: list[str],
-    model: Model,
-    kinds: dict[str, str],
-    documents: bool,
-) -> "list[Feature]":
-    """How each column is read, by what it holds as a whole."""
-    from bayesgen.cli.columns import Feature
-
-    if documents:
-        return [Feature(name, "documents") for name in names]
-    out = []
-    for name in names:
-        if holds[name] == "empty":
-            raise UserError(f"column {name!r} is empty")
-        natural = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}[holds[name]]
-        if table.is_nominal(name):
-            natural = "categorical"
-        kind = kinds.get(name, natural) if _of_mixed_columns(model) else _holds(model)[1]
-        by_dtype = kind == "bernoulli" and model is Model.AUTO  # members look at the cells
-        out.append(
-            Feature(name, kind, holds[name] if kind == "categorical" or by_dtype else "number")
-        )
-    return out
-
-
-def new_classifier(model: Model, features: "list[Feature]", order: int, tokens: Tokens) -> Any:
-    """The classifier, not yet fitted."""
-    options: dict[str, Any] = {}
-    if _of_mixed_columns(model) and model is not Model.AUTO:
-        kinds = dict.fromkeys(feature.kind for feature in features)
-        options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
-    elif _holds(model)[0] == "bit":
-        options["binarize"] = None
-    elif reads_texts(model):
-        options |= {"order": order, "tokens": str(tokens)}
-    return classifier(model)(**options)
-
-
-def save(clf: Any, table: "Table", output: Path) -> None:
-    """Write the model, unless the table holds what no model file can."""
-    with blamed_on(table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output)

@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import (
-    ModelFile,
-    Texts,
-    UserError,
-    blamed_on,
-    class_counts,
-    note,
-    stdout,
-)
+from bayesgen.cli.console import ModelFile, Texts, UserError, blamed_on, class_counts, show
+from bayesgen.errors import Facts, InputError
 from bayesgen.families.names import METHODS
 from bayesgen.io.formats import file_format
-from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
@@ -28,6 +20,7 @@ Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list o
 
 _EXACT = Method(METHODS[0])
 _LABEL = "prediction"
+_REFUSALS = (ValueError, TypeError, OSError, NotImplementedError)
 # what is read and given to the model at once: the last bits of a product of matrices depend on it
 _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
 
@@ -58,12 +51,6 @@ def predict(
             help="Add credible intervals of this probability: columns low_LABEL and high_LABEL.",
         ),
     ] = None,
-    chunk_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--chunk-rows", min=1, metavar="N", help="Of no effect: few rows are read at a time."
-        ),
-    ] = None,
     text: Texts = None,
 ) -> None:
     """Classify the rows of a table with a saved model.
@@ -84,14 +71,12 @@ def predict(
     """
     import numpy as np
 
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files
 
     file_format(output)
-    writing.check_output(output, model, new)
+    files.check_output(output, model, new)
     table = files.open_table(new)
     clf = files.load_model(model)
-    if chunk_rows is not None:
-        note(f"--chunk-rows has no effect: at most {_BLOCK_ROWS} rows are read at a time")
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
     names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
@@ -103,46 +88,42 @@ def predict(
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts = np.zeros(len(clf.classes_), dtype=int)
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
-    with (
-        writing.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write,
-        row_progress("predicting", 1.0) as advance,
-    ):
-        for rows in table.rows([*dict.fromkeys([*kept, *reader.columns])], block):
-            X = reader.read(rows)
+    wanted = [*dict.fromkeys([*kept, *reader.columns])]
+    with files.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write:
+        for rows in files.rows_of(table, wanted, "predicting", block, least=0):
+            with blamed_on(new, (InputError,)):
+                X = reader.read(rows)
             numbers = range(rows.first, rows.first + rows.n_rows)
-            with blamed_on(new, rows=numbers):
+            with blamed_on(new, _REFUSALS, numbers, _advice):
                 codes, p = _classify(clf, X, str(method))
-            cells = [*map(rows.copy, kept), clf.classes_[codes], *p.T]
-            if interval is not None:
-                with blamed_on(new, (ValueError, NotImplementedError), numbers):
+                cells = [*map(rows.copy, kept), clf.classes_[codes], *p.T]
+                if interval is not None:
                     ends = clf.predict_interval(X, prob=interval)["interval"].values
-                cells += list(ends.reshape(len(codes), -1).T)
+                    cells += list(ends.reshape(len(codes), -1).T)
             write(cells)
             counts += np.bincount(codes, minlength=len(counts))
-            advance(rows.done, int(counts.sum()))
     reader.report_unseen()
-    stdout().print(
-        f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.",
-        markup=False,
-        soft_wrap=True,
-    )
+    show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
+
+
+def _advice(mistake: Facts) -> str | None:
+    """What to do about a row without probabilities, or without an interval."""
+    from bayesgen.families.errors import IncompleteRowError
+    from bayesgen.predict.probabilities import ImpossibleRowError
+
+    if isinstance(mistake, ImpossibleRowError):
+        return f"use the default, --method {_EXACT}"
+    return "fill the cell" if isinstance(mistake, IncompleteRowError) else None
 
 
 def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
-    from bayesgen.numerics.special import log_softmax
-    from bayesgen.predict.probabilities import check_method, log_joint_of
+    from bayesgen.predict.probabilities import check_method, log_class_probability, log_joint
 
-    joint = log_joint_of(clf, X, check_method(method))
-    impossible = np.isneginf(joint).all(axis=1)
-    if impossible.any():
-        raise ValueError(
-            f"row {int(np.argmax(impossible))} has probability 0 under every class "
-            f"by --method {method}, so there are no class probabilities; use the default, {_EXACT}"
-        )
-    p = np.exp(log_softmax(joint))
+    joint = log_joint(clf.fitted_, X, check_method(method))
+    p = np.exp(log_class_probability(joint, check_method(method)))
     return p.argmax(axis=1), p
 
 

@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import ModelFile, Target, Texts, UserError, blamed_on, busy, stdout
+from bayesgen.cli.console import ModelFile, Target, Texts, blamed_on, busy, show, stdout
 
 
 class Format(StrEnum):
@@ -66,34 +66,27 @@ def report(
     bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
-    from bayesgen.cli import columns, files, writing
+    from bayesgen.cli import columns, files
     from bayesgen.reporting.report import format_of
     from bayesgen.reporting.report import report as make
 
     with blamed_on("-o"):
         how = format_of(output, form)
     inputs = [model, held_out, *([training] if training else [])]
-    writing.check_output(output, *inputs)
+    files.check_output(output, *inputs)
     table = files.open_table(held_out)
     columns.find(target, table)
     clf = files.load_model(model)
-    X, labels, _, reader = columns.labelled_rows(clf, table, target, text)
-    reader.report_unseen()
-    rows = None
+    rows = columns.labelled_rows(clf, table, target, text)
+    options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
     if training is not None:
         of_fit = files.open_table(training)
         columns.find(target, of_fit)
-        rows = columns.labelled_rows(clf, of_fit, target, text)[:2]
-    try:
-        with busy("writing the report"):
-            with blamed_on(held_out):
-                found = make(
-                    clf, X, labels, training=rows, title=title, max_rows=max_rows, random_state=seed
-                )
-            with blamed_on(f"cannot write {output}", (OSError,)):
-                found.save(output, how)
-    except ImportError as mistake:
-        raise UserError(str(mistake)) from mistake
-    console = stdout()
-    console.print(*found.sections[0].text, sep="\n", markup=False)
-    console.print(f"Written to {output}.", markup=False, soft_wrap=True)
+        options["training"] = columns.labelled_rows(clf, of_fit, target, text)[:2]
+    with busy("writing the report"), blamed_on(errors=(ImportError,)):
+        with blamed_on(held_out):
+            found = make(clf, rows.X, rows.labels, **options)
+        with blamed_on(f"cannot write {output}", (OSError,)):
+            found.save(output, how)
+    stdout().print(*found.sections[0].text, sep="\n", markup=False)
+    show(f"Written to {output}.")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesgen.cli.console import (
+    AsJson,
     ModelFile,
     Target,
     Texts,
     UserError,
     blamed_on,
-    by_options,
     plain_table,
+    show,
     show_json,
     stdout,
 )
@@ -32,9 +33,7 @@ def validate(
         int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
     ] = 1000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout in place of the table.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit the model's kind anew to the rows, exactly and by NUTS, and compare the two.
 
@@ -53,14 +52,14 @@ def validate(
     table = files.open_table(data)
     columns.find(target, table)
     clf = files.load_model(model)
-    if not hasattr(clf, "prior_"):
+    if hasattr(clf, "members_"):
         raise UserError(
             f"{model} holds a {type(clf).__name__}, which is a pool of several models: validate "
             f"each of them, {', '.join(clf.members_)}, on its own"
         )
-    X, labels, numbers, _ = columns.labelled_rows(clf, table, target, text)
-    with blamed_on(data, rows=numbers):
-        result = compare(clf, X, labels, draws=draws, random_seed=seed)
+    rows = columns.labelled_rows(clf, table, target, text)
+    with blamed_on(data, rows=rows.numbers):
+        result = compare(clf, rows.X, rows.labels, draws=draws, random_seed=seed)
     if as_json:
         attrs = {str(k): v for k, v in result.checks.attrs.items()}
         told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}
@@ -78,31 +77,20 @@ def _show(result: "Validation") -> None:
     console.print(f"{attrs['estimator']}: closed form against NUTS", markup=False)
     console.print()
     out = plain_table()
-    summary = result.summary()
+    summary = result.shown()
     out.add_column("compared")
     for name in summary.columns:
         out.add_column(name, justify="right")
-    for name, line in summary.iterrows():
-        cells = [_shown(column, value) for column, value in line.items()]
-        out.add_row(str(name), *cells)
+    for name, line in summary.T.items():
+        out.add_row(str(name), *line)
     console.print(out)
     console.print()
-    console.print(
+    show(
         f"Largest |z| {result.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
         f"{result.threshold:.2f} with probability {result.false_alarm:g} if both are right.",
         f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
         f"{attrs['seconds']:.1f} s.",
-        *(f"Not compared: {by_options(what)}." for what in result.not_compared),
+        *(f"Not compared: {what}." for what in result.not_compared),
         f"Verdict: {result.verdict}.",
         *result.reasons,
-        sep="\n",
-        markup=False,
-        soft_wrap=True,
     )
-
-
-def _shown(column: str, value: float) -> str:
-    if value != value:
-        return ""
-    digits = {"numbers": 0, "ESS": 0, "R-hat": 3}.get(column, 2)
-    return f"{value:.{digits}f}"

@@ -25,7 +25,6 @@ from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
 from bayesgen.families.shared.pymc_parts import Cells, prior_data
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 
@@ -153,12 +152,11 @@ def read_fit(
     return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
 
 
-def drawn_posterior(fitted: Fitted, draws: Any) -> DrawnPosterior:
+def drawn_posterior(fitted: Fitted, draws: Any) -> Any:
     """The posterior as a tree of draws has it."""
     own = fitted.posterior
     theta = read_draws(draws, own.params, fitted.coords)
-    exact_weights = fitted.training.n_unlabelled == 0
-    return DrawnPosterior(own.prior, own.model, own.stats, theta, exact_weights)
+    return own.with_draws(theta, fitted.training.n_unlabelled == 0)
 
 
 def refuse_invalid(

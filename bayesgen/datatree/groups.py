@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 _BYTES = 4 << 30  # a group that would be larger is refused
 OF_ROWS = (POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD)  # made of rows unless other groups are asked for
-_RENAMED = {"label_given_x": LABEL}  # since 0.2
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
 
 
@@ -72,12 +71,6 @@ def asked_for(
     else:
         names = [groups] if isinstance(groups, str) else list(groups)
     variables = [replicate] if isinstance(replicate, str) else list(replicate)
-    for old, new in _RENAMED.items():
-        if old in (*names, *variables):
-            raise ValueError(
-                f"{old!r} has been called {new!r} since bayesgen 0.2, as the observed variable "
-                f"that it scores: write {new!r}"
-            )
     unknown = sorted(set(names) - set(REQUESTS))
     if unknown:
         raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")

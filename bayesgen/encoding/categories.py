@@ -29,6 +29,7 @@ from scipy import sparse
 from bayesgen.encoding.column import Column, Values, canonical, is_text, of_one_type
 from bayesgen.encoding.literals import listed, shown
 from bayesgen.encoding.tables import common_names, find_column, places_of, refuse_no_rows
+from bayesgen.errors import InputError, InputTypeError
 from bayesgen.families.shared.codes import Recoded
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, row_blocks
@@ -272,9 +273,13 @@ class Categories:
         if column.kind != "empty" and is_text(values) != (column.kind == "text"):
             rows = np.flatnonzero(column.present)
             if len(rows):
-                raise TypeError(
-                    f"the categories of {column.label} are {_form(values)}, but row {rows[0]} "
-                    f"holds {shown(column.cell(rows[0]))}; convert the column"
+                raise InputTypeError(
+                    f"the categories of {column.label} are {_form(values)}, but",
+                    f" holds {shown(column.cell(rows[0]))}",
+                    row=rows[0],
+                    column=column.name,
+                    advice="convert the column",
+                    place=" row {}",
                 )
         return column.encode(values)
 
@@ -291,7 +296,7 @@ class Categories:
             if len(unseen):
                 row, j = cell_of(table, unseen[0])
                 value = table.data[unseen[0]]
-                raise _not_among(f"column {j}", value, row, self.values[j], what, advice)
+                raise _not_among(j, value, row, self.values[j], what, advice)
             return
         self._refuse_width(table.n_columns)
         if self.knows(table):
@@ -301,7 +306,7 @@ class Categories:
             rows = np.flatnonzero(column.encode(values) == -1)
             if len(rows):
                 value = column.cell(rows[0])
-                raise _not_among(column.label, value, int(rows[0]), values, what, advice)
+                raise _not_among(column.name, value, rows[0], values, what, advice)
 
     def decode(self, codes: Matrix) -> Matrix:
         """Inverse of `encode`.
@@ -413,21 +418,22 @@ def _of_codes(found: Array, table: Any) -> Values:
 
 
 def _not_among(
-    label: str, value: Any, row: int, values: Values, what: str, advice: str
-) -> ValueError:
+    name: Any, value: Any, row: int, values: Values, what: str, advice: str
+) -> InputError:
     """The error for a value that is not among the categories."""
     value = value.item() if isinstance(value, np.generic) else value
-    return ValueError(
-        f"{label} holds {shown(value)} in row {row}, which is not among {what} "
-        f"({listed(map(shown, values), 10)}); {advice}, or make the cell missing"
+    return InputError(
+        f"column {name!r} holds {shown(value)}",
+        f", which is not among {what} ({listed(map(shown, values), 10)})",
+        row=row,
+        column=name,
+        advice=f"{advice}, or make the cell missing",
     )
 
 
-def _no_category(label: str, code: float, row: int, n_categories: int) -> ValueError:
-    return ValueError(
-        f"{label}: code {code:g} in row {row} is no category; "
-        f"codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
-    )
+def _no_category(label: str, code: float, row: int, n_categories: int) -> InputError:
+    why = f" is no category; codes are 0 .. {n_categories - 1}, or NaN for a missing cell"
+    return InputError(f"{label}: code {code:g}", why, row=row)
 
 
 def _form(values: Values) -> str:
@@ -462,9 +468,12 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
     if values.size and values.min() < 0:
         at = int(np.flatnonzero(X.data < 0)[0])
         row, j = cell_of(X, at)
-        raise ValueError(
-            f"column {j} holds {X.data[at]} in row {row}: in a sparse X the category 0 must be "
-            "the smallest; add a constant to the column, or pass X.toarray()"
+        raise InputError(
+            f"column {j} holds {X.data[at]}",
+            ": in a sparse X the category 0 must be the smallest",
+            row=row,
+            column=j,
+            advice="add a constant to the column, or pass X.toarray()",
         )
     order = np.lexsort((values, columns))
     columns, values = columns[order], values[order]

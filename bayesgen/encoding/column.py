@@ -2,7 +2,7 @@ r"""One column of a table: its cells, the values that can be its categories, and
 
 ::
 
-    >>> column = Column("column 'size'", "real", np.array([2.0, 1.0, np.nan, 2.0]))
+    >>> column = Column("size", "real", np.array([2.0, 1.0, np.nan, 2.0]))
     >>> column.learn()
     (1, 2)
     >>> column.encode((1, 2))
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -39,15 +40,20 @@ _SPAN = 1 << 16  # integers within so wide a range go through a table of that le
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a table in one of five forms, and what errors call it."""
+    """One column of a table in one of five forms."""
 
-    label: str  # "column 'island'", or "column 3" where columns have no names
+    name: Any  # or its position, where columns have no names
     kind: str  # "boolean", "integer", "real", "text"; "empty" holds nothing but missing cells
     # (N,) bool, int64, uint64, float64 with NaN for missing; of text the K distinct ones, objects
     values: Array
     nominal: bool = False  # whether its dtype says that it is categorical
     levels: Values | None = None  # the categories that its dtype declares
     codes: Array | None = None  # (N,) of text: which of the values a cell holds, -1 where missing
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return f"column {self.name!r}"
 
     @property
     def present(self) -> Array:
@@ -268,99 +274,99 @@ def _codes(indices: "pyarrow.Array") -> Array:
 # number, boolean or missing is refused with its column and row.
 
 
-def from_series(series: Any, label: str) -> Column:
-    """A column of a data frame, as narwhals shows it; `label` is what errors call it."""
+def from_series(series: Any, name: Any) -> Column:
+    """A column of a data frame, as narwhals shows it; called `name`."""
     own = series.to_native()
     if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
-        return from_array(own.to_numpy(), label)  # of pandas
+        return from_array(own.to_numpy(), name)  # of pandas
     dtype = series.dtype
     if dtype.is_temporal():
         span = isinstance(dtype, nw.Duration | nw.Time)
         to = "to a number of seconds" if span else "to days since a first date"
-        raise _unreadable(label, str(dtype), to=to)
+        raise _unreadable(name, str(dtype), to=to)
     if dtype.is_nested() or isinstance(dtype, nw.Binary):
-        raise _unreadable(label, str(dtype))
+        raise _unreadable(name, str(dtype))
     if isinstance(dtype, nw.Categorical | nw.Enum):
         levels = None  # a polars Categorical or pyarrow dictionary encodes, it does not declare
         pandas = series.implementation.is_pandas_like() and hasattr(own.dtype, "categories")
         if isinstance(dtype, nw.Enum) or pandas:
             found = series.cat.get_categories().to_list()
-            levels = canonical(found, f"the dtype of {label}") if found else None
-        return replace(_from_dictionary(series, label), nominal=True, levels=levels)
+            levels = canonical(found, f"the dtype of column {name!r}") if found else None
+        return replace(_from_dictionary(series, name), nominal=True, levels=levels)
     if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
         if not series.null_count():
-            return from_array(series.to_numpy(), label)
-        return column_of_floats(series.cast(nw.Float64).to_numpy(), label, exact=True)
+            return from_array(series.to_numpy(), name)
+        return column_of_floats(series.cast(nw.Float64).to_numpy(), name, exact=True)
     if dtype.is_float() or dtype.is_decimal():
-        return column_of_floats(series.cast(nw.Float64).to_numpy(), label)
+        return column_of_floats(series.cast(nw.Float64).to_numpy(), name)
     if isinstance(dtype, nw.Unknown) and series.null_count() < len(series):  # pandas' sparse, ...
         values = np.asarray(series.to_numpy())
         if values.ndim == 1:  # an interval has two ends
-            return from_array(values, label)
+            return from_array(values, name)
     if isinstance(dtype, nw.String):
-        return _from_dictionary(series, label)
-    return _from_cells(series.to_list(), label)
+        return _from_dictionary(series, name)
+    return _from_cells(series.to_list(), name)
 
 
-def _from_dictionary(series: Any, label: str) -> Column:
+def _from_dictionary(series: Any, name: Any) -> Column:
     """A column of text or categories, judged by its distinct values."""
     import pyarrow
 
     try:
         codes, found = of_arrow(series.to_arrow())
         some_missing = codes.min(initial=0) < 0
-        column = _from_cells([*found, None] if some_missing else found, label)
+        column = _from_cells([*found, None] if some_missing else found, name)
     except (TypeError, ValueError, pyarrow.ArrowException):
-        return _from_cells(series.to_list(), label)  # which knows the row that is wrong
+        return _from_cells(series.to_list(), name)  # which knows the row that is wrong
     if column.codes is None:
         return replace(column, values=column.values[codes])
     return replace(column, codes=column.codes[codes])
 
 
-def _from_objects(values: Array, label: str) -> Column:
+def _from_objects(values: Array, name: Any) -> Column:
     """A column of Python objects."""
     if (texts := of_objects(values)) is not None:
-        return _of_texts(texts, label)
+        return _of_texts(texts, name)
     if len(values) >= MANY:
         import pandas as pd
 
         kind = pd.api.types.infer_dtype(values, skipna=True)
         if kind in ("floating", "mixed-integer-float"):
             try:
-                return column_of_floats(values.astype(np.float64), label)
+                return column_of_floats(values.astype(np.float64), name)
             except TypeError:  # pandas.NA
                 pass
-    return _from_cells(values.tolist(), label)
+    return _from_cells(values.tolist(), name)
 
 
-def _of_texts(texts: Factorised, label: str) -> Column:
+def _of_texts(texts: Factorised, name: Any) -> Column:
     found = np.empty(len(texts.found), dtype=object)
     found[:] = [str.__str__(text) for text in texts.found]
-    return Column(label, "text", found, codes=texts.codes)
+    return Column(name, "text", found, codes=texts.codes)
 
 
-def from_array(values: Array, label: str) -> Column:
-    """A column of an array of any dtype; `label` is what errors call it."""
+def from_array(values: Array, name: Any) -> Column:
+    """A column of an array of any dtype; called `name`."""
     match values.dtype.kind:
         case "b":
-            return Column(label, "boolean", values)
+            return Column(name, "boolean", values)
         case "i" | "u":
             wide = values.dtype == np.uint64 and values.size > 0 and values.max() >= 2**63
-            return Column(label, "integer", values.astype(np.uint64 if wide else np.int64))
+            return Column(name, "integer", values.astype(np.uint64 if wide else np.int64))
         case "f":
-            return column_of_floats(values, label)
+            return column_of_floats(values, name)
         case "O":
-            return _from_objects(values, label)
+            return _from_objects(values, name)
         case "U":
-            return _of_texts(of_strings(values), label)
+            return _of_texts(of_strings(values), name)
         case "T":
-            return _from_cells(values.tolist(), label)
+            return _from_cells(values.tolist(), name)
         case "c":
-            raise ValueError(f"Complex data not supported: {label} holds complex numbers")
-    raise _unreadable(label, str(values.dtype))
+            raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
+    raise _unreadable(name, str(values.dtype))
 
 
-def column_of_floats(values: Array, label: str, exact: bool = False) -> Column:
+def column_of_floats(values: Array, name: Any, exact: bool = False) -> Column:
     """A column of floats, NaN for missing; ValueError if a cell is infinite.
 
     With `exact`, of floats that were integers a moment ago, which float64 must tell apart.
@@ -369,16 +375,18 @@ def column_of_floats(values: Array, label: str, exact: bool = False) -> Column:
     size = np.abs(values)
     if (infinite := np.isinf(size)).any():
         row = int(np.argmax(infinite))
-        raise infinite_cell(label, values[row], row)
+        raise infinite_cell(name, values[row], row)
     if exact and (size >= EXACT).any():
-        raise ValueError(
-            f"{label} holds integers of 2**53 and beyond and missing cells: float64 cannot tell "
-            "them apart, turn the column into text"
+        raise InputError(
+            f"column {name!r} holds integers of 2**53 and beyond and missing cells: float64 cannot "
+            "tell them apart",
+            column=name,
+            advice="turn the column into text",
         )
-    return Column(label, "real", values)
+    return Column(name, "real", values)
 
 
-def _from_cells(cells: list[Any], label: str) -> Column:
+def _from_cells(cells: list[Any], name: Any) -> Column:
     """A column of Python objects, by the types that occur in it."""
     types = set(map(type, cells))
     missing = {t for t in types if t is type(None) or t.__name__ in ("NAType", "NaTType")}
@@ -388,7 +396,7 @@ def _from_cells(cells: list[Any], label: str) -> Column:
     number.discard(np.timedelta64)  # NumPy counts it among the integers
     if foreign := types - missing - text - boolean - number:
         row = next(i for i, cell in enumerate(cells) if type(cell) in foreign)
-        raise _unreadable(label, f"{cells[row]!r} ({type(cells[row]).__name__})", row)
+        raise _unreadable(name, f"{cells[row]!r} ({type(cells[row]).__name__})", row)
     fractional = {t for t in number if not issubclass(t, numbers.Integral)}
     if fractional and all(cell != cell for cell in cells if type(cell) in fractional):  # NaN alone
         missing |= fractional
@@ -399,39 +407,43 @@ def _from_cells(cells: list[Any], label: str) -> Column:
         k = next(
             i for i, cell in enumerate(cells) if type(cell) in number | boolean and cell == cell
         )
-        raise TypeError(
-            f"{label} mixes text ({str(cells[i])!r} in row {i}) and numbers ({cells[k]} in row "
-            f"{k}); make it all text or all numbers"
+        raise InputTypeError(
+            f"column {name!r} mixes text ({str(cells[i])!r}",
+            f") and numbers ({cells[k]} in row {k})",
+            row=i,
+            column=name,
+            advice="make it all text or all numbers",
         )
     if text:
         own = (cell if type(cell) in text else None for cell in cells)
         texts = of_objects(np.fromiter(own, dtype=object, count=len(cells)))
         assert texts is not None
-        return _of_texts(texts, label)
+        return _of_texts(texts, name)
     try:
         if missing or fractional or not types:
             floats = [np.nan if type(cell) in missing else float(cell) for cell in cells]
-            column = column_of_floats(np.array(floats), label, exact=not fractional)
+            column = column_of_floats(np.array(floats), name, exact=not fractional)
             return column if number else replace(column, kind="boolean" if boolean else "empty")
         values = np.array(cells, dtype=None if number else bool)
     except OverflowError:
         values = np.array(cells, dtype=object)
     if values.dtype.kind not in "biu":
-        raise ValueError(f"{label} holds integers beyond 64 bits; turn it into text")
-    return from_array(values, label)
+        raise ValueError(f"column {name!r} holds integers beyond 64 bits; turn it into text")
+    return from_array(values, name)
 
 
-def infinite_cell(label: str, value: Any, row: int) -> ValueError:
+def infinite_cell(name: Any, value: Any, row: int) -> InputError:
     """The error of a cell that is infinite."""
-    return ValueError(
-        f"{label} holds {value} in row {row}; make it finite, or NaN if it is missing"
-    )
+    advice = "make it finite, or NaN if it is missing"
+    return InputError(f"column {name!r} holds {value}", row=row, column=name, advice=advice)
 
 
-def _unreadable(label: str, what: str, row: int | None = None, to: str = "") -> TypeError:
-    place = "" if row is None else f" in row {row}"
+def _unreadable(name: Any, what: str, row: int | None = None, to: str = "") -> InputTypeError:
     convert = f"convert the column, as {to}," if to else "convert the column"
-    return TypeError(
-        f"{label} holds {what}{place}: argument must be a string, a number, a boolean or missing; "
-        f"{convert} or leave it out"
+    return InputTypeError(
+        f"column {name!r} holds {what}",
+        ": argument must be a string, a number, a boolean or missing",
+        row=row,
+        column=name,
+        advice=f"{convert} or leave it out",
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family
 from bayesgen.numerics.rows import cell_of
 from bayesgen.numerics.special import Array
@@ -57,10 +58,12 @@ def refuse_large_cells(
             row, j = (int(k) for k in np.argwhere(large)[0])
             value = values[row, j]
         column = names()[np.arange(X.shape[1])[block.columns][j]]
-        raise ValueError(
-            f"column {column!r} holds {value:g} in row {row if rows is None else rows[row]}, "
-            f"beyond {largest:.4g}, where float64 has no exact arithmetic: correct it, or give "
-            "the column in a larger unit"
+        raise InputError(
+            f"column {column!r} holds {value:g}",
+            f", beyond {largest:.4g}, where float64 has no exact arithmetic",
+            row=row if rows is None else rows[row],
+            column=column,
+            advice="correct it, or give the column in a larger unit",
         )
 
 
@@ -86,9 +89,11 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
         if lost.any():
             j = np.flatnonzero(lost)[0]
             column = names()[np.arange(len(names()))[block.columns][j]]
-            raise ValueError(
+            raise InputError(
                 f"column {column!r} varies by less than 1e-151, so that its variance is 0 in "
-                "float64: give it in a smaller unit, or leave it out"
+                "float64",
+                column=column,
+                advice="give it in a smaller unit, or leave it out",
             )
 
 
@@ -115,8 +120,11 @@ def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
         if far.any():
             row, j = (int(k) for k in np.argwhere(far)[0])
             column = np.arange(X.shape[1])[block.columns][j]
-            raise ValueError(
-                f"column {names()[column]!r} holds {X[row, column]:g} in row {row}, more than "
-                f"{_FARTHEST:g} standard deviations from its mean, where float64 does not hold "
-                "how sure the classes are: correct it, or make it missing"
+            raise InputError(
+                f"column {names()[column]!r} holds {X[row, column]:g}",
+                f", more than {_FARTHEST:g} standard deviations from its mean, where float64 does "
+                "not hold how sure the classes are",
+                row=row,
+                column=names()[column],
+                advice="correct it, or make it missing",
             )

@@ -18,6 +18,7 @@ from bayesgen.encoding.labels import (
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.tables import refuse_elsewhere
+from bayesgen.errors import InputError
 from bayesgen.families.shared.hyperparameters import SMALLEST
 from bayesgen.numerics.special import LARGEST_COUNT, Array
 
@@ -31,9 +32,12 @@ class Labelled(NamedTuple):
     weight: Array | None
     at: Array | None  # (N,) positions among the rows given; None: these are all of them
     unlabelled: bool  # whether some may have no label
+    known: tuple[Array, Array] | None = None  # what `coded` returns, once it is
 
     def coded(self) -> tuple[Array, Array]:
         """Distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
+        if self.known is not None:
+            return self.known
         if not self.unlabelled:
             return code_labels(self.labels)
         known = is_labelled(self.labels, self.masked)
@@ -67,14 +71,18 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
         return Labelled(X, labels, masked, None, None, unlabelled)
     weight = weights(sample_weight, len(labels))
     if (small := (weight > 0) & (weight < SMALLEST)).any():
-        raise ValueError(
-            f"sample_weight holds {weight[small][0]:g} in row {small.argmax()}, below "
-            f"{SMALLEST:.4g}, where its inverse overflows: multiply all weights by one number"
+        raise InputError(
+            f"sample_weight holds {weight[small][0]:g}",
+            f", below {SMALLEST:.4g}, where its inverse overflows",
+            row=small.argmax(),
+            advice="multiply all weights by one number",
         )
     if weight.max(initial=0.0) > LARGEST_COUNT:
-        raise ValueError(
-            f"sample_weight holds {weight.max():g} in row {weight.argmax()}, beyond "
-            f"{LARGEST_COUNT:.4g}, where one row more is lost: divide all weights by one number"
+        raise InputError(
+            f"sample_weight holds {weight.max():g}",
+            f", beyond {LARGEST_COUNT:.4g}, where one row more is lost",
+            row=weight.argmax(),
+            advice="divide all weights by one number",
         )
     at = np.flatnonzero(weight > 0)
     if not len(at):
@@ -94,10 +102,11 @@ def weights(sample_weight: Any, n_rows: int) -> Array:
         For a weight that is masked, missing, infinite or negative, and for another number of them.
     """
     if np.ma.is_masked(sample_weight):
-        row = int(np.ma.getmaskarray(sample_weight).ravel().argmax())
-        raise ValueError(
-            f"sample_weight is masked in row {row}: a row counts by a known weight; give 0 to "
-            "leave a row out"
+        raise InputError(
+            "sample_weight is masked",
+            ": a row counts by a known weight",
+            row=np.ma.getmaskarray(sample_weight).ravel().argmax(),
+            advice="give 0 to leave a row out",
         )
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite one is refused
         return _check_sample_weight(

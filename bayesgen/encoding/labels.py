@@ -9,6 +9,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.encoding.column import of_objects, of_strings
 from bayesgen.encoding.literals import shortened, shown
+from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
 _SPAN = 1 << 16  # integers within so wide a range go through a table of that length
@@ -25,13 +26,15 @@ def refuse_mixed(y: Any) -> None:
     labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
     text = [isinstance(v, str) for _, v in labelled]
     if any(text) and (at := next((i for i, v in labelled if _renamed(v)), None)) is not None:
-        raise TypeError(
-            f"the label in row {at} is {y[at]!r}, text that NumPy reads as {str(y[at])!r} and "
-            "cuts: give the values, as [label.value for label in y]"
+        raise InputTypeError(
+            "the label",
+            f" is {y[at]!r}, text that NumPy reads as {str(y[at])!r} and cuts",
+            row=at,
+            advice="give the values, as [label.value for label in y]",
         )
     if any(text) and not all(text):
         (i, a), (k, b) = labelled[0], labelled[text.index(not text[0])]
-        raise TypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r} in row {k}")
+        raise InputTypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r}", row=k)
 
 
 def _renamed(label: Any) -> bool:
@@ -122,7 +125,7 @@ def code_labels(y: Array) -> tuple[Array, Array]:
     if (found := _code_small_integers(y)) is not None:
         return found
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(f"y holds an infinite label in row {int(np.isinf(y).argmax())}")
+        raise InputError("y holds an infinite label", row=np.isinf(y).argmax())
     try:
         with np.errstate(invalid="ignore"):  # it asks whether 1e308 is a whole number
             check_classification_targets(y)
@@ -179,18 +182,21 @@ def refuse_unlabelled(unlabelled: Array) -> None:
     """Raise where a label is needed and is not there."""
     missing = np.flatnonzero(unlabelled)
     if missing.size:
-        raise ValueError(
-            f"y has no label in {len(missing)} row(s), the first is row {missing[0]} "
-            "(Input contains NaN): drop the unlabelled rows, or integrate their labels out with "
-            "fit(X, y, inference='nuts')"
+        raise InputError(
+            f"y has no label in {len(missing)} row(s), the first is",
+            " (Input contains NaN)",
+            row=missing[0],
+            advice="drop the unlabelled rows, or integrate their labels out with "
+            "fit(X, y, inference='nuts')",
+            place=" row {}",
         )
 
 
 def codes_of(labels: Any, classes: Array) -> Array:
     """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
     if np.ma.is_masked(labels):
-        row = int(np.ma.getmaskarray(labels).ravel().argmax())
-        raise ValueError(f"y is masked in row {row}: leave out the rows without a label")
+        row = np.ma.getmaskarray(labels).ravel().argmax()
+        raise InputError("y is masked", row=row, advice="leave out the rows without a label")
     values = np.asarray(labels)
     try:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)

@@ -54,6 +54,11 @@ def listed(texts: Iterable[str], most: int = 8, last: str = ", ") -> str:
     return last.join([*([", ".join(texts[:-1])] if texts[1:] else ()), *texts[-1:]])
 
 
+def count(n: float, what: str, gap: str = " ") -> str:
+    """``1 row``, ``2 rows``, ``12 000 rows``; `gap` stands between thousands."""
+    return f"{n:,.0f}".replace(",", gap) + f" {what}" + ("" if n == 1 else "s")
+
+
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     """End of an error about an unknown word: the nearest known one, or all of them."""
     known = [str(name) for name in known]

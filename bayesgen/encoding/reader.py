@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics.rows import has_nan
@@ -49,8 +50,11 @@ class Rows:
     X : as checked
     """
 
-    def __init__(self, X: Any, reader: "Reader", table: Any = None) -> None:
+    def __init__(
+        self, X: Any, reader: "Reader", table: Any = None, given: "Rows | None" = None
+    ) -> None:
         self.X, self.reader = X, reader
+        self._cells: list[tuple[Any, Array]] = [] if given is None else given._cells
         if table is not None:
             self.__dict__["table"] = table
 
@@ -61,6 +65,14 @@ class Rows:
     def table(self) -> Any:
         """The columns, read one at a time; of sparse rows a canonical CSR matrix."""
         return read(self.X)
+
+    def cells(self, schema: Any) -> Array:
+        """(N, D) of the table as a schema encodes it, made once for all who share the table."""
+        found = next((cells for known, cells in self._cells if known == schema), None)
+        if found is None:
+            found = schema.encode(self.table)
+            self._cells.append((schema, found))
+        return found
 
     @cached_property
     def encoded(self) -> Any:
@@ -78,7 +90,7 @@ class Rows:
 
     def by(self, reader: "Reader", encoded: Any = None) -> "Rows":
         """The same rows, read by another reader; `encoded`, if it is known."""
-        out = Rows(self.X, reader, self.__dict__.get("table"))
+        out = Rows(self.X, reader, self.__dict__.get("table"), self)
         if encoded is not None:
             out.__dict__["encoded"] = encoded
         return out
@@ -118,6 +130,7 @@ class Reader:
     array_names: list[str] | None = None
 
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
+    shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
 
     # -- rows --------------------------------------------------------------------------------
 
@@ -234,9 +247,9 @@ class Reader:
         """Raise ValueError at the first missing cell of (N, D)."""
         if has_nan(X):
             row, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(
-                f"Input X contains NaN: column {self.columns[j]!r} in row {row}; {why}"
-            )
+            name = self.columns[j]
+            what = f"Input X contains NaN: column {name!r}"
+            raise InputError(what, row=row, column=name, advice=why)
 
     def refuse_incomplete(self, encoded: Any) -> None:
         """Raise where a cell of encoded rows must be known, and is not."""

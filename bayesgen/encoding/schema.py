@@ -31,6 +31,7 @@ from bayesgen.encoding.tables import (
     places_of,
     refuse_no_rows,
 )
+from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
 KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian")
@@ -339,6 +340,9 @@ def _chosen(columns: Any, table: Table) -> list[str]:
     return [out[j] for j in range(table.n_columns)]
 
 
+_OTHERWISE = "correct it or choose another kind in columns="
+
+
 def _numbers(column: Column, kind: str) -> Array:
     """(N,) float64 of a column that is not categorical, or an error with value and row."""
     if column.codes is not None:
@@ -346,12 +350,15 @@ def _numbers(column: Column, kind: str) -> Array:
         wrong = np.array([*(value is None for value in parsed), False])[column.codes]
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise ValueError(
-                f"{column.label} holds {shown(column.cell(row))} in row {row}, but a {kind} "
-                "column must hold numbers; correct it or choose another kind in columns="
+            raise InputError(
+                f"{column.label} holds {shown(column.cell(row))}",
+                f", but a {kind} column must hold numbers",
+                row=row,
+                column=column.name,
+                advice=_OTHERWISE,
             )
         values = np.array([*parsed, np.nan], dtype=np.float64)[column.codes]
-        values = column_of_floats(values, column.label).values
+        values = column_of_floats(values, column.name).values
     else:
         values = column.values.astype(np.float64)
     if kind == "bernoulli":
@@ -362,8 +369,11 @@ def _numbers(column: Column, kind: str) -> Array:
         return values
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"{column.label} holds {values[row]:g} in row {row}, but a {kind} column {need}; "
-            "correct it or choose another kind in columns="
+        raise InputError(
+            f"{column.label} holds {values[row]:g}",
+            f", but a {kind} column {need}",
+            row=row,
+            column=column.name,
+            advice=_OTHERWISE,
         )
     return values

@@ -11,6 +11,7 @@ import numpy as np
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
+from bayesgen.errors import Facts
 from bayesgen.numerics.special import Array
 
 _LOOKED_AT = 10_000  # first rows of a table
@@ -30,7 +31,7 @@ _DATE = re.compile(
 _NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([,.' ]\d{3})+)([.,]\d+)? ?%?")
 
 
-class ColumnWarning(UserWarning):
+class ColumnWarning(Facts, UserWarning):
     """Columns look like identifiers, dates, unread numbers, or hold one or two values."""
 
 

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from bayesgen.encoding.column import EXACT, Column, from_array, from_series, infinite_cell
 from bayesgen.encoding.literals import did_you_mean, parse_number, shortened, shown
+from bayesgen.errors import InputError
 from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
 
@@ -184,10 +185,13 @@ def refuse_text(X: Any, estimator: str) -> None:
         wrong = np.array([*(parse_number(text) is None for text in column.values), False])
         if wrong.any():
             row = int(np.argmax(wrong[column.codes]))
-            raise ValueError(
-                f"{column.label} holds {shown(column.cell(row))} in row {row}, and {estimator} "
-                "takes numbers (could not convert string to float): MixedNB takes columns of "
-                "several kinds, CategoricalNB categories alone; or leave the column out"
+            raise InputError(
+                f"{column.label} holds {shown(column.cell(row))}",
+                f", and {estimator} takes numbers (could not convert string to float)",
+                row=row,
+                column=column.name,
+                advice="MixedNB takes columns of several kinds, CategoricalNB categories alone; or "
+                "leave the column out",
             ) from None
 
 
@@ -222,7 +226,7 @@ def read(X: Any) -> "Table | Matrix":
     if X.dtype.kind == "f" and np.isinf(size).any():
         at = int(np.argmax(np.isinf(size)))
         row, j = cell_of(X, at)
-        raise infinite_cell(f"column {j}", X.data[at], row)
+        raise infinite_cell(j, X.data[at], row)
     if X.dtype.kind in "iu" and X.nnz and size.max() >= EXACT:
         raise ValueError("sparse X holds integers of 2**53 and beyond; pass X.toarray()")
     return X
@@ -267,9 +271,13 @@ class Table:
         cells = self._columns
         return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
 
+    def name(self, j: int) -> Any:
+        """Name of column j; j, where columns have no names."""
+        return j if self.names is None else self.names[j]
+
     def label(self, j: int) -> str:
         """What errors call column j."""
-        return f"column {j if self.names is None else self.names[j]!r}"
+        return f"column {self.name(j)!r}"
 
     def column(self, j: int, /) -> Column:
         """Column j; TypeError or ValueError if a cell cannot be read."""
@@ -278,11 +286,11 @@ class Table:
         if isinstance(self._columns, nw.DataFrame):
             self._columns = _columns_of(self._columns)
         if isinstance(self._columns, np.ndarray):
-            column = from_array(self._columns[:, j], self.label(j))
+            column = from_array(self._columns[:, j], self.name(j))
         else:
             own = self._columns[j]
             read = from_array if isinstance(own, np.ndarray) else from_series
-            column = read(own, self.label(j))
+            column = read(own, self.name(j))
         if column.codes is not None:
             self._texts[j] = column
         return column

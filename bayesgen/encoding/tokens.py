@@ -30,6 +30,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.encoding.literals import shown
+from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
 Document = Sequence[Any]  # of hashable tokens; a string is that of its characters
@@ -97,9 +98,8 @@ class Tokenizer:
             return _word_pattern().findall(text.lower())
         out = self.tokens(text)
         if isinstance(out, str | bytes) or not isinstance(out, Iterable):
-            raise TypeError(
-                f"document {i}: the callable tokens= must return a list of tokens, got {out!r:.60}"
-            )
+            why = f": the callable tokens= must return a list of tokens, got {out!r:.60}"
+            raise InputTypeError("document", why, row=i, place=" {}")
         return [_plain(token) for token in out]
 
     def join(self, document: Sequence[Hashable]) -> Any:
@@ -163,25 +163,32 @@ def _document(document: Any, i: int, raw: bool) -> Any:
     if isinstance(document, str):
         if raw:
             return document
-        raise TypeError(
-            f"document {i} is a string but document 0 is not; give strings only, or token "
-            "sequences only"
+        raise InputTypeError(
+            "document",
+            " is a string but document 0 is not",
+            row=i,
+            advice="give strings only, or token sequences only",
+            place=" {}",
         )
     if _is_missing(document):
-        raise ValueError(
-            f"document {i} is missing ({document}); leave it out, or give an empty document"
-        )
+        why, advice = f" is missing ({document})", "leave it out, or give an empty document"
+        raise InputError("document", why, row=i, advice=advice, place=" {}")
     kind = type(document).__name__
     if raw:
-        raise TypeError(f"document {i} must be a string like document 0, got {kind}")
+        why = f" must be a string like document 0, got {kind}"
+        raise InputTypeError("document", why, row=i, place=" {}")
     if isinstance(document, Sequence) and not isinstance(document, bytes | bytearray | memoryview):
         return [_plain(token) for token in document]
     for method in ("tolist", "to_list"):  # an array; a Series of pandas, of polars
         if hasattr(document, method) and getattr(document, "ndim", 1) == 1:
             return list(getattr(document, method)())
-    raise TypeError(
-        f"document {i} must be a string or a sequence of tokens, got {kind}"
-        + ("; decode it to a string first" if isinstance(document, bytes | bytearray) else "")
+    is_binary = isinstance(document, bytes | bytearray)
+    raise InputTypeError(
+        "document",
+        f" must be a string or a sequence of tokens, got {kind}",
+        row=i,
+        advice="decode it to a string first" if is_binary else None,
+        place=" {}",
     )
 
 
@@ -204,10 +211,8 @@ def _rows(X: Array) -> list[Document]:
     inside = gap & (np.arange(X.shape[1]) < length[:, None])
     if inside.any():
         i, j = np.argwhere(inside)[0]
-        raise ValueError(
-            f"document {i} has a gap at position {j} (NaN or None before its last token); only "
-            "the end of a row may be padded"
-        )
+        why = f" has a gap at position {j} (NaN or None before its last token); only the end of a "
+        raise InputError("document", f"{why}row may be padded", row=i, place=" {}")
     return [row[:n] for row, n in zip(X.tolist(), length, strict=True)]
 
 
@@ -218,10 +223,9 @@ def _check_tokens(document: Document, i: int) -> None:
     except TypeError:
         for j, token in enumerate(document):
             if not isinstance(token, Hashable) or isinstance(token, tuple):
-                raise TypeError(
-                    f"document {i}, position {j}: tokens must be hashable (strings, numbers, "
-                    f"...), got {type(token).__name__}"
-                ) from None
+                why = f", position {j}: tokens must be hashable (strings, numbers, ...), got "
+                why += type(token).__name__
+                raise InputTypeError("document", why, row=i, place=" {}") from None
         raise
     for token in distinct:
         if type(token) is str:
@@ -233,7 +237,7 @@ def _check_tokens(document: Document, i: int) -> None:
         else:
             continue
         j = next(j for j, other in enumerate(document) if other is token or other == token)
-        raise ValueError(f"document {i} has {what} at position {j}")
+        raise InputError("document", f" has {what} at position {j}", row=i, place=" {}")
 
 
 def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
@@ -243,10 +247,13 @@ def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
             if isinstance(token, str) and (
                 len(token) > 1 if split == "char" else any(map(str.isspace, token))
             ):
-                raise ValueError(
-                    f"document {i} is a sequence with the token {shown(token)}, and {known}: give "
-                    "a sequence of texts, as the column X[:, 0] of an array or X['text'] of a data "
-                    "frame"
+                raise InputError(
+                    "document",
+                    f" is a sequence with the token {shown(token)}, and {known}",
+                    row=i,
+                    advice="give a sequence of texts, as the column X[:, 0] of an array or "
+                    "X['text'] of a data frame",
+                    place=" {}",
                 )
 
 

@@ -25,9 +25,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from bayesgen.encoding.literals import shown
+from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema, refuse_other_columns
-from bayesgen.encoding.tables import as_table
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.errors import InputTypeError
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -75,7 +75,8 @@ class Selection:
         cells = ["" if _missing(cell) else cell for cell in frame[name].to_list()]
         for i, cell in enumerate(cells):
             if not isinstance(cell, str):
-                raise TypeError(f"column {name!r} holds {shown(cell)} in row {i}; it held texts")
+                what = f"column {name!r} holds {shown(cell)}"
+                raise InputTypeError(what, "; it held texts", row=i, column=name)
         return cells
 
     def to_json(self) -> dict[str, Any]:
@@ -126,18 +127,18 @@ class BinnedTable:
     @classmethod
     def learn(
         cls,
-        X: Any,
+        rows: Rows,
         n_bins: int,
         columns: Any = None,
         categories: Any = None,
-        cuts: Mapping[Any, Any] | None = None,
+        cuts: Any = None,
         missing: MissingCells = "auto",
-    ) -> Self:
-        """From training rows, without labels.
+    ) -> tuple[Self, Array]:
+        """From training rows, without labels; their codes (N, D).
 
         Parameters
         ----------
-        X : table
+        rows : of a table
         n_bins : int, >= 2
             At most so many bins of a real column, fewer where values are tied.
         columns, categories
@@ -148,31 +149,17 @@ class BinnedTable:
             Which columns have a category of missing cells: those in which a cell of these rows is
             missing, all, or none.
         """
-        return cls.learn_codes(X, n_bins, columns, categories, cuts, missing)[0]
-
-    @classmethod
-    def learn_codes(
-        cls,
-        X: Any,
-        n_bins: int,
-        columns: Any = None,
-        categories: Any = None,
-        cuts: Any = None,
-        missing: MissingCells = "auto",
-    ) -> tuple[Self, Array]:
-        """The same, and the codes (N, D) of the rows."""
         if missing not in get_args(MissingCells):
             raise ValueError(f"missing must be 'auto', 'category' or 'refuse', got {missing!r}")
         refuse_few_bins(n_bins)
-        table = as_table(X)
-        schema = TableSchema.learn(table, columns, categories)
+        schema = TableSchema.learn(rows.table, columns, categories)
         other = set(schema.kinds) - {"gaussian", "categorical", "bernoulli"}
         if other:
             raise ValueError(
                 f"columns: {', '.join(sorted(other))} columns have no bins; name them 'gaussian' "
                 "(quantile bins), 'categorical' or 'drop'"
             )
-        cells = schema.encode(table)
+        cells = rows.cells(schema)
         names = schema.names or tuple(map(str, schema.positions))
         if not isinstance(cuts, Mapping | None):
             raise TypeError(f"cuts must be a dict {{column: rising numbers}}, got {shown(cuts)}")
@@ -205,16 +192,16 @@ class BinnedTable:
         ]
         return np.array(own) + np.array(self.missing)
 
-    def encode(self, X: Any) -> Array:
+    def encode(self, rows: Rows) -> Array:
         """(N, D) float64 codes; NaN where a cell is not known: missing, or a category never seen.
 
         Where missing cells have a code of their own, cells that are not known have it.
         """
-        return self._coded(self.schema.encode(X))
+        return self._coded(rows.cells(self.schema))
 
-    def _coded(self, out: Array) -> Array:
-        """Codes of cells as the schema encodes them, which are overwritten."""
-        gone = np.isnan(out)
+    def _coded(self, cells: Array) -> Array:
+        """Codes of cells as the schema encodes them."""
+        out, gone = cells.copy(), np.isnan(cells)
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 out[:, j] = np.searchsorted(ends or (), out[:, j], side="right")
@@ -314,23 +301,11 @@ class TableView:
     centre: tuple[float, ...]
 
     @classmethod
-    def learn(cls, X: Any, name: ViewName, n_bins: int = 8) -> Self:
-        """From training rows, without labels.
+    def learn(cls, schema: TableSchema, cells: Array, name: ViewName, n_bins: int = 8) -> Self:
+        """From training cells (N, D) as the schema encodes them, without labels.
 
-        Parameters
-        ----------
-        X : table
-        name : one of the views
-        n_bins : int
-            At most so many intervals per real column; fewer where values are tied.
+        At most `n_bins` intervals per real column; fewer where values are tied.
         """
-        refuse_unknown("view", name, get_args(ViewName))
-        schema = TableSchema.learn(X)
-        return cls.learn_from(schema, schema.encode(X), name, n_bins)
-
-    @classmethod
-    def learn_from(cls, schema: TableSchema, cells: Array, name: ViewName, n_bins: int = 8) -> Self:
-        """The same from cells (N, D) as the schema encodes them."""
         knots: list[Any] = []
         sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
@@ -359,12 +334,8 @@ class TableView:
             centre = (np.where(seen, wide, 0.0) / n).sum(axis=0)
         return cls(name, schema, view.knots, tuple(centre.tolist()))
 
-    def encode(self, X: Any) -> Array:
-        """(N, P) float64."""
-        return self.of_cells(self.schema.encode(X))
-
     def of_cells(self, cells: Array) -> Array:
-        """The same of cells (N, D) as the schema encodes them."""
+        """(N, P) float64, of cells (N, D) as the schema encodes them."""
         out = self._columns(cells)
         if self.centre:
             rows, columns = np.nonzero(np.isnan(out))

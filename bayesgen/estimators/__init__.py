@@ -12,6 +12,7 @@ from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.histograms import HistogramNB
+from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB, HierarchicalCategoricalNB
 from bayesgen.estimators.sampled.counts import (
@@ -41,6 +42,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     TreeAugmentedNB,
     TreeAugmentedGaussianNB,
     AnDE,
+    MetaTreeForest,
     BayesianLogisticRegression,
     DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,
@@ -119,8 +121,6 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
     with storage.complete(path, name), np.errstate(over="ignore", invalid="ignore"):
         parameters = storage.arguments_from_json(state["parameters"])
         found: Any = estimators[name](**(parameters | arguments))
-        if isinstance(found, LogLinearPool):
-            return found._load(fit, state, draws, singles)
-        found.fitted_ = found.__bayesgen_load__(fit, state, draws)
+        found.fitted_ = found.__bayesgen_load__(fit, state, draws, singles)
         clf: GenerativeClassifier = found
         return clf

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.views import BinnedTable, MissingCells
+from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError
@@ -115,8 +116,8 @@ class BinnedColumns(TableReader):
                 f"pairs of {table.n_columns} columns need 1e9 counts or more: name fewer in "
                 "columns="
             )
-        found, codes = BinnedTable.learn_codes(
-            table, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
+        found, codes = BinnedTable.learn(
+            rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
         reader = replace(self, binned=found)
         reader._refuse_unknown(codes)
@@ -155,7 +156,7 @@ class BinnedColumns(TableReader):
         if not single:
             return
         try:
-            cells = schema.encode(rows.table)
+            cells = rows.cells(schema)
         except (TypeError, ValueError):  # whoever reads the rows for good will say so
             return
         ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
@@ -175,11 +176,15 @@ class BinnedColumns(TableReader):
             i, j = gone[0]
             schema = self.encoder.schema
             names = schema.names
-            name = f"column {schema.positions[j] if names is None else names[j]!r}"
-            raise ValueError(
-                f"row {i}, {name}: missing, or a category that the first rows did not have; "
-                "pairs of incomplete rows have no common margins. Give missing='category', and "
-                "declare categories= where rows come in parts"
+            name = schema.positions[j] if names is None else names[j]
+            raise InputError(
+                "row",
+                f", column {name!r}: missing, or a category that the first rows did not have; "
+                "pairs of incomplete rows have no common margins",
+                row=i,
+                column=name,
+                advice="give missing='category', and declare categories= where rows come in parts",
+                place=" {}",
             )
 
     def refuse_other_columns(self, other: Self) -> None:
@@ -192,18 +197,21 @@ class BinnedColumns(TableReader):
         gone = np.argwhere(np.isnan(encoded))
         if len(gone):
             i, j = gone[0]
+            name = self.columns[j]
             raise IncompleteRowError(
-                f"column {self.columns[j]!r} in row {i}: missing, or a category that the "
-                "training rows did not have. predict_proba sums over what it may be; intervals, "
-                "entropies and explanations need it: fit with missing='category', fill the cell, "
-                "or leave the row out"
+                f"column {name!r}",
+                ": missing, or a category that the training rows did not have. Probabilities sum "
+                "over what it may be; intervals, entropies and explanations need it",
+                row=i,
+                column=name,
+                advice="fit with missing='category', fill the cell, or leave the row out",
             )
 
     def encode(self, rows: Rows) -> Array:
         """(N, D) codes; NaN where a cell is not known."""
         if self.unseen == "raise":
             self.encoder.schema.refuse_unseen(rows.table)
-        codes: Array = self.encoder.encode(rows.table)
+        codes: Array = self.encoder.encode(rows)
         return codes
 
     def decode(self, X: Any) -> Any:

@@ -7,8 +7,10 @@ leaves the classifier as it was.
 """
 
 import copy
+import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +23,6 @@ from bayesgen.checks.label_errors import label_weight
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
-from bayesgen.estimators.lazy_attributes import LazyAttributes
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
@@ -44,7 +45,7 @@ from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_genera
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
-from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
+from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_joint, normalised
 from bayesgen.predict.request import IntervalRequest
@@ -58,10 +59,10 @@ if TYPE_CHECKING:
     from bayesgen.predict.request import Given, KindName
 
 
-def _no_density(clf: Any) -> None:
+def _no_density(what: str, clf: Any) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     if not is_generative(clf._family_type):
-        raise NotImplementedError(no_density("score_samples", type(clf).__name__))
+        raise NotImplementedError(no_density(what, type(clf).__name__))
 
 
 def _adds_up(clf: Any) -> None:
@@ -79,7 +80,7 @@ def _of_fit(name: str, what: str) -> property:
     )
 
 
-class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     """Classifier from any conjugate family, the user's own included.
 
     Parameters
@@ -245,11 +246,26 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """What `storage.write` takes of a fit."""
         return record(self, fitted)
 
-    def __bayesgen_load__(self, fit: Any, state: Mapping[str, Any], draws: Any) -> Fitted:
-        """The fit that a model file holds."""
+    def __bayesgen_load__(
+        self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
+    ) -> Fitted:
+        """The fit that a model file holds; `known` are the classes that it may be made of."""
         return loaded(self, fit, state, draws)
 
     _html_repr = with_summary
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> str:
+        """Nothing: the summary says what the fit is, and ``posterior_`` draws when asked for."""
+        return ""
+
+    def __dir__(self) -> Iterable[str]:
+        """Names; methods that do not apply are left out, properties (some draw) not looked at."""
+        cls = type(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(inspect.getattr_static(cls, name, None), property) or hasattr(self, name)
+        ]
 
     # -- attributes of a fit -------------------------------------------------------------------
 
@@ -607,7 +623,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         log_p = normalised(fitted, joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
-    @available(_no_density)
+    @available(partial(_no_density, "score_samples"))
     @row_by_row
     def score_samples(
         self,
@@ -655,6 +671,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)
 
+    @available(partial(_no_density, "simulate"))
     def simulate(
         self,
         n: int,
@@ -733,7 +750,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         X: Any,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        method: Literal["auto", "exact", "draws"] = "auto",
         class_prior: Any = None,
         random_state: Any = 0,
         posterior: Any = None,
@@ -753,11 +770,12 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval of the probability; default
             ``az.rcParams["stats.ci_kind"]``.
-        method : {"auto", "exact", "approx", "draws"}
-            ``"exact"`` inverts the characteristic function of the log-odds, without draws for two
-            classes; ``"auto"`` uses a Cornish-Fisher expansion where that is as good (for three
-            classes and more: to .003 in percentile, nearly always; ``error`` says more);
-            ``"approx"`` uses it everywhere.
+        method : {"auto", "exact", "draws"}
+            For two classes ``"auto"`` and ``"exact"`` invert the characteristic function of the
+            log-odds; nothing is drawn. For more classes both average over quasi-random points that
+            all rows share. ``"auto"`` expands what is nearly normal (Cornish-Fisher) and takes 256
+            to 1024 points: percentiles are right to .003, nearly always (``error`` says more).
+            ``"exact"`` inverts every class and takes 4096. ``"draws"`` draws theta.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
@@ -819,7 +837,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> import bayesgen as bg
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-        >>> table = clf.predict_interval([[1, 1]], prob=0.9, method="exact")
+        >>> table = clf.predict_interval([[1, 1]], prob=0.9)
         >>> table["interval"].sel({"class": 1}).values.round(3)
         array([[0.045, 0.723]])
         >>> float(table["predictive"].sel({"class": 1})[0].round(3))
@@ -932,7 +950,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         classes: Any = None,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        method: Literal["auto", "exact", "approx", "draws"] = "auto",
+        method: Literal["auto", "exact", "draws"] = "auto",
         posterior: Any = None,
         class_prior: Any = None,
         random_state: Any = 0,
@@ -956,8 +974,9 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
             Posterior probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval; default ``az.rcParams["stats.ci_kind"]``.
-        method : {"auto", "exact", "approx", "draws"}
-            Of the intervals, as in `predict_interval`.
+        method : {"auto", "exact", "draws"}
+            Of the intervals, as in `predict_interval`; of features that are independent every
+            method inverts, of correlated ones every method draws.
         posterior : xarray.DataTree, optional
             Draws of this model's parameters that replace the closed form; there is no
             ``predictive`` then.
@@ -1000,12 +1019,14 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         over the forests; the Shapley value of columns and edges. Two super-parents and a column
         depend on each other three at a time, and get none.
 
+        *Pools*: `LogLinearPool`, Notes.
+
         Examples
         --------
         >>> import bayesgen as bg
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-        >>> table = clf.explain([[1, 1]], classes=(1, 2), prob=0.9, method="exact")
+        >>> table = clf.explain([[1, 1]], classes=(1, 2), prob=0.9)
         >>> table["predictive"].values.round(3), table["predictive_intercept"].values.round(3)
         (array([[0.624, 0.624]]), array([-1.872]))
         >>> table["interval"].sel(feature="x0").values.round(3)
@@ -1118,6 +1139,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """
         return loo(self._fitted(), X, y, target, sample_weight, groups, partial)[0]
 
+    @available(partial(_no_density, "typicality"))
     @named_rows
     def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
         """How likely a row this improbable, or more so, is among rows like the training rows.
@@ -1146,7 +1168,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotImplementedError
+        AttributeError
             For a discriminative classifier, which has no density of x.
         ValueError
             If the training rows are neither known nor given, or are not those of the fit.
@@ -1178,8 +1200,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.971, 0.003])
         """
-        self._fitted().refuse_if_discriminative("typicality")
-        left_out = self._left_out(training, partial)
+        left_out = self._left_out(training, partial, of_rows=True)
         return typicality(self.fitted_, X, left_out)
 
     @named_rows
@@ -1254,8 +1275,10 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
-    def _left_out(self, training: Any, partial: bool) -> LeftOut:
-        """Leave-one-out scores of the training rows, kept from now on."""
+    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+        """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
+        if of_rows:
+            self._fitted().refuse_if_discriminative("typicality")
         found = left_out_scores(self._fitted(), training, partial)
         self.fitted_ = self.fitted_.with_training(scores=found)
         return found
@@ -1582,7 +1605,7 @@ class GenerativeClassifier(LazyAttributes, ClassifierMixin, BaseEstimator):
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
         fitted = self._fitted()
         refuse_subclass(self)
-        storage.write(path, *record(self, fitted))
+        storage.write(path, *self.__bayesgen_record__(fitted))
 
 
 def _log_joint(

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils import Tags, assert_all_finite
 
 from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
@@ -48,9 +49,13 @@ class Bits(Reader):
         unknown = first_invalid_bit(values)
         if unknown is not None:
             row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
-            raise ValueError(
-                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g} in row "
-                f"{row}, column {self.columns[j]!r}; give a threshold in binarize"
+            name = self.columns[j]
+            raise InputError(
+                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g}",
+                f", column {name!r}",
+                row=row,
+                column=name,
+                advice="give a threshold in binarize",
             )
         return X
 
@@ -173,25 +178,23 @@ class Counts(Reader):
         if not values.size or values.min() >= 0:  # which NaN is not
             return reader, rows
         if np.fmin.reduce(values, axis=None) < 0:
-            raise ValueError(
-                f"Negative values in data passed to {self.owner}: counts must be >= 0, "
-                f"got {reader._where(X, values < 0)}"
-            )
+            what = f"Negative values in data passed to {self.owner}: counts must be >= 0, got "
+            raise reader._refusal(X, values < 0, what)
         if self.missing != "marginalised":
-            raise ValueError(
-                f"Input X contains NaN: {reader._where(X, np.isnan(values))}; {self.missing}"
-            )
+            raise reader._refusal(X, np.isnan(values), "Input X contains NaN: ", self.missing)
         return reader, rows
 
-    def _where(self, X: Matrix, cells: Array) -> str:
-        """Value, row and column of the first of some cells; of a sparse X, of the stored ones."""
+    def _refusal(self, X: Matrix, cells: Array, what: str, advice: str | None = None) -> InputError:
+        """The error of the first of some cells; of a sparse X, of the stored ones."""
         if sparse.issparse(X):
             k = int(cells.argmax())
             (row, j), value = cell_of(X, k), X.data[k]
         else:
             row, j = map(int, np.argwhere(cells)[0])
             value = X[row, j]
-        return f"{value:g} in row {row}, column {self.columns[j]!r}"
+        name = self.columns[j]
+        why = f", column {name!r}"
+        return InputError(f"{what}{value:g}", why, row=row, column=name, advice=advice)
 
 
 class CountColumns(GenerativeClassifier):

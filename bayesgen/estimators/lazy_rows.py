@@ -64,8 +64,7 @@ def _labelled(
         X = X.transpose(OBS, ...)
     dim = X.dims[0]
     if _is_lazy(X.data):
-        if hasattr(clf, "fitted_"):
-            clf.fitted_.reader.refuse_other_names(X)
+        clf.fitted_.reader.refuse_other_names(X)
         values = _lazy(method, clf, X.data, args, options)
     else:
         values = method(clf, X, *args, **options)  # X itself: some classifiers read its names
@@ -114,7 +113,7 @@ def _refuse_early(
 ) -> tuple[tuple[int, ...], Any]:
     """(shape of the result of one row, dtype); errors that need no row are raised here and now."""
     call = inspect.signature(method).bind(clf, X, *args, **options).arguments
-    check_is_fitted(clf, ("prior_", "exponents_"), all_or_any=any)
+    check_is_fitted(clf, "fitted_")
     prediction.check_method(call.get("method", "posterior_predictive"))
     if call.get("class_prior") is not None:
         weights_by_class(call["class_prior"], clf.classes_)

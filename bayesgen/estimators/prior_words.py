@@ -22,6 +22,7 @@ _NO_PRIOR = (
     "parents",
     "cells",
     "log_w",
+    *("nominal", "roots", "test", "cut", "child", "chosen", "count"),
 )
 
 Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over classes}

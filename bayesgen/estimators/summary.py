@@ -174,7 +174,8 @@ def _sentences(
     if evidence == evidence:
         out.append(f"Log evidence: {evidence:.2f} nats.")
     if why := prior.family.no_evidence:
-        lacks = "No evidence and no intervals" if prior.family.approximate else "No evidence"
+        spread = not prior.family.approximate or prior.family.discriminative
+        lacks = "No evidence" if spread else "No evidence and no intervals"
         out.append(f"{lacks}: {why}.")
     return out + [f"Warning: {text}." for text in _cautions(fitted, rows)]
 

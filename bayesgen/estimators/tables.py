@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +39,8 @@ class TableReader(Reader):
 
     unseen: str = "prior"
 
+    shares: ClassVar[bool] = True
+
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""
         given, X = (X, X.X) if isinstance(X, Rows) else (None, X)
@@ -60,7 +62,7 @@ class TableReader(Reader):
             reader = replace(reader, n_features=X.shape[1]) if first else reader
         else:
             reader, _ = reader.validated(X, first, skip_check_array=True)
-        return reader, Rows(X, reader, table)
+        return reader, Rows(X, reader, table, given if given is not None and given.X is X else None)
 
     @property
     def by_position(self) -> bool:
@@ -289,7 +291,7 @@ class MixedColumns(TableReader):
 
     def encode(self, rows: Rows) -> Array:
         """(N, D) numbers and codes."""
-        codes: Array = self.encoder.encode(rows.table)
+        codes = rows.cells(self.schema)
         if self.unseen == "prior":
             return codes
         nominal = self.encoder.blocks.get("categorical", np.array([], dtype=int))
@@ -297,6 +299,7 @@ class MixedColumns(TableReader):
         if unseen.any() and self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table)
         if self.unseen == "ignore":
+            codes = codes.copy()
             codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
         return codes
 

@@ -19,9 +19,10 @@ form; several: parts of the quadratic forms) have means in closed form, and inte
 N rows, D features, S draws.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,6 @@ from scipy import sparse
 
 from bayesgen.datatree import tree
 from bayesgen.families.capabilities import (
-    CellCumulants,
     FeatureTerms,
     LinearRule,
     SeparateColumns,
@@ -40,8 +40,8 @@ from bayesgen.families.capabilities import (
     require,
 )
 from bayesgen.families.contract import ConjugateFamily, Theta
-from bayesgen.families.errors import NotLinearError
-from bayesgen.families.names import BOUND, CLASS, FEATURE, OBS
+from bayesgen.families.errors import MissingCapabilityError, NotLinearError
+from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER, OBS
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
@@ -55,8 +55,9 @@ from bayesgen.posterior.model import (
     log_weights,
     split_chains,
 )
+from bayesgen.posterior.pooled import Member, MemberRows, PooledPosterior
 from bayesgen.predict.intervals import contrast_interval
-from bayesgen.predict.inversion import Contrast, Cumulants, class_weights, log_odds, of_difference
+from bayesgen.predict.inversion import TINY, Contrast, class_weights, cumulants, log_odds
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import IntervalRequest
 
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
 N_DRAWS = 4096
 _ITEMS = 1 << 14  # cells whose distributions are found at a time
 _CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
-_TINY = 2.0**-200  # of a step along the imaginary axis: Im K(ih)/h is K'(0) to the last digit
 _ODDS = np.array([1.0, -1.0])
 _POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
 TERMS = "the log-odds as a sum over features"
@@ -99,7 +99,7 @@ class Request(IntervalRequest):
     seed : int
         Of draws.
     intervals : bool
-        False: NaN in place of ends that would take draws, where means alone are asked for.
+        False: no ends, where means alone are asked for.
     """
 
     class_prior: Array | None = None
@@ -168,6 +168,24 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     return out
 
 
+def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Request) -> Terms:
+    """Terms of a model that has class probabilities alone: all of it is theirs."""
+    out = Terms(*(np.zeros((X.shape[0], n + 1)) for _ in Terms._fields))
+    family, tail = model.family, (1 - request.prob) / 2
+    own = require(family, FeatureTerms, TERMS)
+    for (a, b), rows in by_pair(pairs):
+        terms, rest = own.log_odds_terms(X[rows], a, b)
+        out.predictive[rows] = np.column_stack([terms, rest])
+        for at, columns, draws in _term_draws(family, X[rows], request.seed, a, b):
+            cells = np.ix_(rows[at], columns)
+            out.mean[cells] = draws.mean(axis=0)
+            ends = request.ends_of_draws(np.moveaxis(draws, 0, -1))
+            out.lower[cells], out.upper[cells] = ends
+            error = np.sqrt(tail * (1 - tail) / len(draws))
+            out.error[cells] = np.where(ends[0] == ends[1], 0.0, error)
+    return out
+
+
 def additive(family: ConjugateFamily) -> bool:
     """Whether the features have predictive terms that add up to the predictive log-odds."""
     families = (block.family for block in family.blocks())
@@ -199,7 +217,7 @@ def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
 
 def _slope(contrast: Contrast, items: Array) -> Array:
     """(n,) mean of the variable of a contrast."""
-    return contrast.on_axis([(items, np.array([_TINY]))])[0][:, 0].imag / _TINY
+    return contrast.on_axis([(items, np.array([TINY]))])[0][:, 0].imag / TINY
 
 
 def _no_weights(t: Array) -> Array:
@@ -214,11 +232,14 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast, k = Contrast(source, items, _no_weights, _ODDS), source.cumulants(items)
-        slope = _slope(contrast, np.arange(len(items))) if k is None else k.mean
-        out.mean[items] = slope
-        found = contrast_interval(contrast, request, k=k)
-        out.lower[items], out.upper[items], out.error[items] = found.low, found.high, found.error
+        contrast = Contrast(source, items, _no_weights, _ODDS)
+        if not request.intervals:
+            out.mean[items] = _slope(contrast, np.arange(len(items)))
+            continue
+        k = cumulants(contrast)
+        ends = contrast_interval(contrast, request, k=k)
+        out.mean[items], out.error[items] = k.mean, ends.error
+        out.lower[items], out.upper[items] = ends.low, ends.high
     return out
 
 
@@ -229,15 +250,9 @@ class _Cells:
     columns: SeparateColumns
     x: Array
     column: Array
-    closed: CellCumulants | None
 
     def cgf(self, items: Array, t: Array) -> Array:
         return self.columns.cell_cgf(self.x[items], self.column[items], t)
-
-    def cumulants(self, items: Array) -> Cumulants | None:
-        if self.closed is None:
-            return None
-        return of_difference(self.closed.cell_cumulants(self.x[items], self.column[items]))
 
 
 def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
@@ -255,10 +270,9 @@ def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    closed = family.capability(CellCumulants)
-    cells = _Cells(separate_columns(family), values[fresh], columns[fresh], closed)
+    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
     every = np.arange(len(cells.x))
-    log_p = [cells.cgf(every, t[None, None])[0] for t in np.eye(2)]
+    log_p = cells.cgf(every, np.eye(2)[:, None])
     with np.errstate(invalid="ignore"):  # impossible under both
         predictive, value = log_p[0] - log_p[1], cells.cgf(every, _POINT)[0]
     _, law = distinct_pairs(value.real, value.imag)
@@ -287,9 +301,6 @@ class _Tokens:
             out = out + log_gamma_difference(self.cell[c, items], power)
             out = out - log_gamma_difference(self.total[c, items], power)
         return out
-
-    def cumulants(self, items: Array) -> None:
-        return None
 
 
 def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
@@ -331,11 +342,11 @@ def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
 
 
 def _term_draws(
-    family: ConjugateFamily, X: Matrix, seed: int
+    family: ConjugateFamily, X: Matrix, seed: int, a: int = 0, b: int = 1
 ) -> Iterator[tuple[Array, Array, Array]]:
     """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
     if (closed := family.capability(TermDraws)) is not None:
-        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, 0, 1, N_DRAWS)
+        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, a, b, N_DRAWS)
         return
     own = require(family, FeatureTerms, TERMS)
     block = max(1, _CELLS // max(1, family.n_parameters()))
@@ -343,7 +354,7 @@ def _term_draws(
     columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
     for start in range(0, X.shape[0], step):
         rng, x = np.random.default_rng(seed), X[start : start + step]
-        draws = [own.log_odds_terms(x, 0, 1, family.draw(rng, size))[0] for size in sizes]
+        draws = [own.log_odds_terms(x, a, b, family.draw(rng, size))[0] for size in sizes]
         yield np.arange(start, start + x.shape[0]), columns, np.concatenate(draws)
 
 
@@ -377,8 +388,8 @@ def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -
     direction = np.zeros(len(model.alpha))
     direction[[a, b]] = _ODDS
     contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    found, item = contrast_interval(contrast, request), item.ravel()
-    mean = _slope(contrast, np.arange(len(rows)))
+    k, item = cumulants(contrast), item.ravel()
+    found, mean = contrast_interval(contrast, request, k=k), k.mean
     return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
 
 
@@ -402,22 +413,7 @@ def terms_of_draws(
     out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
     every = np.arange(n_features)
 
-    def put(rows: Array, columns: Array, draws: Array) -> None:
-        """Draws (chain, draw, n, d)."""
-        flat = draws.reshape(-1, *draws.shape[2:])
-        bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
-        lower, upper = (
-            np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
-            for end in request.ends_of_draws(bounded)
-        )
-        at = np.ix_(rows, columns)
-        out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
-        for end in (lower, upper):
-            below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
-            share = below.mean(axis=(-2, -1))
-            error = np.sqrt(share * (1 - share) / effective_sample_size(below))
-            out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
-
+    put = partial(_put, out, request)
     for (a, b), rows in by_pair(pairs):
         log_pi = _log_weights(model, theta, request.class_prior)
         with np.errstate(invalid="ignore"):  # NaN where neither class can be
@@ -431,6 +427,23 @@ def terms_of_draws(
                 put(rows, every[columns][j], term)
         put(rows, np.array([n_features]), rest[..., None])
     return out
+
+
+def _put(out: Terms, request: Request, rows: Array, columns: Array, draws: Array) -> None:
+    """Mean and interval of draws (chain, draw, n, d) of some terms."""
+    flat = draws.reshape(-1, *draws.shape[2:])
+    bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
+    lower, upper = (
+        np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
+        for end in request.ends_of_draws(bounded)
+    )
+    at = np.ix_(rows, columns)
+    out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
+    for end in (lower, upper):
+        below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
+        share = below.mean(axis=(-2, -1))
+        error = np.sqrt(share * (1 - share) / effective_sample_size(below))
+        out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
 
 
 def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
@@ -524,7 +537,8 @@ def explain(
         variables["predictive_intercept"] = ((OBS,), terms.predictive[:, -1])
     if found.predictive is not None:
         variables["predictive_log_odds"] = ((OBS,), found.predictive)
-    out = tree.group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+    names_of = {FEATURE: names, BOUND: ["lower", "upper"], MEMBER: [m.name for m in own.members]}
+    out = tree.group({**variables, **found.of_members}, names_of)
     return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
 
 
@@ -582,6 +596,7 @@ class Explanation(NamedTuple):
     mean: Array  # (N,) mean log-odds under the posterior
     additive: bool  # whether the terms have predictives that add up to those of `predict_proba`
     predictive: Array | None  # (N,) log-odds of `predict_proba`
+    of_members: Mapping[str, Any] = MappingProxyType({})  # further variables, of a pool
 
 
 @singledispatch
@@ -592,7 +607,7 @@ def explanation(
 
     Parameters
     ----------
-    own : ExactPosterior or DrawnPosterior
+    own : ExactPosterior, DrawnPosterior or PooledPosterior
     X, n_features, pairs, request
         As in `terms`.
     joint : (N, C)
@@ -604,6 +619,9 @@ def explanation(
 @explanation.register
 def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
     model = own.model
+    if model.family.discriminative:
+        found = _along_paths(model, X, n_features, pairs, request)
+        return Explanation(found, found.mean.sum(axis=1), True, _odds(joint, pairs))
     found = terms(model, X, n_features, pairs, request)
     if request.method == "draws":
         rng = np.random.default_rng(request.seed)
@@ -623,6 +641,65 @@ def _(own: DrawnPosterior, X: Any, n_features: int, joint: Any, pairs: Any, requ
     blocks = own.log_joint_draws(X, request.class_prior)
     each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
     return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)
+
+
+@explanation.register
+def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
+    """Of draws of exponents and intercepts; members' contributions are their posterior means."""
+    scores, rows = own.scores(X), np.arange(len(pairs))
+    a, b = pairs.T
+    odds = (scores[:, rows, a] - scores[:, rows, b]).T
+    weights, intercept = own.exponents.terms(scores, own.offset, pairs)
+    fixed = own.offset + own.shift(request.class_prior)
+    by_member = np.empty((len(pairs), len(own.members)))
+    columns: list[list[tuple[int, Array]]] = [[] for _ in range(n_features)]  # exponent, of what
+    first = 0
+    for m, member in enumerate(own.members):
+        size = len(member.fitted.feature_names) if own.by_feature else 1
+        at = np.arange(first, first + size)
+        by_member[:, m], first = (weights[:, at] * odds[:, at]).sum(axis=1), first + size
+        units = odds[:, at] if own.by_feature else _of_member(member, X, pairs, odds[:, m])
+        where = None if units is None else X.rows.reader.places(member, units.shape[1])
+        if units is not None and where is not None:
+            which = at if own.by_feature else np.repeat(at, len(where))
+            for k, j, unit in zip(which.tolist(), where.tolist(), units.T, strict=True):
+                columns[j].append((k, unit))
+    eta, intercepts = own.exponents
+    out = Terms(*(np.zeros((len(pairs), n_features + 1)) for _ in Terms._fields))
+    total = eta @ odds.T + (intercepts + fixed)[..., a] - (intercepts + fixed)[..., b]
+    mean, rest = total.mean(axis=(0, 1)), total
+    for j, parts in enumerate(columns):
+        if parts:
+            drawn = np.sum([eta[..., [k]] * unit for k, unit in parts], axis=0)
+            _put(out, request, rows, np.array([j]), drawn[..., None])
+            out.predictive[:, j] = np.sum([weights[:, k] * unit for k, unit in parts], axis=0)
+            rest = rest - drawn
+    _put(out, request, rows, np.array([n_features]), rest[..., None])
+    alone = by_member.sum(axis=1) - out.predictive[:, :-1].sum(axis=1)
+    shift = fixed - own.offset
+    out.predictive[:, -1] = intercept + shift[a] - shift[b] + alone
+    of_members = {"by_member": ((OBS, MEMBER), by_member), "rest": ((OBS,), alone)}
+    return Explanation(out, mean, True, _odds(joint, pairs), of_members)
+
+
+def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Array | None:
+    """(N, d) posterior means of what its features contribute to its log-odds (N,), if known."""
+    fitted = member.fitted
+    if member.selection is not None and member.selection.documents:
+        return odds[:, None]
+    family: Any = fitted.family
+    if any(block.family.capability(UnattributedTerm) for block in family.blocks()):
+        return None  # products of features are no feature's own
+    try:
+        encoded = fitted.encoded(X.read(member))
+        names = fitted.reader.term_names(encoded, family)
+        joint = fitted.posterior.log_joint(encoded, quantity="probability")
+        request = Request.of(0.9, "eti", method="approx", intervals=False)
+        found = explanation(fitted.posterior, encoded, len(names), joint, pairs, request)
+    except (MissingCapabilityError, NotImplementedError, ValueError):
+        return None  # its log-odds are known as a whole
+    terms: Array = found.terms.mean[:, :-1]
+    return terms
 
 
 def _odds(joint: Array, pairs: Array) -> Array:

@@ -367,14 +367,6 @@ class SeparateColumns(Protocol):
 
 
 @runtime_checkable
-class CellCumulants(Protocol):
-    """`SeparateColumns` of real values, hardly one of which comes twice: asked by ``explain``."""
-
-    def cell_cumulants(self, x: Array, column: Array) -> Array:
-        """(5, n, C) the first five cumulants of the log density of each cell; as in `cell_cgf`."""
-
-
-@runtime_checkable
 class FeatureTerms(Protocol):
     """The log-odds as a sum over correlated features: asked by ``explain``."""
 

@@ -245,6 +245,10 @@ class ConjugateFamily(Family):
         one factor), and the same for one fit, many chunks, or a merge.
         """
 
+    def further(self, stats: Any) -> Self:
+        """The unresolved prior whose `stats` may be merged with these of earlier rows."""
+        return self
+
     @abc.abstractmethod
     def update(self, stats: Any) -> Self:
         """The posterior: same class, new numbers."""

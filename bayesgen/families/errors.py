@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.errors import Facts, InputError
 from bayesgen.numerics.special import Array
 
 
-class NoClosedFormError(ValueError, AttributeError):
+class NoClosedFormError(Facts, ValueError, AttributeError):
     """What is asked for has no closed form after this fit: to `hasattr` it does not exist."""
 
 
-class UndefinedEstimateError(ValueError):
+class UndefinedEstimateError(Facts, ValueError):
     """A point estimate that does not exist, with the cell where it fails.
 
     Parameters
@@ -21,6 +22,9 @@ class UndefinedEstimateError(ValueError):
         "mle", "map" or "posterior_mean".
     reason : str
     class_index, feature_index : int or None
+    class_name, feature_name
+        In the user's own names; the latter is also `column`.
+    advice : str, optional
     """
 
     def __init__(
@@ -31,16 +35,22 @@ class UndefinedEstimateError(ValueError):
         feature_index: int | None = None,
         class_name: Any = None,
         feature_name: Any = None,
+        advice: str | None = None,
     ) -> None:
         self.estimate, self.reason = estimate, reason
         self.class_index, self.feature_index = class_index, feature_index
-        where = []
-        if class_index is not None:
-            where.append(f"class {class_index if class_name is None else class_name!r}")
-        if feature_index is not None:
-            where.append(f"feature {feature_index if feature_name is None else feature_name!r}")
-        place = f" for {', '.join(where)}" if where else ""
-        super().__init__(f"method={estimate!r} is undefined{place}: {reason}")
+        c = class_index if class_name is None else class_name
+        j = feature_index if feature_name is None else feature_name
+        named = (("class", c), ("feature", j))
+        self.where = ", ".join(f"{what} {name!r}" for what, name in named if name is not None)
+        place = f" for {self.where}" if self.where else ""
+        why = f"method={estimate!r} is undefined{place}: {reason}"
+        super().__init__(why, column=j, advice=advice)
+
+    @property
+    def cause(self) -> str:
+        """The reason with the class and the feature, whatever the estimate is called."""
+        return f"{self.where}: {self.reason}" if self.where else self.reason
 
     def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
         """The same error in the user's own names."""
@@ -51,18 +61,18 @@ class UndefinedEstimateError(ValueError):
 
         c, j = self.class_index, self.feature_index
         names = name(class_names, c), name(feature_names, j)
-        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names)
+        return UndefinedEstimateError(self.estimate, self.reason, c, j, *names, self.advice)
 
 
-class NoPosteriorError(NotImplementedError):
+class NoPosteriorError(Facts, NotImplementedError):
     """Something was asked of the posterior of theta, which only its predictive approximates."""
 
 
-class IncompleteRowError(ValueError):
+class IncompleteRowError(Facts, ValueError):
     """A cell is not known, and only probabilities are summed over what it may be."""
 
 
-class NotLinearError(ValueError):
+class NotLinearError(Facts, ValueError):
     """The decision rule asked for is not linear in the features; the message says why."""
 
 
@@ -72,12 +82,13 @@ def refuse_unknown(name: str, value: Any, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
-def refuse_undefined(estimate: str, bad: Array, reason: str) -> None:
+def refuse_undefined(estimate: str, bad: Array, reason: str, advice: str | None = None) -> None:
     """Raise `UndefinedEstimateError` at the first True cell of `bad`, (C,) or (C, D, ...)."""
     bad = np.asarray(bad)
     if bad.any():
-        cell = [int(i) for i in np.argwhere(bad)[0]]
-        raise UndefinedEstimateError(estimate, reason, *cell[:2])
+        cell: list[int | None] = [*map(int, np.argwhere(bad)[0]), None]
+        c, j = cell[:2]
+        raise UndefinedEstimateError(estimate, reason, c, j, advice=advice)
 
 
 def refuse_negative(name: str, value: Array, before: Array) -> None:
@@ -89,7 +100,11 @@ def refuse_negative(name: str, value: Array, before: Array) -> None:
         )
 
 
-class MissingCapabilityError(NotImplementedError):
+class PriorShapeError(InputError):
+    """A hyper-parameter has a shape that does not broadcast to the classes and features."""
+
+
+class MissingCapabilityError(Facts, NotImplementedError):
     """Something was asked of a family that it does not offer.
 
     Parameters
@@ -113,7 +128,3 @@ class MissingCapabilityError(NotImplementedError):
             f"{what} needs the capability {capability} ({', '.join(members)}), which "
             f"{' and '.join(families)} does not offer; see bayesgen.families.capabilities"
         )
-
-    def __reduce__(self) -> Any:
-        """Errors travel between processes by their arguments."""
-        return type(self), (self.what, self.capability, self.members, self.families)

@@ -42,3 +42,9 @@ StructureName = Literal["average", "tree", "map", "fixed"]  # of forests of depe
 
 Method = Literal["posterior_predictive", "posterior_mean", "map", "mle"]
 METHODS: Final[tuple[Method, ...]] = ("posterior_predictive", "posterior_mean", "map", "mle")
+METHOD_NAMES: Final = {  # in words
+    "posterior_predictive": "posterior predictive",
+    "posterior_mean": "posterior mean",
+    "map": "posterior mode (MAP)",
+    "mle": "maximum likelihood",
+}

@@ -18,9 +18,6 @@ logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics, section 5.
 """
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -29,10 +26,9 @@ from scipy.stats import rankdata
 
 from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.pooled import Exponents, LogLinear
 
-FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 CHAINS, DRAWS = 8, 250  # of each chain, kept
 _GOOD_R_HAT = 1.009  # from which on a run is made longer
 _LONGEST_RUN = 16  # transitions for each draw that is kept
@@ -48,139 +44,13 @@ _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
 _LARGEST = 600.0  # log odds of a force; larger ones overflow
-_LEAST = 1e-280  # probability from which on it is averaged in logs
-_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
-_HEAVY = 0.1  # share of the weight from which a row is left out by new draws
-_REFITS = 10  # rows at the most for which new draws are made
-_TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
-
-
-@dataclass(frozen=True)
-class ExponentPrior:
-    """Prior of exponents and intercepts.
-
-    Parameters
-    ----------
-    shape : float, > 0
-        Shape of the Gamma prior of each exponent, whose mean is `mean`.
-    mean : float, > 0
-        1 / M for the members of a pool; 1 for the features of one model.
-    intercept_scale : float, > 0, or None
-        Standard deviation of each intercept; None: there are none.
-    """
-
-    shape: float
-    mean: float
-    intercept_scale: float | None
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number > 0, or whose square is not representable."""
-        for name in ("shape", "mean", "intercept_scale"):
-            value = getattr(self, name)
-            if name == "intercept_scale" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-            if not _SMALLEST <= value <= 1 / _SMALLEST:
-                raise ValueError(
-                    f"{name} must be > 0, and between {_SMALLEST:g} and {1 / _SMALLEST:g}, "
-                    f"got {value!r}"
-                )
-
-
-class Exponents(NamedTuple):
-    """Draws of exponents and intercepts."""
-
-    exponents: Array  # (chain, draw, M)
-    intercepts: Array  # (chain, draw, C) zeros where there are none
-
-    @property
-    def n_draws(self) -> int:
-        """Of all chains."""
-        return int(np.prod(self.exponents.shape[:2]))
-
-    @property
-    def flat(self) -> tuple[Array, Array]:
-        """(S, M) and (S, C), chains in turn."""
-        eta, b = (part.reshape(-1, part.shape[-1]) for part in self)
-        return eta, b
-
-    @property
-    def mean(self) -> tuple[Array, Array]:
-        """(M,) and (C,)."""
-        return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
-
-    def log_proba(self, scores: Array, offset: Array) -> Array:
-        """(N, C) log of the mean over draws of the class probabilities.
-
-        Parameters
-        ----------
-        scores : (M, N, C) `comparable` log joint densities
-        offset : (C,)
-            Added to the pooled scores.
-        """
-        out = np.empty(scores.shape[1:])
-        for rows, z in self._by_rows(scores, offset):
-            p = np.exp(z)
-            p /= p.sum(axis=0)
-            own = p.mean(axis=2)
-            if (own < _LEAST).any():
-                own = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
-            else:
-                np.log(own, out=own)
-            out[rows] = own.T
-        return out
-
-    def _by_rows(self, scores: Array, offset: Array) -> Iterator[tuple[slice, Array]]:
-        """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
-        eta, b = self.flat
-        eta, b = np.ascontiguousarray(eta.T), (b + offset).T[:, None]
-        for rows in row_blocks(scores.shape[1], b.size):
-            z = scores[:, rows].transpose(2, 1, 0) @ eta
-            z += b
-            z -= z.max(axis=0)
-            yield rows, z
-
-    def terms(self, scores: Array, offset: Array, pairs: Array) -> tuple[Array, Array]:
-        """Exponents (N, M) and intercepts (N,) whose sum is the log-odds of a pair of classes.
-
-        The log of a ratio of means of a_s and b_s is the mean of log a_s / b_s with weights
-        L(a_s, b_s) / L(a, b), L the logarithmic mean (a - b) / log(a / b): exactly, whatever the
-        classes besides the pair. Source: Vartia (1976), Ideal log-change index numbers.
-        """
-        eta, b = self.flat
-        b = b + offset
-        out, intercept = np.empty((len(pairs), eta.shape[1])), np.empty(len(pairs))
-        for rows, z in self._by_rows(scores, offset):
-            log_p = z - np.log(np.exp(z).sum(axis=0))
-            first, second = pairs[rows].T
-            here = np.arange(len(first))
-            log_a, log_b = log_p[first, here], log_p[second, here]
-            whole = _log_mean(log_mean_exp(log_a), log_mean_exp(log_b))
-            share = np.exp(_log_mean(log_a, log_b) - whole[:, None]) / len(eta)
-            out[rows] = share @ eta
-            of_class = share @ b
-            intercept[rows] = of_class[here, first] - of_class[here, second]
-        return out, intercept
-
-
-def comparable(scores: Array) -> Array:
-    """Log joint densities (..., C) relative to the row's best class, none below -`FURTHEST`.
-
-    A row that no class can produce says nothing.
-    """
-    top = scores.max(axis=-1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    out: Array = np.maximum(scores - top, -FURTHEST)
-    out[~np.isfinite(scores).any(axis=-1)] = 0.0
-    return out
 
 
 def sample(
     scores: Array,
     codes: Array,
     weight: Array,
-    prior: ExponentPrior,
+    prior: LogLinear,
     offset: Array | None = None,
     seed: int | None = None,
 ) -> Exponents:
@@ -190,7 +60,7 @@ def sample(
     ----------
     scores : (M, N, C) `comparable` log joint densities of rows without themselves
     codes, weight : (N,) classes and weights of the rows
-    prior : ExponentPrior
+    prior : LogLinear
     offset : (C,), optional
         Added to the pooled scores of every row.
     seed : int, optional
@@ -219,58 +89,6 @@ def sample(
         common = rng.normal(0.0, prior.intercept_scale / np.sqrt(b.shape[-1]), (*b.shape[:-1], 1))
         b = b + common
     return Exponents(eta, b)
-
-
-def without_each_row(
-    found: Exponents,
-    scores: Array,
-    codes: Array,
-    weight: Array,
-    prior: ExponentPrior,
-    offset: Array | None = None,
-    seed: int | None = None,
-) -> tuple[Array, Array]:
-    """(N, C) log probabilities of each row by the draws that the other rows lead to; Pareto k (N,).
-
-    Draws from all rows, `found`, with importance ratios that take the row out, Pareto-smoothed
-    where they have a tail. New draws without the row where it has a tenth of the weight or more,
-    and where k says that the weights will not do; k is 0 there, and where there is no tail.
-    Arguments as of `sample`. Source: Vehtari, Gelman and Gabry (2017), Practical Bayesian model
-    evaluation using leave-one-out cross-validation and WAIC.
-    """
-    shift = np.zeros(scores.shape[2]) if offset is None else offset
-    out, k = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
-    for rows, z in found._by_rows(scores, shift):
-        log_p = z - np.log(np.exp(z).sum(axis=0))
-        ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
-        log_w = log_softmax(ratio)
-        tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
-        if len(tail):
-            log_w[tail], k[rows.start + tail] = smoothed_weights(ratio[tail])
-        out[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
-    again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
-    for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
-        if again[i] > largest_good_k(found.n_draws):
-            rest = np.delete(scores, i, axis=1), np.delete(codes, i), np.delete(weight, i)
-            out[[i]] = sample(*rest, prior, offset, seed).log_proba(scores[:, [i]], shift)
-            k[i] = 0.0
-    return out, k
-
-
-def log_mean_exp(values: Array) -> Array:
-    """Log of the mean of exp over the last axis."""
-    top = values.max(axis=-1)
-    out: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
-    return out
-
-
-def _log_mean(log_a: Array, log_b: Array) -> Array:
-    """Log of the logarithmic mean of a and b."""
-    with np.errstate(invalid="ignore"):
-        gap = np.where(log_a == log_b, 0.0, np.abs(log_a - log_b))
-    small = gap < 1e-8  # where the ratio is 1 - gap / 2
-    ratio = np.where(small, 1 - gap / 2, -np.expm1(-gap) / np.where(small, 1.0, gap))
-    return np.asarray(np.maximum(log_a, log_b) + np.log(ratio))
 
 
 # --------------------------------------------------------------------------------- log posterior
@@ -319,7 +137,8 @@ class _Rows:
 
     def slopes(self, u: Array) -> Array:
         """(K, M + C - 1) gradients."""
-        out = np.tile(self.own, (len(u), 1))
+        out = np.empty((len(u), len(self.own)))  # np.tile takes longer than the sums
+        out[:] = self.own
         for j, w in self.blocks:
             p = self._proba(j, u)
             p *= w
@@ -351,7 +170,7 @@ class _Target:
         scores: Array,
         codes: Array,
         weight: Array,
-        prior: ExponentPrior,
+        prior: LogLinear,
         offset: Array | None,
     ) -> None:
         n_members, _, n_classes = scores.shape

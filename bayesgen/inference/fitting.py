@@ -180,7 +180,7 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
-        X = X.X if isinstance(X, Rows) else X
+        X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
             odd = suspects.find(
                 X,
@@ -229,15 +229,17 @@ class Learner:
         if classes is not None:
             labels, codes = among(classes, labels, codes)
         known, read = None, rows.X
-        if before is None:
+        if before is None and not isinstance(y, Labelled):
             reader, read = reader.learnt(read, True)
-        else:
+        elif before is not None:
             before.reader.refuse_single(read, before.n_rows)
             known, at = before.covering(labels)
             labels, codes = known.classes, at[codes]
             reader, align, _ = reader.further(read)
             known, read = known.by(reader, align), read.by(reader)
         model = self.unresolved(reader, labels)
+        if known is not None:
+            model = replace(model, family=model.family.further(known.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
             stats = model.stats(read.as_read, codes, len(labels), rows.weight)
         reader.refuse_infinite(read.X, stats.features)
@@ -250,6 +252,8 @@ class Learner:
         self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
+        if isinstance(y, Labelled):  # as a pool has read and coded them
+            return replace(X.reader, owner=self.name), y._replace(X=X)
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         # whether all cells are finite may show in the statistics, but draws have none

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from bayesgen.errors import Facts
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.numerics.special import Array
@@ -94,11 +95,11 @@ LARGEST_R_HAT = 1.01
 FEWEST_DRAWS = 100  # effective, of each chain
 
 
-class SamplingWarning(UserWarning):
+class SamplingWarning(Facts, UserWarning):
     """Posterior draws with divergences, or of chains that disagree or are too short."""
 
 
-class SamplingError(RuntimeError):
+class SamplingError(Facts, RuntimeError):
     """A sampler returned fewer draws than were asked for, or draws that are not finite."""
 
 

@@ -126,6 +126,11 @@ def posterior_groups(
     """The draws of a fit with what they say of labelled rows."""
     if X is None or y is None:
         raise ValueError("posterior_groups is about labelled rows: give X and y")
+    if fitted.posterior.members:
+        raise NotImplementedError(
+            "the draws of a pool are of exponents, of which rows tell by their scores without "
+            "themselves: use loo(X, y), or ask a member, pool.members_[name]"
+        )
     asked = list(OF_ROWS) if groups is None else groups
     rows, names = _requests(fitted, X, y, asked, replicate)
     prior = fitted.posterior.prior

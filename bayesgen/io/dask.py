@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesgen.errors import placed
 from bayesgen.io.streams import Additive, refuse_other
 
 _ARITY = 8  # parts merged at a time
@@ -97,12 +98,8 @@ def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
         )
     if not n_rows or (weight is not None and not np.any(np.ma.getdata(weight))):
         return None
-    try:
+    with placed(f"block {place} (its rows count from 0)"):
         return clf.__bayesgen_learner__().gather(None, X, y, weight)
-    except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError):
-            raise
-        raise type(error)(f"block {place} (its rows count from 0): {error}") from None
 
 
 def _merged(clf: Additive, parts: Sequence[Any]) -> Any:

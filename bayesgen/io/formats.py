@@ -9,12 +9,14 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from bayesgen.errors import InputError
+
 CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _SEPARATORS = ",;\t|"
 
 
-class TableError(ValueError):
+class TableError(InputError):
     """A file that is no table, or not the one that is needed; the text names it."""
 
 

@@ -8,7 +8,6 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,11 +17,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from bayesgen.encoding.literals import did_you_mean, shown
+from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import Facts, placed
+from bayesgen.families.errors import PriorShapeError
 from bayesgen.families.records import Record
 from bayesgen.io import storage
-from bayesgen.io.formats import CSV, PARQUET, TableError
+from bayesgen.io.formats import CSV, PARQUET
 from bayesgen.io.progress import row_progress
 from bayesgen.io.storage import labels_to_json
 from bayesgen.io.tabular import CsvFile, Rows, joined, open_file
@@ -32,57 +33,12 @@ if TYPE_CHECKING:
     import xarray as xr
     from sklearn.utils import Tags
 
+    from bayesgen.inference.fitting import Gathered, Learner
+    from bayesgen.posterior.fitted import Fitted
+
 
 # ------------------------------------------------------------------------------------------------
 # What a classifier must offer to learn from parts of the rows: its statistics add up.
-
-
-class Gathered(Protocol):
-    """Statistics of rows."""
-
-    @property
-    def classes(self) -> Array:
-        """Labels."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows."""
-
-
-class Columns(Protocol):
-    """How rows are read."""
-
-    def of_table(self, X: Any, /) -> Any:
-        """X as it is read, of a data frame's columns but the labels."""
-
-
-class Learner(Protocol):
-    """What a classifier chooses; it changes nothing."""
-
-    @property
-    def reader(self) -> Columns:
-        """How rows are read."""
-
-    @property
-    def unsaved(self) -> tuple[str, ...]:
-        """Names of the constructor's arguments that a file cannot hold."""
-
-    def refuse_no_statistics(self, what: str, /) -> None:
-        """Raise if the model has no sufficient statistics, for the caller `what`."""
-
-    def gather(
-        self, before: Any, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, /
-    ) -> Any:
-        """Statistics of rows, added to those before."""
-
-    def merge(self, mine: Any, theirs: Any, /) -> Any:
-        """Statistics of the rows of both."""
-
-    def gathered(self, fitted: Any, /) -> Any:
-        """Statistics behind a fit."""
-
-    def settle(self, gathered: Any, /) -> Any:
-        """Turn statistics into a fit."""
 
 
 class Additive(Protocol):
@@ -96,7 +52,7 @@ class Additive(Protocol):
     def __sklearn_tags__(self) -> "Tags":
         """Tell what X may hold."""
 
-    def __bayesgen_learner__(self) -> Learner:
+    def __bayesgen_learner__(self) -> "Learner":
         """Return its choices."""
 
     def __bayesgen_record__(
@@ -110,7 +66,7 @@ class Additive(Protocol):
         """Return the fit that `storage.read` has read."""
 
 
-def refuse_other(clf: Any, what: str) -> Learner:
+def refuse_other(clf: Any, what: str) -> "Learner":
     """Raise unless `clf` learns by adding up; its choices.
 
     Raises
@@ -164,7 +120,7 @@ class Source(Protocol):
         """
 
 
-class OtherSourceError(ValueError):
+class OtherSourceError(Facts, ValueError):
     """A position was recorded in rows that are not these."""
 
 
@@ -378,20 +334,15 @@ class Files:
             return rows.table.to_pandas()
 
         def values(name: str) -> Array:
-            def refuse(cell: Any, i: int) -> float:
-                raise TableError(
-                    f"{place}: column {name!r} holds {shown(cell)} in row {rows.first + i}, which "
-                    "is not a number"
-                )
-
             cells = rows.cells(name)
             if name == self._target:
-                return cells.labels(kinds.get(name) or cells.holds(), refuse)
+                return cells.labels(kinds.get(name) or cells.holds())
             if name == self._weight or self._wanted == "numbers":
-                return cells.numbers(refuse)
-            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name], refuse)
+                return cells.numbers()
+            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name])
 
-        columns = {name: values(name) for name in self._names}
+        with placed(place):
+            columns = {name: values(name) for name in self._names}
         return pd.DataFrame({k: pd.Series(v, dtype=v.dtype) for k, v in columns.items()})
 
     def _kinds(self) -> dict[str, str]:
@@ -646,7 +597,7 @@ def fit_stream[Classifier: Additive](
                 if chunk.weight is None or np.any(
                     np.ma.getdata(chunk.weight)
                 ):  # else there is nothing to learn
-                    with _blamed_on(chunk.place):
+                    with placed(chunk.place):
                         first = state is None
                         X = chunk.X if target is None else learner.reader.of_table(chunk.X)
                         state = learner.gather(state, X, chunk.y, chunk.weight, classes)
@@ -677,27 +628,16 @@ def _wanted(clf: Additive) -> str:
     return "cells" if tags.allow_nan else "documents"
 
 
-def _settled_so_far(learner: Learner, state: Any, classes: Any) -> Any:
+def _settled_so_far(learner: "Learner", state: Any, classes: Any) -> "Fitted":
     """The fit to the rows so far; what they are warned of may be over with the next ones."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return learner.settle(state)
-    except ValueError as error:
-        if classes is not None or "broadcast" not in str(error):
+    except PriorShapeError as error:
+        if classes is not None:
             raise
         raise ValueError(
             f"{error}. So far there are the classes {state.classes.tolist()}: if others come "
             "later, name them all in classes="
         ) from None
-
-
-@contextmanager
-def _blamed_on(place: str) -> Iterator[None]:
-    """Errors of the library about rows, with the chunk that they are in."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError):
-            raise
-        raise type(error)(f"{place}: {error}") from error

@@ -13,7 +13,7 @@ import csv
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.encoding.column import EXACT, of_arrow
-from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
+from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number, shown
+from bayesgen.errors import InputError
 from bayesgen.io.formats import TableError, csv_dialect, file_format
 from bayesgen.numerics.special import Array
 
@@ -66,14 +67,19 @@ class Cells:
     array : pyarrow.ChunkedArray (N,)
     written : bool
         Whether the cells are text of a CSV file.
+    first : int
+        Number of the first row in the file.
 
     Raises
     ------
-    TableError
-        If they are neither numbers nor booleans nor text.
+    InputError
+        If they are neither numbers nor booleans nor text; later, at a cell that does not stand for
+        what is asked for.
     """
 
-    def __init__(self, name: str, array: "pyarrow.ChunkedArray", written: bool) -> None:
+    def __init__(
+        self, name: str, array: "pyarrow.ChunkedArray", written: bool, first: int = 1
+    ) -> None:
         from pyarrow import types
 
         array = decoded(array)
@@ -82,10 +88,11 @@ class Cells:
         self._is_integer = types.is_integer(t)
         is_number = self._is_integer or types.is_floating(t) or types.is_decimal(t)
         if not (self._is_text or is_number or types.is_boolean(t) or types.is_null(t)):
-            raise TableError(
-                f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out"
+            raise InputError(
+                f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out",
+                column=name,
             )
-        self.name, self._array, self._written = name, array, written
+        self.name, self._array, self._written, self._first = name, array, written, first
 
     def __len__(self) -> int:
         return len(self._array)
@@ -108,9 +115,10 @@ class Cells:
         blank = compute.utf8_is_space(self._array)
         return np.asarray(compute.or_(compute.is_in(self._array, none), blank))
 
-    def where(self, keep: Array) -> "Cells":
-        """The cells where `keep`, (N,) bool, is true."""
-        return Cells(self.name, self._array.filter(keep), self._written)
+    def _refusal(self, i: int, why: str) -> InputError:
+        """The error of cell i."""
+        what = f"column {self.name!r} holds {shown(self[i])}"
+        return InputError(what, why, row=self._first + i, column=self.name)
 
     def holds(self) -> str:
         """``"boolean"``, ``"number"``, ``"text"`` or, if every cell is missing, ``"empty"``."""
@@ -184,24 +192,38 @@ class Cells:
         values = _as_floats(self._array, safe=self._is_text)
         return _as_floats(self._present, safe=True) if values is None and self._is_text else values
 
-    def numbers(self, refuse: Callable[[Any, int], float], booleans: bool = True) -> Array:
+    def numbers(self, booleans: bool = True, unknown: float | None = None) -> Array:
         """(N,) float64, NaN for missing cells; 1 and 0 for true and false, if `booleans`.
 
-        `refuse` gets a cell that is no number, and its position, and raises or returns another.
+        `unknown` is what stands for a cell that is no number; None: there may be none.
         """
         values = self._cast
-        if values is not None:
-            return values
-        codes, found = self._factorised()
-        parsed = np.full(len(found) + 1, np.nan)  # the last for missing cells, of code -1
-        for k, text in enumerate(found):
-            value = parse_number(text)
-            if value is None and booleans:
-                value = parse_boolean(text)
-            if value is None:
-                value = refuse(text, int(np.argmax(codes == k)))
-            parsed[k] = value
-        return parsed[codes]
+        if values is None:
+            codes, found = self._factorised()
+            parsed = np.full(len(found) + 1, np.nan)  # the last for missing cells, of code -1
+            for k, text in enumerate(found):
+                value = parse_number(text)
+                if value is None and booleans:
+                    value = parse_boolean(text)
+                if value is None and unknown is None:
+                    raise self._refusal(int(np.argmax(codes == k)), ", which is not a number")
+                parsed[k] = unknown if value is None else value
+            values = parsed[codes]
+        if (infinite := np.isinf(values)).any():
+            raise self._refusal(int(infinite.argmax()), ", which is not a finite number")
+        return values
+
+    def booleans(self) -> Array:
+        """(N,) bool; objects with None if cells are missing. 1 and 0 are true and false."""
+        values = self.numbers()
+        missing = np.isnan(values)
+        if (wrong := ~missing & (values != 0) & (values != 1)).any():
+            raise self._refusal(int(wrong.argmax()), ", which is neither true nor false")
+        out: Array = values == 1
+        if missing.any():
+            out = out.astype(object)
+            out[missing] = None
+        return out
 
     def texts(self) -> Array:
         """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
@@ -209,11 +231,11 @@ class Cells:
         return np.array([*map(_as_text, found), None], dtype=object)[codes]
 
     def strings(self) -> Array:
-        """(N,) fixed-length strings of `texts`, of a column without missing cells.
+        """(N,) `texts` of fixed length, of a column that has some; any where a cell is missing.
 
         Raises
         ------
-        TableError
+        InputError
             If they would take more than 1 GiB, or the different ones 64 MiB: texts, not labels.
         """
         codes, found = self._factorised()
@@ -223,9 +245,10 @@ class Cells:
             4 * longest * n > most
             for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)
         ):
-            raise TableError(
+            raise InputError(
                 f"column {self.name!r} holds {len(texts)} different texts of up to {longest} "
-                "characters, which are too long for labels of classes: name another column"
+                "characters, which are too long for labels of classes: name another column",
+                column=self.name,
             )
         return np.array(texts, dtype=str)[codes]
 
@@ -233,29 +256,42 @@ class Cells:
         """(N,) object: the cells as they stand in the file."""
         return np.array([*self._array.to_pylist(), None], dtype=object)[:-1]
 
-    def values(self, kind: str, refuse: Callable[[Any, int], float]) -> Array:
-        """(N,) the cells of a column that holds what `kind` says, else `refuse` as of `numbers`.
+    def documents(self) -> Array:
+        """(N,) object: the cells as they stand in the file, which must be text."""
+        texts = self.raw()
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise self._refusal(i, ", which is no text")
+        return texts
+
+    def values(self, kind: str) -> Array:
+        """(N,) the cells of a column that holds what `kind` says: a number, a boolean or text.
 
         float64 with NaN for missing cells, bool (objects with None if cells are missing) or texts.
         """
         if kind == "text":
             return self.texts()
-        values = self.numbers(refuse)
-        return as_booleans(values) if kind == "boolean" else values
+        return self.booleans() if kind == "boolean" else self.numbers()
 
-    def labels(self, kind: str, refuse: Callable[[Any, int], float]) -> Array:
+    def labels(self, kind: str) -> Array:
         """As `values`, with int64 for numbers that are all whole."""
-        values = self.values(kind, refuse)
-        whole = values.dtype == np.float64 and np.all(np.trunc(values) == values)
-        whole = whole and np.all(np.abs(values) < EXACT)
-        return values.astype(np.int64) if whole else values
+        return _whole(self.values(kind))
+
+    def labelled(self, kind: str) -> tuple[Array, Array]:
+        """(N,) bool: which rows have a label; and the labels of these, texts of fixed length."""
+        keep = ~self.missing
+        if kind == "text":
+            return keep, self.strings()[keep]
+        values = self.values(kind)[keep]
+        return keep, values.astype(bool) if kind == "boolean" else _whole(values)
 
     def _factorised(self) -> tuple[Array, list[Any]]:
         """(N,) codes, -1 for missing cells, of the distinct cells."""
         try:
             codes, found = of_arrow(self._present)
         except UnicodeDecodeError as error:
-            raise TableError(f"column {self.name!r} holds text that is no UTF-8: {error}") from None
+            what = f"column {self.name!r} holds text that is no UTF-8: {error}"
+            raise InputError(what, column=self.name) from None
         return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
 
 
@@ -270,14 +306,12 @@ def _as_floats(cells: "pyarrow.ChunkedArray", safe: bool) -> Array | None:
     return values
 
 
-def as_booleans(values: Array) -> Array:
-    """(N,) bool of numbers 0 and 1; objects with None if some are NaN."""
-    missing = np.isnan(values)
-    out: Array = values == 1
-    if missing.any():
-        out = out.astype(object)
-        out[missing] = None
-    return out
+def _whole(values: Array) -> Array:
+    """Numbers that are all whole as int64."""
+    if values.dtype != np.float64:
+        return values
+    whole = np.all(np.trunc(values) == values) and np.all(np.abs(values) < EXACT)
+    return values.astype(np.int64) if whole else values
 
 
 def joined(kinds: set[str]) -> str:
@@ -318,9 +352,9 @@ class Rows:
         return int(self.table.num_rows)
 
     def cells(self, name: str) -> Cells:
-        """One column, as models want it; TableError if its type is none for that."""
+        """One column, as models want it; InputError if its type is none for that."""
         if name not in self._cells:
-            self._cells[name] = Cells(name, self.table[name], self.written)
+            self._cells[name] = Cells(name, self.table[name], self.written, self.first)
         return self._cells[name]
 
     def copy(self, name: str) -> "pyarrow.ChunkedArray":

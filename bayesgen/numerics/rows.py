@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
 Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
@@ -321,7 +322,8 @@ def refuse_negative_counts(X: Matrix) -> None:
     else:
         i, j = np.argwhere(X < 0)[0]
         value = X[i, j]
-    raise ValueError(f"counts must be >= 0: row {i}, feature {j} is {value:g}")
+    why = f", feature {j} is {value:g}"
+    raise InputError("counts must be >= 0:", why, row=i, column=int(j), place=" row {}")
 
 
 def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:

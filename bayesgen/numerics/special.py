@@ -269,15 +269,19 @@ def log_sum_of_others(a: Array) -> Array:
     top = a.max(axis=0)
     top = np.where(np.isfinite(top), top, 0.0)
     e = np.exp(a - top)
-    before, after = np.zeros(a.shape), np.zeros(a.shape)
-    np.cumsum(e[:-1], axis=0, out=before[1:])
-    after[:-1] = np.cumsum(e[:0:-1], axis=0)[::-1]
-    before += after
+    out = np.empty_like(e)
+    for order in (range(len(a)), range(len(a) - 1, -1, -1)):
+        upto = np.zeros(a.shape[1:])
+        for c in order:
+            out[c] = upto if order.step > 0 else out[c] + upto
+            upto += e[c]
+    lost = out < 1e-290  # the others are below e^-667 times this one
     with np.errstate(divide="ignore"):
-        out = np.log(before) + top
-    for c, lost in enumerate(before < 1e-290):
-        if lost.any():  # the others are below e^-667 times this one
-            out[c, lost] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, lost], axis=0)
+        np.log(out, out=out)
+    out += top
+    for c, own in enumerate(lost):
+        if own.any():
+            out[c, own] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, own], axis=0)
     return out
 
 

@@ -10,6 +10,7 @@ from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
+from bayesgen.plots import drawing
 from bayesgen.plots.style import (
     HAIR,
     INK,
@@ -60,19 +61,11 @@ def plot_comparison(
         )
     names = [str(name) for name in table["model"].values]
     gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
-    place = np.arange(len(names))
+    xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
     with canvas(ax, figsize, (6.0, 1.0 + 0.42 * len(names))) as ax:
-        ax.axvline(0, color=MUTED, lw=1, zorder=0)
-        ax.hlines(place, gap - se, gap + se, color=colour(0), lw=2.2, alpha=0.5)
-        ax.plot(gap, place, "o", color=colour(0), ms=6, mec="white", mew=0.7)
+        drawing.differences(ax, names, gap, np.stack([gap - se, gap + se], axis=1), 0.0, xlabel)
         for at in np.flatnonzero(np.isneginf(gap)):
             ax.annotate("−∞ ", (1, at), xycoords=("axes fraction", "data"), ha="right", va="center")
-        ax.set_yticks(place, names)
-        ax.set_ylim(-0.6, len(names) - 0.4)
-        ax.invert_yaxis()
-        ax.grid(axis="x", color=HAIR, lw=0.5)
-        ax.set_axisbelow(True)
-        ax.set_xlabel("leave-one-out log probability of the labels, less that of the best (nats)")
         ax.set_title(f"{table.attrs['rows']} rows; bars: one standard error")
     return ax
 
@@ -96,8 +89,7 @@ class Bins(NamedTuple):
 def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
     """Bins of equally many rows, from p (N,) and whether it happened (N,) bool.
 
-    The interval is Jeffreys': equal tails of Beta(k + 1/2, n - k + 1/2), but 0 where k is 0 and 1
-    where it is n (Brown, Cai and DasGupta, 2001). Equal probabilities share a bin.
+    Intervals are Jeffreys'. Equal probabilities share a bin.
     """
     order = np.argsort(p, kind="stable")
     cuts = np.unique(p[order[np.linspace(0, len(p), bins + 1).astype(int)[1:-1]]])
@@ -106,10 +98,19 @@ def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
     k = np.bincount(place, weights=hit, minlength=len(count))[count > 0]
     total = np.bincount(place, weights=p, minlength=len(count))[count > 0]
     n = count[count > 0]
+    return Bins(total / n, k / n, *jeffreys(k, n, prob), n)
+
+
+def jeffreys(k: Any, n: Any, prob: float) -> tuple[Array, Array]:
+    """Ends of the interval of a share that was k of n.
+
+    Equal tails of Beta(k + 1/2, n - k + 1/2), but 0 where k is 0 and 1 where it is n (Brown, Cai
+    and DasGupta, 2001).
+    """
     tail = (1 - prob) / 2
-    lower = np.where(k == 0, 0.0, stats.beta.ppf(tail, k + 0.5, n - k + 0.5))
-    upper = np.where(k == n, 1.0, stats.beta.ppf(1 - tail, k + 0.5, n - k + 0.5))
-    return Bins(total / n, k / n, lower, upper, n)
+    lower = np.where(np.equal(k, 0), 0.0, stats.beta.ppf(tail, k + 0.5, n - k + 0.5))
+    upper = np.where(np.equal(k, n), 1.0, stats.beta.isf(tail, k + 0.5, n - k + 0.5))
+    return lower, upper
 
 
 class Isotonic(NamedTuple):
@@ -212,22 +213,21 @@ def plot_reliability(
         else:
             found[name] = p[:, k], codes == k
     with canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
-        ax.plot([0, 1], [0, 1], color=MUTED, lw=1, zorder=0)
-        ax.text(0.3, 0.285, "calibrated", color=MUTED, rotation=45, ha="center", va="top", size=8)
+        drawing.unit_square(ax)
         size = ""
         for i, (name, (said, hit)) in enumerate(found.items()):
             own = look(i if len(several) > 1 else k)
             if kind == "bins":
-                size = _draw_bins(ax, reliability(said, hit, bins, prob), own, name)
+                binned = reliability(said, hit, bins, prob)
+                drawing.reliability(ax, binned, own, str(name))
+                least, most = binned.size.min(), binned.size.max()
+                size = f", {least if least == most else f'{least} to {most}'} a point"
             else:
                 _draw_isotonic(ax, isotonic(said, hit, prob), own, name, prob)
         if len(found) == 1:
             rug = ax.get_xaxis_transform()  # heights as shares of the axes
             (said,) = (own[0] for own in found.values())
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
-        ax.grid(color=HAIR, lw=0.5)
-        ax.set_axisbelow(True)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         what = "the most probable class" if top else str(classes[k])
         ax.set_xlabel(f"predicted probability of {what}")
         interval = f", {percent(prob)} interval" if kind == "bins" else ", isotonic"
@@ -267,8 +267,6 @@ def _probabilities(
         options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
         if method != "posterior_predictive":
             options["method"] = method
-        if "method" in options and hasattr(one, "_members"):
-            raise ValueError(f"method={method!r}: a pool has its posterior predictive alone")
         return np.asarray(one.predict_proba(X, **options))
     p = np.asarray(one, dtype=np.float64)
     if p.shape != shape or not np.all((p >= 0) & (p <= 1 + 1e-9)):
@@ -277,15 +275,6 @@ def _probabilities(
             f"per class; got shape {p.shape}"
         )
     return p
-
-
-def _draw_bins(ax: "Axes", found: Bins, own: Look, name: Any) -> str:
-    """Points and intervals; what the title says of their sizes."""
-    at = found.predicted
-    ax.vlines(at, found.lower, found.upper, color=own.color, lw=2.2, alpha=0.5)
-    ax.plot(at, found.observed, "o", color=own.color, label=str(name), **own.mark(5.5))
-    size = f"{found.size.min()}" if np.ptp(found.size) == 0 else _span(found.size)
-    return f", {size} a point"
 
 
 def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
@@ -301,10 +290,6 @@ def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: floa
         lw=1.8,
         label=str(name) if name != "" else "observed",
     )
-
-
-def _span(count: Array) -> str:
-    return f"{count.min()} to {count.max()}"
 
 
 # ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.numerics.special import Array
+from bayesgen.plots import drawing
 from bayesgen.plots.style import (
     HAIR,
     INK,
@@ -94,15 +95,12 @@ def plot_class_probability(
             ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
         lanes = np.linspace(-0.28, 0.28, len(shown)) if len(shown) > 1 else [0.0]
         for lane, k in zip(lanes, shown, strict=True):
-            at = np.arange(n) + lane
-            low, high = table["interval"].values[:, k].T
-            own = look(k)
-            ax.hlines(at, low, high, color=own.color, ls=own.dashes, lw=2.4, alpha=0.55)
+            at, own = np.arange(n) + lane, look(k)
             ax.plot(mean[:, k], at, "|", color=own.color, ms=8, mew=1.6)
-            exact = table["predictive"].values[:, k]
-            ax.plot(exact, at, "D", **own.mark(), clip_on=False)
-        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5), yticks=np.arange(n), yticklabels=names)
-        ax.tick_params(axis="y", length=0)
+            exact, ends = (table[name].values[:, k] for name in ("predictive", "interval"))
+            drawing.intervals(ax, at, exact, ends, own, mark="D", ls="", clip_on=False)
+        drawing.name_lines(ax, names)
+        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
         one = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
         ax.set_xlabel(one)
         several = [(str(clf.classes_[k]), look(k)) for k in shown] if len(shown) > 1 else []
@@ -308,10 +306,8 @@ def plot_contributions(
             ax.plot(m, at, "|", color=tint, ms=9, mew=1.8)
             if p is not None:
                 ax.plot(p, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
-        ax.set_yticks(range(len(lines)), [line[0] for line in lines])
-        ax.set_ylim(len(lines) - 0.4, -0.6)
+        drawing.name_lines(ax, [line[0] for line in lines], 60)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
-        ax.tick_params(axis="y", length=0)
         label, against = one["label"].item(), one["against"].item()
         ax.set_xlabel(f"log-odds of {label} against {against} [nats]")
         total = one["predictive_log_odds" if "predictive_log_odds" in one else "mean_log_odds"]

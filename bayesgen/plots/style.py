@@ -142,10 +142,7 @@ def percent(prob: float) -> str:
 
 def feature_names(clf: Any) -> list[str]:
     """Of the columns of X."""
-    if hasattr(clf, "fitted_"):
-        return [str(name) for name in clf.fitted_.feature_names]
-    named = getattr(clf, "feature_names_in_", None)  # of a pool
-    return [f"x{j}" for j in range(clf.n_features_in_)] if named is None else [*map(str, named)]
+    return [str(name) for name in clf.fitted_.feature_names]
 
 
 def feature_index(clf: Any, feature: Any) -> int:

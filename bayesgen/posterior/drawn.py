@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import fft
 
+from bayesgen.errors import Facts, InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
@@ -59,7 +60,7 @@ _NAMED = 10  # rows in a warning
 _HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
 
 
-class MonteCarloWarning(UserWarning):
+class MonteCarloWarning(Facts, UserWarning):
     """Posterior draws are too few for some rows: what is estimated from them cannot be trusted."""
 
 
@@ -151,12 +152,16 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     worst = rows[ess.argmin()]
     what = "log densities" if quantity == "density" else "class probabilities"
     warnings.warn(
-        f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), and "
-        f"their Monte Carlo error is larger than it says. The worst row, at position {worst}, "
-        f"rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed grows "
-        "exponentially with the variance of log p(x | theta): more draws help little; use the "
-        "closed form where there is one (leave `posterior` and inference='nuts' out)",
-        MonteCarloWarning,
+        MonteCarloWarning(
+            f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), "
+            "and their Monte Carlo error is larger than it says. The worst row",
+            f", rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed "
+            "grows exponentially with the variance of log p(x | theta): more draws help little",
+            row=worst,
+            advice="use the closed form where there is one (leave `posterior` and "
+            "inference='nuts' out)",
+            place=", at position {}",
+        ),
         stacklevel=3,
     )
 
@@ -200,11 +205,15 @@ def warn_large_k(pareto_k: Array, n_draws: int) -> None:
     doubt = pareto_k > limit
     if doubt.any():
         warnings.warn(
-            f"for {int(doubt.sum())} of {len(doubt)} training rows the draws cannot tell what "
-            f"their score is without the row (Pareto k above {limit:.2f}; the largest, "
-            f"{pareto_k.max():.2f}, at position {int(pareto_k.argmax())}): more draws help little; "
-            "use the closed form where there is one",
-            MonteCarloWarning,
+            MonteCarloWarning(
+                f"for {int(doubt.sum())} of {len(doubt)} training rows the draws cannot tell what "
+                f"their score is without the row (Pareto k above {limit:.2f}; the largest, "
+                f"{pareto_k.max():.2f}",
+                "): more draws help little",
+                row=pareto_k.argmax(),
+                advice="use the closed form where there is one",
+                place=", at position {}",
+            ),
             stacklevel=4,
         )
 
@@ -252,16 +261,15 @@ def log_density_parts(
             yield rows, some, density(X[rows], {k: v[some] for k, v in flat.items()})
 
 
-def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> ValueError:
+def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> InputError:
     """What to raise where (s, n, C) log densities of rows of X from `first_row` on are NaN."""
     draw, row, c = np.argwhere(np.isnan(f))[0]
     row += first_row
     why = "the draws are no parameters of this family"
     if has_gap(X, row):
         why = MISSING_WITHOUT_DENSITY
-    return ValueError(
-        f"log p(x | theta) is NaN for draw {first_draw + draw}, row {row}, class {c}: {why}"
-    )
+    what = f"log p(x | theta) is NaN for draw {first_draw + draw}"
+    return InputError(what, f", class {c}: {why}", row=row, place=", row {}")
 
 
 MISSING_WITHOUT_DENSITY = (
@@ -329,12 +337,16 @@ def warn_of_weights(weight_ess: Array) -> None:
     named = ", ".join(map(str, rows[:_NAMED])) + (", ..." if len(rows) > _NAMED else "")
     worst = rows[weight_ess[rows].argmin()]
     warnings.warn(
-        "posterior draws are too few for the intervals given='training and row' of "
-        f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
-        f"p(x | theta), {_ENOUGH:g} draws are enough, and that at position {worst} rests on "
-        f"{weight_ess[worst]:.1f}. Do not trust these rows; use the closed form where there is one "
-        "(leave `posterior` and inference='nuts' out), or given='training'",
-        MonteCarloWarning,
+        MonteCarloWarning(
+            "posterior draws are too few for the intervals given='training and row' of "
+            f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
+            f"p(x | theta), {_ENOUGH:g} draws are enough, and that",
+            f" rests on {weight_ess[worst]:.1f}. Do not trust these rows",
+            row=worst,
+            advice="use the closed form where there is one (leave `posterior` and "
+            "inference='nuts' out), or given='training'",
+            place=" at position {}",
+        ),
         stacklevel=4,
     )
 
@@ -439,6 +451,23 @@ class DrawnPosterior:
     stats: ClassStats
     theta: Theta
     exact_weights: bool = True
+
+    exact: ClassVar[bool] = False
+    members: ClassVar[tuple[Any, ...]] = ()
+
+    @property
+    def n_draws(self) -> int:
+        """Of all chains."""
+        return int(np.prod(self.shape))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there are class weights."""
+        return self.model.generative
+
+    def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
+        """The same with other draws."""
+        return replace(self, theta=theta, exact_weights=exact_weights)
 
     def refuse_invalid(self) -> None:
         """Raise a ValueError for draws from a file under which a row has no density."""
@@ -573,16 +602,14 @@ class DrawnPosterior:
                 self.prior.alpha, self.stats.count, codes[at], weight[at]
             )
             out[at] -= log_weights(alpha / alpha.sum())
-        warn_large_k(k, int(np.prod(self.shape)))
+        warn_large_k(k, self.n_draws)
         return out, k
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
         """The draws that there are, whatever is asked for."""
         return self.theta
 
-    def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
-        """The same."""
-        return self.theta
+    draw_features = draw
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
@@ -616,16 +643,17 @@ class DrawnPosterior:
         if method != "posterior_mean":
             raise UndefinedEstimateError(
                 method,
-                "the posterior is known by draws, which do not tell a maximum; use "
-                "method='posterior_predictive' or 'posterior_mean', or a fit in closed form",
+                "the posterior is known by draws, which do not tell a maximum",
+                advice="use method='posterior_predictive' or 'posterior_mean', or a fit in closed "
+                "form",
             )
         for name in self.model.family.positions:
             value = np.asarray(self.theta[name])
             if (value != value[:1, :1]).any():
                 raise UndefinedEstimateError(
                     method,
-                    f"{name} differ from draw to draw, and positions have no mean; "
-                    "method='posterior_predictive' averages over them",
+                    f"{name} differ from draw to draw, and positions have no mean",
+                    advice="method='posterior_predictive' averages over them",
                 )
         return {name: np.asarray(value).mean(axis=(0, 1)) for name, value in self.theta.items()}
 

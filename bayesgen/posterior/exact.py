@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayesgen.families.capabilities import RowRemoval
-from bayesgen.families.contract import ConjugateFamily
+from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.families.shared.removal_by_cgf import (
     classes_are_apart,
@@ -18,6 +18,7 @@ from bayesgen.families.shared.removal_by_cgf import (
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -184,8 +185,8 @@ def _block_by_column(
 class ExactPosterior:
     """Hyper-parameters of prior and posterior, and the statistics between them.
 
-    It has the interface of `DrawnPosterior`; what an argument means is said here, and what differs
-    is said there.
+    It has the interface of `DrawnPosterior` and `PooledPosterior`; what an argument means is said
+    here, and what differs is said there.
 
     Parameters
     ----------
@@ -198,6 +199,15 @@ class ExactPosterior:
     prior: ClassModel
     model: ClassModel
     stats: ClassStats
+
+    exact: ClassVar[bool] = True
+    n_draws: ClassVar[int] = 0
+    members: ClassVar[tuple[Any, ...]] = ()  # of a pool
+    has_weights: ClassVar[bool] = True  # of classes, which others may replace
+
+    def with_draws(self, theta: Theta, exact_weights: bool) -> DrawnPosterior:
+        """The posterior as draws {name: (chain, draw, *dims)} of `params`."""
+        return DrawnPosterior(self.prior, self.model, self.stats, theta, exact_weights)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -276,6 +286,8 @@ class ExactPosterior:
                 log_joint[rows], _ = self.log_joint_without(X[rows], codes[rows], weight[rows])
             return log_joint, None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
+        if self.model.family.discriminative:
+            return log_x, None
         out = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         lost = fragile(left, log_x)

@@ -16,9 +16,10 @@ from bayesgen.families.names import CLASS, CONTEXT
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.posterior.training import Training
 
-Posterior = ExactPosterior | DrawnPosterior
+Posterior = ExactPosterior | DrawnPosterior | PooledPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Fitted:
     classes : (C,) labels, sorted
     reader : Reader
         How rows are read.
-    posterior : ExactPosterior or DrawnPosterior
+    posterior : ExactPosterior, DrawnPosterior or PooledPosterior
     training : Training
         What is known of the rows behind it.
     """
@@ -78,8 +79,20 @@ class Fitted:
         """(C,) class weights that replace the fitted ones."""
         if class_prior is None:
             return None
-        self.refuse_if_discriminative("class_prior=")
+        if not self.posterior.has_weights:
+            raise NotImplementedError(no_density("class_prior=", self.name))
         return weights_by_class(class_prior, self.classes)
+
+    @property
+    def models(self) -> list["Fitted"]:
+        """Itself, or the members of a pool."""
+        return [member.fitted for member in self.posterior.members] or [self]
+
+    def parts(self, X: Any) -> list[tuple["Fitted", Rows]]:
+        """`models`, and rows as each has read them."""
+        rows = self.read(X)
+        members = self.posterior.members
+        return [(m.fitted, rows.encoded.read(m)) for m in members] if members else [(self, rows)]
 
     # -- names -------------------------------------------------------------------------------
 
@@ -118,7 +131,7 @@ class Fitted:
         own = self.posterior
         if isinstance(own, ExactPosterior):
             return own
-        if self.training.exact:
+        if self.training.exact and isinstance(own, DrawnPosterior):
             return ExactPosterior(own.prior, own.model, own.stats)
         conjugate = own.prior.family.conjugate
         raise NoClosedFormError(
@@ -167,10 +180,10 @@ def no_density(what: str, name: str) -> str:
     )
 
 
-def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
-    """Raise TypeError unless `clf` is a classifier of this package; pools if they may be."""
-    pool = hasattr(clf, "_members")  # until a pool is a posterior like others
-    if hasattr(type(clf), "estimates") or (pools and pool):
+def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
+    """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
+    pool = hasattr(type(clf), "members_")
+    if hasattr(type(clf), "estimates") and (pools or not pool):
         return
     name = type(clf).__name__
     hint = ""
@@ -181,8 +194,8 @@ def refuse_others(clf: Any, function: str, *, pools: bool = False) -> None:
     raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")
 
 
-def fitted_of(clf: Any, function: str) -> Fitted:
-    """What a classifier of this package has learnt.
+def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
+    """What a classifier of this package, and no pool unless `pools`, has learnt.
 
     Raises
     ------
@@ -191,7 +204,7 @@ def fitted_of(clf: Any, function: str) -> Fitted:
     NotFittedError
         If it is not fitted.
     """
-    refuse_others(clf, function)
+    refuse_others(clf, function, pools=pools)
     check_is_fitted(clf, "fitted_")
     found: Fitted = clf.fitted_
     return found

@@ -151,8 +151,9 @@ class ClassModel(Record):
                 own = {"summed": True} if summed and self.family.sums_rows else {}
                 theta = self.family.to_pymc(X=X, y=codes, stats=fitted, **own)
             elif stats is not None:
-                count = pm.Data("stats_class", stats.count, dims=CLASS)
-                pm.Potential("label", (count * pt.log(pi)).sum())
+                if pi is not None:
+                    count = pm.Data("stats_class", stats.count, dims=CLASS)
+                    pm.Potential("label", (count * pt.log(pi)).sum())
                 theta = self.family.to_pymc(stats=stats.features)
             else:
                 theta = self.family.to_pymc()

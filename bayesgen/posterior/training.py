@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.left_out import LeftOut
+    from bayesgen.predict.left_out import LeftOut, MemberRanks
 
 _MOST = 64 << 20  # bytes: more are not kept alive
 _LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all
@@ -41,6 +41,9 @@ class Training:
     suspects : {column: what is odd about it}
     scores : LeftOut, optional
         What the posterior says of each row without it, once it was asked for.
+    ranks : MemberRanks, optional
+        What the members of a pool say of it.
+    left_out : {member of a pool: why it was not taken}
     draws : xarray.DataTree, optional
         Those of the fit, or of a posterior in closed form once they were asked for.
     """
@@ -53,6 +56,8 @@ class Training:
     rows: KeptRows | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None
+    ranks: "MemberRanks | None" = None
+    left_out: dict[str, str] = field(default_factory=dict)
     draws: "xr.DataTree | None" = None
 
 

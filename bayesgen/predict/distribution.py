@@ -4,8 +4,9 @@ Each function is generic in the posterior (`functools.singledispatch`): what has
 computed, what is known by draws is estimated from them. Nothing above this page asks which it is.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial, singledispatch
 from typing import Any, NamedTuple
 
@@ -13,21 +14,24 @@ import numpy as np
 from scipy.special import entr, expit
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
+from bayesgen.families.names import FEATURE
+from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, softmax
 from bayesgen.posterior.drawn import (
     DrawnPosterior,
     effective_sample_size,
     log_density_parts,
+    log_joint_blocks,
     no_density,
     warn_of_weights,
     weighted_sample_size,
 )
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import log_class_weights, log_weights, split_chains
+from bayesgen.posterior.pooled import Member, MemberRows, PooledPosterior, comparable
 from bayesgen.predict.draws import Sample, log_joint_draws
 from bayesgen.predict.intervals import Intervals, class_probability_intervals
+from bayesgen.predict.left_out import log_odds as log_odds_of
 from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.uncertainty import entropies
 
@@ -38,6 +42,7 @@ from bayesgen.predict.uncertainty import entropies
 # rho_sc = p(y = c | x, theta_s), with the error of a Markov chain.
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
+_DRAWS = 2000  # of a model that has class probabilities alone
 _CERTAIN = 1e300  # log-odds of a class that no other draws away from
 
 
@@ -71,25 +76,10 @@ def write_probabilities(
     if log_pi.ndim == 1:
         log_pi = np.broadcast_to(log_pi, (len(out), n_classes))
     log_pi = np.ascontiguousarray(log_pi).reshape(len(out), n_classes)
-    compiled = kernels.pays(8 * out.size)
     for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
-        if compiled:
-            undefined = _softmax_of_draws(f, log_pi[draws], out, draws.start, rows.start)
-        else:
-            undefined = bool(np.isnan(f.min()))
-            out[draws, rows] = softmax(f + log_pi[draws, None])
-        if undefined:
+        out[draws, rows] = softmax(f + log_pi[draws, None])
+        if np.isnan(f.min()):
             raise no_density(f, X, rows.start, draws.start)
-
-
-def _softmax_of_draws(f: Array, log_pi: Array, out: Array, draw: int, row: int) -> bool:
-    from bayesgen.numerics.kernels.mixtures import softmax_of_draws
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    def part(start: int, stop: int) -> bool:
-        return softmax_of_draws(f[start:stop], log_pi[start:stop], out, draw + start, row)
-
-    return any(list(over_blocks(part, len(f), f[0].size)))
 
 
 def interval(joint: Array, request: IntervalRequest) -> Intervals:
@@ -213,8 +203,168 @@ def averages(joint: Array) -> Averages:
     return Averages(total, entropy.mean(axis=(1, 2)), mean, sd, top.mean(axis=(2, 3)), error)
 
 
+# ------------------------------------------------------------------------------------------------
+# Draws of what a pool says: of members' parameters, exponents and intercepts.
+#
+# The members' scores vary by their parameters' posteriors as if all members erred together: they
+# learn from the same rows, and independent errors would cancel. Each row's draws are shifted in log
+# odds, so that their mean is the prediction.
+
+_POOL_DRAWS = 1000  # of the members' parameters, with as many of exponents and intercepts
+_MOST_DRAWS = 1 << 26  # bytes of a member's parameters that all rows share
+_CENTRED = 1e-6  # largest difference of a mean probability and its prediction
+_MOST_STEPS = 200
+
+
+def _centred(joint: Array, log_p: Array) -> Array:
+    """(S, n, C) with a constant for each row and class, so that mean probabilities are `log_p`."""
+    p = np.exp(log_p)
+    for _ in range(_MOST_STEPS):
+        mean = np.exp(log_softmax(joint)).mean(axis=0)
+        if np.abs(mean - p).max() < _CENTRED:
+            break
+        known = (mean > 0) & (p > 0)
+        joint = joint + np.log(np.where(known, p, 1.0) / np.where(known, mean, 1.0))
+    return joint
+
+
+def _theta_of(member: Member, rng: np.random.Generator, draws: int) -> Theta:
+    """{name: (1, draws, *dims)} of a member's posterior; {} where there is none."""
+    own = member.fitted.posterior
+    if own.prior.family.approximate:
+        return {}
+    if own.exact:
+        drawn: Theta = own.draw(rng, draws, 1)
+        return drawn
+    flat = {k: np.asarray(v).reshape(-1, *np.shape(v)[2:]) for k, v in own.theta.items()}
+    at = rng.integers(len(next(iter(flat.values()))), size=draws)
+    return {k: v[at][None] for k, v in flat.items()}
+
+
+def _too_large(member: Member, draws: int) -> bool:
+    """Whether draws of all parameters would fill the memory: the rows at hand need fewer."""
+    own = member.fitted.posterior
+    exact = own.exact and not own.prior.family.approximate
+    return exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
+
+
+def _scores_drawn(member: Member, X: MemberRows, theta: Theta) -> Array:
+    """(draws, n, C) of rows under each draw; (1, n, C), the predictive, where there is none."""
+    if not theta:
+        return X.log_joint(member)[None]
+    fitted = member.fitted
+    rows, family = fitted.encoded(X.read(member)), fitted.posterior.model.family
+    parts = [part[0] for _, part in log_joint_blocks(family, theta, rows)]
+    return np.concatenate(parts, axis=1)
+
+
+def _columns_drawn(member: Member, rows: Any, theta: Theta, exponents: Array) -> tuple[Array, int]:
+    """(draws, n, C) exponents times `comparable` scores less their means, summed; how many columns.
+
+    Parameters
+    ----------
+    rows : as the family takes them
+    theta : {name: (1, draws, *dims)}
+    exponents : (draws, D or more)
+    """
+    own = member.fitted.posterior.model
+    out, used = np.zeros((len(exponents), rows.shape[0], len(own.alpha))), 0
+    for block in own.family.blocks(theta=theta):
+        x = rows[:, block.columns]
+        where = np.arange(x.shape[1]) if isinstance(block.columns, slice) else block.columns
+        for j, at in enumerate(where):
+            values = {
+                name: np.take(block.theta[name], [j], axis=dims.index(FEATURE) - len(dims))
+                if FEATURE in dims
+                else block.theta[name]
+                for name, dims in block.family.params.items()
+            }
+            one = block.family.at(FEATURE, [j])
+            cells = comparable(one.log_likelihood(x[:, [j]], values)[0])
+            out += exponents[:, at, None, None] * (cells - cells.mean(axis=0))
+            used += 1
+    return out, used
+
+
+def _pooled_draws(
+    own: PooledPosterior,
+    X: MemberRows,
+    rng: np.random.Generator,
+    class_prior: Array | None,
+    draws: int = _POOL_DRAWS,
+    *,
+    together: bool = False,
+) -> Iterator[tuple[slice, Array]]:
+    """(rows, (1, draws, n, C) pooled scores), blocks of rows.
+
+    Members with very many parameters draw them anew for each block, unless all rows are to be
+    taken `together`: of one row the distribution is the same.
+    """
+    if held := [m.name for m in own.members if m.fitted.posterior.prior.family.approximate]:
+        warnings.warn(
+            f"members without a posterior enter by their predictive ({', '.join(held)}): how "
+            "uncertain their parameters are is not in these intervals and draws",
+            UserWarning,
+            stacklevel=4,
+        )
+    n, shift = X.shape[0], own.shift(class_prior)
+    anew = [not own.by_feature and _too_large(m, draws) for m in own.members]
+    thetas = [
+        {} if each else _theta_of(m, rng, draws) for m, each in zip(own.members, anew, strict=True)
+    ]
+    at = rng.permutation(np.arange(draws) % own.n_draws)
+    eta, b = (drawn[at] for drawn in own.exponents.flat)
+    b = b + own.offset + shift
+    large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
+    blocks = row_blocks(n, max(1, draws * len(own.offset) // large))
+    for rows in [slice(0, n)] if together else blocks:
+        part = X[rows]
+        scores = own.scores(part)
+        joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
+        away, sd, first = np.zeros_like(joint), [], 0
+        for member, theta, each in zip(own.members, thetas, anew, strict=True):
+            if own.by_feature:
+                encoded = member.fitted.encoded(part.read(member))
+                one, used = _columns_drawn(member, encoded, theta, eta[:, first:])
+            else:
+                if each:
+                    encoded, model = part.read(member).encoded, member.fitted.posterior.model
+                    whole = together and encoded.ndim == 2
+                    drawn = log_joint_draws(model, encoded, rng, draws, by_theta=whole)
+                else:
+                    drawn = _scores_drawn(member, part, theta)
+                drawn = comparable(drawn)
+                one, used = eta[:, first, None, None] * (drawn - drawn.mean(axis=0)), 1
+            first += used
+            away += one
+            sd.append(np.sqrt((one - one.mean(axis=2, keepdims=True)).var(axis=0).mean(axis=1)))
+        lost = np.sqrt(np.square(sd).sum(axis=0))  # of independent draws: some cancel
+        away *= np.where(lost > 0, np.sum(sd, axis=0) / np.where(lost > 0, lost, 1), 1)[:, None]
+        target = log_softmax(own.exponents.log_proba(scores, own.offset) + shift)
+        yield rows, _centred(joint + away, target)[None]
+
+
+def _refuse_given_row(given: str) -> None:
+    if given != "training":
+        raise NotImplementedError(
+            "given='training and row' needs a density of x, and a pool of predictives has "
+            "none; ask a member: pool.members_[name].predict_interval(X, given=...)"
+        )
+
+
 _LEAST_SPARE, _MOST_SPARE = 1 << 26, 1 << 29  # bytes of the draws of theta held at a time
 _ONE_THETA, _EACH_ROW = "one theta for all rows", "each row on its own"
+
+
+def _independent_draws(own: ExactPosterior, X: Matrix, rng: Any) -> Iterable[tuple[slice, Array]]:
+    """Rows and draws (4, S / 4, n, C) of a model that has class probabilities alone."""
+    n_classes = len(own.model.alpha)
+    seed = np.random.default_rng(rng).integers(2**63)
+    step = max(1, 4 * _NUMBERS // (_DRAWS * n_classes))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, min(start + step, X.shape[0]))
+        found = log_joint_draws(own.model, X[rows], np.random.default_rng(seed), _DRAWS)
+        yield rows, found.reshape(4, -1, *found.shape[1:])
 
 
 # ------------------------------------------------------------------------------------ intervals
@@ -228,7 +378,7 @@ def credible_intervals(
 
     Parameters
     ----------
-    own : ExactPosterior or DrawnPosterior
+    own : ExactPosterior, DrawnPosterior or PooledPosterior
     X : (N, D) as the family takes it
     joint : (N, C)
         Log joint densities of the posterior predictive, which say what is impossible.
@@ -242,19 +392,38 @@ def credible_intervals(
 
 @credible_intervals.register
 def _(own: ExactPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    if own.model.family.discriminative:  # the row without its label says nothing
+        return by_rows(partial(interval, request=request), _independent_draws(own, X, rng))
     return class_probability_intervals(own.model, X, request, class_prior, rng, joint=joint)
 
 
 @credible_intervals.register
 def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     # p(y | x, theta) alone says nothing of theta where x has no density
-    if request.given == "training" or not own.model.generative:
+    if request.given == "training" or own.model.family.discriminative:
         blocks = own.log_joint_draws(X, class_prior, "probability")
         return by_rows(partial(interval, request=request), blocks)
     blocks = own.log_joint_draws(X, class_prior, "density")
     found = by_rows(partial(weighted_interval, request=request), blocks)
     warn_of_weights(found.weight_ess)
     return found
+
+
+@credible_intervals.register
+def _(own: PooledPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    """Ends are moved to the prediction where it is outside."""
+    _refuse_given_row(request.given)
+    blocks = _pooled_draws(own, X, np.random.default_rng(rng), class_prior)
+    found = by_rows(partial(interval, request=request), blocks)
+    log_p = log_softmax(joint)
+    p, odds = np.exp(log_p), log_odds_of(log_p)
+    return replace(
+        found,
+        lower=np.minimum(found.lower, p),
+        upper=np.maximum(found.upper, p),
+        log_odds_lower=np.minimum(found.log_odds_lower, odds),
+        log_odds_upper=np.maximum(found.log_odds_upper, odds),
+    )
 
 
 # ------------------------------------------------------------------------------------ entropies
@@ -280,7 +449,7 @@ def summary(
 
     Parameters
     ----------
-    own : ExactPosterior or DrawnPosterior
+    own : ExactPosterior, DrawnPosterior or PooledPosterior
     X : (N, D) as the family takes it
     given : {"training", "training and row"}
         Whose posterior of theta; the second is not known by draws.
@@ -293,6 +462,8 @@ def summary(
 
 @summary.register
 def _(own: ExactPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
+    if own.model.family.discriminative:
+        return _of_averages(by_rows(averages, _independent_draws(own, X, rng)), unit)
     pairs: dict[str, Any] = {"training": "posterior", "training and row": "predictive"}
     found = entropies(own.model, X, pairs[given], unit, class_prior, rng)
     moments = found.mean, found.sd, found.top
@@ -303,8 +474,17 @@ def _(own: ExactPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng:
 def _(own: DrawnPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
     if given != "training":
         raise ValueError("given='training and row' has no route from posterior draws")
-    blocks = own.log_joint_draws(X, class_prior, "probability")
-    found = by_rows(averages, blocks)
+    return _of_averages(by_rows(averages, own.log_joint_draws(X, class_prior, "probability")), unit)
+
+
+@summary.register
+def _(own: PooledPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
+    _refuse_given_row(given)
+    blocks = _pooled_draws(own, X, np.random.default_rng(rng), class_prior)
+    return _of_averages(by_rows(averages, blocks), unit)
+
+
+def _of_averages(found: Averages, unit: str) -> Summary:
     scale = 1.0 if unit == "nats" else 1 / np.log(2)
     route = np.full(len(found.total), "draws")
     total, aleatoric = found.total * scale, found.aleatoric * scale
@@ -342,7 +522,7 @@ def probability_draws(
 
     Parameters
     ----------
-    own : ExactPosterior or DrawnPosterior
+    own : ExactPosterior, DrawnPosterior or PooledPosterior
     X : (N, D) as the family takes it
     request : DrawRequest
     class_prior : (C,), optional
@@ -366,11 +546,21 @@ def _(own: DrawnPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> 
 
 
 @probability_draws.register
+def _(own: PooledPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
+    shape = request.chains, request.draws
+    out, _ = _room(*shape, X.shape[0], len(own.offset), request.max_memory)
+    blocks = _pooled_draws(own, X, rng, class_prior, shape[0] * shape[1], together=True)
+    for rows, joint in blocks:
+        out[:, :, rows] = np.exp(log_softmax(joint)).reshape(*shape, *joint.shape[2:])
+    return out, _ONE_THETA
+
+
+@probability_draws.register
 def _(own: ExactPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     model, shape = own.model, (request.chains, request.draws)
     out, spare = _room(*shape, X.shape[0], len(model.alpha), request.max_memory)
     flat = out.reshape(out.shape[0] * out.shape[1], *out.shape[2:])
-    if request.per_row:
+    if request.per_row or model.family.discriminative:
         step = max(1, (1 << 23) // max(1, len(flat) * flat.shape[2]))
         for start in range(0, flat.shape[1], step):
             rows = slice(start, start + step)

@@ -73,6 +73,8 @@ class QuasiGenerator:
         wanted = int(np.prod(size[1:]))
         quasi = self._points[:, self._used : self._used + wanted]
         self._used += quasi.shape[1]
+        if quasi.shape[1] == wanted:
+            return quasi.reshape(size)
         pseudo = self._rng.random((size[0], wanted - quasi.shape[1]))
         return np.concatenate([quasi, pseudo], axis=1).reshape(size)
 
@@ -154,6 +156,8 @@ def log_joint_draws(
         with np.errstate(divide="ignore"):
             log_weights = np.log(class_prior)[None]
     own = model.family.capability(DensityDraws)
+    if own is not None and model.family.discriminative:
+        return own.draw_log_density(rng, X, n)
     if own is not None and not by_theta:
         return log_weights[:, None, :] + own.draw_log_density(rng, X, n)
     return log_weights[:, None, :] + _draws_by_theta(model.family, rng, X, n)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, Posterior
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
 _COMPLETIONS = 4096  # of one row with missing cells
@@ -23,7 +24,7 @@ _OPEN = 0.01  # standard error of a class probability
 
 def log_joint(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Matrix,
     method: Method,
     weights: Array | None,
@@ -66,7 +67,7 @@ class _KnownCells:
 
 def _summed(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Array,
     at: Array,
     method: Method,
@@ -94,7 +95,7 @@ def _summed(
 
 def _completed(
     fitted: Fitted,
-    own: Posterior,
+    own: Any,
     X: Array,
     at: Array,
     method: Method,
@@ -127,10 +128,14 @@ def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) ->
         what = "class probabilities" if quantity == "probability" else "log densities"
         i = rows[worst[rows].argmax()]
         warnings.warn(
-            f"missing cells are summed over by draws of forests, too few for the {what} of "
-            f"{len(rows)} row(s): the worst, at position {at[i]}, has a standard error of "
-            f"{worst[i]:.2g}. Fit with missing='category', or fill cells",
-            MonteCarloWarning,
+            MonteCarloWarning(
+                f"missing cells are summed over by draws of forests, too few for the {what} of "
+                f"{len(rows)} row(s): the worst",
+                f", has a standard error of {worst[i]:.2g}",
+                row=at[i],
+                advice="fit with missing='category', or fill cells",
+                place=", at position {}",
+            ),
             stacklevel=2,
         )
 
@@ -148,10 +153,13 @@ def completions(fitted: Fitted, row: Array, i: int) -> Array:
     sizes = gap_sizes(fitted)[gaps]
     n = float(np.prod(sizes.astype(np.float64)))
     if n > _COMPLETIONS:
-        raise ValueError(
-            f"row {i} has {len(gaps)} cells that are not known, {n:.0f} completions; the exact "
-            f"sum takes at most {_COMPLETIONS}. Fit with missing='category', or leave columns "
-            "out"
+        raise InputError(
+            "row",
+            f" has {len(gaps)} cells that are not known, {n:.0f} completions, and the exact sum "
+            f"takes at most {_COMPLETIONS}",
+            row=i,
+            advice="fit with missing='category', or leave columns out",
+            place=" {}",
         )
     rows = np.repeat(row[None], int(n), axis=0)
     rows[:, gaps] = list(product(*(range(size) for size in sizes)))

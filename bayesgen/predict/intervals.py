@@ -5,45 +5,42 @@ distributed as the training rows leave it, or as they and the row itself leave i
 over the labels of the row, of which every route below takes the average. Neither is an interval
 around p(y=c | x, D), though that is the mean of the second, and need not be centred on it.
 
-Two classes: quantiles of the log-odds, by Cornish-Fisher or by inversion, and through the sigmoid,
-which is monotone: exact. More classes: `against_rest` if they are independent given the data or
-given variances that they share, else draws. Everything happens on the scale of log-odds, so that a
-probability of 1e-30 has its digits.
+Two classes: quantiles of the log-odds by inversion of the characteristic function, and through the
+sigmoid, which is monotone. More classes: quasi-random points through the law of each (`expansion`)
+if they are independent given the data or given variances that they share, else draws. Everything
+happens on the scale of log-odds, so that a probability of 1e-30 has its digits.
 
-Of other contrasts (`contrast_interval`): the same routes, on the contrast's own scale.
+Other contrasts (`contrast_interval`) are inverted too, on the contrast's own scale.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
 
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
+from bayesgen.families.contract import ConjugateFamily
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.expansion import ERROR_AGAINST_REST as EXPANDED_ERROR
 from bayesgen.predict.expansion import (
+    ERROR_AGAINST_REST,
     POINTS,
     Joints,
     Mixture,
     Points,
     by_draws,
-    is_average,
     least_weight,
-    under_all,
 )
 from bayesgen.predict.inversion import (
-    ERROR,
     LEAST,
     MANY,
     Contrast,
     Cumulants,
-    cornish_fisher,
-    cornish_fisher_applies,
     cumulants,
     invert,
     log_odds,
@@ -52,20 +49,13 @@ from bayesgen.predict.inversion import (
 from bayesgen.predict.request import KINDS, IntervalRequest, Length, difference, in_probability
 
 N_DRAWS = 1 << 14
-# ways to classes against the rest, until one is good enough for a row; what is left is drawn
-_ROUTES: dict[str, tuple[str, ...]] = {
-    "auto": ("cornish-fisher", "margins"),
-    "approx": ("cornish-fisher",),
-    "exact": ("margins",),
-    "draws": (),
-}
-_OF_AVERAGES = _ROUTES | {"auto": ()}  # over structures, which are slow to invert
 _BLOCK = 2048  # rows
 _FEW_LABELS = 8  # of each of which the law is made; of more, each class given its own alone
 _LIGHT = 1e-3  # probability, in all, of classes that are never inverted where there are many
-_STEPS = 16 * POINTS["expanded"]  # of one class of a row, under one label
+_STEPS = 16 * POINTS["auto"][0]  # of one class of a row, under one label
 _CELLS = 1 << 20  # numbers of one array: 8 MiB
 _NAMES = "U14"
+_ENOUGH = 0.01  # error of a percentile, beyond which more points are taken
 _CONVERGED = 5e-4  # error of a percentile with which an inverted series still counts as exact
 
 
@@ -80,7 +70,7 @@ class Intervals:
     log_odds_lower, log_odds_upper : (N, C)
         The same ends as log p/(1 - p): what is left of them where a probability rounds to 1.
     method : (N,) str
-        "constant", "cornish-fisher", "inversion", "margins" (`Joints.inverted`) or "draws".
+        "constant", "inversion", "margins" (`expansion`) or "draws".
     error : (N,)
         Standard error (draws, margins) or bound (else) of the probability below an end.
     """
@@ -131,26 +121,14 @@ def contrast_interval(
 
     `Ends.error` bounds the error of the probability beyond an end.
     """
+    out = Ends.empty(contrast.X.shape[0])
     k = cumulants(contrast) if k is None else k
-    n = len(k.mean)
-    out = Ends(k.mean.copy(), k.mean.copy(), np.full(n, "constant", dtype=_NAMES), np.zeros(n))
-    varies = (k.sd > 0) | (k.error > 0)
-    mixture = contrast.tilts is not None and len(contrast.tilts) > 1
-    good = cornish_fisher_applies(k, mixture)
-    quick = varies & (request.method != "exact") & (good | (request.method == "approx"))
-    found: list[tuple[Array, Ends]] = []
-    if quick.any():
-        own = k.part(quick)
-        low, high = request.ends(len(own.mean), lambda p: cornish_fisher(own, p), length=length)
-        error = np.where(good[quick], ERROR, np.nan)
-        found.append((quick, Ends(low, high, np.full(len(low), "cornish-fisher"), error)))
-    for group in invert(contrast, k, np.flatnonzero(varies & ~quick)):
+    out.low[:], out.high[:] = k.mean, k.mean
+    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | (k.error > 0))):
         for _, part in group.blocks(16 * group.phi.shape[1]):
-            low, high = request.ends(len(part.rows), part.quantile, part.pilot, length)
-            ends = Ends(low, high, np.full(len(low), "inversion"), part.error)
-            found.append((part.rows, ends))
-    for rows, ends in found:
-        out.put(rows, ends)
+            at = part.rows
+            out.low[at], out.high[at] = request.ends(len(at), part.quantile, part.pilot, length)
+            out.method[at], out.error[at] = "inversion", part.error
     return out
 
 
@@ -197,7 +175,7 @@ def class_probability_intervals(
     >>> X = np.array([[1, 1]] + 4 * [[1, 0], [0, 1], [0, 0]])
     >>> model = ClassModel(1.0, BetaBernoulli(alpha=1.0, beta=1.0))
     >>> stats = model.stats(X, np.array([0] + 12 * [1]), 2)
-    >>> asked = IntervalRequest(0.9, method="exact")
+    >>> asked = IntervalRequest(0.9)
     >>> posterior = model.resolve(stats).update(stats)
     >>> found = class_probability_intervals(posterior, np.array([[1, 1]]), asked)
     >>> found.lower.round(4), found.upper.round(4)
@@ -213,6 +191,13 @@ def class_probability_intervals(
         parts.append(source.block(X[rows], None if joint is None else joint[rows]))
     low, high, names, error = (np.concatenate(f) for f in zip(*parts, strict=True))
     return Intervals(expit(low), expit(high), low, high, names, error)
+
+
+def is_average(family: ConjugateFamily) -> bool:
+    """Whether densities are averages over structures: cheap to draw, and slow to invert."""
+    offer = family.capability
+    quick = offer(DensityDraws) is None or offer(SharedVariances) is not None
+    return not quick and offer(DensityCumulants) is None
 
 
 def possible_classes(
@@ -278,97 +263,90 @@ class _Source:
         certain = np.full((X.shape[0], 1), np.inf)
         return Ends.empty(X.shape[0], 1)._replace(low=certain, high=certain)
 
+    @cached_property
+    def drawn(self) -> bool:
+        """Whether draws are asked for, or take less time than inversion."""
+        method = self.request.method
+        return method == "draws" or (method == "auto" and is_average(self.model.family))
+
     def two_classes(self, X: Matrix, classes: Array) -> Ends:
         """By the log-odds of the first against the second."""
-        joints = Joints(self.model, X, classes, self.class_prior, self.points)
-        if not (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[self.request.method]:
+        if self.drawn:
             return self.by_draws(X, classes)
-        found = self.of_log_odds(joints)
+        found = self.of_log_odds(X, classes)
         back = found.mirrored
         if not KINDS[self.request.kind].symmetric:
-            back = self.of_log_odds(replace(joints, classes=classes[::-1]))
+            back = self.of_log_odds(X, classes[::-1])
         out = found._replace(
             low=np.stack([found.low, back.low], axis=1),
             high=np.stack([found.high, back.high], axis=1),
         )
-        left = np.flatnonzero((found.method == "inversion") & (found.error > _CONVERGED))
+        left = np.flatnonzero(found.error > _CONVERGED)
         if len(left):
             out.put(left, self.by_draws(X[left], classes))
         return out
 
-    def of_log_odds(self, joints: Joints) -> Ends:
+    def of_log_odds(self, X: Matrix, classes: Array) -> Ends:
         """(n,) of the probability of the first of two classes, where no other is possible."""
-        a, b = map(int, joints.classes)
+        a, b = map(int, classes)
         tilts = [a, b] if self.request.given == "training and row" else []
-        k = None if tilts else joints.log_odds
-        contrast = log_odds(self.model, joints.X, a, b, self.class_prior, tilts)
-        return contrast_interval(contrast, self.request, in_probability, k)
+        contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
+        return contrast_interval(contrast, self.request, in_probability)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
-        """Each class against all others: by each route what the one before left."""
-        out, left = Ends.empty(X.shape[0], len(classes)), np.arange(X.shape[0])
+        """Each class against all others: by the laws of all of them, or else by draws."""
+        n, n_classes = X.shape[0], len(classes)
+        out, left, rows = Ends.empty(n, n_classes), [], np.arange(n)
         joints = Joints(self.model, X, classes, self.class_prior, self.points, self.compiled)
-        alone = KINDS[self.request.kind].invariant and joints.shared is None
-        with_row, method = self.request.given == "training and row", self.request.method
-        weights = self.label_weights(joints) if with_row else np.ones((len(left), 1))
-        routes = (_OF_AVERAGES if is_average(self.model.family) else _ROUTES)[method]
-        very_many, ratio = len(classes) > MANY, None
-        mixed = method == "auto" and very_many
-        heavy = self.label_weights(joints, _LIGHT) > 0 if mixed else weights
-        for route in routes[1:] if mixed else routes:
-            expanded, rows, left = route == "cornish-fisher", left, left[:0]
-            apart = expanded or (mixed and joints.shared is not None)
-            if not apart and not joints.independent[rows].all():
-                left = rows
-                continue
-            law_of: Any = joints.expanded if expanded else joints.inverted
-            kind = ("expanded" if alone else "shared") if expanded else "auto"
-            size = POINTS["exact" if method == "exact" else kind]
-            labels = np.flatnonzero(weights[rows].any(axis=0))
-            many = (joints.shared is None or very_many) and len(labels) > _FEW_LABELS
-            size = max(size, POINTS["auto"]) if many else size
-            cells = size * len(classes) * (2 if many else max(1, len(labels)))
-            block = _CELLS >> (3 if alone else 1)
-            if very_many:
-                block = _CELLS << 2  # rows share the calls of each class
-            if expanded and alone and not joints.compiled:
-                block //= 2  # temporaries of NumPy fit the cache
-            step = max(1, block // cells)
-            if many and joints.shared is not None:
-                step = 1  # of one likeliest label
+        exact, shared = self.request.method == "exact", joints.shared is not None
+        if self.drawn or not ((shared and not exact) or joints.independent.all()):
+            return self.by_draws(X, classes)
+        with_row = self.request.given == "training and row"
+        weights = self.label_weights(joints) if with_row else np.ones((n, 1))
+        labels = np.flatnonzero(weights.any(axis=0))
+        very_many = n_classes > MANY and not exact
+        heavy = self.label_weights(joints, _LIGHT) > 0 if very_many else None
+        many = (not shared or very_many) and len(labels) > _FEW_LABELS
+        sizes = POINTS["exact"] if exact else POINTS["auto"]
+        if exact or shared or many or not KINDS[self.request.kind].invariant:
+            sizes = sizes[-1:]
+        # temporaries fit the cache; of very many classes rows share the calls of each
+        block = _CELLS << 2 if n_classes > MANY else _CELLS >> 4
+        for size in sizes:
+            cells = size * n_classes * (2 if many else max(1, len(labels)))
+            # of shared variances and many labels: one likeliest label
+            step, again = 1 if many and shared else max(1, block // cells), [rows[:0]]
             for part in np.split(rows, np.arange(step, len(rows), step)):
-                weight = weights[np.ix_(part, labels)]
-                if mixed:
-                    law_of = partial(joints.expanded, heavy=heavy[part].any(axis=0))
+                law = partial(joints.law, exact=exact, heavy=None if heavy is None else heavy[part])
                 if many:
-                    weight = np.ones((len(part), 2))
-                    found, ratio = joints.of_labels(law_of, size, part, weights[part])
+                    own = weights[part]
+                    laws, ratio = joints.of_labels(law, size, part, own)
+                    use = np.all([one.good.all(axis=1) for one in laws], axis=0)
                 else:
-                    given = labels.tolist() if with_row else [None]
-                    found = [law_of(size, part, k) for k in given]
-                laws = [law for law in found if law is not None]
-                if not laws:  # the route is not for this family
-                    left = np.append(left, part)
+                    own, ratio = weights[np.ix_(part, labels)], None
+                    laws = [law(size, part, k) for k in (labels.tolist() if with_row else [None])]
+                    good = np.stack([one.good.all(axis=1) for one in laws], axis=1)
+                    use = (good | (own == 0)).all(axis=1)
+                left.append(part[~use])
+                if not use.any():
                     continue
-                good = use = under_all([law.good for law in laws], weight)
-                if method == "approx":
-                    use = under_all([law.varies for law in laws], weight)
-                left = np.append(left, part[~use])
-                if use.any():
-                    some = laws if use.all() else [law.part(use) for law in laws]
-                    if many:
-                        own = weights[part[use]], some, None if ratio is None else ratio[use]
-                        mixture = Mixture.of_labels(*own, joints.compiled)
-                    else:
-                        mixture = Mixture(weight[use][..., None], some, joints.compiled)
-                    least = EXPANDED_ERROR if expanded or mixed else 0.0
-                    low, high, error = mixture.intervals(self.request, least)
-                    if expanded:
-                        error[~good[use]] = np.nan
-                    error += LEAST if with_row else 0.0
-                    out.put(part[use], Ends(low, high, np.full(len(low), route), error))
-        if len(left):
-            out.put(left, self.by_draws(X[left], classes))
+                own, laws = own[use], laws if use.all() else [one.part(use) for one in laws]
+                if many:
+                    ratio = None if ratio is None else ratio[use]
+                    mixture = Mixture.of_labels(own, laws, ratio, joints.compiled)
+                else:
+                    mixture = Mixture(own[..., None], laws, joints.compiled)
+                least = 0.0 if exact else ERROR_AGAINST_REST
+                low, high, error = mixture.intervals(self.request, least)
+                error += LEAST if with_row else 0.0
+                out.put(part[use], Ends(low, high, np.full(len(low), "margins"), error))
+                again.append(part[use][error > _ENOUGH])
+            rows = np.concatenate(again)
+            if not len(rows):
+                break
+        rows = np.concatenate(left)
+        if len(rows):
+            out.put(rows, self.by_draws(X[rows], classes))
         return out
 
     def label_weights(self, joints: Joints, total: float = LEAST) -> Array:

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import weights
 from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
@@ -42,18 +43,16 @@ def training_rows(
     y: Any,
     sample_weight: Any = None,
     partial: bool = False,
-    *,
-    known: bool = False,
 ) -> TrainingRows:
     """Rows, codes and weights; raises unless they are (some of) those of the fit.
 
-    `known`: that they are is known, and not checked.
+    Of a pool they are those of each member, or some of them.
     """
     rows = fitted.read(X)
     values, masked = labels_and_mask(y)
     check_consistent_length(rows, values)
-    exact = isinstance(fitted.posterior, ExactPosterior)
-    if exact:
+    parts = fitted.parts(rows)
+    if all(part.posterior.exact for part, _ in parts):
         refuse_unlabelled(masked)
         codes = fitted.codes_of(values)
     else:
@@ -63,10 +62,19 @@ def training_rows(
     weight = np.ones(len(codes))
     if sample_weight is not None:
         weight = weights(sample_weight, len(codes))
-    found = TrainingRows(rows.encoded, codes, weight)
-    if not known:
-        (_check_rows_of_fit if exact else _check_numbers)(fitted, found, partial)
-    return found
+    n = int((weight > 0).sum())
+    for part, read in parts:
+        some = partial or (part is not fitted and n != part.training.n_rows)
+        check_training_rows(part, read, codes, weight, some)
+    return TrainingRows(rows.encoded, codes, weight)
+
+
+def check_training_rows(
+    fitted: Fitted, rows: Rows, codes: Array, weight: Array, partial: bool
+) -> None:
+    """Raise unless these are the training rows of one model, or some of them."""
+    check = _check_rows_of_fit if fitted.posterior.exact else _check_numbers
+    check(fitted, TrainingRows(rows.encoded, codes, weight), partial)
 
 
 def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) -> Array:
@@ -78,6 +86,11 @@ def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) ->
         raise NoClosedFormError(
             "groups= leaves many rows out at once, which draws cannot (importance weights "
             "would rest on a few of them); fit again without each group"
+        )
+    if not own.model.generative:
+        raise NoClosedFormError(
+            f"groups= is refused: the rows of every group have chosen a part of the structures of "
+            f"{fitted.name}; fit again without each group"
         )
     inside = rows.scored
     found = group_codes(groups, len(rows.codes))[inside]

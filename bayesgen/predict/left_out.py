@@ -64,7 +64,8 @@ class LeftOut(Record):
         return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))
 
     def typical_of_class(self, log_x: Array) -> Array:
-        """(N, C) tail probabilities of log p(x | y = c, D) (N, C); 1 for a class without rows."""
+        """(N, C) tail probabilities of log p(x | y = c, D) (1, N, C); 1 for one without rows."""
+        (log_x,) = log_x
         out = np.ones(log_x.shape)
         for c in range(log_x.shape[1]):
             own = self.codes == c
@@ -72,8 +73,8 @@ class LeftOut(Record):
         return out
 
     def typical_overall(self, log_x: Array) -> Array:
-        """(N,) tail probabilities of log p(x | D) (N,)."""
-        return tail_probability(log_x, self.overall, self.weight)
+        """(N,) tail probabilities of log p(x | D) (1, N)."""
+        return tail_probability(log_x[0], self.overall, self.weight)
 
     def least_log_odds(self, coverage: float, n_classes: int, by_class: bool) -> Array:
         """(C,) log-odds of a class from which on it belongs to the prediction set."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.encoding.extremes import refuse_large_cells
+from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics import kernels
@@ -75,7 +76,8 @@ def log_joint(
         refuse_large_cells(own.prior.family, rows.encoded, lambda: fitted.feature_names)
         for row in np.flatnonzero(np.isnan(joint).any(axis=1))[:1]:
             if has_gap(rows.encoded, row):
-                raise ValueError(f"log p(x) of row {row} is NaN: {MISSING_WITHOUT_DENSITY}")
+                why = f" is NaN: {MISSING_WITHOUT_DENSITY}"
+                raise InputError("log p(x)", why, row=row, place=" of row {}")
     return joint
 
 
@@ -86,23 +88,12 @@ def log_proba(
     return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
 
 
-def log_joint_of(clf: Any, X: Any, method: Method = "posterior_predictive") -> Array:
-    """(N, C) up to a term that the classes of a row share, of a fitted classifier or a pool."""
-    if hasattr(clf, "fitted_"):
-        return log_joint(clf.fitted_, X, method)
-    if method != "posterior_predictive":
-        raise UndefinedEstimateError(
-            method, "a pool is of predictives, and plugs no estimate of its members in"
-        )
-    return np.asarray(clf.predict_log_proba(X))
-
-
 def normalised(fitted: Fitted, joint: Array, method: Method) -> Array:
     """(N, C) log probabilities from log joint densities, which are overwritten."""
     return log_class_probability(joint, method, fitted.training.inference == "closed form")
 
 
-class ImpossibleRowError(ValueError):
+class ImpossibleRowError(Facts, ValueError):
     """Rows that have probability 0 under every class, so that p(y | x) is 0/0."""
 
 
@@ -123,8 +114,11 @@ def log_class_probability(joint: Array, method: Method, closed_form: bool = True
             why = "what training did not show has likelihood 0"
             instead = "use method='posterior_predictive', or predict_joint_log_proba to see which"
         raise ImpossibleRowError(
-            f"{len(rows)} row(s), the first at position {rows[0]}, have probability 0 under every "
-            f"class by method={method!r}, so p(y | x) is 0/0 ({why}); {instead}"
+            f"{len(rows)} row(s), the first",
+            f", have probability 0 under every class by {method!r}, so p(y | x) is 0/0 ({why})",
+            row=rows[0],
+            advice=instead,
+            place=" at position {}",
         )
     return joint
 

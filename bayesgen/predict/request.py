@@ -140,7 +140,7 @@ KINDS: dict[str, Kind] = {
 
 # ------------------------------------------------------------------------------- the request
 
-Method = Literal["auto", "exact", "approx", "draws"]
+Method = Literal["auto", "exact", "draws"]
 Given = Literal["training", "training and row"]
 
 
@@ -154,10 +154,9 @@ class IntervalRequest:
         Posterior probability of an interval.
     kind : {"eti", "hdi"}
         Equal tails, or the shortest interval; any name in `kinds.KINDS`.
-    method : {"auto", "exact", "approx", "draws"}
-        "exact" inverts characteristic functions; "auto" replaces that by Cornish-Fisher where its
-        error is below .0015 in percentile; "approx" is Cornish-Fisher whatever its error; "draws"
-        draws theta.
+    method : {"auto", "exact", "draws"}
+        "exact" inverts characteristic functions; "auto" expands instead the laws of three classes
+        and more that are nearly normal; "draws" draws theta.
     given : {"training", "training and row"}
         Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the row itself has been
         added without its label.

@@ -12,7 +12,6 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import distribution
 from bayesgen.predict.distribution import WeightedIntervals
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr.Dataset":
     """Class probabilities from posterior draws, and how far they can be trusted."""
     weights = fitted.weights_of(class_prior)
-    own = posterior_of(fitted, posterior)
-    if isinstance(own, ExactPosterior):
+    own: Any = posterior_of(fitted, posterior)
+    if own.exact:
         own = drawn_posterior(fitted, fitted.training.draws)
     result = own.estimate(fitted.encoded(X), weights)
     names = ("probability", "mcse", "weight_ess", "log_density_sd")
@@ -112,9 +111,10 @@ def draws(
 def _provenance(fitted: Fitted, posterior: Any, random_state: Any) -> dict[Any, Any]:
     """Attributes of a tree made from draws: those of `posterior`, None for the model's own."""
     family = type(fitted.posterior.prior.family).__name__
-    if posterior is None and fitted.training.inference == "closed form":
-        return tree.provenance(family, "closed form", random_state)
     given: Any = fitted.training.draws if posterior is None else posterior
+    route = fitted.training.inference
+    if posterior is None and (given is None or route == "closed form"):
+        return tree.provenance(family, route, random_state)
     drawn = given.attrs
     of_draws = ("route", "seed", "inference_library", "inference_library_version")
     own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
@@ -158,7 +158,6 @@ def uncertainty(
 
 def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) -> tuple[Any, Array]:
     """New rows, as the user writes them, and their labels."""
-    fitted.refuse_if_discriminative("simulate")
     if source not in ("predictive", "draw"):
         raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")
     if n < 0:

@@ -1,52 +1,86 @@
 """Whether new rows are like the training rows: ranks among their leave-one-out scores."""
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.families.names import CLASS, OBS
-from bayesgen.numerics.special import log_sum_exp
+from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
+from bayesgen.posterior.pooled import Member
 from bayesgen.posterior.training import KeptRows
-from bayesgen.predict.leave_one_out import log_weights_of, training_rows
-from bayesgen.predict.left_out import LeftOut, log_odds
+from bayesgen.predict.leave_one_out import TrainingRows, log_weights_of, training_rows
+from bayesgen.predict.left_out import LeftOut, MemberRanks, log_odds
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def typicality(fitted: Fitted, X: Any, left_out: LeftOut) -> "xr.Dataset":
+def typicality(fitted: Fitted, X: Any, left_out: LeftOut | MemberRanks) -> "xr.Dataset":
     """Tail probabilities of rows among the training rows of each class, and among all."""
+    of_class, overall = [], []
     with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
         warnings.simplefilter("ignore", MonteCarloWarning)
-        joint = log_joint(fitted, X, quantity="density")
-    log_x = joint - log_weights(fitted.posterior.class_weights())
+        for part, rows in fitted.parts(X):
+            if part.posterior.model.generative:
+                joint = log_joint(part, rows, quantity="density")
+                of_class.append(joint - log_weights(part.posterior.class_weights()))
+                overall.append(log_sum_exp(joint))
     return tree.group(
         {
-            "by_class": ((OBS, CLASS), left_out.typical_of_class(log_x)),
-            "overall": ((OBS,), left_out.typical_overall(log_sum_exp(joint))),
+            "by_class": ((OBS, CLASS), left_out.typical_of_class(np.stack(of_class))),
+            "overall": ((OBS,), left_out.typical_overall(np.stack(overall))),
         },
         {CLASS: fitted.classes},
     )
 
 
+def member_ranks(
+    members: Sequence[Member], joints: list[Array], codes: Array, weight: Array
+) -> MemberRanks | None:
+    """From the members' log joint densities (N, C) of rows without themselves; None without any."""
+    out, own_class = [], (np.arange(len(codes)), codes)
+    for member, joint in zip(members, joints, strict=True):
+        if member.fitted.posterior.model.generative:
+            of_class = joint - log_weights_of(member.fitted, codes, weight)
+            out.append(np.stack([of_class[own_class], log_sum_exp(joint)]))
+    return MemberRanks(codes, weight, *np.stack(out, axis=1)) if out else None
+
+
+def given_rows(fitted: Fitted, training: Any, partial: bool) -> TrainingRows:
+    """The rows given as `training`, those that have a label and a weight."""
+    if not isinstance(training, tuple | list) or len(training) not in (2, 3):
+        raise ValueError("training must be (X, y) or (X, y, sample_weight)")
+    return scored_rows(training_rows(fitted, *KeptRows(*training), partial))
+
+
+def scored_rows(rows: TrainingRows) -> TrainingRows:
+    """Those that have a label and a weight."""
+    at = rows.scored
+    if not len(at):
+        raise ValueError("no training row has a label and a weight above 0")
+    return TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+
+
 def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
-    if training is None:
-        if fitted.training.scores is not None:
-            return fitted.training.scores
-        given = fitted.training.rows
-        if given is None:
-            raise ValueError(
-                "the scores of the training rows are not known here (after a stream, a merge, "
-                "partial_fit, forget, a large fit, or loading a model saved before they were "
-                "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
-            )
+    if training is not None:
+        rows = given_rows(fitted, training, partial)
+    elif fitted.training.scores is not None:
+        return fitted.training.scores
+    elif (given := fitted.training.rows) is None:
+        raise ValueError(
+            "the scores of the training rows are not known here (after a stream, a merge, "
+            "partial_fit, forget, a large fit, or loading a model saved before they were "
+            "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
+        )
+    else:
         try:
             rows = training_rows(fitted, *given)
         except ValueError as error:
@@ -54,22 +88,19 @@ def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False)
                 "the rows that fit was given were changed since then: pass them as they were "
                 f"by training=(X, y) or training=(X, y, sample_weight) ({error})"
             ) from error
-    else:
-        if not isinstance(training, tuple | list) or len(training) not in (2, 3):
-            raise ValueError("training must be (X, y) or (X, y, sample_weight)")
-        rows = training_rows(fitted, *KeptRows(*training), partial)
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no training row has a label and a weight above 0")
-    codes, weight = rows.codes[at], rows.weight[at]
-    joint, _ = fitted.posterior.log_joint_without(rows.X[at], codes, weight)
-    own_class = np.arange(len(at)), codes
-    unknown = np.full(len(at), np.nan)
-    generative = fitted.posterior.model.generative
-    return LeftOut(
-        codes,
-        weight,
-        (joint - log_weights_of(fitted, codes, weight))[own_class] if generative else unknown,
-        log_sum_exp(joint) if generative else unknown,
-        log_odds(joint)[own_class],
-    ).sorted()
+        rows = scored_rows(rows)
+    joint, _ = fitted.posterior.log_joint_without(*rows)
+    _, codes, weight = rows
+    if not fitted.posterior.model.generative:
+        return of_labels(joint, codes, weight)
+    own_class = np.arange(len(codes)), codes
+    of_class = (joint - log_weights_of(fitted, codes, weight))[own_class]
+    label = log_odds(joint)[own_class]
+    return LeftOut(codes, weight, of_class, log_sum_exp(joint), label).sorted()
+
+
+def of_labels(joint: Array, codes: Array, weight: Array) -> LeftOut:
+    """Scores of the labels alone, from (n, C) log joint densities without each row."""
+    unknown = np.full(len(codes), np.nan)
+    label = log_odds(joint)[np.arange(len(codes)), codes]
+    return LeftOut(codes, weight, unknown, unknown, label).sorted()

@@ -15,6 +15,7 @@ Source: Depeweg et al. (2018), Decomposition of uncertainty in Bayesian deep lea
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -32,8 +33,8 @@ from bayesgen.predict.draws import (
     rare_classes,
     replicates,
 )
-from bayesgen.predict.expansion import Joints, Points, is_average
-from bayesgen.predict.intervals import possible_classes
+from bayesgen.predict.expansion import Joints, Points
+from bayesgen.predict.intervals import is_average, possible_classes
 from bayesgen.predict.inversion import (
     cumulants,
     entropy_of,
@@ -48,11 +49,11 @@ Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]
 
 N_DRAWS = 1 << 13
-_METHODS = np.array(["constant", "inversion", "cornish-fisher", "margins", "draws"])
+_METHODS = np.array(["constant", "inversion", "margins", "draws"])
 _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
 _CELLS = 1 << 18  # numbers of one array
-_EXPANDED = 1 << 10  # points for expansions, whose own error is not below
+_POINTS = 1 << 10  # through the laws of classes; what an expansion is wrong by is not below
 _OF_EXPANSION = 1e-4
 _CONVERGED = 1e-5
 _BOUND = 1e-5  # error of an inverted margin; draws have none
@@ -72,7 +73,7 @@ class Uncertainty:
     top : (N, C)
         Probability that a class is the most probable one.
     method : (N,) str
-        "constant", "inversion", "cornish-fisher", "margins" or "draws".
+        "constant", "inversion", "margins" or "draws".
     error : (N,)
         Of any of the numbers (of `sd`, its square), in nats: a bound (inversion); for margins and
         draws twice the error holds each number in at least 95 of 100 rows. It comes from randomised
@@ -174,7 +175,7 @@ def entropies(
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
     points = Points(np.random.default_rng(rng))
-    compiled = kernels.pays(16 * _EXPANDED * n * n_classes)
+    compiled = kernels.pays(16 * _POINTS * n * n_classes)
     size = _BLOCK
     for start in range(0, n, size):
         x = X[start : start + size]
@@ -267,31 +268,25 @@ class _Source:
             left.append(group.rows[group.error > _CONVERGED])
         return np.concatenate(left) if left else np.empty(0, dtype=np.intp)
 
+    @cached_property
+    def joints(self) -> Joints:
+        """The laws of the classes, of which a label changes one."""
+        return Joints(
+            self.model, self.X, self.classes, self.class_prior, self.points, self.compiled
+        )
+
     def _against_rest(self, out: Moments, tilt: int | None) -> Array:
         """Three classes and more, independent given something; returns the rows that are left."""
-        left = np.arange(self.X.shape[0])
-        few = min(self.n_draws, _EXPANDED)
-        for route, size in (("cornish-fisher", few), ("margins", self.n_draws)):
-            if not len(left):
-                break
-            joints = Joints(
-                self.model, self.X[left], self.classes, self.class_prior, self.points, self.compiled
-            )
-            if route == "margins" and not joints.independent.all():
-                break
-            law_of = joints.expanded if route == "cornish-fisher" else joints.inverted
-            step, more = max(1, _CELLS // (size * len(self.classes))), []
-            for start in range(0, len(left), step):
-                part = slice(start, start + step)
-                law = law_of(size, part, tilt)
-                if law is None:
-                    more.append(left[part])
-                    continue
-                a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
-                out.put(left[part], _averages(a, route, self.compiled))
-                more.append(left[part][~law.good])
-            left = np.concatenate(more)
-        return left
+        rows, size = np.arange(self.X.shape[0]), min(self.n_draws, _POINTS)
+        if self.joints.shared is None and not self.joints.independent.all():
+            return rows
+        step, left = max(1, _CELLS // (size * len(self.classes))), []
+        for part in np.split(rows, np.arange(step, len(rows), step)):
+            law = self.joints.law(size, part, tilt)
+            a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
+            out.put(part, _averages(a, "margins", self.compiled))
+            left.append(part[~law.good.all(axis=1)])
+        return np.concatenate(left)
 
     def _drawn(self, rows: Array, tilt: int | None) -> Moments:
         """Joint draws; a tilted posterior is another one for every row."""
@@ -320,7 +315,7 @@ def _averages(a: Array, method: str, compiled: bool) -> Moments:
     noise = each[0].var(axis=1, ddof=1) / REPLICATES
     mean, variance, top, entropy = (v.mean(axis=1) for v in each)
     error, of_total = _errors(each, *rare)
-    if method == "cornish-fisher":
+    if method == "margins":
         error, of_total = error + _OF_EXPANSION, of_total + _OF_EXPANSION
     method_code = np.full(len(a), _CODE[method])
     return Moments(mean, variance, top, entropy, noise, error, of_total, method_code)

@@ -1,24 +1,30 @@
 """The rows of a report, and what the classifier says of them: computed once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from bayesgen.checks.compare import Joints, joints_of
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
-from bayesgen.estimators.pool import seen_by_members
+from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.leave_one_out import training_rows
-from bayesgen.predict.probabilities import log_joint_of
 from bayesgen.predict.request import IntervalRequest
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
+_DOUBTFUL = 8
+_EXPLAINED = 200  # rows behind the mean contributions
+_TERMS = 2_000_000  # rows x features of an explanation
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,14 @@ class HeldOut:
     training: Any = None
     is_training: bool = False
     labelled: bool = True
+    _explained: "dict[bytes, xr.Dataset]" = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
-        if not (hasattr(clf, "fitted_") or hasattr(clf, "members_")):
+        if not hasattr(clf, "fitted_"):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
                 "give the last step and the rows as it was given them"
@@ -98,11 +105,25 @@ class HeldOut:
         return [one_line(label, 40) for label in self.clf.classes_.tolist()]
 
     @cached_property
+    def seen(self) -> Any:
+        """The rows as the classifier reads them, once."""
+        return self.clf.fitted_.read(self.X)
+
+    @cached_property
+    def joints(self) -> Joints:
+        """(n, C) log joint densities by each method, or why there are none."""
+        return joints_of(self.clf, self.seen)
+
+    @cached_property
+    def log_p(self) -> Array:
+        """(n, C) log predictive probabilities; NaN for a row that no class can have made."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(log_softmax(np.asarray(self.joints[METHODS[0]])))
+
+    @cached_property
     def p(self) -> Array:
         """(n, C) predictive probabilities; 0 for a row that no class can have made."""
-        joint = log_joint_of(self.clf, self.X)
-        with np.errstate(invalid="ignore"):
-            return np.nan_to_num(np.exp(log_softmax(np.asarray(joint))))
+        return np.nan_to_num(np.exp(self.log_p))
 
     @cached_property
     def right(self) -> Array:
@@ -116,22 +137,66 @@ class HeldOut:
         known = "training row" if self.is_training else "held-out row"
         return known if self.labelled else "unlabelled row"
 
-    def label(self, value: Any) -> str:
-        """One of the classes, as text."""
-        return self.labels[int(codes_of([value], self.clf.classes_)[0])]
+    def explained(self) -> Array:
+        """Positions of the rows that stand for all in an explanation."""
+        width = self.contributions(self.doubtful)[0].shape[1]
+        return self.some(int(np.clip(_TERMS // width, 1, _EXPLAINED)))
+
+    def label_names(self, values: Any) -> list[str]:
+        """Some of the classes, as text."""
+        return [self.labels[c] for c in codes_of(values, self.clf.classes_)]
+
+    @cached_property
+    def doubtful(self) -> Array:
+        """Positions of a few rows, those whose most probable class is the least probable."""
+        return np.argsort(self.p.max(axis=1), kind="stable")[:_DOUBTFUL]
+
+    def contributions(self, at: Array) -> "tuple[Array, xr.Dataset]":
+        """(n, feature) mean contributions to the log-odds of some rows, and the table they are in.
+
+        Raises
+        ------
+        ValueError, NotImplementedError
+            If there are none.
+        """
+        is_small = np.size(getattr(self.X, "shape", 0)) == 2 and self.n <= _EXPLAINED
+        rows = np.arange(self.n) if is_small else at  # of a small table all, once
+        if (key := rows.tobytes()) not in self._explained:
+            self._explained[key] = self.clf.explain(self.rows(rows))
+        table = self._explained[key]
+        table = table.isel(obs_id=at) if is_small else table
+        mean: Array = table["mean"].values
+        if not mean.shape[1]:
+            raise ValueError("the members of the pool do not say what a column contributes")
+        return mean, table
+
+    @cached_property
+    def summary(self) -> Any:
+        """What `clf.summary` says of the fit."""
+        return self.clf.summary(self.prob) if self.is_pool else self.clf.summary()
 
     @property
     def is_pool(self) -> bool:
         """Whether the classifier is a pool of others."""
-        return hasattr(self.clf, "members_")
+        return bool(self.clf.fitted_.posterior.members)
 
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        own = next(iter(self.clf.members_.values())) if self.is_pool else self.clf
-        if own.prior_.family.discriminative:
+        own = self.clf.fitted_.models[0].posterior
+        if not own.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(own.fitted_.posterior.class_weights())
+        return np.asarray(own.class_weights())
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The kind of each column."""
+        kinds: list[str] = self.summary.table["kind"].values.tolist()
+        return kinds
+
+    def encoded(self, at: Array) -> Any:
+        """Some of the rows as the family takes them."""
+        return self.clf.fitted_.encoded(self.seen if len(at) == self.n else self.rows(at))
 
     def rows(self, at: Any) -> Any:
         """Some of the rows, as X has them."""
@@ -167,21 +232,18 @@ class HeldOut:
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
-    n = len(y)
-    if hasattr(clf, "members_"):
-        _, clf, X = next(seen_by_members(clf, X))
-    if getattr(clf, "n_rows_seen_", None) != n or not hasattr(clf, "stats_"):
+    first, rows = clf.fitted_.parts(X)[0]
+    if first.training.n_rows != len(y) or not first.training.exact:
         return False
     try:
-        training_rows(clf.fitted_, X, y)
+        training_rows(first, rows, y)
     except ValueError:
         return False
     return True
 
 
 def _closed_form(clf: Any) -> bool:
-    members = getattr(clf, "members_", {"": clf}).values()
-    return all(getattr(member, "inference_", "closed form") == "closed form" for member in members)
+    return all(model.training.inference == "closed form" for model in clf.fitted_.models)
 
 
 def _cell(value: Any) -> str:

@@ -1,7 +1,9 @@
 """What was fitted: columns, priors and their influence, pool, leave-one-out, sampling."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,13 @@ from scipy import sparse, stats
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.label_errors import label_errors
 from bayesgen.checks.validate import Validation
+from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
-from bayesgen.estimators.pool import MemberRows, chosen, seen_by_members
+from bayesgen.estimators.pool import PoolReader, chosen, learnt
 from bayesgen.explain.feature_relevance import feature_relevance
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.reporting import figures
+from bayesgen.plots import drawing
+from bayesgen.reporting.figures import Figure, bars, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
@@ -22,48 +26,35 @@ _MOST_WORK = 300_000  # training rows x classes for which other models are fitte
 _INFLUENCE_ROWS = 2_000
 _SHOWN = 60  # columns in a table
 _FEATURES = 20  # of a picture
-_DEGREES = (0.5, 2.0)  # how much the prior is weakened and strengthened
+_DEGREES = {0.5: "half as strong", 2.0: "twice as strong"}
 
 
 def fitted(held: HeldOut) -> Section:
     """Columns and kinds, class counts, missing cells, priors in units."""
-    found = held.clf.summary()
-    out = Section("fitted", "What was fitted")
-    told = [s for s in found.sentences if not s.startswith("Warning")]
-    out.text = [" ".join([f"{found.title}.", *told])]
-    out.notes = [s for s in found.sentences if s.startswith("Warning")]
-    table = found.table
+    found, out = held.summary, Section("fitted", "What was fitted")
     if held.is_pool:
         out.text = [f"{found.title}.", f"Members: {', '.join(held.clf.members_)}."]
         out.data = {"sentences": found.sentences}
         return out
-    frame = found.to_dataframe()
+    warned = [sentence.startswith("Warning") for sentence in found.sentences]
+    said = [s for s, is_warning in zip(found.sentences, warned, strict=True) if not is_warning]
+    out.text = [" ".join([f"{found.title}.", *said])]
+    out.notes = [s for s, is_warning in zip(found.sentences, warned, strict=True) if is_warning]
+    frame, table = found.to_dataframe(), found.table
     if len(frame):
         shown = frame.iloc[:_SHOWN]
-        head = ["column", "kind", "prior", "90 % of cells under it", "missing"]
-        lost = ["" if n != n or not n else f"{n:g}" for n in shown["missing"]]
-        rows = [
-            list(line)
-            for line in zip(
-                [one_line(name, 40) for name in shown.index],
-                shown["kind"],
-                shown["prior"],
-                shown["prior_range"],
-                lost,
-                strict=True,
-            )
-        ]
-        used = [0, *(j for j in range(1, 5) if any(row[j] for row in rows))]
-        rows = [[row[j] for j in used] for row in rows]
+        columns = {
+            "column": [one_line(name, 40) for name in shown.index],
+            "kind": shown["kind"],
+            "prior": shown["prior"],
+            "90 % of cells under it": shown["prior_range"],
+            "missing": ["" if n != n or not n else f"{n:g}" for n in shown["missing"]],
+        }
+        used = [head for head, cells in columns.items() if head == "column" or any(cells)]
+        rows = list(zip(*(columns[head] for head in used), strict=True))
         more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
-        out.tables.append(
-            Table(
-                f"Columns, and priors in their units{more}",
-                [head[j] for j in used],
-                rows,
-                len(used) - (4 in used),
-            )
-        )
+        caption = f"Columns, and priors in their units{more}"
+        out.tables.append(Table(caption, used, rows, len(used) - ("missing" in used)))
     out.data = {
         "columns": frame.head(1000).to_dict("index"),
         "rows": table["rows"].values if "rows" in table else None,
@@ -75,36 +66,27 @@ def fitted(held: HeldOut) -> Section:
 def influence(held: HeldOut) -> Section:
     """What changes under priors half and twice as strong."""
     clf = held.clf
-    if held.is_pool or getattr(clf, "inference_", "") != "closed form":
+    if clf.inference_ != "closed form":
         raise ValueError("the prior is changed without a new fit only where there is a closed form")
     at = held.some(_INFLUENCE_ROWS)
-    encoded, codes = clf.fitted_.encoded(held.rows(at)), held.codes[at]
-    base = _log_p(clf, clf.model_, encoded)
+    encoded, own = held.encoded(at), (np.arange(len(at)), held.codes[at])
+    base = held.log_p[at]
     rows, data = [], {}
-    for degree in _DEGREES:
+    for degree, name in _DEGREES.items():
         try:
             with np.errstate(all="ignore"):
-                found = _log_p(clf, _posterior_with(clf, degree), encoded)
+                found = _log_p(clf, degree, encoded)
         except (ValueError, NotImplementedError, ArithmeticError, np.linalg.LinAlgError):
             continue
         if not np.isfinite(found).any(axis=1).all():
             continue
-        own = np.arange(len(codes)), codes
         change = float((base[own] - found[own]).mean())
         moved = np.abs(np.exp(found) - np.exp(base)).max(axis=1)
+        mean, largest = float(moved.mean()), float(moved.max())
         flipped = int((found.argmax(axis=1) != base.argmax(axis=1)).sum())
-        name = "half as strong" if degree < 1 else "twice as strong"
-        rows.append(
-            [
-                name,
-                signed(change, 4),
-                number(float(moved.mean()), 4),
-                number(float(moved.max()), 3),
-                str(flipped),
-            ]
-        )
-        data[name] = {"log_loss_change": change, "mean_change": float(moved.mean()),
-                      "largest_change": float(moved.max()), "labels_changed": flipped}  # fmt: skip
+        rows.append([name, signed(change, 4), number(mean, 4), number(largest, 3), str(flipped)])
+        data[name] = {"log_loss_change": change, "mean_change": mean,
+                      "largest_change": largest, "labels_changed": flipped}  # fmt: skip
     if not rows:
         raise ValueError("this prior can be neither weakened nor strengthened")
     largest = max(d["largest_change"] for d in data.values())
@@ -128,16 +110,14 @@ def influence(held: HeldOut) -> Section:
     )
 
 
-def _log_p(clf: Any, model: Any, encoded: Any) -> Array:
-    joint = replace(clf.fitted_.posterior, model=model).log_joint(encoded, quantity="probability")
-    return np.asarray(log_softmax(joint))
-
-
-def _posterior_with(clf: Any, degree: float) -> Any:
-    """The posterior under the prior with its weight in rows multiplied."""
-    prior = clf.prior_
+def _log_p(clf: Any, degree: float, encoded: Any) -> Array:
+    """(n, C) log probabilities under the prior with its weight in rows multiplied."""
+    prior, own = clf.prior_, clf.fitted_.posterior
     family = prior.family.with_strength(degree)
-    return replace(prior, alpha=prior.alpha * degree, family=family).update(clf.stats_)
+    model = replace(prior, alpha=prior.alpha * degree, family=family).update(clf.stats_)
+    return np.asarray(
+        log_softmax(replace(own, model=model).log_joint(encoded, quantity="probability"))
+    )
 
 
 def relevance(held: HeldOut) -> Section:
@@ -162,9 +142,9 @@ def relevance(held: HeldOut) -> Section:
     rows = [
         [
             names[j],
-            signed(float(factor[j]), 1),
-            f"{signed(float(low[j]), 1)} to {signed(float(high[j]), 1)}",
-            number(float(p[j]), 3),
+            signed(factor[j], 1),
+            f"{signed(low[j], 1)} to {signed(high[j], 1)}",
+            number(p[j]),
         ]
         for j in order[:_SHOWN]
     ]
@@ -179,7 +159,7 @@ def relevance(held: HeldOut) -> Section:
     ]
     if len(names) > 1 and not together:
         out.figures = [
-            figures.bars(
+            bars(
                 [names[j] for j in top],
                 factor[top],
                 "log Bayes factor (nats)",
@@ -200,37 +180,34 @@ def pool(held: HeldOut) -> Section:
     """Exponents, and what they say of the members."""
     if not held.is_pool:
         raise ValueError("not a pool")
-    found = held.clf.summary(held.prob)
+    found = held.summary
     names = [str(name) for name in found.table["member"].values]
     value, ends = found.table["exponent"].values, found.table["interval"].values
     order = np.argsort(-value, kind="stable")[:_FEATURES]
     rows = [
         [names[j], number(value[j]), f"{number(ends[j, 0])} to {number(ends[j, 1])}"] for j in order
     ]
-    out = Section("pool", "The pool's exponents", list(found.sentences))
-    out.tables = [
-        Table(
-            "Exponents of the members", ["member", "exponent", f"{share(held.prob)} interval"], rows
-        )
-    ]
+    head = ["member", "exponent", f"{share(held.prob)} interval"]
     line = 1.0 if len(names) == 1 or held.clf.exponents == "feature" else 1 / len(names)
-    out.figures = [
-        figures.intervals(
-            [names[j] for j in order],
-            value[order],
-            ends[order],
-            line,
-            "exponent",
-            "Exponents of the pool",
-            "An exponent below 1 counts a member's evidence for less than it claims. The line: "
-            + ("1." if line == 1 else "equal shares."),
-        )
-    ]
-    out.data = {
-        "exponents": dict(zip(names, value.tolist(), strict=True)),
-        "sentences": found.sentences,
-    }
-    return out
+    figure = differences(
+        [names[j] for j in order],
+        value[order],
+        ends[order],
+        line,
+        "exponent",
+        "Exponents of the pool",
+        "An exponent below 1 counts a member's evidence for less than it claims. The line: "
+        + ("1." if line == 1 else "equal shares."),
+    )
+    exponents = dict(zip(names, value.tolist(), strict=True))
+    return Section(
+        "pool",
+        "The pool's exponents",
+        list(found.sentences),
+        [Table("Exponents of the members", head, rows)],
+        [figure],
+        data={"exponents": exponents, "sentences": found.sentences},
+    )
 
 
 def comparison(held: HeldOut) -> Section:
@@ -242,64 +219,58 @@ def comparison(held: HeldOut) -> Section:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its notes say the same
         found = compare_models(models, rows, y, *weight)
-    table = found.table
-    names = [str(name) for name in table["model"].values]
-    head = ["model", "elpd", "below the best", "± 2 se", "log loss", "accuracy", "stacking"]
+    table = {str(name): variable.values for name, variable in found.table.variables.items()}
+    names = [str(name) for name in table["model"]]
+    below, se = table["elpd_diff"], table["dse"]
     lines = [
-        [
-            name,
-            number(float(table["elpd"][i]), 1),
-            number(-float(table["elpd_diff"][i]), 1),
-            number(2 * float(table["dse"][i]), 1),
-            number(float(table["log_loss"][i])),
-            share(float(table["accuracy"][i])),
-            number(float(table["stacking"][i]), 2),
-        ]
+        [name, number(table["elpd"][i], 1), number(-below[i], 1), number(2 * se[i], 1),
+         number(table["log_loss"][i]), share(table["accuracy"][i]), number(table["stacking"][i], 2)]
         for i, name in enumerate(names)
-    ]
-    n = count(table.attrs["rows"], "training label")
+    ]  # fmt: skip
+    n = count(found.table.attrs["rows"], "training label")
     text = [
         f"Each of {n} scored without its row, by exact leave-one-out; elpd is the sum of log "
         "probabilities."
     ]
-    mine = None if held.is_pool else names.index(_THIS)
-    if mine is not None and len(names) > 1:
-        gap, se = -float(table["elpd_diff"][mine]), float(table["dse"][mine])
-        best = names[0]
-        if mine == 0:
-            text.append("None of the others predicts the labels better than this model.")
-        elif gap <= 2 * se:
-            text.append(
-                f"The model {best!r} may be better: by {number(gap, 1)} nats, within two "
-                "standard errors."
-            )
-        else:
-            text.append(
-                f"The model {best!r} predicts the labels better, by {number(gap, 1)} nats "
-                f"(standard error {number(se, 1)})."
-            )
-    out = Section(
-        "models", "Other models of the same rows", text, notes=[f"{t}." for t in found.notes]
-    )
+    if not held.is_pool and len(names) > 1:
+        mine = names.index(_THIS)
+        text.append(_beside_the_best(names[0], mine, -below[mine], se[mine]))
+    out = Section("models", "Other models of the same rows", text)
+    out.notes = [f"{t}." for t in found.notes]
     if len(names) == 1:
         out.notes.append(
             "No other model was fitted: more than "
             f"{_MOST_WORK // len(held.labels)} training rows, or columns that they do not read."
         )
+    head = ["model", "elpd", "below the best", "± 2 se", "log loss", "accuracy", "stacking"]
     out.tables = [Table("Models by leave-one-out, the best first", head, lines)]
     if len(names) > 1:
-        below, error = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
+        error = np.nan_to_num(se)
         out.figures = [
-            figures.intervals(
-                names, below, np.stack([below - 2 * error, below + 2 * error], axis=1), 0.0,
-                "elpd, less that of the best (nats)", "Leave-one-out score less that of the best",
+            differences(
+                names,
+                below,
+                np.stack([below - 2 * error, below + 2 * error], axis=1),
+                0.0,
+                "elpd, less that of the best (nats)",
+                "Leave-one-out score less that of the best",
                 "Bars: two standard errors of the paired difference.",
             )
-        ]  # fmt: skip
-    out.data = {
-        str(k): dict(zip(names, table[k].values.tolist(), strict=True)) for k in table.data_vars
-    }
+        ]
+    scores = found.table.data_vars
+    out.data = {str(k): dict(zip(names, scores[k].values.tolist(), strict=True)) for k in scores}
     return out
+
+
+def _beside_the_best(best: str, place: int, gap: float, se: float) -> str:
+    """Of this model, which is at `place` and by `gap` below the best."""
+    if place == 0:
+        return "None of the others predicts the labels better than this model."
+    if gap <= 2 * se:
+        words = f"may be better: by {number(gap, 1)} nats, within two standard errors"
+        return f"The model {best!r} {words}."
+    words = f"predicts the labels better, by {number(gap, 1)} nats (standard error {number(se, 1)})"
+    return f"The model {best!r} {words}."
 
 
 _THIS = "this model"
@@ -310,13 +281,15 @@ def _competitors(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """{name: fitted classifier} and {name: its rows}."""
     if held.is_pool:
-        own = list(seen_by_members(held.clf, X))
-        return {name: clf for name, clf, _ in own}, {name: seen for name, _, seen in own}
+        parts = zip(held.clf.members_, held.clf.fitted_.parts(X), strict=True)
+        return held.clf.members_, {name: rows for name, (_, rows) in parts}
     models, rows = {_THIS: held.clf}, {_THIS: X}
     if len(y) * len(held.labels) > _MOST_WORK:
         return models, rows
     try:
-        seen = MemberRows(X)
+        read = PoolReader("pool").read(X)
+        labels = labelled(read, y, *(weight or [None]))
+        seen = labels.X.encoded
         others, _ = chosen(seen, len(held.labels), separable=False)
     except (TypeError, ValueError):  # a table of one kind that no other member reads
         return models, rows
@@ -325,10 +298,10 @@ def _competitors(
         if member.view is None and type(member.clf).__name__ in kinds and len(others) > 1:
             continue  # it is this model, or nearly
         try:
-            fit = member.fit(seen, y, *(weight or [None]))
+            fit = learnt(member, seen, labels)
         except (TypeError, ValueError, NotImplementedError):
             continue
-        models[member.name], rows[member.name] = fit.clf, seen.seen(fit)
+        models[member.name], rows[member.name] = fit.clf, read.encoded.read(fit)
     return models, rows
 
 
@@ -345,11 +318,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
             *validation.reasons,
         ]
         frame = validation.summary()
-        digits = {"numbers": 0, "ESS": 0, "R-hat": 3}
-        lines = [
-            [str(name), *(number(float(v), digits.get(k, 2)) for k, v in line.items())]
-            for name, line in frame.iterrows()
-        ]
+        lines = [[str(name), *line] for name, line in validation.shown().T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
         out.notes = [f"Not compared: {what}." for what in validation.not_compared]
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
@@ -368,20 +337,15 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
 
     found = diagnose(draws["posterior"].to_dataset(), draws["sample_stats"].to_dataset())
     complaints = found.complaints()
+    by = "NUTS" if route == "nuts" else "Gibbs"
     out.text = [
-        f"{found.n_chains} chains by {route.upper() if route == 'nuts' else 'Gibbs'}: largest "
-        "R-hat "
-        f"{number(found.r_hat, 3)} ({found.r_hat_of or 'none'}), fewest effective draws "
-        f"{found.ess:.0f} "
-        f"({found.ess_of}), {count(found.divergences, 'divergence')}.",
+        f"{found.n_chains} chains by {by}: largest R-hat {number(found.r_hat)} "
+        f"({found.r_hat_of or 'none'}), fewest effective draws {found.ess:.0f} ({found.ess_of}), "
+        f"{count(found.divergences, 'divergence')}.",
         *([f"{c[0].upper()}{c[1:]}." for c in complaints] or ["The chains agree."]),
     ]
-    out.data = {
-        "route": route,
-        "r_hat": found.r_hat,
-        "ess": found.ess,
-        "divergences": found.divergences,
-    }
+    numbers = {"r_hat": found.r_hat, "ess": found.ess, "divergences": found.divergences}
+    out.data = {"route": route} | numbers
     return out
 
 
@@ -391,71 +355,92 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
 _REPLICATES = 200
 _ROWS = 1_000  # of each class at most this many are replicated
 _CELLS = 20_000_000  # of all replicates together
+_NUMBERS = 1 << 22  # of some replicates at a time, their parameters included
 _FEWEST = 8  # rows of a class of which something is said
 _NOMINAL = ("categorical", "binned")
 _LIMIT = 1.96
 _PAIRS = 12
+_SQUARE = 15  # columns of a matrix of pairs
+_BINS = 20  # of typicality
 
 
 def predictive_checks(held: HeldOut) -> Section:
     """Means and standard deviations of each feature in each class, against replicates."""
-    own = _generative(held)
-    X, names = _table(held), _names(held)
-    kinds = _kinds(held)
+    own, X, names = _generative(held), _table(held), _names(held)
+    nominal = np.isin(held.kinds, _NOMINAL)
     rng = np.random.default_rng(held.seed)
     z = np.full((X.shape[1], len(held.labels), 2), np.nan)
-    n_replicates = int(
-        np.clip(_CELLS // max(1, min(held.n, _ROWS) * X.size // len(X)), 40, _REPLICATES)
-    )
+    n_cells = max(1, min(held.n, _ROWS) * X.shape[1])
+    n_replicates = int(np.clip(_CELLS // n_cells, 40, _REPLICATES))
     for c in range(len(held.labels)):
-        at = np.flatnonzero(held.codes == c)[:_ROWS]
-        if len(at) < _FEWEST:
+        x = X[np.flatnonzero(held.codes == c)[:_ROWS]]
+        if len(x) < _FEWEST:
             continue
-        x = X[at]
-        modes = [_mode(x[:, j]) if kinds[j] in _NOMINAL else None for j in range(X.shape[1])]
-        seen = _statistics(x, modes)
-        gaps = np.isnan(x)
-        found = []
-        for _ in range(n_replicates):
-            new = np.array(own.simulate(rng, len(at), np.full(len(at), c), True)[0], dtype=float)
-            new[gaps] = np.nan
-            found.append(_statistics(new, modes))
-        replicates = np.stack(found)
+        modes = np.where(nominal, [_mode(column) for column in x.T], np.nan)
+        seen = _statistics(x[None], modes)[0]
+        replicates = np.concatenate(
+            [_statistics(new, modes) for new in _replicates(own, rng, x, c, n_replicates)]
+        )
         with np.errstate(all="ignore"):
             sd = replicates.std(axis=0)
             z[:, c] = np.where(sd > 0, (seen - replicates.mean(axis=0)) / sd, np.nan)
     known = np.isfinite(z)
     if not known.any():
         raise ValueError(f"no class has {_FEWEST} rows")
-    size = np.where(known, np.abs(z), 0.0).reshape(len(z), -1).max(axis=1)
-    order = np.argsort(-size, kind="stable")[:_FEATURES]
+    size = np.where(known, np.abs(z), 0.0)
+    largest = size.reshape(len(z), -1).max(axis=1)
+    order = np.argsort(-largest, kind="stable")[:_FEATURES]
     beyond, of = int((np.abs(z[known]) > _LIMIT).sum()), int(known.sum())
-    far = [f"{names[j]}" for j in order if size[j] > 4]
+    far = [names[j] for j in order if largest[j] > 4]
     text = [
         f"{beyond} of {of} statistics lie outside what the model produces itself in 95 % of cases; "
         f"{0.05 * of:.1f} would by chance."
         + (f" It describes these least: {listed(far, 8, ' and ')}." if far else "")
     ]
     rows = []
-    flat = np.where(known, np.abs(z), 0.0)
-    for i in np.argsort(-flat, axis=None, kind="stable")[:_PAIRS]:
+    for i in np.argsort(-size, axis=None, kind="stable")[:_PAIRS]:
         j, c, s = np.unravel_index(i, z.shape)
-        if flat[j, c, s] > _LIMIT:
-            what = (
-                "share of its mode" if kinds[j] in _NOMINAL else ("mean", "standard deviation")[s]
-            )
+        if size[j, c, s] > _LIMIT:
+            what = "share of its mode" if nominal[j] else ("mean", "standard deviation")[s]
             rows.append([names[j], held.labels[c], what, signed(float(z[j, c, s]), 1)])
-    out = Section("checks", "Do the rows look like the model's?", text)
-    out.figures = [figures.z_scores([names[j] for j in order], z[order], held.labels, _LIMIT)]
-    if rows:
-        out.tables = [Table("The largest differences", ["feature", "class", "of", "z"], rows, 3)]
-    most = min(held.n, _ROWS)
-    out.notes = [
-        f"{n_replicates} replicates of the held-out rows of each class (at most {most}), each from "
-        "one draw of the posterior, with the same cells missing."
-    ]
-    out.data = {"z": {names[j]: z[j].tolist() for j in order}, "classes": held.labels}
-    return out
+    shown = [names[j] for j in order]
+    told = "; ".join(f"{name} {largest[j]:.1f}" for name, j in zip(shown, order, strict=True))
+    figure = Figure(
+        partial(drawing.z_scores, names=shown, z=z[order], labels=held.labels, limit=_LIMIT),
+        1.1 + 0.3 * len(shown),
+        f"Predictive checks, largest difference of each feature: {told}.",
+        "Circles: means or shares; diamonds: standard deviations. Within the band: what the model "
+        "would produce itself, in 95 % of cases. Beyond 8 at the edge.",
+    )
+    head = ["feature", "class", "of", "z"]
+    return Section(
+        "checks",
+        "Do the rows look like the model's?",
+        text,
+        [Table("The largest differences", head, rows, 3)] if rows else [],
+        [figure],
+        [
+            f"{n_replicates} replicates of the held-out rows of each class (at most "
+            f"{min(held.n, _ROWS)}), each from one draw of the posterior, with the same cells "
+            "missing."
+        ],
+        {"z": {names[j]: z[j].tolist() for j in order}, "classes": held.labels},
+    )
+
+
+def _replicates(own: Any, rng: np.random.Generator, x: Array, c: int, n: int) -> Iterator[Array]:
+    """(m, len(x), D) data sets like the rows x of class c, one draw of theta each; n in all."""
+    n_numbers = sum(value[0, 0].size for value in own.draw(rng, 1, 1).values())
+    at_once = max(1, min(n, _NUMBERS // (len(x) * (x.shape[1] + n_numbers))))
+    for start in range(0, n, at_once):
+        m = min(at_once, n - start)
+        drawn = {k: v.reshape(-1, *v.shape[2:]) for k, v in own.draw(rng, m, 1).items()}
+        known = len(next(iter(drawn.values())))
+        which = np.arange(m) if known == m else rng.integers(known, size=m)
+        rows = which[0] if m == 1 else np.repeat(which, len(x))
+        theta = {name: value[rows] for name, value in drawn.items()}
+        new = own.model.family.simulate(rng, theta, np.full(m * len(x), c))
+        yield np.where(np.isnan(x), np.nan, np.asarray(new, dtype=float).reshape(m, *x.shape))
 
 
 def _generative(held: HeldOut) -> Any:
@@ -468,7 +453,7 @@ def _generative(held: HeldOut) -> Any:
 
 def _table(held: HeldOut) -> Array:
     """(n, D) the rows as numbers and codes."""
-    encoded = held.clf.fitted_.encoded(held.X)
+    encoded = held.encoded(np.arange(held.n))
     if sparse.issparse(encoded) or np.ndim(encoded) != 2 or encoded.dtype.kind not in "fiub":
         raise ValueError("it is of tables of numbers and categories")
     return np.asarray(encoded, dtype=float)
@@ -478,28 +463,21 @@ def _names(held: HeldOut) -> list[str]:
     return [one_line(name, 40) for name in held.clf.fitted_.feature_names]
 
 
-def _kinds(held: HeldOut) -> list[str]:
-    kinds: list[str] = held.clf.summary().table["kind"].values.tolist()
-    return kinds
-
-
 def _mode(x: Array) -> float:
     values, n = np.unique(x[~np.isnan(x)], return_counts=True)
     return float(values[np.argmax(n)]) if len(values) else 0.0
 
 
-def _statistics(x: Array, modes: list[float | None]) -> Array:
-    """(D, 2) mean and standard deviation of each column; of categories the share of the mode."""
+def _statistics(x: Array, modes: Array) -> Array:
+    """(m, D, 2) mean and standard deviation of columns (m, n, D); of one with a mode its share."""
     gaps = np.isnan(x)
-    n = np.maximum((~gaps).sum(axis=0), 1)
-    filled = np.where(gaps, 0.0, x)
-    mean = filled.sum(axis=0) / n
-    sd = np.sqrt((np.where(gaps, 0.0, x - mean) ** 2).sum(axis=0) / n)
-    for j, mode in enumerate(modes):
-        if mode is not None:
-            mean[j], sd[j] = (x[:, j] == mode).sum() / n[j], 0.0
-    bits = ((x == 0) | (x == 1) | gaps).all(axis=0)
-    return np.stack([mean, np.where(bits, 0.0, sd)], axis=1)
+    n = np.maximum((~gaps).sum(axis=1), 1)
+    mean = np.where(gaps, 0.0, x).sum(axis=1) / n
+    sd = np.sqrt((np.where(gaps, 0.0, x - mean[:, None]) ** 2).sum(axis=1) / n)
+    nominal = ~np.isnan(modes)
+    mean = np.where(nominal, (x == modes).sum(axis=1) / n, mean)
+    bits = ((x == 0) | (x == 1) | gaps).all(axis=1)
+    return np.stack([mean, np.where(bits | nominal, 0.0, sd)], axis=2)
 
 
 def dependence(held: HeldOut) -> Section:
@@ -510,8 +488,7 @@ def dependence(held: HeldOut) -> Section:
     if not all(block.family.separable for block in family.blocks()):
         raise ValueError("the model has dependences of its own, without probabilities of edges")
     encoded = _table(held)
-    kinds = np.array(_kinds(held))
-    columns = np.flatnonzero(~np.isin(kinds, _NOMINAL))[:100]
+    columns = np.flatnonzero(~np.isin(held.kinds, _NOMINAL))[:100]
     if len(columns) < 2:
         raise ValueError("there are not two columns of numbers")
     names = [_names(held)[j] for j in columns]
@@ -535,36 +512,28 @@ def dependence(held: HeldOut) -> Section:
     rows = [[a, b, signed(r, 2)] for a, b, r in pairs if abs(r) > limit]
     out = Section("dependence", "Dependence within classes", text)
     if rows:
-        out.tables = [
-            Table(
-                "Largest rank correlations within classes",
-                ["column", "and", "correlation"],
-                rows,
-                2,
-            )
-        ]
-    if 2 < len(columns) <= 15:
-        shown = np.nan_to_num(np.abs(rho))
-        np.fill_diagonal(shown, 0)
-        what = "Rank correlations within classes: " + "; ".join(
-            f"{a} and {b} {r:.2f}" for a, b, r in pairs[:6]
-        )
-        caption = "Shades: size of the rank correlation, pooled over classes."
-        out.figures = [_of_pairs(shown, rho, names, what, caption)]
-    out.data = {
-        "pairs": [{"a": a, "b": b, "correlation": r} for a, b, r in pairs],
-        "limit": float(limit),
-    }
+        head = ["column", "and", "correlation"]
+        out.tables = [Table("Largest rank correlations within classes", head, rows, 2)]
+    caption = "Shades: size of the rank correlation, pooled over classes."
+    out.figures = _of_pairs(names, rho, pairs, "Rank correlations within classes", caption)
+    told = [{"a": a, "b": b, "correlation": r} for a, b, r in pairs]
+    out.data = {"pairs": told, "limit": float(limit)}
     return out
 
 
-def _of_pairs(shades: Array, numbers: Array, names: list[str], what: str, caption: str) -> Any:
-    """A matrix of columns against columns, its diagonal empty."""
-    texts = [
-        ["" if i == j else number(float(v), 1) for j, v in enumerate(line)]
-        for i, line in enumerate(numbers)
-    ]
-    return figures.matrix(shades, names, names, texts, f"{what}.", caption)
+def _of_pairs(
+    names: list[str], numbers: Array, pairs: list[tuple[str, str, float]], what: str, caption: str
+) -> list[Figure]:
+    """A matrix of columns against columns, its diagonal empty; none of two columns, and of many."""
+    if not 2 < len(names) <= _SQUARE:
+        return []
+    texts = [[number(v, 1) for v in line] for line in numbers.tolist()]
+    for i in range(len(names)):
+        texts[i][i] = ""
+    shades = np.nan_to_num(np.abs(numbers))
+    np.fill_diagonal(shades, 0)
+    told = "; ".join(f"{a} and {b} {r:.2f}" for a, b, r in pairs[:6])
+    return [matrix(shades, names, texts, f"{what}: {told}.", caption)]
 
 
 def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
@@ -574,7 +543,8 @@ def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
         x = X[codes == c]
         if len(x) < _FEWEST:
             continue
-        ranks = np.apply_along_axis(_normal_scores, 0, x)
+        ranks = stats.rankdata(x, axis=0, nan_policy="omit")
+        ranks = np.nan_to_num(ranks - (1 + np.sum(~np.isnan(x), axis=0)) / 2)  # missing: the middle
         with np.errstate(all="ignore"):
             r = np.corrcoef(ranks, rowvar=False)
         total += len(x) * np.nan_to_num(r)
@@ -584,53 +554,35 @@ def _within_classes(X: Array, codes: Array) -> tuple[Array, int]:
     return total / weight, weight
 
 
-def _normal_scores(x: Array) -> Array:
-    """Centred ranks; a missing cell is in the middle."""
-    gaps = np.isnan(x)
-    out = np.zeros(len(x))
-    if (~gaps).any():
-        ranks = stats.rankdata(x[~gaps])
-        out[~gaps] = ranks - ranks.mean()
-    return out
-
-
 def _edges(held: HeldOut) -> Section:
     p = held.clf.edge_probabilities()["probability"].values
     names = _names(held)
     upper = np.triu_indices(len(names), 1)
     each = p[:, upper[0], upper[1]]  # (class, pair)
     order = np.argsort(-each.max(axis=0), kind="stable")[:_PAIRS]
+    ends = [(names[upper[0][k]], names[upper[1][k]]) for k in order]
     rows = [
-        [names[upper[0][k]], names[upper[1][k]], *(number(float(v), 2) for v in each[:8, k])]
-        for k in order
+        [*pair, *(number(v, 2) for v in each[:8, k].tolist())]
+        for pair, k in zip(ends, order, strict=True)
         if each[:, k].max() > 0.05
     ]
     sure = int((each.max(axis=0) > 0.5).sum())
     text = [
         f"{count(sure, 'pair')} of columns of {len(upper[0])} are neighbours with probability "
-        "above "
-        "0.5 in some class. An edge has no direction and is no causal claim."
+        "above 0.5 in some class. An edge has no direction and is no causal claim."
     ]
     out = Section("dependence", "Dependence within classes", text)
     if rows:
         head = ["column", "and", *held.labels[:8]]
         out.tables = [Table("Probability that two columns are neighbours, by class", head, rows, 2)]
-    if 2 < len(names) <= 15:
-        top = p.max(axis=0)
-        what = "Edge probabilities, the largest over classes: " + "; ".join(
-            f"{names[upper[0][k]]} and {names[upper[1][k]]} {each[:, k].max():.2f}"
-            for k in order[:6]
-        )
-        caption = "Shades: probability of an edge, the largest over the classes."
-        out.figures = [_of_pairs(top, top, names, what, caption)]
+    largest = [(*pair, float(each[:, k].max())) for pair, k in zip(ends, order, strict=True)]
+    what = "Edge probabilities, the largest over classes"
+    caption = "Shades: probability of an edge, the largest over the classes."
+    out.figures = _of_pairs(names, p.max(axis=0), largest, what, caption)
+    by_class = [dict(zip(held.labels, each[:, k].tolist(), strict=True)) for k in order]
     out.data = {
         "edges": [
-            {
-                "a": names[a],
-                "b": names[b],
-                "probability": dict(zip(held.labels, p[:, a, b].tolist(), strict=True)),
-            }
-            for a, b in zip(upper[0][order], upper[1][order], strict=True)
+            {"a": a, "b": b, "probability": q} for (a, b), q in zip(ends, by_class, strict=True)
         ]
     }
     return out
@@ -640,7 +592,7 @@ def typicality(held: HeldOut) -> Section:
     """Whether the rows are like the training rows."""
     if not held.is_pool:
         _generative(held)
-    found = held.clf.typicality(held.X, held.training)
+    found = held.clf.typicality(held.seen, held.training)
     tail = found["overall"].values
     strange = np.flatnonzero(tail < 0.01)
     expected = 0.01 * held.n
@@ -669,14 +621,19 @@ def typicality(held: HeldOut) -> Section:
              "within it"], rows, 2,
         )
     ]  # fmt: skip
+    each = np.histogram(tail, np.linspace(0, 1, _BINS + 1))[0] / len(tail)
+    told = ", ".join(f"{share_of:.2f}" for share_of in each)
+    xlabel = "share of training rows at most as probable"
     out.figures = [
-        figures.histogram(
-            tail, 20, "share of training rows at most as probable", "Typicality of the rows",
+        Figure(
+            partial(drawing.shares, values=each, xlabel=xlabel),
+            2.7,
+            f"Typicality of the rows: shares of rows in {_BINS} equal bins {told}.",
             "Level with the line if the rows are drawn as the training rows were; a peak at the "
             "left: rows unlike any seen."
             + (" Of a pool the right may stand higher." if held.is_pool else ""),
         )
-    ]  # fmt: skip
+    ]
     out.data = {
         "below_0.01": len(strange),
         "expected": expected,
@@ -697,13 +654,10 @@ def labels(held: HeldOut) -> Section:
     wrong = found["wrong"].values
     worst = found.isel(obs_id=np.argsort(-wrong, kind="stable")[:_DOUBTED])
     low, high = found["noise_rate_interval"].values
-    lines = [
-        [one_line(row, 20), held.label(own), held.label(other), number(p, 2)]
-        for row, own, other, p in zip(
-            *(worst[name].values.tolist() for name in ("obs_id", "label", "other", "wrong")),
-            strict=True,
-        )
-    ]
+    rows = [one_line(row, 20) for row in worst["obs_id"].values.tolist()]
+    told = (held.label_names(worst[name].values) for name in ("label", "other"))
+    said = [number(p, 2) for p in worst["wrong"].values]
+    lines = [list(line) for line in zip(rows, *told, said, strict=True)]
     text = (
         f"Of {count(len(wrong), 'training label')} {share(float(wrong.mean()))} are expected to be "
         f"wrong; the rate of errors is between {share(low)} and {share(high)}."

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.encoding import literals
+from bayesgen.reporting.figures import Figure
+
 
 @dataclass(frozen=True)
 class Table:
@@ -30,15 +33,6 @@ class Table:
         return sum(max(map(len, column)) for column in zip(self.head, *self.rows, strict=True))
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A picture as SVG, what it shows in words for who does not see it, and its caption."""
-
-    svg: str
-    alt: str
-    caption: str
-
-
 @dataclass
 class Section:
     """One heading of the page."""
@@ -52,14 +46,9 @@ class Section:
     data: dict[str, Any] = field(default_factory=dict)  # every number, for JSON
 
 
-def whole(n: float) -> str:
-    """``12 000``."""
-    return f"{n:,.0f}".replace(",", "\u202f")
-
-
 def count(n: float, what: str) -> str:
-    """``1 row``, ``12 000 rows``."""
-    return f"{whole(n)} {what}" + ("" if n == 1 else "s")
+    """``1 row``, ``12 000 rows``, on one line."""
+    return literals.count(n, what, "\u202f")
 
 
 def share(p: float) -> str:

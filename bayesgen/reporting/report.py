@@ -26,13 +26,6 @@ from bayesgen.version import __version__
 # A report as a page of HTML, as Markdown and as JSON.
 
 
-def html(report: "Report") -> str:
-    """One self-contained page: no script, nothing is fetched."""
-    text: str = _template().render(report=report)
-    text = without_controls(text)  # of labels, names and cells, in pictures too
-    return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
-
-
 @cache
 def _template() -> Any:
     try:
@@ -51,18 +44,6 @@ def _template() -> Any:
     return environment.get_template("page.html.j2")
 
 
-def markdown(report: "Report") -> str:
-    """Sentences and tables; of figures their descriptions."""
-    out = [f"# {_inline(report.title)}", _inline(report.subtitle)]
-    for section in report.sections:
-        out.append(f"## {_inline(section.title)}")
-        out += [_inline(sentence) for sentence in section.text]
-        out += [_pipes(table) for table in section.tables]
-        out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
-        out += [f"> {_inline(note)}" for note in section.notes]
-    return without_controls("\n\n".join(out)) + "\n"
-
-
 def _inline(text: str) -> str:
     """Text in which nothing is markup."""
     for sign in "\\`*_[]<>|#":
@@ -79,29 +60,6 @@ def _pipes(table: Table) -> str:
     lines += [[_inline(cell) for cell in row] for row in table.rows]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{_inline(table.caption)}\n\n{body}"
-
-
-def as_json(report: "Report") -> str:
-    """All numbers and sentences; NaN and infinities are null."""
-
-    def of(section: Section) -> dict[str, Any]:
-        return {
-            "title": section.title,
-            "text": section.text,
-            "tables": [
-                {"caption": t.caption, "columns": list(t.head), "rows": [list(r) for r in t.rows]}
-                for t in section.tables
-            ],
-            "notes": section.notes,
-            "data": section.data,
-        }
-
-    found = {
-        "title": report.title,
-        "subtitle": report.subtitle,
-        "sections": {section.key: of(section) for section in report.sections},
-    }
-    return json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 # ------------------------------------------------------------------------------------------------
@@ -168,16 +126,47 @@ class Report:
     tiles: list[rows.Tile]
 
     def to_html(self) -> str:
-        """One self-contained page."""
-        return html(self)
+        """One self-contained page: no script, nothing is fetched."""
+        text: str = _template().render(report=self)
+        text = without_controls(text)  # of labels, names and cells, in pictures too
+        return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
     def to_markdown(self) -> str:
-        """Sentences and tables."""
-        return markdown(self)
+        """Sentences and tables; of figures their descriptions."""
+        out = [f"# {_inline(self.title)}", _inline(self.subtitle)]
+        for section in self.sections:
+            out.append(f"## {_inline(section.title)}")
+            out += [_inline(sentence) for sentence in section.text]
+            out += [_pipes(table) for table in section.tables]
+            out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
+            out += [f"> {_inline(note)}" for note in section.notes]
+        return without_controls("\n\n".join(out)) + "\n"
 
     def to_json(self) -> str:
-        """All numbers."""
-        return as_json(self)
+        """All numbers and sentences; NaN and infinities are null."""
+
+        def of(section: Section) -> dict[str, Any]:
+            return {
+                "title": section.title,
+                "text": section.text,
+                "tables": [
+                    {
+                        "caption": t.caption,
+                        "columns": list(t.head),
+                        "rows": [list(r) for r in t.rows],
+                    }
+                    for t in section.tables
+                ],
+                "notes": section.notes,
+                "data": section.data,
+            }
+
+        found = {
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "sections": {section.key: of(section) for section in self.sections},
+        }
+        return json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     def save(self, path: str | os.PathLike[str], format: Format | None = None) -> Path:
         """Write it whole or not at all, as its name ends: .html, .md or .json."""

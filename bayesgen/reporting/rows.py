@@ -1,29 +1,26 @@
-"""How good the probabilities are: verdict, predictives, calibration, confusions."""
+"""How good the probabilities are: verdict, predictives, calibration, confusions, doubtful rows."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from bayesgen.checks.compare import compare_predictives
+from bayesgen.checks.compare import scored
 from bayesgen.checks.expected_score import expected_score
 from bayesgen.encoding.literals import one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
-from bayesgen.families.names import METHODS
+from bayesgen.families.names import METHOD_NAMES, METHODS
 from bayesgen.numerics.special import Array
-from bayesgen.plots.models import reliability
-from bayesgen.reporting import figures
+from bayesgen.plots import drawing
+from bayesgen.plots.models import jeffreys, reliability
+from bayesgen.plots.style import look
+from bayesgen.reporting.figures import Figure, bars, matrix
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, number, share, signed, whole
+from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _APART = 2  # standard errors of a difference that is more than chance
 _MOST_CLASSES = 12  # of a table of confusions
-_NAMES = {
-    "posterior_predictive": "full predictive",
-    "posterior_mean": "posterior mean",
-    "map": "posterior mode (MAP)",
-    "mle": "maximum likelihood",
-}
+_NAMES: dict[str, str] = METHOD_NAMES | {METHODS[0]: "full predictive"}
+_KEPT = ("accuracy", "log_loss", "log_loss_se", "log_loss_diff", "log_loss_diff_se", "brier", "ece")
 
 
 class Tile(NamedTuple):
@@ -34,30 +31,22 @@ class Tile(NamedTuple):
     how: str
 
 
-def jeffreys(k: float, n: float, prob: float) -> tuple[float, float]:
-    """Interval of a share; 0 and 1 are inside where they were observed."""
-    tail = (1 - prob) / 2
-    low = 0.0 if k == 0 else float(stats.beta.ppf(tail, k + 0.5, n - k + 0.5))
-    high = 1.0 if k == n else float(stats.beta.isf(tail, k + 0.5, n - k + 0.5))
-    return low, high
-
-
 def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
     """Sentences and numbers of the first screen."""
-    n, p = held.n, held.p
-    top, k = p.max(axis=1), float(held.right.sum())
-    low, high = jeffreys(k, n, held.prob)
+    n, top, k = held.n, held.p.max(axis=1), float(held.right.sum())
+    low, high = (float(end) for end in jeffreys(k, n, held.prob))
     often = float(np.mean(held.codes == np.argmax(held.class_weights)))
-    exact = compared.sel(predictive=METHODS[0])
-    loss, se = float(exact["log_loss"]), float(exact["log_loss_se"])
+    exact = {
+        name: float(value) for name, value in compared.isel(predictive=0).items() if name != "note"
+    }
+    loss, se = exact["log_loss"], exact["log_loss_se"]
     with np.errstate(divide="ignore"):
         base = float(-np.log(held.class_weights[held.codes]).mean())
-    z = _calibration_z(top, held.right)
-    expected, seen = float(top.mean()), k / n
+    z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     within = f"{share(held.prob)} interval {share(low)} to {share(high)}"
     text = [
-        f"It names {whole(k)} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
+        f"It names {number(k, 0)} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
         f"always naming the most frequent class would be right in {share(often)}. "
         + _calibration_words(z, expected, seen)
         + (" A LogLinearPool of it would calibrate it." if off else ""),
@@ -71,40 +60,31 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
             "and comparisons flatter it. Give rows that it has not seen.",
         )
     notes = []
-    if held.n < held.n_given:
+    if n < held.n_given:
         notes.append(
             f"Scores are of {count(n, 'row')} drawn at random from the "
-            f"{count(held.n_given, 'row')} "
-            f"given (seed {held.seed}); max_rows= takes more."
+            f"{count(held.n_given, 'row')} given (seed {held.seed}); max_rows= takes more."
         )
     if n < 50:
         notes.append(f"{count(n, 'row')} are few: look at the intervals, not at the numbers.")
     if absent := [held.labels[c] for c in np.setdiff1d(np.arange(len(held.labels)), held.codes)]:
         notes.append(f"No row of {', '.join(absent[:8])}: nothing is known of these classes here.")
+    brier, ece = exact["brier"], exact["ece"]
+    saw = f"expected {share(expected)} right, saw {share(seen)}"
+    frequencies = f"class frequencies {number(base)}"
     tiles = [
         Tile("Accuracy", share(seen), f"{share(low)} to {share(high)}"),
-        Tile("Log loss", number(loss), f"± {number(_APART * se)}; class frequencies "
-            f"{number(base)}"),
-        Tile("Calibration error", share(float(exact["ece"])), f"expected {share(expected)} right, "
-             f"saw {share(seen)}"),
-        Tile("Brier score", number(float(exact["brier"])), "0 is perfect, 2 the worst"),
-    ]  # fmt: skip
+        Tile("Log loss", number(loss), f"± {number(_APART * se)}; {frequencies}"),
+        Tile("Calibration error", share(ece), saw),
+        Tile("Brier score", number(brier), "0 is perfect, 2 the worst"),
+    ]
     data = {
-        "rows": n,
-        "rows_given": held.n_given,
-        "rows_of_the_fit": held.is_training,
-        "accuracy": seen,
-        "accuracy_interval": [low, high],
-        "accuracy_most_frequent_class": often,
-        "log_loss": loss,
-        "log_loss_se": se,
-        "log_loss_class_frequencies": base,
-        "brier": float(exact["brier"]),
-        "ece": float(exact["ece"]),
-        "mean_top_probability": expected,
-        "calibration_z": z,
-        "interval_probability": held.prob,
-    }
+        "rows": n, "rows_given": held.n_given, "rows_of_the_fit": held.is_training,
+        "accuracy": seen, "accuracy_interval": [low, high],
+        "accuracy_most_frequent_class": often, "log_loss": loss, "log_loss_se": se,
+        "log_loss_class_frequencies": base, "brier": brier, "ece": ece,
+        "mean_top_probability": expected, "calibration_z": z, "interval_probability": held.prob,
+    }  # fmt: skip
     return Section("verdict", "Verdict", text, notes=notes, data=data), tiles
 
 
@@ -156,8 +136,7 @@ def _plug_in_words(compared: Any) -> str:
     loss = compared["log_loss"].values[1:]
     if np.isnan(loss).all():
         return ""
-    known = np.flatnonzero(~np.isnan(loss))
-    at = 1 + int(known[np.argmin(loss[known])])
+    at = 1 + int(np.nanargmin(loss))
     gap, se = (float(compared[name][at]) for name in ("log_loss_diff", "log_loss_diff_se"))
     name = _NAMES[METHODS[at]]
     if np.isinf(gap):
@@ -170,72 +149,64 @@ def _plug_in_words(compared: Any) -> str:
             f"The full predictive and the best plug-in, {name}, differ within chance: that has "
             f"{signed(gap, 4)} nats more (standard error {number(se, 4)})."
         )
-    which = "above" if gap > 0 else "below"
     return (
-        f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} {which} that "
-        "of the full predictive "
+        f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} "
+        f"{'above' if gap > 0 else 'below'} that of the full predictive "
         f"(standard error {number(se, 4)})."
     )
 
 
 def predictives(held: HeldOut) -> tuple[Section, Any]:
     """Full predictive against plug-in estimates."""
-    compared = compare_predictives(held.clf, held.X, held.y)
-    known = ~np.isnan(compared["log_loss"].values)
-    names = [_NAMES[m] for m in METHODS]
+    compared, _ = scored(type(held.clf).__name__, held.joints, held.codes)
+    found = {name: compared[name].values for name in (*_KEPT, "impossible", "note")}
+    names = [_NAMES[method] for method in METHODS]
+    gap, se = found["log_loss_diff"], np.nan_to_num(found["log_loss_diff_se"])
+    known = found["note"] == ""
     rows, notes = [], []
     for i, name in enumerate(names):
-        one = compared.isel(predictive=i)
-        values = [float(one[k]) for k in ("accuracy", "log_loss", "log_loss_diff", "brier")]
-        gap = (
-            ""
-            if i == 0
-            else f"{signed(values[2], 4)} ± {number(2 * float(one['log_loss_diff_se']), 4)}"
-        )
+        above = f"{signed(gap[i], 4)} ± {number(2 * found['log_loss_diff_se'][i], 4)}" if i else ""
         if not known[i]:
-            gap = "–"
-            notes.append(f"{name}: {one['note'].item()}.")
-        elif one["impossible"].item():
-            notes.append(
-                f"{name}: {count(one['impossible'].item(), 'row')} have probability 0 under "
-                "every class."
-            )
-        first = share(values[0]) if known[i] else "–"
+            notes.append(f"{name}: {found['note'][i]}.")
+        elif found["impossible"][i]:
+            n = count(found["impossible"][i], "row")
+            notes.append(f"{name}: {n} have probability 0 under every class.")
+        first, above = (share(found["accuracy"][i]), above) if known[i] else ("–", "–")
         if i == 0 or known[1:].any():
-            rows.append([name, first, number(values[1]), gap, number(values[3])])
+            loss, brier = (number(found[k][i]) for k in ("log_loss", "brier"))
+            rows.append([name, first, loss, above, brier])
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
         "the paired difference.",
         ["predictive", "accuracy", "log loss", "above the full", "Brier"],
         rows,
     )
-    out = Section("predictives", "Full predictive or plug-in?", tables=[table])
+    out = Section("predictives", "Full predictive or plug-in?", tables=[table], notes=notes)
     if known[1:].any():
         out.text = [
             "The full predictive integrates the parameters out; a plug-in puts one estimate of "
             "them in their place and forgets how uncertain it is."
         ]
-        above, se = (
-            compared["log_loss_diff"].values,
-            np.nan_to_num(compared["log_loss_diff_se"].values),
-        )
-        out.figures = [figures.predictives(names, above, se, known)]
+        at = np.flatnonzero(known & np.isfinite(gap))
+        told = [f"{names[i]} {gap[i]:+.4f} (standard error {se[i]:.4f})" for i in at[1:]]
+        ends = np.stack([gap - 2 * se, gap + 2 * se], axis=1)
+        xlabel = "log loss above that of the full predictive (nats)"
+        shown = [names[i] for i in at], gap[at], ends[at], 0.0, xlabel
+        out.figures = [
+            Figure(
+                lambda ax: drawing.differences(ax, *shown),
+                1.0 + 0.42 * len(at),
+                "Log loss of plug-in estimates less that of the full predictive: "
+                f"{'; '.join(told) or 'none known'}.",
+                "Right of the line: worse than integrating the parameters out. Bars: two standard "
+                "errors of the paired difference.",
+            )
+        ]
     else:
-        reason = notes[0].partition("undefined: ")[2] if notes else ""
-        out.text = [f"There is no plug-in estimate{reason and ': ' + reason}"]
-        notes = []
-    out.notes = notes
-    keep = (
-        "accuracy",
-        "log_loss",
-        "log_loss_se",
-        "log_loss_diff",
-        "log_loss_diff_se",
-        "brier",
-        "ece",
-    )
+        out.text = [f"There is no plug-in estimate: {found['note'][1]}."]
+        out.notes = []
     out.data = {
-        m: {k: float(compared[k][i]) for k in keep} | {"note": str(compared["note"][i].item())}
+        m: {k: float(found[k][i]) for k in _KEPT} | {"note": str(found["note"][i])}
         for i, m in enumerate(METHODS)
     }
     return out, compared
@@ -251,13 +222,13 @@ def calibration(held: HeldOut) -> Section:
     for c, label in enumerate(held.labels):
         k, q = float((held.codes == c).sum()), held.p[:, c]
         low, high = (held.n * end for end in jeffreys(k, held.n, held.prob))
-        sd = float(np.sqrt((q * (1 - q)).sum()))
-        z = float((k - q.sum()) / sd) if sd > 0 else float("nan")
+        z = _calibration_z(q, held.codes == c)
         rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", f"{low:.1f} to {high:.1f}", signed(z, 1)])
         data[label] = {"expected": float(q.sum()), "observed": k, "z": z}
+    prob = share(held.prob)
     table = Table(
         "Rows of each class: the sum of its probabilities, and how many there were",
-        ["class", "expected", "observed", f"{share(held.prob)} interval", "z"],
+        ["class", "expected", "observed", f"{prob} interval", "z"],
         rows,
     )
     far = [label for label, d in data.items() if abs(d["z"]) > 3]
@@ -268,80 +239,87 @@ def calibration(held: HeldOut) -> Section:
         f"{fair:.1f} would on average."
         + (f" The share of {', '.join(far[:6])} is not what it expects." if far else "")
     ]
-    return Section(
-        "calibration",
-        "Calibration",
-        text,
-        [table],
-        [figures.reliability(bins, what, share(held.prob))],
-        data={"bins": bins._asdict(), "classes": data},
+
+    def draw(ax: Any) -> None:
+        drawing.unit_square(ax)
+        drawing.reliability(ax, bins, look(0))
+        ax.set_xlabel(f"predicted probability of {what}")
+        ax.set_ylabel("how often it was so" if two else "how often it was right")
+
+    predicted, observed = (", ".join(f"{v:.2f}" for v in own) for own in bins[:2])
+    size = f"{bins.size.min():g}" + (f" to {bins.size.max():g}" if np.ptp(bins.size) else "")
+    figure = Figure(
+        draw,
+        4.3,
+        f"Reliability diagram of {len(bins.size)} groups of rows: {off} of the intervals miss "
+        f"the diagonal. Predicted {predicted}; observed {observed}.",
+        f"Each point: {size} rows of about the same predicted probability. Bars: {prob} intervals "
+        "of the frequency; points on the diagonal keep their word.",
     )
+    numbers = {"bins": bins._asdict(), "classes": data}
+    return Section("calibration", "Calibration", text, [table], [figure], data=numbers)
 
 
 def confusions(held: HeldOut) -> Section:
     """Which classes are taken for which."""
-    n_classes = len(held.labels)
-    said = held.p.argmax(axis=1)
+    n_classes, names = len(held.labels), held.labels
     table = np.zeros((n_classes, n_classes))
-    np.add.at(table, (held.codes, said), 1)
-    wrong = table.copy()
-    np.fill_diagonal(wrong, 0)
+    np.add.at(table, (held.codes, held.p.argmax(axis=1)), 1)
+    wrong = table * ~np.eye(n_classes, dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:10]
     pairs = [(*np.unravel_index(i, wrong.shape), wrong.flat[i]) for i in order if wrong.flat[i]]
-    lines = [[held.labels[a], held.labels[b], f"{k:.0f}"] for a, b, k in pairs]
+    lines = [[names[a], names[b], f"{k:.0f}"] for a, b, k in pairs]
     out = Section("confusions", "Which classes are confused")
     if not lines:
         out.text = ["None: every row is named rightly."]
     else:
-        out.tables = [
-            Table("The most frequent confusions", ["labelled", "named", "rows"], lines, 2)
-        ]
+        head = ["labelled", "named", "rows"]
+        out.tables = [Table("The most frequent confusions", head, lines, 2)]
     if n_classes <= _MOST_CLASSES:
         shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
         told = "; ".join(f"{a} named {b} {k}" for a, b, k in lines) or "no row is named wrongly"
         texts = [[f"{v:.0f}" if v else "" for v in row] for row in table]
-        names = held.labels
-        caption = "Lines: the label. Columns: the most probable class. Shades: shares of the line."
-        what = f"Table of labels against most probable classes: {told}."
-        out.figures = [figures.matrix(shares, names, names, texts, what, caption)]
-    out.data = {"classes": held.labels, "counts": table}
+        out.figures = [
+            matrix(
+                shares,
+                names,
+                texts,
+                f"Table of labels against most probable classes: {told}.",
+                "Lines: the label. Columns: the most probable class. Shades: shares of the line.",
+            )
+        ]
+    out.data = {"classes": names, "counts": table}
     return out
 
 
 # ------------------------------------------------------------------------------------------------
 # The rows that the classifier is least certain of, and why; what features did for all rows.
 
-_DOUBTFUL = 8
 _SEEN = 0.005  # of a probability: half of the last digit that is printed
 _REASONS = 3  # features named for a row
-_EXPLAINED = 200  # rows behind the mean contributions
-_TERMS = 2_000_000  # rows x features of an explanation
 _FEATURES = 15  # of a picture
 
 
 def least_certain(held: HeldOut) -> Section:
     """Intervals and reasons of a few rows."""
-    top = held.p.max(axis=1)
-    at = np.argsort(top, kind="stable")[:_DOUBTFUL]
-    X = held.rows(at)
-    ends, p, without = None, held.p[at], []
+    top, at = held.p.max(axis=1), held.doubtful
+    ends, p, notes = None, held.p[at], []
     try:
-        ends = held.clf.predict_interval(X, prob=held.prob)["interval"].values
+        ends = held.clf.predict_interval(held.rows(at), prob=held.prob)["interval"].values
     except NoPosteriorError:  # probabilities alone: the summary says why
         pass
     except IncompleteRowError as reason:
-        without.append(f"Without intervals: {reason}.")
+        notes.append(f"Without intervals: {reason}.")
     pair = np.argsort(-p, axis=1, kind="stable")[:, :2]
     line = np.arange(len(at))[:, None]
-    reasons, notes = _reasons(held, at, X)
-    notes = [*without, *notes]
-    documents = [held.document(int(i)) for i in at]
+    reasons, why = _reasons(held)
+    notes += why
     rows: list[list[str]] = []
     outside: list[str] = []
-    for k, i in enumerate(at):
-        (a, *others), given = pair[k], held.codes[i]
-        cells = [held.name(int(i)), held.labels[given] + ("" if a == given else " (missed)")]
-        for c in [a, *others]:
+    for k, i in enumerate(at.tolist()):
+        given = held.codes[i]
+        cells = [held.name(i), held.labels[given] + ("" if pair[k, 0] == given else " (missed)")]
+        for c in pair[k]:
             cell = f"{held.labels[c]} {number(p[k, c], 2)}"
             if ends is not None:
                 low, high = ends[k, c]
@@ -349,18 +327,18 @@ def least_certain(held: HeldOut) -> Section:
                 if not low - _SEEN <= p[k, c] <= high + _SEEN:
                     outside.append(cells[0])
             cells.append(cell)
-        rows.append([*cells, reasons[k] or documents[k]])
+        rows.append([*cells, reasons[k] or held.document(i)])
     head = ["row", "label", "most probable", *(["runner-up"] if p.shape[1] > 1 else []), "reasons"]
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    text = [
+    text = (
         f"The most probable class has less than 0.5 in {share(float(np.mean(top < 0.5)))} of the "
         f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}."
-    ]
+    )
     if ends is not None:
         width = ends[..., 1] - ends[..., 0]
         widest = int(np.argmax(width[line, pair].max(axis=1)))
-        text[0] += (
+        text += (
             f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
             f"interval of {number(float(width[widest].max()), 2)}."
         )
@@ -374,54 +352,62 @@ def least_certain(held: HeldOut) -> Section:
             "in 6 % of the rows of simulated tables). Few training rows, or a row unlike them, are "
             "the usual cause: see the typicality of the row."
         )
-    data = {
-        "rows": [
-            {
-                "row": held.name(int(i)),
-                "label": held.labels[held.codes[i]],
-                "probability": dict(zip(held.labels, p[k].tolist(), strict=True)),
-                "interval": None
-                if ends is None
-                else dict(zip(held.labels, ends[k].tolist(), strict=True)),
-                "reasons": reasons[k],
-            }
-            for k, i in enumerate(at)
-        ]
-    }
-    out = Section("doubts", "Least certain rows", text, notes=notes, data=data)
-    intervals = "" if ends is None else f" with {share(held.prob)} intervals"
-    caption = f"Probabilities{intervals}"
+
+    def by_label(values: Array) -> dict[str, Any]:
+        return dict(zip(held.labels, values.tolist(), strict=True))
+
+    data = [
+        {
+            "row": held.name(i),
+            "label": held.labels[held.codes[i]],
+            "probability": by_label(p[k]),
+            "interval": None if ends is None else by_label(ends[k]),
+            "reasons": reasons[k],
+        }
+        for k, i in enumerate(at.tolist())
+    ]
+    out = Section("doubts", "Least certain rows", [text], notes=notes, data={"rows": data})
+    prob = share(held.prob)
+    caption = "Probabilities" + ("" if ends is None else f" with {prob} intervals")
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
     out.tables = [Table(caption, head, rows, len(head))]
     if p.shape[1] > 1 and ends is not None:
-        names = [f"row {row[0]}" for row in rows]
-        shown = p[line, pair], ends[line, pair]
-        out.figures = [figures.row_intervals(names, pair, held.labels, *shown, share(held.prob))]
+        names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
+        told = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+
+        def draw(ax: Any) -> None:
+            drawing.row_intervals(ax, names, pair, held.labels, p[line, pair], ends[line, pair])
+            ax.set_xlabel(f"class probability, {prob} interval")
+
+        out.figures = [
+            Figure(
+                draw,
+                1.05 + 0.4 * len(rows),
+                f"Class probabilities of the least certain rows. {told}.",
+                "Dots: the predictive probability. Bars: what the training rows leave open.",
+            )
+        ]
     return out
 
 
-def _reasons(held: HeldOut, at: Array, X: Any) -> tuple[list[str], list[str]]:
-    """The largest contributions to the log-odds of each row, in words; and what is to be noted."""
-    nothing = [""] * len(at)
+def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
+    """The largest contributions to the log-odds of each doubtful row, in words; and notes."""
+    nothing = [""] * len(held.doubtful)
     try:
-        table = held.clf.explain(X)
+        mean, table = held.contributions(held.doubtful)
     except (NotImplementedError, ValueError) as error:
         return nothing, [f"No reasons: {error}."]
-    mean = table["by_feature" if held.is_pool else "mean"].values
-    if not mean.shape[1]:
-        return nothing, [
-            "No reasons: the members of the pool do not say what a column contributes."
-        ]
     names = [str(name) for name in table["feature"].values]
+    ends = {k: held.label_names(table[k].values) for k in ("label", "against")}
     shown, out = _shown(held, names), []
-    for k, i in enumerate(at):
+    for k, i in enumerate(held.doubtful.tolist()):
         largest = np.argsort(-np.abs(mean[k]), kind="stable")[:_REASONS]
         parts = []
         for j in largest[np.abs(mean[k][largest]) > 1e-3]:
-            label = held.label(table["label" if mean[k, j] > 0 else "against"].values[k])
-            value = held.value(int(i), names[j])
+            value = held.value(i, names[j])
             cell = shown[j] + (f" = {value}" if value else "")
+            label = ends["label" if mean[k, j] > 0 else "against"][k]
             parts.append(f"{cell}: {signed(abs(float(mean[k, j])), 1)} for {label}")
         out.append("; ".join(parts))
     return out, []
@@ -435,32 +421,27 @@ def _shown(held: HeldOut, features: list[str]) -> list[str]:
 
 def contributions(held: HeldOut) -> Section:
     """Mean size of each feature's contribution to the log-odds."""
-    width = held.clf.explain(held.rows([0])).sizes["feature"]
-    if not width:
-        raise ValueError("the members of the pool do not say what a column contributes")
-    at = held.some(int(np.clip(_TERMS // width, 1, _EXPLAINED)))
-    table = held.clf.explain(held.rows(at))
-    size = np.abs(table["by_feature" if held.is_pool else "mean"].values).mean(axis=0)
+    at = held.explained()
+    mean, table = held.contributions(at)
+    size = np.abs(mean).mean(axis=0)
     names = [str(name) for name in table["feature"].values]
     order = np.argsort(-size, kind="stable")[:_FEATURES]
     shown = _shown(held, [names[j] for j in order])
-    figure = figures.bars(
-        shown,
-        size[order],
-        "mean size of the contribution (nats)",
-        "Mean absolute contribution to the log-odds",
-        "Of the most probable class against the runner-up; of two classes, of one against the "
-        "other.",
-    )
-    ahead = (
-        f"{shown[0]} moves the log-odds most, by {number(float(size[order[0]]), 2)} nats "
-        "on average."
-    )
+    ahead = number(float(size[order[0]]), 2)
     return Section(
         "contributions",
         "What the features do",
-        [ahead],
-        figures=[figure],
+        [f"{shown[0]} moves the log-odds most, by {ahead} nats on average."],
+        figures=[
+            bars(
+                shown,
+                size[order],
+                "mean size of the contribution (nats)",
+                "Mean absolute contribution to the log-odds",
+                "Of the most probable class against the runner-up; of two classes, of one against "
+                "the other.",
+            )
+        ],
         notes=[f"Of {len(at)} of the rows."] if len(at) < held.n else [],
         data={"rows": len(at), "mean_contribution": {names[j]: float(size[j]) for j in order}},
     )

@@ -21,7 +21,6 @@ import numpy as np
 from scipy.special import log_softmax
 
 import bayesgen as bg
-from bayesgen.estimators.pool import MemberRows
 from tests.benchmarks.open_sets import least_ece, load, scores, splits, take
 
 FILE = Path(__file__).with_name("pools.json")
@@ -61,12 +60,13 @@ def measure(only, n_splits):
                 warnings.simplefilter("ignore")
                 pool = bg.LogLinearPool().fit(X, y)
             loss = keep("pool", pool.predict_log_proba(T), time.process_time() - start)
-            for member in pool._members_:
-                keep(member.name, log_softmax(member.log_joint(T), axis=1), 0.0, loss)
-            first = next(iter(pool._members_))
+            rows, known_rows = pool.fitted_.encoded(T), pool.fitted_.encoded(X)
+            for member in pool.fitted_.posterior.members:
+                keep(member.name, log_softmax(rows.log_joint(member), axis=1), 0.0, loss)
+            first = pool.fitted_.posterior.members[0]
             one = bg.LogLinearPool([first.clf], prefit=True)
-            one.fit(MemberRows(X).seen(first), y)
-            keep("first + exponent", one.predict_log_proba(MemberRows(T).seen(first)), 0.0)
+            one.fit(known_rows.seen(first), y)
+            keep("first + exponent", one.predict_log_proba(rows.seen(first)), 0.0)
             FILE.write_text(json.dumps(known, indent=0) + "\n")
             print(key, known[f"{key}|pool"], pool.exponents_.round(2), flush=True)
 
@@ -149,8 +149,9 @@ def lost(only, n_splits):
                 pool = bg.LogLinearPool().fit(take(s.X, train), s.y[train])
             own, _ = scores(pool.predict_proba(T), codes)
             means.append(own.mean())
-            for member in pool._members_:
-                loss, _ = scores(np.exp(log_softmax(member.log_joint(T), axis=1)), codes)
+            new = pool.fitted_.encoded(T)
+            for member in pool.fitted_.posterior.members:
+                loss, _ = scores(np.exp(log_softmax(new.log_joint(member), axis=1)), codes)
                 excess = np.full(len(s.y), np.nan)
                 excess[test] = own - 1.02 * loss
                 rows.setdefault(member.name, []).append(excess)

@@ -144,11 +144,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         ),
         "method='mle'",
     ),
-    "mle with a Bessel factor": (
-        GAUSSIAN,
-        wrapped("mle", scaled("sigma2", 9 / 8)),
-        "method='mle'",
-    ),
+    "mle with a Bessel factor": (GAUSSIAN, wrapped("mle", scaled("sigma2", 9 / 8)), "method='mle'"),
     "mle of Sigma with a Bessel factor": (
         FULL,
         wrapped("mle", scaled("Sigma", 15 / 14)),
@@ -297,16 +293,8 @@ DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         wrapped("mean", lambda theta, f: theta | {"sigma2": theta["sigma2"] * (f.nu - 2) / f.nu}),
         "mean of E sigma2",
     ),
-    "mean of Sigma off by one": (
-        FULL,
-        wrapped("mean", scaled("Sigma", 0.96)),
-        "mean of E ",
-    ),
-    "off-diagonal draws of Sigma times 0.97": (
-        FULL,
-        wrapped("draw", shrunk),
-        "Sigma",
-    ),
+    "mean of Sigma off by one": (FULL, wrapped("mean", scaled("Sigma", 0.96)), "mean of E "),
+    "off-diagonal draws of Sigma times 0.97": (FULL, wrapped("draw", shrunk), "Sigma"),
     "simulated rows times 1.02": (
         NORMAL,
         wrapped("simulate_predictive", lambda rows, *_: 1.02 * rows),

@@ -1,7 +1,4 @@
-"""Simulation-based calibration of the families that are fitted by MCMC, on rows as a fit has them.
-
-Few replicates; `tests/benchmarks/sampled_calibration.py` takes many, of all examples.
-"""
+"""Simulation-based calibration of families fitted by MCMC, on rows as a fit has them."""
 
 from dataclasses import fields, replace
 from typing import Any

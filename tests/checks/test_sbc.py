@@ -45,34 +45,6 @@ def conjugate_examples():
     ]
 
 
-def classifiers():
-    """{name: fitted classifier} of every estimator, with its own default prior."""
-    rng = np.random.default_rng(0)
-    real, counts = rng.normal(size=(30, 3)), rng.integers(0, 4, size=(30, 4))
-    names = np.column_stack([rng.choice(["u", "v", "w"], 30), rng.choice(["p", "q"], 30)])
-    texts = ["".join(rng.choice(list("abc"), 6)) for _ in range(30)]
-    code = np.arange(30)[:, None] % 3
-    apart = real * (1 + 2 * code) + code
-    constant = real.copy()
-    constant[:, 1] = 7.0
-    rows = {
-        "bernoulli": (bg.BernoulliNB(), counts > 1),
-        "categorical": (bg.CategoricalNB(), names),
-        "multinomial": (bg.MultinomialNB(), counts),
-        "poisson": (bg.PoissonNB(), counts),
-        "gaussian": (bg.GaussianNB(), real * [1, 1e6, 1e-6] + [0, 1e9, 0]),
-        "gaussian_constant": (bg.GaussianNB(), constant),
-        "gaussian_empirical": (bg.GaussianNB(prior="empirical"), apart),
-        "linear": (bg.LinearDiscriminant(), real),
-        "linear_constant": (bg.LinearDiscriminant(), constant),
-        "quadratic": (bg.QuadraticDiscriminant(), real),
-        "spherical": (bg.QuadraticDiscriminant(covariance="spherical"), real),
-        "bigrams": (bg.MarkovNB(order=2), texts),
-        "trigrams": (bg.MarkovNB(order=3), texts),
-    }
-    return {name: clf.fit(X, LABELS) for name, (clf, X) in rows.items()}
-
-
 # ------------------------------------------------------------------------------- what is returned
 
 
@@ -240,13 +212,6 @@ def test_right_posteriors_pass(family):
 def test_closed_forms_of_all_families_pass(family):
     table = calibrated(family, n_rows=12, replicates=400)
     assert table["passed"], table.to_dataframe().sort_values("p_value").head()
-
-
-@pytest.mark.slow
-def test_default_priors_of_all_classifiers_pass():
-    for name, clf in classifiers().items():
-        table = bg.simulation_based_calibration(clf, n_rows=15, replicates=200)["calibration"]
-        assert table["passed"], name
 
 
 # --------------------------------------------------------------------------------- planted errors

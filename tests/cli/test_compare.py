@@ -139,14 +139,3 @@ def test_names_of_models_are_whole_at_every_width(columns, tmp_path):
         lines = [line.split() for line in out.splitlines() if line.split()[:1] == [name]]
         assert [number for line in lines for number in line[1:]] == shown(wide, name)
         assert len(shown(wide, name)) == 9
-
-
-def test_a_long_name_of_a_model_goes_on_in_the_next_line(folder, tmp_path):
-    names = [f"{'a_long_name_' * 4}{k}" for k in "ab"]
-    for name in names:
-        (tmp_path / f"{name}.nc").write_bytes((folder / "nb.nc").read_bytes())
-    models = [tmp_path / f"{name}.nc" for name in names]
-    out = run("compare", *models, PENGUINS, *ON, columns=80).stdout
-    words = [line.split()[0] for line in out.splitlines() if line.strip()]
-    at = next(i for i, word in enumerate(words) if word.startswith("a_long"))
-    assert "".join(words[at : at + 2]) in names

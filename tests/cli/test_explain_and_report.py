@@ -62,21 +62,9 @@ def test_explain_shows_cells_and_sums(penguin_model):
 
 
 def test_explain_texts(tmp_path):
-    run(
-        "fit",
-        LANGUAGES,
-        "-t",
-        "lang",
-        "--model",
-        "markov",
-        "--text",
-        "text",
-        "-o",
-        tmp_path / "m.nc",
-    )
-    found = json.loads(
-        run("explain", tmp_path / "m.nc", LANGUAGES, "--text", "text", "--json").stdout
-    )
+    model, text = tmp_path / "m.nc", ("--text", "text")
+    run("fit", LANGUAGES, "-t", "lang", "--model", "markov", *text, "-o", model)
+    found = json.loads(run("explain", model, LANGUAGES, *text, "--json").stdout)
     assert len(found[0]["features"]) > 20
 
 

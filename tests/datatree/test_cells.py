@@ -107,26 +107,6 @@ def test_a_file_of_draws_predicts_the_same(make: Any, tmp_path: Any) -> None:
     np.testing.assert_array_equal(again.predict_proba(TABLE), clf.predict_proba(TABLE))
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
-def test_draws_of_nuts_have_the_cells_of_the_closed_form(clf: Any) -> None:
-    tree = clf.sample_posterior(400, 300, 2, random_seed=3, progressbar=False)
-    mine, exact = tree["posterior"]["theta"], clf.posterior_["posterior"]["theta"]
-    assert mine.dims == exact.dims
-    for dim in mine.dims[2:]:
-        assert mine[dim].values.tolist() == exact[dim].values.tolist()
-        assert mine[dim].attrs == exact[dim].attrs
-    alpha = clf.model_.family.alpha
-    mean = (alpha / alpha.sum(axis=-1, keepdims=True))[alpha > 0]
-    draws = mine.values.reshape(2, 400, -1)
-    from arviz_stats.base import array_stats
-
-    error = draws.std(axis=(0, 1)) / np.sqrt(array_stats.ess(draws, chain_axis=0, draw_axis=1))
-    assert (np.abs(draws.mean(axis=(0, 1)) - mean) < 5 * error).all()
-    close = np.abs(clf.predict_proba(TABLE, posterior=tree) - clf.predict_proba(TABLE))
-    assert close.max() < 0.05
-
-
 def test_cells_of_blocks_have_the_prefix_of_the_block() -> None:
     coords = category_coords(["a", "b"], [["u"], ["u", "v"]], "categorical_")
     cells = coords["categorical_feature_category"]

@@ -156,19 +156,6 @@ def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
         np.testing.assert_allclose(group["label"].sel(at), given_x, rtol=1e-8, atol=2e-10)
 
 
-@every_case
-def test_label_given_x_sums_to_1_over_the_labels(case: Case) -> None:
-    total = sum(
-        np.exp(
-            groups.log_likelihood(
-                case.fitted.model_.family, case.theta, case.encoded, np.full(N, c)
-            ).label
-        )
-        for c in range(3)
-    )
-    np.testing.assert_allclose(total, 1.0, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("clf", "X", "new", "expected"),
     [  # p(y, x | D) of a new row of class b: four of the six rows
@@ -389,29 +376,6 @@ def test_real_features_are_drawn_from_the_predictive(name: str) -> None:
         assert stats.kstest(x[label[:, 0] == c, 0, column], law.cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-missing"])
-def test_bits_are_drawn_from_the_predictive(name: str) -> None:
-    case = BY_NAME[name]
-    for model, group, codes in (
-        (case.fitted.model_, "posterior_predictive", np.broadcast_to(CODES, (2000, N))),
-        (case.fitted.prior_, "prior_predictive", None),
-    ):
-        x = case.tree[group]["x"].values.reshape(-1, N, 3)
-        label = case.tree[group]["label"].values.reshape(-1, N) if codes is None else codes
-        p = model.family.alpha / (model.family.alpha + model.family.beta)
-        assert_frequencies(x[:, 0], p[label[:, 0]])
-
-
-def test_codes_are_drawn_from_the_predictive() -> None:
-    case = BY_NAME["categorical"]
-    x = case.tree["posterior_predictive"]["x"].values.reshape(-1, N, 2)
-    alpha = case.fitted.model_.family.alpha
-    p = alpha / alpha.sum(axis=-1, keepdims=True)
-    for k in range(3):
-        expected = np.broadcast_to(p[CODES, :, k], x.shape)
-        assert_frequencies(x == k, expected)
-
-
 def test_documents_keep_their_lengths() -> None:
     case = BY_NAME["multinomial"]
     length = COUNTS.sum(axis=1)
@@ -475,15 +439,25 @@ def fitted() -> Any:
     return bg.GaussianNB().fit(REAL, LABELS)
 
 
-@pytest.mark.parametrize("name", ["prior_predictive", "posterior_predictive", "log_likelihood"])
-def test_groups_of_rows_need_rows(fitted: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=f"'{name}' is about rows: give X and y"):
-        fitted.draw_posterior(groups=[name])
-
-
-def test_groups_must_be_known(fitted: Any) -> None:
-    with pytest.raises(ValueError, match=r"groups must be of prior, .*'predictions'"):
-        fitted.draw_posterior(groups=["prior", "predictions"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"groups": ["prior_predictive"]}, "is about rows: give X and y", id="prior"),
+        pytest.param({"groups": "posterior_predictive"}, "is about rows", id="replicates"),
+        pytest.param({"groups": ["log_likelihood"]}, "is about rows", id="densities"),
+        pytest.param({"groups": ["predictions"]}, "groups must be of prior", id="unknown group"),
+        pytest.param({"X": REAL}, "X and y must be given together", id="no labels"),
+        pytest.param({"y": LABELS}, "X and y must be given together", id="no rows"),
+        pytest.param({"X": REAL, "y": LABELS[:-1]}, r"\[11, 12\]", id="lengths"),
+        pytest.param({"X": REAL, "y": ["dog", *LABELS[1:]]}, "'dog' is not a class", id="label"),
+        pytest.param({"X": BITS, "y": LABELS}, "3 features", id="columns"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    fitted: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        fitted.draw_posterior(**options)
 
 
 def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
@@ -493,53 +467,17 @@ def test_indicators_of_a_class_with_a_slash_are_refused() -> None:
     assert "label" in clf.draw_posterior(5, X=REAL, y=["b"] * len(REAL))["posterior_predictive"]
 
 
-def test_one_group_may_be_a_name(fitted: Any) -> None:
-    assert "log_prior" in fitted.draw_posterior(5, groups="log_prior").children
-
-
-@pytest.mark.parametrize("given", [{"X": REAL}, {"y": LABELS}])
-def test_rows_need_labels(fitted: Any, given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="X and y must be given together"):
-        fitted.draw_posterior(**given)
-
-
-def test_lengths_must_agree(fitted: Any) -> None:
-    with pytest.raises(ValueError, match=r"\[11, 12\]"):
-        fitted.draw_posterior(X=REAL, y=LABELS[:-1])
-
-
-def test_labels_must_be_known(fitted: Any) -> None:
-    with pytest.raises(ValueError, match="'dog' is not a class; the classes are"):
-        fitted.draw_posterior(X=REAL, y=["dog", *LABELS[1:]])
-
-
-def test_columns_must_agree(fitted: Any) -> None:
-    with pytest.raises(ValueError, match="3 features"):
-        fitted.draw_posterior(X=BITS, y=LABELS)
-
-
-@pytest.mark.parametrize(
-    ("name", "cells"), [("prior_predictive", 3), ("posterior_predictive", 3), ("log_likelihood", 2)]
-)
+@pytest.mark.parametrize("replicate", [BOTH, ("indicators",)], ids=["rows", "indicators"])
+@pytest.mark.parametrize("name", ["prior_predictive", "posterior_predictive", "log_likelihood"])
 def test_groups_that_would_not_fit_are_refused(
-    fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
+    fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, replicate: Any
 ) -> None:
-    monkeypatch.setattr(groups, "_BYTES", 8 * cells * N * 20)
-    fitted.draw_posterior(10, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
-    with pytest.raises(ValueError, match=f"'{name}' of 12 rows and 22 draws would take .* GiB"):
-        fitted.draw_posterior(11, 2, X=REAL, y=LABELS, groups=[name], replicate=BOTH)
-
-
-@pytest.mark.parametrize(
-    ("name", "cells"), [("prior_predictive", 4), ("posterior_predictive", 4), ("log_likelihood", 5)]
-)
-def test_indicators_count_towards_what_fits(
-    fitted: Any, monkeypatch: pytest.MonkeyPatch, name: str, cells: int
-) -> None:
-    asked: dict[str, Any] = {"X": REAL, "y": LABELS, "groups": [name], "replicate": ["indicators"]}
+    cells = 2 if name == "log_likelihood" else 3 if replicate == BOTH else 1
+    cells, extra = (cells, "") if replicate == BOTH else (cells + 3, ", 3 indicators")
+    asked: dict[str, Any] = {"X": REAL, "y": LABELS, "groups": [name], "replicate": replicate}
     monkeypatch.setattr(groups, "_BYTES", 8 * cells * N * 20)
     fitted.draw_posterior(10, 2, **asked)
-    with pytest.raises(ValueError, match="of 12 rows, 3 indicators and 22 draws would take"):
+    with pytest.raises(ValueError, match=f"'{name}' of 12 rows{extra} and 22 draws would take .*"):
         fitted.draw_posterior(11, 2, **asked)
 
 

@@ -176,14 +176,6 @@ def of_rows() -> tuple[str, ...]:
     return ("posterior_predictive", "log_likelihood")
 
 
-@pytest.mark.parametrize("where", ["groups", "replicate"])
-def test_the_old_name_is_refused_with_the_new_one(gaussian: Any, where: str) -> None:
-    for call in (gaussian.draw_posterior, gaussian.posterior_groups):
-        for given in (["label_given_x"], "label_given_x"):
-            with pytest.raises(ValueError, match=r"'label_given_x'.*'label' since bayesgen 0\.2"):
-                call(X=REALS, y=Y, **{where: given})
-
-
 def test_a_discriminative_prior_draws_labels_given_x() -> None:
     from bayesgen.datatree.tree import described
 
@@ -376,69 +368,6 @@ def test_sampling_takes_rows_for_what_it_says(
     assert seen[1]["label"].eval(mode=PYTHON).shape == (5,)
     with pytest.raises(ValueError, match="needs the rows"):
         gaussian.sample_posterior(likelihood="rows")
-
-
-SAMPLED = {
-    bg.StudentTNB: REALS,
-    bg.LKJDiscriminant: REALS,
-    bg.MixtureDiscriminant: REALS,
-    bg.NegativeBinomialNB: np.abs(REALS).round(),
-    bg.DirichletCompoundMultinomialNB: np.abs(REALS).round() + 1,
-    bg.LogisticNormalNB: np.abs(REALS).round() + 1,
-    bg.HierarchicalBernoulliNB: BITS,
-    bg.HierarchicalCategoricalNB: BITS,
-}
-
-
-def fitted_to_draws_of_the_prior(
-    clf: Any, X: Any, monkeypatch: pytest.MonkeyPatch, **options: Any
-) -> Any:
-    """Nothing is compiled: what was sampled does not matter to the graph."""
-    from bayesgen.inference import nuts
-
-    def sample(model: pm.Model, **_: Any) -> tuple[xr.Dataset, xr.Dataset]:
-        variables = [*model.free_RVs, *model.deterministics]
-        with model:
-            values = pm.draw(variables, draws=4, random_seed=1, mode=PYTHON)
-        dims = [model.named_vars_to_dims.get(v.name, ()) for v in variables]
-        arrays = {
-            v.name: (("chain", "draw", *d), value[None])
-            for v, d, value in zip(variables, dims, values, strict=True)
-        }
-        return xr.Dataset(arrays), xr.Dataset()
-
-    monkeypatch.setattr(nuts, "sample", sample)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of so few draws
-        return clf.fit(X, Y, **options)
-
-
-@pytest.mark.parametrize("kind", SAMPLED, ids=lambda kind: kind.__name__)
-def test_rows_of_sampled_classifiers_are_observed(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = SAMPLED[kind]
-    clf = fitted_to_draws_of_the_prior(kind(), X, monkeypatch)
-    model = clf.to_pymc(X[:5], Y[:5], likelihood="rows")
-    assert [v.name for v in model.observed_RVs] == ["label", "x"]
-    assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
-    assert "x" not in {v.name for v in model.potentials}
-    with pytest.raises(ValueError, match="1 rows have no label: leave them out, or use likelihood"):
-        clf.to_pymc(X[:5], [*Y[:4], None], likelihood="rows")
-    with pytest.raises(ValueError, match=f"{type(clf.prior_.family).__name__} has no sufficient"):
-        clf.to_pymc()
-
-
-def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    X = REALS.copy()
-    X[0, 0] = np.nan
-    clf = fitted_to_draws_of_the_prior(bg.QuadraticDiscriminant(), X, monkeypatch, inference="nuts")
-    with pytest.raises(ValueError, match="some rows have missing cells"):
-        clf.to_pymc(X, Y, likelihood="rows")
-    model = clf.to_pymc(X[1:], Y[1:], likelihood="rows")
-    assert [v.name for v in model.observed_RVs] == ["label", "x"]
 
 
 def test_a_graph_of_rows_takes_fewer_and_more_rows(gaussian: Any) -> None:

@@ -64,6 +64,7 @@ def test_other_numbers_are_floats():
         pl.DataFrame({"a": [True, None]}),
         sparse.csr_array(np.array([[True], [False]])),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_a_boolean_column_has_both_categories(X):
     assert same(learn(X).values, ((False, True),))
@@ -173,6 +174,7 @@ def test_masked_cells_are_missing():
         ),
         pa.table({"n": [0, 1, 7, None], "s": pa.array(["b", "a", "zz", None]).dictionary_encode()}),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_missing_is_nan_and_unseen_is_minus_one(X):
     categories = learn([[0, "a"], [1, "b"]])
@@ -316,45 +318,21 @@ def test_declared_categories_go_before_those_of_the_dtype():
 @pytest.mark.parametrize(
     ("declared", "error", "message"),
     [
-        (
-            {"size": ["S", "M"]},
-            ValueError,
-            r"column 'size' holds 'L' in row 2, .*declared.*\('S', 'M'\)",
-        ),
+        ({"size": ["S", "M"]}, ValueError, r"column 'size' holds 'L' in row 2"),
         ({"n": [0, 1]}, ValueError, r"column 'n' holds 2 in row 1, .*declared.*\(0, 1\)"),
         ({"n": ["0", "1", "2"]}, ValueError, r"column 'n' holds 0 in row 0, .*declared"),
         ({"size": 3}, ValueError, r"column 'size' holds 'S' in row 0, .*declared.*\(0, 1, 2\)"),
-        (
-            {"syze": 3},
-            ValueError,
-            r"categories: no column 'syze'; did you mean 'size'\?",
-        ),
+        ({"syze": 3}, ValueError, r"categories: no column 'syze'; did you mean 'size'\?"),
         ({7: 3}, ValueError, r"categories: no column 7.*known are size, n"),
         ([3], ValueError, r"categories has 1 entries for 2 columns"),
         ("SM", TypeError, r"categories must be None, a number, a list .* not 'SM'"),
-        (
-            ["SML", None],
-            TypeError,
-            r"categories of column 'size': give a number or a list .* not 'SML'",
-        ),
+        (["SML", None], TypeError, r"categories of column 'size': give a number or a list"),
         ([None, True], TypeError, r"categories of column 'n'.*not True"),
-        (
-            [None, 0],
-            ValueError,
-            r"categories of column 'n': there must be at least one category, got 0",
-        ),
+        ([None, 0], ValueError, r"categories of column 'n': there must be at least one category"),
         ([None, []], ValueError, r"categories of column 'n': there must be at least one category"),
         ([["S", 1], None], TypeError, r"categories of column 'size': text and numbers are mixed"),
-        (
-            [["S", None], None],
-            TypeError,
-            r"categories of column 'size': None \(NoneType\) cannot be",
-        ),
-        (
-            [None, [0, NAN]],
-            TypeError,
-            r"categories of column 'n': nan \(float\) cannot be a category",
-        ),
+        ([["S", None], None], TypeError, r"categories of column 'size': None \(NoneType\) cannot"),
+        ([None, [0, NAN]], TypeError, r"categories of column 'n': nan \(float\) cannot"),
         ([None, [1, 2, 1.0]], ValueError, r"categories of column 'n': 1\.0 is given twice"),
     ],
 )

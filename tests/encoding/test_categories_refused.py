@@ -27,11 +27,7 @@ from tests.encoding.cases import NAN, column_of, encode, learn
             TypeError,
             r"column 0 mixes text \('a' in row 0\) and numbers \(1.5 in row 2\)",
         ),
-        (
-            [1, {"a": 1}],
-            TypeError,
-            r"column 0 holds \{'a': 1\} \(dict\) in row 1: argument must be a string",
-        ),
+        ([1, {"a": 1}], TypeError, r"column 0 holds \{'a': 1\} \(dict\) in row 1: argument"),
         (["a", [1]], TypeError, r"column 0 holds \[1\] \(list\) in row 1"),
         ([b"a"], TypeError, r"column 0 holds b'a' \(bytes\) in row 0"),
         ([dt.date(2020, 1, 1)], TypeError, r"column 0 holds .*\(date\) in row 0"),
@@ -41,11 +37,7 @@ from tests.encoding.cases import NAN, column_of, encode, learn
         ([1.0, np.inf], ValueError, r"column 0 holds inf in row 1; make it finite, or NaN"),
         ([10**30], ValueError, r"column 0 holds integers beyond 64 bits; turn it into text"),
         ([10**400, None], ValueError, r"column 0 holds integers beyond 64 bits; turn it into text"),
-        (
-            [2**60 + 1, None],
-            ValueError,
-            r"column 0 holds integers of 2\*\*53 and beyond and missing",
-        ),
+        ([2**60 + 1, None], ValueError, r"column 0 holds integers of 2\*\*53 and beyond"),
     ],
 )
 def test_cells_that_cannot_be_categories(cells, error, message):
@@ -73,24 +65,12 @@ def test_cells_that_cannot_be_categories(cells, error, message):
             TypeError,
             "column 'd' holds .*Period",
         ),
-        (
-            pd.DataFrame({"d": pd.cut([1, 2, 3], 2)}),
-            TypeError,
-            "dtype of column 'd': Interval.* cannot be a category",
-        ),
-        (
-            pd.DataFrame({"d": pd.Categorical([1, "a"])}),
-            TypeError,
-            "dtype of column 'd': text and numbers are mixed",
-        ),
+        (pd.DataFrame({"d": pd.cut([1, 2, 3], 2)}), TypeError, "dtype of column 'd': Interval"),
+        (pd.DataFrame({"d": pd.Categorical([1, "a"])}), TypeError, "dtype of column 'd': text"),
         (np.array([["2020"]], dtype="M8[D]"), TypeError, "column 0 holds datetime64"),
         (np.array([[1j]]), ValueError, "Complex data not supported: column 0"),
         (pl.DataFrame({"d": [1.0, -np.inf]}), ValueError, "column 'd' holds -inf in row 1"),
-        (
-            pl.DataFrame({"d": [2**60 + 1, None]}),
-            ValueError,
-            r"column 'd' holds integers of 2\*\*53",
-        ),
+        (pl.DataFrame({"d": [2**60 + 1, None]}), ValueError, r"column 'd' holds integers"),
     ],
 )
 def test_columns_that_cannot_be_read(X, error, message):
@@ -120,20 +100,12 @@ def test_text_and_numbers_do_not_meet_in_encode():
         (pd.Series([1]), ValueError, r"Reshape your data"),
         (5, ValueError, r"Expected 2D array, got 0D"),
         (np.ones((2, 2, 2)), ValueError, r"got 3D"),
-        (
-            np.ones((3, 0)),
-            ValueError,
-            r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required",
-        ),
+        (np.ones((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1"),
         (pd.DataFrame(), ValueError, r"0 feature\(s\)"),
         ([[1, 2], [3]], ValueError, r"rows differ in length"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"X is lazy.*collect"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, r"more than one column 'a'"),
-        (
-            pd.DataFrame([[1, 2]], columns=["a", 1]),
-            TypeError,
-            r"all input features have string names.* 1;",
-        ),
+        (pd.DataFrame([[1, 2]], columns=["a", 1]), TypeError, r"all input features have string"),
         (sparse.csr_array((3, 0)), ValueError, r"0 feature\(s\)"),
         (sparse.csr_array([[1j]]), ValueError, r"Complex data not supported"),
         (sparse.csr_array([[0, 1.0], [0, np.inf]]), ValueError, r"column 1 holds inf in row 1"),

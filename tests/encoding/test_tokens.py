@@ -50,6 +50,7 @@ def test_callable():
         (text for text in ("ab", "c")),
         {"x": "ab", "y": "c"}.values(),
     ],
+    ids=lambda texts: type(texts).__name__,
 )
 def test_sequences_of_strings(texts):
     documents, raw = Tokenizer("char").read(texts)
@@ -79,6 +80,7 @@ def objects(*documents):
         pd.DataFrame([["a", "b", "a"], [None] * 3, ["b", None, None]]),
         pl.DataFrame({"x": ["a", None, "b"], "y": ["b", None, None], "z": ["a", None, None]}),
     ],
+    ids=lambda documents: type(documents).__name__,
 )
 def test_token_sequences_are_left_as_they_are(documents):
     for setting in ("char", "word", str.split):

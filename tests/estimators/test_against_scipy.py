@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import logsumexp, softmax
 
 import bayesgen as bg
@@ -225,18 +225,6 @@ def test_bernoulli_by_scipy():
         log_x[:, c] = bernoulli(X, codes, new, table[c], 2.5)["map"][:, c]
     expected = log_x + log_class_weights(codes, np.array([2.0, 3, 4]))["map"]
     np.testing.assert_allclose(clf.predict_joint_log_proba(new, "map"), expected, rtol=1e-10)
-
-
-def test_sparse_bits_are_dense_bits():
-    X, _, y = sample(CASES["BernoulliNB"])
-    X = np.nan_to_num(X)
-    for estimator in (bg.BernoulliNB, bg.MultinomialNB, bg.PoissonNB, bg.CategoricalNB):
-        dense = estimator().fit(X, y)
-        for form in (sparse.csr_matrix, sparse.csc_matrix, sparse.coo_array, sparse.csr_array):
-            clf = estimator().fit(form(X), y)
-            np.testing.assert_allclose(
-                clf.predict_joint_log_proba(form(X)), dense.predict_joint_log_proba(X), rtol=1e-12
-            )
 
 
 def test_binarize_is_a_threshold():

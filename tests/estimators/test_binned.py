@@ -181,19 +181,6 @@ def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     np.testing.assert_allclose(clf.predict_joint_log_proba(rows, method="mle"), expected)
 
 
-def test_a_default_forest_refuses_no_row_of_its_columns():
-    rng = np.random.default_rng(0)
-    z, y = rng.integers(4, size=60), np.arange(60) % 3
-    X = np.where(rng.random((60, 12)) < 0.5, z[:, None], rng.integers(4, size=(60, 12)))
-    clf = bg.TreeAugmentedNB().fit(X.astype(str), y)
-    rows = X[:3].astype(str).astype(object)
-    rows[0, :11], rows[1, :11], rows[2] = None, "never seen", None  # 4 million completions
-    p = clf.predict_proba(rows)
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    np.testing.assert_array_equal(p[0], clf.predict_proba(rows[:1])[0])
-    np.testing.assert_allclose(p[2], own_weights(clf), atol=1e-12)
-
-
 def test_draws_of_forests_sum_over_missing_cells_exactly():
     """Of one set of draws: all completions of few cells, and of many the sum rule for one more."""
     rng = np.random.default_rng(2)
@@ -224,11 +211,6 @@ def test_rows_that_leave_are_summed_in_one_compiled_pass(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.integers(3, size=(60, 8)), np.arange(60) % 3  # 2430 steps of 7290
     assert bg.TreeAugmentedNB().fit(X.astype(str), y).score(X.astype(str), y) > 0
-
-
-def own_weights(clf):
-    alpha = clf.model_.alpha
-    return alpha / alpha.sum()
 
 
 def test_a_category_of_its_own_for_missing_cells():

@@ -243,20 +243,6 @@ def test_extremes(entry):
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.LinearDiscriminant, bg.MixedNB])
-def test_masked_cells_are_missing_cells(estimator):
-    masked, missing = np.ma.masked_array(X, X > 1), np.where(X > 1, np.nan, X)
-    if estimator is bg.LinearDiscriminant:
-        with pytest.raises(ValueError, match=r"NaN|missing"):
-            estimator().fit(masked, Y)
-        masked = estimator().fit(X, Y).predict_proba(masked)
-        missing = estimator().fit(X, Y).predict_proba(missing)
-    else:
-        masked = estimator().fit(masked, Y).predict_proba(masked)
-        missing = estimator().fit(missing, Y).predict_proba(missing)
-    np.testing.assert_array_equal(masked, missing)
-
-
 # ------------------------------------------------------------------------------ the page of them
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "extremes.md"

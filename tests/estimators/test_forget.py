@@ -16,7 +16,6 @@ FRAME = pd.DataFrame(
     {"size": REAL[:, 0], "colour": RNG.choice(["red", "blue"], N), "wet": RNG.random(N) < 0.5}
 )
 TEXTS = np.array(["".join(RNG.choice(list("abc"), 6)) for _ in range(N)], dtype=object)
-FORGOTTEN = np.arange(N) % 4 == 1
 
 
 def test_a_class_that_is_forgotten_stays_known():
@@ -24,12 +23,6 @@ def test_a_class_that_is_forgotten_stays_known():
     declared = bg.PoissonNB().partial_fit(COUNTS[Y != "b"], Y[Y != "b"], classes=["a", "b", "c"])
     assert clf.stats_.count[1] == 0
     np.testing.assert_allclose(clf.predict_proba(COUNTS), declared.predict_proba(COUNTS))
-
-
-def test_learn_again():
-    clf = bg.GaussianNB().fit(REAL, Y)
-    clf.forget(REAL[FORGOTTEN], Y[FORGOTTEN]).partial_fit(REAL[FORGOTTEN], Y[FORGOTTEN])
-    assert clf.log_evidence_ == pytest.approx(bg.GaussianNB().fit(REAL, Y).log_evidence_, rel=1e-9)
 
 
 def refused(clf, X, y, match, **options):

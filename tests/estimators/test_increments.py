@@ -42,14 +42,6 @@ def test_integer_weights_are_repeated_rows_and_weight_zero_is_no_row(case):
     assert_same(parts, weighted, X, case.tol)
 
 
-def test_fractional_weights_multiply_the_statistics():
-    X, _, y = sample(CASES["BernoulliNB"])
-    half = bg.BernoulliNB().fit(X, y, sample_weight=np.full(len(y), 0.5))
-    whole = bg.BernoulliNB().fit(X, y)
-    np.testing.assert_allclose(half.stats_.features.ones, whole.stats_.features.ones / 2)
-    np.testing.assert_allclose(half.stats_.count, whole.stats_.count / 2)
-
-
 def test_the_empirical_prior_has_the_largest_evidence():
     X, _, y = sample(CASES["MultinomialNB"])
     best = bg.MultinomialNB(prior="empirical").fit(X, y)

@@ -12,7 +12,6 @@ from arviz_stats.base import array_stats
 from scipy import sparse
 from scipy.special import log_softmax
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB as PlugInNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +22,8 @@ from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import Table
 from bayesgen.estimators import pool as members
-from bayesgen.inference.exponents import ExponentPrior, Exponents, comparable, sample
+from bayesgen.inference.exponents import sample
+from bayesgen.posterior.pooled import Exponents, LogLinear, comparable
 from tests.inference.test_exponents import log_posterior
 from tests.selection import rest_is_slow
 
@@ -70,7 +70,7 @@ def test_definition(iris):
     pool = bg.LogLinearPool(members).fit(X, y)
     fits = [m.fit(X, y) for m in members]
     scores = comparable(np.stack([f.loo_log_joint(X, y) for f in fits]))
-    found = sample(scores, y, np.ones(150), ExponentPrior(0.5, 0.5, 2.0))
+    found = sample(scores, y, np.ones(150), LogLinear(0.5, 0.5, 2.0))
     np.testing.assert_allclose(pool.exponents_, found.exponents.mean(axis=(0, 1)))
     joints = [f.predict_joint_log_proba(X) for f in fits]
     draws = np.einsum("cdm,mnk->cdnk", found.exponents, joints) + found.intercepts[:, :, None]
@@ -103,7 +103,8 @@ def test_an_exponent_for_each_feature(penguins, members):
     np.testing.assert_allclose(pool.predict_proba(X).sum(axis=1), 1)
     uniform = bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y)
     # exponents of 1, intercepts of 0: the member itself
-    uniform._exponents = Exponents(np.ones((1, 1, 6)), np.zeros((1, 1, 3)))
+    ones = Exponents(np.ones((1, 1, 6)), np.zeros((1, 1, 3)))
+    uniform.fitted_ = uniform.fitted_.with_posterior(exponents=ones)
     plain = bg.MixedNB().fit(X, y)
     np.testing.assert_allclose(uniform.predict_proba(X), plain.predict_proba(X), atol=1e-12)
     assert "columns have an exponent below 1" in repr(pool.summary())
@@ -117,11 +118,14 @@ def test_scores_of_features_leave_rows_of_large_weight_out(weight):
     pool = bg.LogLinearPool([member], exponents="feature").fit(X, y, sample_weight=w)
     without = bg.PoissonNB(shape=1.0, rate=0.5).fit(X[1:], y[1:])
     joint = without.predict_joint_log_proba(X[:1], class_prior=[0.5, 0.5])
-    np.testing.assert_allclose(pool._data[0][0, :1], comparable(joint), rtol=1e-12)
-    far = pool._members_[0].clf.predict_joint_log_proba([[400]], class_prior=[0.5, 0.5])
+    np.testing.assert_allclose(
+        pool.fitted_.posterior.scored[0][0, :1], comparable(joint), rtol=1e-12
+    )
+    far = pool.members_["PoissonNB"].predict_joint_log_proba([[400]], class_prior=[0.5, 0.5])
     assert np.ptp(far) > 300
-    eta, b = pool._exponents
-    draws = eta * comparable(far)[0] + b + pool._offset_
+    own = pool.fitted_.posterior
+    eta, b = own.exponents
+    draws = eta * comparable(far)[0] + b + own.offset
     p = np.exp(log_softmax(draws, axis=-1)).mean(axis=(0, 1))
     np.testing.assert_allclose(pool.predict_proba([[400]])[0], p)
 
@@ -131,9 +135,9 @@ def test_scores_of_features_leave_each_row_out(penguins):
     X, y = penguins
     for member in (bg.MixedNB(), bg.MixedNB(variance="tied")):
         pool = bg.LogLinearPool([member], exponents="feature").fit(X, y)
-        scores, codes, _ = pool._data
+        scores, codes, _ = pool.fitted_.posterior.scored
         whole = log_softmax(scores.sum(axis=0), axis=1)
-        clf = pool._members_[0].clf
+        clf = next(iter(pool.members_.values()))
         joint = clf.loo_log_joint(X, y)
         alpha = clf.model_.alpha - np.eye(3)[codes]
         expected = log_softmax(joint - np.log(alpha), axis=1)
@@ -153,29 +157,15 @@ def test_class_prior(penguins):
 def test_intervals_hold_parameters_and_exponents(penguins):
     X, y = penguins
     X = X[["bill_length_mm", "sex"]]
-    pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X, y)
-    table = pool.predict_interval(X[:40], prob=0.9, kind="eti", draws=400)
-    assert table["interval"].dims == ("obs_id", "class", "bound")
-    width = table["interval"].diff("bound").values
-    assert (width >= 0).all()
-    assert width.max() > 0.1
-    inside = (table["interval"][..., 0] <= table["predictive"]) & (
-        table["predictive"] <= table["interval"][..., 1]
-    )
-    assert inside.mean() > 0.9
     one = bg.MixedNB().fit(X, y).predict_interval(X[:40], prob=0.9, kind="eti")
     single = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
-    both = single.predict_interval(X[:40], prob=0.9, kind="eti", draws=400)
+    both = single.predict_interval(X[:40], prob=0.9, kind="eti")
     wider = both["log_odds"].diff("bound").mean() / one["log_odds"].diff("bound").mean()
     assert 0.7 < float(wider) < 2.5  # the exponent is about 1 and uncertain
     with pytest.raises(NotImplementedError, match="a pool of predictives has none"):
-        pool.predict_interval(X[:2], given="training and row")
-    entropy = pool.predict_uncertainty(X[:40], draws=400, unit="bits")
+        single.predict_interval(X[:2], given="training and row")
+    entropy = single.predict_uncertainty(X[:40], unit="bits")
     assert (entropy["epistemic"] > -1e-9).all()
-    draws = pool.predict_posterior(X[:3], draws=50)["predictions"]["class_probability"]
-    assert draws.dims == ("chain", "draw", "obs_id", "class")
-    features = bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y)
-    assert features.predict_interval(X[:5], draws=100)["interval"].shape == (5, 3, 2)
 
 
 def test_explanation_adds_up(penguins):
@@ -186,11 +176,29 @@ def test_explanation_adds_up(penguins):
     ):
         table = pool.explain(X[:20], classes=("Gentoo", "Adelie"))
         log_p = pool.predict_log_proba(X[:20])
-        np.testing.assert_allclose(table["log_odds"], log_p[:, 2] - log_p[:, 0], rtol=1e-6)
-        total = table["by_feature"].sum("feature") + table["rest"] + table["intercept"]
-        np.testing.assert_allclose(total, table["log_odds"], rtol=1e-9)
+        odds = log_p[:, 2] - log_p[:, 0]
+        np.testing.assert_allclose(table["predictive_log_odds"], odds, rtol=1e-6)
+        for name in ("predictive", "mean"):
+            total = table[name].sum("feature") + table[f"{name}_intercept"]
+            np.testing.assert_allclose(total, table[f"{name}_log_odds"], rtol=1e-9)
         assert list(table["feature"].values) == list(X.columns)
     np.testing.assert_allclose(table["rest"], 0, atol=1e-9)
+
+
+def test_explanations_are_of_draws_of_the_exponent(penguins):
+    """One member: its posterior means times the draws."""
+    X, y = penguins
+    pool = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    found = pool.explain(X[:9], classes=("Gentoo", "Adelie"), prob=0.8, kind="eti")
+    own = pool.members_["MixedNB"].explain(X[:9], classes=("Gentoo", "Adelie"))["mean"].values
+    eta, b = pool.fitted_.posterior.exponents.flat
+    np.testing.assert_allclose(found["mean"], eta.mean() * own, rtol=1e-9, atol=1e-12)
+    ends = np.sort(np.quantile(eta, [0.1, 0.9]) * own[..., None], axis=-1)
+    np.testing.assert_allclose(found["interval"], ends, rtol=1e-6, atol=1e-9)
+    gap = (b[:, 2] - b[:, 0]).mean()
+    joint = pool.members_["MixedNB"].predict_joint_log_proba(X[:9])
+    total = eta.mean() * (joint[:, 2] - joint[:, 0]) + gap
+    np.testing.assert_allclose(found["mean_log_odds"], total, rtol=1e-6)
 
 
 @pytest.mark.parametrize("exponents", rest_is_slow(["model", "feature"], ["feature"]))
@@ -202,10 +210,14 @@ def test_files(penguins, tmp_path, exponents):
     np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
     np.testing.assert_array_equal(again.predict(X), pool.predict(X))
     assert repr(again.summary()) == repr(pool.summary())
-    a, b = (p.predict_interval(X[:3], draws=50)["interval"] for p in (pool, again))
+    a, b = (p.predict_interval(X[:3])["interval"] for p in (pool, again))
     np.testing.assert_allclose(a, b)
     with pytest.raises(ValueError, match="holds no rows"):
         again.to_pymc()
+    found, known = (
+        p.to_pymc(*given)["score"].get_value() for p, given in ((again, (X, y)), (pool, ()))
+    )
+    np.testing.assert_allclose(found, known, atol=1e-9)
 
 
 def test_pipelines_and_names(iris):
@@ -214,7 +226,8 @@ def test_pipelines_and_names(iris):
         [("scaled", make_pipeline(StandardScaler(), bg.GaussianNB())), bg.GaussianNB()]
     ).fit(X, y)
     assert list(pool.members_) == ["scaled", "GaussianNB"]
-    a, b = (m.log_joint(X) for m in pool._members_)
+    rows = pool.fitted_.read(X).encoded
+    a, b = (rows.log_joint(m) for m in pool.fitted_.posterior.members)
     np.testing.assert_allclose(log_softmax(a, axis=1), log_softmax(b, axis=1), atol=1e-9)
     with pytest.raises(TypeError, match="is a pipeline"):
         pool.save("nowhere.nc")
@@ -246,24 +259,20 @@ def test_a_sample_of_a_stream(penguins):
         bg.LogLinearPool([whole], prefit=True).fit(X + 1.0, y)
 
 
-def test_dask_and_xarray_rows(iris):
+def test_rows_of_dask(iris):
     import dask.array as da
-    import xarray as xr
 
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
     lazy = pool.predict_proba(da.from_array(X, chunks=(40, 4)))
     assert lazy.chunks[0] == (40, 40, 40, 30)
     np.testing.assert_allclose(lazy.compute(), pool.predict_proba(X), rtol=1e-12)
-    named = pool.predict_proba(xr.DataArray(X, dims=("flower", "feature")))
-    assert named.dims == ("obs_id", "class")
 
 
 @pytest.mark.parametrize("holder", ["dask", "xarray"])
 @pytest.mark.parametrize("method", ["predict_interval", "predict_set", "explain", "decide"])
 def test_results_of_dask_and_xarray_rows(iris, holder, method):
     import dask.array as da
-    import xarray as xr
 
     X, y = iris
     names = {"feature": ["a", "b", "c", "d"]}
@@ -281,19 +290,6 @@ def test_results_of_dask_and_xarray_rows(iris, holder, method):
     assert pool.loo(table, y).elpd == pytest.approx(expected.loo(X, y).elpd)
 
 
-def test_decisions(iris):
-    X, y = iris
-    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
-    table = bg.decide(pool, X, 1 - np.eye(3), reject=0.1)
-    sure = pool.predict_proba(X).max(axis=1) > 0.9
-    chosen = pool.predict(X)[sure].astype(str)
-    assert table["decision"].values[sure].astype(str).tolist() == chosen.tolist()
-    assert (table["decision"].values[~sure] == "reject").all()
-    regression = LogisticRegression(max_iter=1000).fit(X, y)
-    with pytest.raises(NotImplementedError, match="needs a density"):
-        bg.decide(regression, X, 1 - np.eye(3), typicality=0.01)
-
-
 def test_many_rows_give_exponents_from_some(iris):
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB()], max_rows=50, random_state=1).fit(X, y)
@@ -306,11 +302,11 @@ def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     options = {"inference": "gibbs", "random_seed": 0, "progressbar": False, "draws": 400}
     drawn = bg.GaussianNB().fit(X, y, **options)
     pool = bg.LogLinearPool([drawn, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
-    scores, codes, _ = pool._data
+    scores, codes, _ = pool.fitted_.posterior.scored
     a, b = log_softmax(scores, axis=2)[:, np.arange(150), codes]
     np.testing.assert_allclose(a, b, atol=0.1)
     assert "importance sampling" in repr(pool.summary())
-    assert pool.predict_interval(X[:3], draws=100)["interval"].shape == (3, 3, 2)
+    assert pool.predict_interval(X[:3])["interval"].shape == (3, 3, 2)
 
 
 @pytest.mark.parametrize("exponents", ["model", "feature"])
@@ -321,14 +317,17 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
     X = rng.normal(size=(48, 3)) + rng.normal(size=(48, 1)) + y[:, None] * [1.0, 0.8, 0.0]
     members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
     pool = bg.LogLinearPool(members, exponents=exponents).fit(X, y)
-    scores, codes, weight = pool._data
+    posterior = pool.fitted_.posterior
+    scores, codes, weight = posterior.scored
     refits, mcse = np.empty((2, len(y)))
     for i in range(0, len(y), 6):
         rest = np.arange(len(y)) != i
-        own = sample(scores[:, rest], codes[rest], weight[rest], pool._prior_, pool._offset_, i)
-        refits[i] = own.log_proba(scores[:, [i]], pool._offset_)[0, y[i]]
+        own = sample(
+            scores[:, rest], codes[rest], weight[rest], posterior.prior.family, posterior.offset, i
+        )
+        refits[i] = own.log_proba(scores[:, [i]], posterior.offset)[0, y[i]]
         joint = np.einsum("sdm,mc->sdc", own.exponents, scores[:, i]) + own.intercepts
-        p = np.exp(log_softmax(joint + pool._offset_, axis=2))[..., y[i]]
+        p = np.exp(log_softmax(joint + posterior.offset, axis=2))[..., y[i]]
         mcse[i] = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
     found = pool.loo(X, y)
     some = slice(0, len(y), 6)
@@ -358,7 +357,7 @@ def test_prediction_sets(iris, tmp_path):
     xr.testing.assert_identical(given, found)
     with pytest.raises(ValueError, match="training rows"):
         pool.loo(X[~train] + 1, y[~train])
-    with pytest.raises(ValueError, match="no density of x"):
+    with pytest.raises(NotImplementedError, match="density of x"):
         pool.loo(X[train], y[train], target="joint")
 
 
@@ -366,8 +365,8 @@ def test_a_column_without_cells_says_next_to_nothing(iris):
     X, y = iris
     pool = bg.LogLinearPool().fit(np.c_[X, np.full(150, np.nan)], y)
     known = bg.LogLinearPool().fit(X, y)
-    scores = known._scores(X)
-    eta, b = known._exponents.flat
+    own = known.fitted_.posterior
+    scores, (eta, b) = own.scores(known.fitted_.encoded(X)), own.exponents.flat
     joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
     mcse = np.exp(log_softmax(joint, axis=2)).std(axis=0) * np.sqrt(2 / 1000)  # effective draws
     gap = pool.predict_proba(np.c_[X, np.full(150, np.nan)]) - known.predict_proba(X)
@@ -394,7 +393,7 @@ def test_refusals(iris):
         bg.LogLinearPool([bg.LinearDiscriminant()], exponents="feature").fit(X, y)
     with pytest.raises(ValueError, match=r"missing|label"):
         bg.LogLinearPool().fit(X, np.where(y == 0, np.nan, y))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'draws'"):
+    with pytest.raises(TypeError, match="takes no draws="):
         bg.LogLinearPool().fit(X, y, draws=10)
 
 
@@ -404,11 +403,11 @@ def test_pymc_density_is_that_of_the_draws(iris):
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
     logp = pool.to_pymc().compile_logp(mode="FAST_COMPILE")
     rng = np.random.default_rng(0)
-    values = []
+    values, own = [], pool.fitted_.posterior
     for _ in range(3):
         u, b = rng.normal(size=2), rng.normal(size=3)
-        own = log_posterior(np.exp(u), b, *pool._data, pool._prior_) + u.sum()
-        values.append(float(logp({"exponent_log__": u, "intercept": b})) - own)
+        known = log_posterior(np.exp(u), b, *own.scored, own.prior.family) + u.sum()
+        values.append(float(logp({"exponent_log__": u, "intercept": b})) - known)
     np.testing.assert_allclose(values, 0, atol=1e-6)
 
 
@@ -443,7 +442,7 @@ def test_members_without_a_posterior_enter_by_their_predictive():
     with pytest.warns(
         UserWarning, match=r"without a posterior enter by their predictive \(mixed\)"
     ):
-        table = pool.predict_interval(X[:9], prob=0.9, draws=400)
+        table = pool.predict_interval(X[:9], prob=0.9)
     assert (np.diff(table["interval"], axis=-1) > 0).all()
     alone = bg.LogLinearPool([smooth], intercepts=False).fit(X, y)
     with pytest.warns(UserWarning, match="predictive"):
@@ -477,7 +476,7 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
         warnings.simplefilter("ignore", ColumnWarning)  # so many categories
         pool = bg.LogLinearPool().fit(X, y)
         only = bg.LogLinearPool().fit(X.iloc[:30].assign(who=names[:30]).drop(columns="x"), y[:30])
-    scores, codes, _ = pool._data
+    scores, codes, _ = pool.fitted_.posterior.scored
     score = log_softmax(scores, axis=2)[:, np.arange(42), codes].mean(axis=1)
     assert (score < 0.8 * np.log(1 / 3)).all()  # labels at random: no member knows more
     assert {"linear", "quadratic"} <= {*only.left_out_}
@@ -498,7 +497,7 @@ def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypa
     pool.save(tmp_path / "pool.nc")
     again = bg.load(tmp_path / "pool.nc")
     np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
-    assert np.isfinite(pool.explain(X[:3])["by_feature"].values).all()
+    assert np.isfinite(pool.explain(X[:3])["predictive"].values).all()
     monkeypatch.setattr(members, "_MOST_PAIRS", 1e3)
     assert "forest" not in bg.LogLinearPool().fit(X[["town"]], y).members_
     assert "forest" in bg.LogLinearPool().fit(X[["town", "d"]], y).left_out_
@@ -506,6 +505,21 @@ def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypa
     numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
     assert {"forest", "super-parents"} <= {*numbers.left_out_}
     assert "independent columns with tied variances" in numbers.members_
+
+
+def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
+    X, y = iris
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
+    found, loo = bg.row_influence(pool, X, y), pool.loo(X, y)
+    np.testing.assert_allclose(np.log(found["probability"]), loo.elpd_i, atol=1e-12)
+    assert np.isnan(found["change"]).all()
+    np.testing.assert_allclose(found["pareto_k"], loo.pareto_k)
+    table = pool.predict_monte_carlo(X[::9])
+    np.testing.assert_allclose(table["probability"], pool.predict_proba(X[::9]), atol=1e-12)
+    again = pool.predict_proba(X, posterior=pool.posterior_)
+    np.testing.assert_array_equal(again, pool.predict_proba(X))
+    with pytest.raises(TypeError, match="LogLinearPool has no exact leave-one-out"):
+        bg.LogLinearPool([pool]).fit(X, y)
 
 
 def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
@@ -517,7 +531,10 @@ def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeyp
     monkeypatch.setattr(TableSchema, "encode", lambda self, X: encoded.append(X) or encode(self, X))
     pool.predict_proba(X)
     assert len(tables) == 2  # the rows, and the codes of bins
-    assert len(encoded) == 3  # MixedNB; all views; forests and super-parents
+    assert len(encoded) == 1  # MixedNB, all views, forests and super-parents
+    tables.clear(), encoded.clear()
+    bg.LogLinearPool().fit(X, y)
+    assert (len(tables), len(encoded)) == (2, 1)
 
 
 def test_members_share_readings_only_where_they_read_alike():
@@ -532,10 +549,10 @@ def test_members_share_readings_only_where_they_read_alike():
     some += [bg.TreeAugmentedNB(n_bins=n, missing="category") for n in (2, 3, 3)]
     pool = bg.LogLinearPool(some).fit(X, y)
     new = pd.DataFrame({"a": ["u", "never", None], "x": [1.0, 2.0, np.nan]})
-    rows = members.MemberRows(new)
-    for member in pool._members_:
+    rows = pool.fitted_.encoded(new)
+    for member in pool.fitted_.posterior.members:
         alone = member.clf.predict_joint_log_proba(new)
         np.testing.assert_allclose(
-            log_softmax(member.log_joint(rows), axis=1), log_softmax(alone, axis=1), atol=1e-12
+            log_softmax(rows.log_joint(member), axis=1), log_softmax(alone, axis=1), atol=1e-12
         )
-    assert len({id(rows.read(member)) for member in pool._members_}) == 4
+    assert len({id(rows.read(member)) for member in pool.fitted_.posterior.members}) == 4

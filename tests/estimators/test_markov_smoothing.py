@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
 import bayesgen as bg
 from bayesgen.families.errors import (
@@ -29,13 +28,6 @@ def made(smoothing, **arguments):
     if smoothing == "hierarchical":  # the defaults are for more than a few hundred tokens
         arguments = {"concentration": 10.0, "strength": 3000.0} | arguments
     return bg.MarkovNB(4, smoothing=smoothing, **arguments)
-
-
-def same(a, b, tol=1e-12):
-    for X in (TEXTS, NEW):
-        np.testing.assert_allclose(
-            a.predict_joint_log_proba(X), b.predict_joint_log_proba(X), rtol=tol, atol=tol
-        )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -158,14 +150,3 @@ def test_dirichlet_perplexity_of_unknown_tokens_is_marked_and_no_other():
     others = {s: made(s).fit(TEXTS, LABELS) for s in ("hierarchical", "context_tree")}
     with pytest.raises(ValueError, match="document 0 has a token outside the vocabulary"):
         bg.compare_models({"dirichlet": clf} | others, ["a??", *TEXTS[1:]], LABELS)
-
-
-def test_poisson_counts_may_be_fractional():
-    X, y = np.array([[0.5, 2.0], [1.5, 0.25], [3.0, 4.5], [2.5, 0.0]]), [0, 0, 1, 1]
-    clf = bg.PoissonNB(2.0, 1.0).fit(X, y)
-    a, b = 2.0 + np.array([2.0, 2.25]), 1.0 + 2
-    x = np.array([1.5, 0.5])
-    log_p = gammaln(a + x) - gammaln(a) - gammaln(x + 1) + a * np.log(b) - (a + x) * np.log(b + 1)
-    joint = clf.predict_joint_log_proba(x[None])[0, 0]
-    assert joint == pytest.approx(np.log(0.5) + log_p.sum(), rel=1e-12)
-    assert "may be fractional" in " ".join(bg.PoissonNB.__doc__.split())

@@ -99,9 +99,10 @@ def test_plots_and_reports_read_labels_of_any_type_as_a_fit_does():
     assert bg.learning_curve({"a": clf}, X, words, (2,), 2).attrs["classes"] == 2
 
 
+@pytest.mark.parametrize("dtype", [float, object])
 @pytest.mark.parametrize("make", [bg.GaussianNB, bg.HistogramNB, bg.MixedNB, bg.TreeAugmentedNB])
-def test_masked_cells_of_objects_are_missing(make):
-    masked = np.ma.masked_array(X.astype(object), X > 1)
+def test_masked_cells_are_missing(make, dtype):
+    masked = np.ma.masked_array(X.astype(dtype), X > 1)
     missing = np.where(X > 1, np.nan, X)
     found = make().fit(masked, Y).predict_proba(masked)
     np.testing.assert_array_equal(found, make().fit(missing, Y).predict_proba(missing))

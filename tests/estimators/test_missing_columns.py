@@ -1,4 +1,4 @@
-"""A column without values at prediction."""
+"""Cells and columns without values: of any type, in training, in its first part."""
 
 import numpy as np
 import pandas as pd
@@ -6,58 +6,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
-from tests.estimators.cases import CASES, FULL, NAN, PSI, defined, fitted, sample
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["BernoulliNB", "PoissonNB rate", "GaussianNB class", "GaussianNB tied", "CategoricalNB"],
-)
-def test_a_missing_column_at_prediction_is_a_column_less(name):
-    case = CASES[name]
-    X, _, y = sample(case)
-    clf = case.make()
-    hyper = {
-        k: np.asarray(v)[1:]
-        for k, v in clf.get_params(deep=False).items()
-        if np.ndim(v) == 1 and np.size(v) == X.shape[1]
-    }
-    less = case.make().set_params(**hyper).fit(X[:, 1:], y)
-    missing = X.copy()
-    missing[:, 0] = None if X.dtype == object else NAN
-    clf.fit(X, y)
-    for method, joint in defined(less, X[:, 1:]).items():
-        got = clf.predict_joint_log_proba(missing, method=method)
-        np.testing.assert_allclose(got, joint, rtol=1e-10)
-
-
-@pytest.mark.parametrize("estimator", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
-def test_a_missing_column_of_a_discriminant_is_a_margin(estimator):
-    X, _, y = sample(CASES["LinearDiscriminant"])
-    clf = estimator(**FULL).fit(X, y)
-    margin = {"mu0": FULL["mu0"][1:], "nu0": FULL["nu0"] - 1, "psi0": PSI[1:, 1:]}
-    less = estimator(**(FULL | margin)).fit(X[:, 1:], y)
-    missing = np.column_stack([np.full(len(X), NAN), X[:, 1:]])
-    np.testing.assert_allclose(
-        clf.predict_joint_log_proba(missing), less.predict_joint_log_proba(X[:, 1:]), rtol=1e-10
-    )
-    only_some = np.vstack([X[:30], missing[30:]])  # several patterns in one table
-    np.testing.assert_allclose(clf.predict_proba(only_some)[:30], clf.predict_proba(X[:30]))
-    np.testing.assert_allclose(clf.predict_proba(only_some)[30:], less.predict_proba(X[30:, 1:]))
-
-
-@pytest.mark.parametrize("name", [n for n, c in CASES.items() if n.split()[0] != "MarkovNB"])
-def test_a_row_without_cells_has_the_class_weights(name):
-    case = CASES[name]
-    clf, X, _ = fitted(case)
-    empty = pd.DataFrame({n: [None] for n in X}) if isinstance(X, pd.DataFrame) else X[:1].copy()
-    if name.startswith("MultinomialNB"):
-        empty[:] = 0  # no words; missing counts are refused
-    elif not isinstance(X, pd.DataFrame):
-        empty[:] = None if X.dtype == object else NAN
-    weights = clf.model_.alpha / clf.model_.alpha.sum()
-    np.testing.assert_allclose(clf.predict_proba(empty), weights[None], rtol=1e-12)
-    np.testing.assert_allclose(clf.score_samples(empty), 0, atol=1e-12)
+from tests.estimators.cases import NAN
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None], ids=str)

@@ -7,7 +7,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
-from bayesgen.estimators import pool as members
+from bayesgen.predict import distribution
 
 N = 90
 WORDS = {"a": "the cat sat on my old warm mat today", "b": "a dog ran off with your new red ball"}
@@ -31,15 +31,17 @@ def pool(table):
 def test_each_part_of_the_columns_has_members(table, pool):
     X, y = table
     assert documents(X) == documents(pl.from_pandas(X)) == ["text"]
-    seen = {m.selection.chosen for m in pool._members_}
+    own = pool.fitted_.posterior
+    seen = {m.selection.chosen for m in own.members}
     assert seen == {("text",), ("x", "kind")}
-    assert not pool._suspects
+    assert not pool.fitted_.training.suspects
+    rows = pool.fitted_.encoded(X)
     for name, clf in pool.members_.items():  # each scores what it was shown
-        own = next(m for m in pool._members_ if m.name == name)
-        seen = members.MemberRows(X).seen(own)
+        member = next(m for m in own.members if m.name == name)
+        seen = rows.seen(member)
         alone = type(clf)(**clf.get_params()).fit(seen, y)
-        np.testing.assert_allclose(own.log_joint(X), alone.predict_joint_log_proba(seen))
-    assert pool._prior_.mean == 2 / len(pool.members_)
+        np.testing.assert_allclose(rows.log_joint(member), alone.predict_joint_log_proba(seen))
+    assert own.prior.family.mean == 2 / len(pool.members_)
     assert "would have 2" in str(pool.summary())
 
 
@@ -60,7 +62,7 @@ def test_a_text_explains_the_log_odds_as_a_whole(table, pool):
     found = pool.explain(X)
     of_text = [name.startswith("text:") for name in pool.members_]
     np.testing.assert_allclose(
-        found["by_feature"].sel(feature="text"), found["by_member"][:, of_text].sum("member")
+        found["predictive"].sel(feature="text"), found["by_member"][:, of_text].sum("member")
     )
 
 
@@ -92,7 +94,7 @@ def test_draws_of_what_the_rows_need_have_the_distribution_of_all(table, monkeyp
     pool = bg.LogLinearPool(own).fit(X["text"], y)
     rows = [*X["text"][:3], "the dog sat on nothing known"]
     every = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
-    monkeypatch.setattr(members, "_MOST_DRAWS", 0)
+    monkeypatch.setattr(distribution, "_MOST_DRAWS", 0)
     needed = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
     logit = [np.log(p[0, :, :, 0] / p[0, :, :, 1]).values for p in (every, needed)]
     for power in (1, 2):
@@ -105,7 +107,7 @@ def test_draws_of_what_the_rows_need_have_the_distribution_of_all(table, monkeyp
 def test_draws_of_large_members_are_joint_over_rows(member, monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
     pool = bg.LogLinearPool([member]).fit(X, y)
-    monkeypatch.setattr(members, "_MOST_DRAWS", 0)
+    monkeypatch.setattr(distribution, "_MOST_DRAWS", 0)
     rho = pool.predict_posterior(X[[0, 0]], draws=20)["predictions/class_probability"]
     np.testing.assert_allclose(rho[0, :, 0], rho[0, :, 1], rtol=1e-12)
 
@@ -114,6 +116,7 @@ def test_draws_of_a_wide_model_fit_into_memory(table):
     texts = [f"{a} w{i} w{i + 1} w{i + 2}" for i, a in enumerate(WORDS["a"].split() * 400)]
     y = np.arange(len(texts)) % 2
     pool = bg.LogLinearPool([bg.MarkovNB(2, tokens="word")]).fit(texts, y)
-    assert pool._members_[0].too_large(1000)  # 4000 words after as many contexts: 200 GB
+    (member,) = pool.fitted_.posterior.members
+    assert distribution._too_large(member, 1000)  # 4000 words after as many contexts: 200 GB
     found = pool.predict_interval(texts[:3])
     assert np.isfinite(found["interval"]).all()

@@ -120,7 +120,7 @@ def test_files_keep_the_ranks(iris, tmp_path):
         {"overall": np.full((9, 50), np.nan)},
         {"of_class": np.zeros((2, 50))},
     ):
-        ranks = pool._ranks
+        ranks = pool.fitted_.training.ranks
         fields = {name: value for name, (_, value) in ranks.arrays().items()} | wrong
         with pytest.raises(ValueError, match="densities of the members"):
             MemberRanks(**fields).refuse_invalid(9, 3)

@@ -43,23 +43,6 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     assert clf.posterior_ is not tree  # and made anew
 
 
-@first_cases
-def test_draws_of_the_class_weights_and_parameters_have_the_posterior_means(case):
-    clf, _, y = fitted(case)
-    mean = clf.model_.family.mean()
-    alpha = np.broadcast_to(clf.class_alpha, 3) + np.unique(y, return_counts=True)[1]
-    mean["pi"] = alpha / alpha.sum()
-    draws = clf.draw_posterior(draws=1000, chains=2, random_state=3)["posterior"]
-    for name, exact in mean.items():
-        exact = np.ravel(exact)
-        if draws[name].dims[-1].endswith("feature_category"):  # without padding, which is 0
-            exact = exact[exact > 0]
-        values = draws[name].values.reshape(2000, -1)
-        mcse = values.std(axis=0) / np.sqrt(2000)  # the draws are independent
-        z = (values.mean(axis=0) - exact) / np.where(mcse > 0, mcse, 1)
-        assert np.abs(z).max() < 5, name
-
-
 def test_draws_are_reproducible_and_as_many_as_asked():
     clf, _, _ = fitted(CASES["GaussianNB"])
     a, b, c = (clf.draw_posterior(7, 3, seed)["posterior"].to_dataset() for seed in (1, 1, 2))

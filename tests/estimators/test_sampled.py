@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -51,27 +52,24 @@ SAMPLED = {
 SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
 
 
+def draws_of_the_prior(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
+    """In place of NUTS."""
+    names = [v.name for v in (*model.free_RVs, *model.deterministics)]
+    names = [k for k in names if k in model.named_vars_to_dims]
+    theta = nuts.draw_prior(model, names, chains * draws, random_seed)
+    variables = {
+        k: (("chain", "draw", *model.named_vars_to_dims[k]), v.reshape(chains, draws, *v.shape[1:]))
+        for k, v in theta.items()
+    }
+    used = {d for dims, _ in variables.values() for d in dims}
+    coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
+    none = np.zeros((chains, draws), dtype=bool)
+    return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
+
+
 @pytest.fixture(autouse=True)
 def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sample(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
-        import xarray as xr
-
-        names = [v.name for v in (*model.free_RVs, *model.deterministics)]
-        names = [k for k in names if k in model.named_vars_to_dims]
-        theta = nuts.draw_prior(model, names, chains * draws, random_seed)
-        variables = {
-            k: (
-                ("chain", "draw", *model.named_vars_to_dims[k]),
-                v.reshape(chains, draws, *v.shape[1:]),
-            )
-            for k, v in theta.items()
-        }
-        used = {d for dims, _ in variables.values() for d in dims}
-        coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
-        none = np.zeros((chains, draws), dtype=bool)
-        return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
-
-    monkeypatch.setattr(nuts, "sample", sample)
+    monkeypatch.setattr(nuts, "sample", draws_of_the_prior)
     monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_: SOUND)
 
 
@@ -182,8 +180,7 @@ def test_contributions_add_up_or_are_refused(name):
 def test_new_rows(name):
     clf, X = fitted(name)
     if clf.prior_.family.discriminative:
-        with pytest.raises(NotImplementedError, match="says nothing of x"):
-            clf.simulate(3)
+        assert not hasattr(clf, "simulate")
         assert not hasattr(clf, "score_samples")
         return
     rows, labels = clf.simulate(7, random_state=1)
@@ -232,6 +229,29 @@ def test_every_variable_of_the_model_has_named_dims(name):
         dims = model.named_vars_to_dims.get(variable.name, ())
         assert len(dims) == variable.ndim, variable.name
         assert all(model.coords[d] is not None for d in dims)
+
+
+@every_estimator
+def test_rows_are_observed_as_they_are(name):
+    clf, X = fitted(name)
+    if clf.prior_.family.discriminative:
+        return
+    model = clf.to_pymc(X[:5], Y[:5], likelihood="rows")
+    assert [v.name for v in model.observed_RVs] == ["label", "x"]
+    assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
+    assert "x" not in {v.name for v in model.potentials}
+    with pytest.raises(ValueError, match="1 rows have no label: leave them out, or use likelihood"):
+        clf.to_pymc(X[:5], [*Y[:4], None], likelihood="rows")
+
+
+def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed():
+    X = np.where(np.eye(N, 3) > 0, np.nan, REALS)
+    few = {"draws": 30, "chains": 2, "random_seed": 4}
+    clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False, **few)
+    with pytest.raises(ValueError, match="some rows have missing cells"):
+        clf.to_pymc(X, Y, likelihood="rows")
+    model = clf.to_pymc(X[3:], Y[3:], likelihood="rows")
+    assert [v.name for v in model.observed_RVs] == ["label", "x"]
 
 
 @some_estimators

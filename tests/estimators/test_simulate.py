@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.estimators.cases import CASES, LABELS, first_cases, fitted
 
@@ -28,23 +27,6 @@ def test_simulated_rows_are_rows_of_the_classifier(case, source):
     assert y.tolist() == wanted
     X, y = clf.simulate(0, source=source)
     assert len(X) == len(y) == 0
-
-
-def test_simulated_rows_follow_the_predictive():
-    clf, _, y = fitted(CASES["GaussianNB class"])
-    n = 20_000
-    X, labels = clf.simulate(n, random_state=0)
-    weights = (1 + np.unique(y, return_counts=True)[1]) / (3 + len(y))
-    share = np.array([np.mean(labels == label) for label in LABELS])
-    assert np.abs((share - weights) / np.sqrt(weights * (1 - weights) / n)).max() < 4
-    posterior = clf.model_.family  # a Student t in each column
-    for c, label in enumerate(LABELS):
-        rows = X[labels == label]
-        for j in range(3):
-            scale = np.sqrt(posterior.sigma2[c, j] * (1 + 1 / posterior.kappa[c, j]))
-            loc = posterior.mu[c, j] + posterior.shift[j]
-            test = stats.kstest(rows[:, j], stats.t(posterior.nu[c, j], loc, scale).cdf)
-            assert test.pvalue > 1e-4
 
 
 def test_simulate_refuses_what_it_cannot_do():

@@ -249,14 +249,6 @@ def test_arviz_decides_width_and_kind_unless_the_user_does(plain):
     }
 
 
-def test_wider_probability_wider_interval(case):
-    narrow, wide = (
-        case.clf.predict_interval(case.X, prob=p, kind="eti")["log_odds"] for p in (0.5, 0.95)
-    )
-    assert (wide.sel(bound="lower") < narrow.sel(bound="lower")).all()
-    assert (wide.sel(bound="upper") > narrow.sel(bound="upper")).all()
-
-
 # ----------------------------------------------------------------------------------------- draws
 
 
@@ -393,36 +385,6 @@ def test_one_class_is_certain(name):
         assert (table["top"] == 1).all()
         rho = clf.predict_posterior(X, 5, posterior=posterior)
         assert (rho["predictions"]["class_probability"] == 1).all()
-
-
-@pytest.mark.parametrize("labels", [[3, 7], [True, False], ["b", "a"], [2.0, 5.0]])
-def test_labels_of_any_type(labels):
-    X = [[0.0], [1.0], [3.0], [4.5]]
-    clf = bg.GaussianNB().fit(X, np.repeat(labels, 2))
-    for found in (
-        clf.predict_interval(X),
-        clf.predict_uncertainty(X),
-        clf.predict_posterior(X, 4)["predictions"].to_dataset(),
-    ):
-        assert found["class"].values.tolist() == sorted(labels)
-
-
-def test_column_names_are_checked_and_data_frames_taken(plain):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(reals(rng, np.arange(20) % 2), columns=["u", "v", "w"])
-    clf = bg.GaussianNB().fit(frame, LABELS[np.arange(20) % 2])
-    found = clf.predict_interval(frame)
-    assert found.sizes == {"obs_id": 20, "class": 2, "bound": 2}
-    with pytest.raises(ValueError, match="feature names"):
-        clf.predict_interval(frame[["v", "u", "w"]])
-
-
-def test_one_row_and_few_draws(plain):
-    X = plain.X[:1]
-    assert plain.clf.predict_interval(X).sizes["obs_id"] == 1
-    assert plain.clf.predict_uncertainty(X).sizes["obs_id"] == 1
-    drawn = plain.clf.predict_posterior(X, 1)["predictions"]["class_probability"]
-    assert drawn.shape == (1, 1, 1, 3)
 
 
 def test_a_row_does_not_depend_on_its_neighbours(case):

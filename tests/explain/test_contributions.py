@@ -5,16 +5,11 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse, stats
 from scipy.special import digamma
 
 import bayesgen as bg
 from bayesgen.explain import contributions
-from bayesgen.families import registry
-from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.shared.separate_columns import OneByOne, separate_columns
 
 N = 40
 LABELS = np.array(["a", "b", "c"])
@@ -85,38 +80,6 @@ def test_contributions_add_up_to_the_log_odds(kind, n_classes):
     )
     if n_classes == 2:
         np.testing.assert_allclose(table["predictive_log_odds"], clf.decision_function(new))
-
-
-@given(
-    kind=st.sampled_from(["bernoulli", "poisson", "gaussian", "multinomial"]),
-    scale=st.sampled_from([1e-6, 1.0, 1e6]),
-    n=st.integers(2, 12),
-    n_features=st.integers(1, 5),
-    n_classes=st.integers(2, 4),
-    seed=st.integers(0, 1000),
-)
-@settings(max_examples=40, deadline=None)
-def test_contributions_add_up_whatever_the_rows(kind, scale, n, n_features, n_classes, seed):
-    rng = np.random.default_rng(seed)
-    y = np.r_[0, 1, rng.integers(0, n_classes, n - 2)]
-    X = rng.gamma(0.7, size=(n, n_features)) * scale
-    if kind != "gaussian":
-        X = np.round(X) if kind != "bernoulli" else scale < X
-    X = X.astype(float)
-    if kind != "multinomial":
-        X[rng.random(X.shape) < 0.2] = np.nan
-    make = {
-        "bernoulli": bg.BernoulliNB,
-        "poisson": bg.PoissonNB,
-        "gaussian": bg.GaussianNB,
-        "multinomial": bg.MultinomialNB,
-    }[kind]
-    table = make().fit(X, y).explain(X, method="approx", prob=0.5, kind="eti")
-    size = 1 + float(np.abs(table["predictive_log_odds"]).max())
-    for name in ("mean", "predictive"):
-        size = 1 + float(np.abs(table[name]).max())
-        assert gap(table, name) < 1e-10 * size
-        assert not (table[name].values[np.isnan(X)]).any()
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "tied", "spherical", "linear", "quadratic"])
@@ -271,17 +234,6 @@ def test_correlated_features_against_draws(kind):
     )
 
 
-def test_a_linear_rule_at_the_midpoint_and_with_one_feature_moved():
-    clf, _, _, _ = rows("linear")
-    family = clf.model_.family
-    x = (family.mu + family.shift).mean(axis=0)
-    level = -0.5 * (1 / family.kappa[1] - 1 / family.kappa[0])
-    np.testing.assert_allclose(clf.explain([x])["mean"], level, atol=1e-12)
-    moved = clf.explain([x + np.array([0, 2.0, 0])])["mean"].values[0]
-    assert moved[[0, 2]] == pytest.approx(level, abs=1e-12)
-    assert moved[1] != pytest.approx(level)
-
-
 # -------------------------------------------------------------------------------- intervals
 
 
@@ -299,15 +251,6 @@ def test_routes_agree(kind):
     np.testing.assert_array_equal(drawn["mean"], exact["mean"])
 
 
-def test_the_shortest_interval_is_shorter():
-    clf, _, _, new = rows("poisson")
-    ends = [clf.explain(new, prob=0.8, kind=k, method="exact")["interval"] for k in ("eti", "hdi")]
-    tails, short = (e[..., 1] - e[..., 0] for e in ends)
-    seen = ~np.isnan(new)
-    assert np.all(short.values[seen] < tails.values[seen])
-    assert np.all(short.values[seen] > 0.8 * tails.values[seen])
-
-
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "markov"])
 def test_draws_given_by_the_user(kind):
     clf, _, _, new = rows(kind)
@@ -320,28 +263,6 @@ def test_draws_given_by_the_user(kind):
     assert np.all(np.abs(table["mean"] - closed["mean"]) <= 0.05 * width)
     assert np.all(np.abs(table["interval"] - closed["interval"]) <= 0.15 * width[..., None])
     assert float(table["error"].max()) < 0.02
-
-
-CONJUGATE = sorted(k for k, f in registry().items() if issubclass(f, ConjugateFamily))
-
-
-@pytest.mark.parametrize("name", CONJUGATE)
-def test_cells_at_once_are_cells_one_by_one(name):
-    for family in registry()[name].examples(3, 2):
-        if not family.separable:
-            continue
-        rng = np.random.default_rng(0)
-        X = np.asarray(family.simulate_predictive(rng, np.arange(6) % 3), dtype=float)
-        x, column = X.ravel(), np.tile([0, 1], 6)
-        for t in (
-            rng.normal(size=(4, 1, 3)) * 0.1,
-            1j * rng.normal(size=(4, 12, 3)),
-            np.eye(3)[:, None],
-        ):
-            expected = OneByOne(family).cell_cgf(x, column, t)
-            np.testing.assert_allclose(
-                separate_columns(family).cell_cgf(x, column, t), expected, rtol=1e-9
-            )
 
 
 # -------------------------------------------------------------------------------- questions

@@ -5,8 +5,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse, stats
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -124,23 +122,6 @@ def test_averages_over_all_structures(kind_and_classes):
     np.testing.assert_allclose(table["log_bayes_factor"], factors, rtol=1e-9, atol=1e-10)
 
 
-@given(
-    kind=st.sampled_from(["bits", "categories", "counts", "reals"]),
-    n_classes=st.integers(1, 3),
-    n=st.integers(3, 8),
-    seed=st.integers(0, 10_000),
-)
-@settings(max_examples=25, deadline=None)
-def test_averages_over_all_structures_of_any_rows(kind, n_classes, n, seed):
-    clf, evidence, X, y = case(kind, n_classes, 2, n, seed)
-    clf.fit(X, y)
-    expected, probability = by_structures(evidence, X, y, X[0], [0.5, 0.5])
-    np.testing.assert_allclose(
-        clf.predict_proba(X[:1], relevance="averaged")[0], expected, rtol=1e-8
-    )
-    np.testing.assert_allclose(bg.feature_relevance(clf)["probability"], probability, rtol=1e-8)
-
-
 def test_odds_of_0_and_infinity_are_the_two_models():
     clf, _, X, y = case("counts")
     clf.fit(X, y)
@@ -191,14 +172,10 @@ def test_every_family_pools_and_sums(name):
         y = np.arange(12) % 3
         X = family.simulate_predictive(rng, y)
         stat = family.stats(X, y, 3)
-        if family.independent:
+        if family.independent:  # the sum of them: laws/test_capabilities.py
             each = separate_columns(family).log_evidence_by_feature(stat)
-            assert each.sum() == pytest.approx(family.log_evidence(stat), rel=1e-12)
             apart = OneByOne(family).log_evidence_by_feature(stat)
             np.testing.assert_allclose(each, apart, rtol=1e-12)
-        else:
-            with pytest.raises(NotImplementedError):
-                separate_columns(family).log_evidence_by_feature(stat)
         pooled, direct = stat.pooled(), family.stats(X, np.zeros(12, dtype=int), 1)
         for key, (_, value) in direct.arrays().items():
             got = pooled.arrays()[key][1]

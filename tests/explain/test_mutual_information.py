@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, special, stats
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -194,52 +192,6 @@ def test_floor_of_many_rows(kind, degrees):
     table = ask(clf.fit(X, y), draws=500)
     # (K - 1)(C - 1)/2N of the estimate's own chance, and as much of the posterior's
     np.testing.assert_allclose(table["floor"], degrees / 6000, rtol=4 * np.sqrt(2 / 500))
-
-
-@given(
-    kind=st.sampled_from(["bits", "categories", "counts", "reals", "words"]),
-    n=st.integers(1, 40),
-    seed=st.integers(0, 10_000),
-)
-@settings(max_examples=40, deadline=None)
-def test_relabelling_keeps_the_margins(kind, n, seed):
-    rng = np.random.default_rng(seed)
-    clf, X, y = chance(kind, n, rng)
-    if kind in ("bits", "categories", "counts", "reals"):
-        X[rng.random(X.shape) < 0.1] = np.nan
-    clf = clf.fit(np.nan_to_num(X), y)
-    before = clf.model_.family.stats(X, y, 2)
-    after = clf.prior_.family.draw_null(rng, before)
-    for name, (_, value) in before.pooled().arrays().items():
-        np.testing.assert_allclose(
-            after.pooled().arrays()[name][1], value, rtol=1e-9, atol=1e-9, err_msg=name
-        )
-    if kind == "bits":
-        np.testing.assert_array_equal(after.ones + after.zeros, before.ones + before.zeros)
-    if kind == "words":
-        np.testing.assert_array_equal(after.counts.sum(axis=1), before.counts.sum(axis=1))
-
-
-def test_bits_are_dealt_as_fishers_exact_test_deals_them():
-    X, y = np.array([[1.0]] * 7 + [[0.0]] * 9), np.arange(16) % 3 == 0
-    clf = bg.BernoulliNB().fit(X, y)
-    family, stat = clf.prior_.family, clf.stats_.features
-    rng = np.random.default_rng(8)
-    ones = np.array([family.draw_null(rng, stat).ones[1, 0] for _ in range(4000)])
-    expected = stats.hypergeom(16, 7, y.sum()).pmf(np.arange(8))
-    seen = np.bincount(ones.astype(int), minlength=8) / 4000
-    np.testing.assert_allclose(seen, expected, atol=4 * 0.5 / np.sqrt(4000))
-
-
-def test_more_than_numpy_deals():
-    clf = bg.BernoulliNB().fit([[1], [0], [1], [0]], [0, 0, 1, 1], sample_weight=[3e9, 1e9, 1e9, 1])
-    family, stat = clf.prior_.family, clf.stats_.features
-    rngs = map(np.random.default_rng, range(200))
-    drawn = np.array([family.draw_null(rng, stat).ones[0, 0] for rng in rngs])
-    n, good, total = 4e9, 4e9, 5e9 + 1
-    mean, sd = n * good / total, np.sqrt(n * 0.8 * 0.2 * (total - n) / total)
-    assert abs(drawn.mean() - mean) < 4 * sd / np.sqrt(200)
-    assert 0.8 < drawn.std() / sd < 1.2
 
 
 @pytest.mark.parametrize("model", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])

@@ -57,19 +57,6 @@ def test_a_family_may_leave_it_out() -> None:
             ClassModel(np.ones(2), family).log_density({"pi": np.ones((1, 2)) / 2})
 
 
-def test_class_weights_have_a_dirichlet_density() -> None:
-    model = ClassModel(np.array([0.5, 2.0, 7.0]), BetaBernoulli.examples(3, 4)[1])
-    theta = model.draw(RNG, 4)
-    for s, log_p in enumerate(model.log_density(theta)):
-        expected = stats.dirichlet.logpdf(theta["pi"][s], model.alpha)
-        beta = stats.beta.logpdf(theta["theta"][s], model.family.alpha, model.family.beta)
-        expected += beta.sum()
-        assert log_p == pytest.approx(expected, rel=1e-11)
-    alone = ClassModel(np.array([3.0]), BetaBernoulli.examples(1, 4)[1])
-    theta = alone.draw(RNG, 4)
-    np.testing.assert_array_equal(alone.log_density(theta), alone.family.log_density(theta))
-
-
 # ------------------------------------------------------------------------------- many digits lost
 
 

@@ -1,5 +1,7 @@
 """Exponents of a pool: draws against quadrature, other samplers' targets, and refits."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
@@ -7,7 +9,8 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, norm
 
 from bayesgen.inference import exponents
-from bayesgen.inference.exponents import ExponentPrior, comparable, sample, without_each_row
+from bayesgen.inference.exponents import sample
+from bayesgen.posterior.pooled import Exponents, LogLinear, comparable
 from tests.selection import rest_is_slow
 
 N, M, C = 60, 3, 4
@@ -56,7 +59,7 @@ def test_one_exponent_by_quadrature(case):
     """Useful, useless and misleading scores; priors with and without a pole at 0."""
     shape, slope = case
     rng = np.random.default_rng(5)
-    codes, prior = np.arange(40) % 2, ExponentPrior(shape, 1.0, None)
+    codes, prior = np.arange(40) % 2, LogLinear(shape, 1.0, None)
     scores = rng.normal(size=(1, 40, 2)) * 2
     scores[0, np.arange(40), codes] += slope
     scores, weight = comparable(scores), np.ones(40)
@@ -78,7 +81,7 @@ def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, cells):
     monkeypatch.setattr(exponents, "_CELLS", cells)
     scores, codes, weight = problem
     scores, codes = comparable(scores[:1, :, :2]), codes % 2
-    prior, offset = ExponentPrior(0.5, 1.0, 2.0), np.array([0.3, -0.5])
+    prior, offset = LogLinear(0.5, 1.0, 2.0), np.array([0.3, -0.5])
     found = sample(scores, codes, weight, prior, offset)
     assert worst(found) < 1.01
     eta, d = np.linspace(1e-3, 1.2, 400) ** 2, np.linspace(-3, 3, 241)  # sqrt eta; b_0 - b_1
@@ -105,7 +108,7 @@ def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, cells):
 
 
 def test_slopes_are_those_of_the_density(problem):
-    for prior in (ExponentPrior(0.5, 1 / M, 2.0), ExponentPrior(3.0, 1.0, None)):
+    for prior in (LogLinear(0.5, 1 / M, 2.0), LogLinear(3.0, 1.0, None)):
         target = exponents._Target(*problem, prior, np.arange(4.0))
         x = np.abs(np.random.default_rng(1).normal(size=(2, target.size)))
         step = 1e-6 * np.eye(target.size)
@@ -128,7 +131,7 @@ def test_many_exponents_whose_sum_alone_is_known():
     codes = rng.integers(2, size=2000)
     base = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[codes]
     scores = np.stack([base + 0.1 * rng.normal(size=base.shape) for _ in range(8)])
-    found = sample(comparable(scores), codes, np.ones(2000), ExponentPrior(0.5, 1 / 8, 2.0))
+    found = sample(comparable(scores), codes, np.ones(2000), LogLinear(0.5, 1 / 8, 2.0))
     total = found.exponents.sum(axis=2)
     assert worst(found) < 1.01
     assert total.std() < 0.1
@@ -144,7 +147,7 @@ def test_two_members_that_rows_confuse(monkeypatch):
     noise = 4 * rng.normal(size=(7, 800, 5)) + np.eye(5)[codes]
     alike = base + 0.1 * rng.normal(size=(2, 800, 5))
     scores = comparable(np.concatenate([noise[:4], alike, noise[4:]]))
-    found = sample(scores, codes, np.ones(800), ExponentPrior(0.5, 1 / 9, 2.0))
+    found = sample(scores, codes, np.ones(800), LogLinear(0.5, 1 / 9, 2.0))
     one, two = found.exponents[..., 4], found.exponents[..., 5]
     assert (one + two).std() < 0.3 * (one - two).std()
     for values in (one, two):
@@ -166,7 +169,7 @@ def test_r_hat_is_that_of_arviz():
 @pytest.mark.parametrize("change", ["weights", "order"])
 def test_rows_of_weight_two_are_rows_given_twice_in_any_order(problem, change):
     scores, codes, _ = problem
-    prior = ExponentPrior(0.5, 1 / M, 2.0)
+    prior = LogLinear(0.5, 1 / M, 2.0)
     twice = np.tile(scores, (1, 2, 1)), np.tile(codes, 2), np.ones(2 * N)
     found = sample(*twice, prior)
     if change == "weights":
@@ -185,7 +188,7 @@ def test_rows_without_curvature():
     scores = np.full((2, 6, 2), -300.0)
     scores[:, np.arange(6), codes] = 0
     scores[:, 0] = scores[:, 0, ::-1]  # sure, and wrong
-    found = sample(comparable(scores), codes, np.full(6, 10.0), ExponentPrior(0.5, 0.5, None))
+    found = sample(comparable(scores), codes, np.full(6, 10.0), LogLinear(0.5, 0.5, None))
     share = 1 / (1 + np.exp(-300 * found.exponents.sum(axis=2)))
     assert abs(share.mean() - 5 / 6) < 0.05
 
@@ -193,7 +196,7 @@ def test_rows_without_curvature():
 def test_perfectly_separated_rows():
     """The likelihood grows without bound in the exponent; the prior does not let it."""
     scores = comparable(np.array([[[0.0, -50.0], [-50.0, 0.0]]]))
-    found = sample(scores, np.array([0, 1]), np.ones(2), ExponentPrior(0.5, 1.0, 2.0))
+    found = sample(scores, np.array([0, 1]), np.ones(2), LogLinear(0.5, 1.0, 2.0))
     assert 0.3 < found.mean[0][0] < 3
 
 
@@ -204,7 +207,7 @@ def test_scores_are_relative_and_bounded():
 
 def test_probabilities_below_the_smallest_number():
     """In logs: -1500 nats and less."""
-    found = exponents.Exponents(np.array([[[5.0], [6.0]]]), np.zeros((1, 2, 2)))
+    found = Exponents(np.array([[[5.0], [6.0]]]), np.zeros((1, 2, 2)))
     log_p = found.log_proba(np.array([[[0.0, -300.0], [-1.0, 0.0]]]), np.zeros(2))
     np.testing.assert_allclose(log_p[0], [0.0, -1500 - np.log(2)], rtol=1e-12, atol=1e-12)
     expected = np.mean([1 / (1 + np.exp(5)), 1 / (1 + np.exp(6))])
@@ -213,7 +216,7 @@ def test_probabilities_below_the_smallest_number():
 
 def test_terms_are_the_log_odds_of_mean_probabilities(problem):
     scores, codes, weight = problem
-    found = sample(scores, codes, weight, ExponentPrior(0.5, 1 / M, 2.0))
+    found = sample(scores, codes, weight, LogLinear(0.5, 1 / M, 2.0))
     pairs, offset = np.stack([codes, (codes + 1) % C], axis=1), np.arange(4.0)
     eta, b = found.terms(scores, offset, pairs)
     first, second = (scores[:, np.arange(N), c].T for c in pairs.T)
@@ -226,16 +229,17 @@ def test_terms_are_the_log_odds_of_mean_probabilities(problem):
 
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="need rows"):
-        sample(np.zeros((1, 0, 2)), np.zeros(0, int), np.zeros(0), ExponentPrior(1.0, 1.0, None))
+        sample(np.zeros((1, 0, 2)), np.zeros(0, int), np.zeros(0), LogLinear(1.0, 1.0, None))
 
 
 @pytest.mark.parametrize("scale", rest_is_slow([2.0, None], [2.0]))
 def test_draws_without_a_row(problem, scale):
     """Against draws anew for each row; of one row's error about half is that of the new draws."""
     scores, codes, weight = problem
-    prior, offset = ExponentPrior(0.5, 1 / M, scale), np.array([0.3, -0.2, 0.0, 1.0])
+    prior, offset = LogLinear(0.5, 1 / M, scale), np.array([0.3, -0.2, 0.0, 1.0])
     found = sample(*problem, prior, offset)
-    without, k = without_each_row(found, *problem, prior, offset)
+    again = partial(sample, prior=prior, offset=offset)
+    without, k = found.without_each_row(*problem, offset, again)
     refits, mcse = without.copy(), np.zeros(N)
     for i in range(0, N, 5):
         rest = np.arange(N) != i
@@ -256,9 +260,10 @@ def test_a_row_with_most_of_the_weight_is_left_out_by_new_draws(problem):
     """Draws from where that row alone decides are far from what the others say."""
     scores, codes, weight = problem
     weight = np.where(np.arange(N) == 7, 1e4, weight)
-    prior, rest = ExponentPrior(0.5, 1 / M, 2.0), np.arange(N) != 7
+    prior, rest = LogLinear(0.5, 1 / M, 2.0), np.arange(N) != 7
     found = sample(scores, codes, weight, prior)
-    log_p, _ = without_each_row(found, scores, codes, weight, prior)
+    again = partial(sample, prior=prior)
+    log_p, _ = found.without_each_row(scores, codes, weight, np.zeros(scores.shape[2]), again)
     own = sample(scores[:, rest], codes[rest], weight[rest], prior)
     refit = own.log_proba(scores[:, [7]], NONE)
     np.testing.assert_allclose(log_p[[7]], refit, rtol=1e-12)

@@ -41,6 +41,14 @@ def enumerated(prior: ClassModel, rows: np.ndarray, codes: np.ndarray) -> dict[s
     return {k: np.tensordot(share, np.array([m[k] for m in means]), axes=1) for k in means[0]}
 
 
+def estimated(draws):
+    """Means of (chain, draw, ...) and their Monte Carlo standard errors."""
+    draws = np.asarray(draws)
+    chain = np.moveaxis(draws.reshape(*draws.shape[:2], -1), -1, 0)
+    mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
+    return chain.mean(axis=(1, 2)), np.maximum(mcse, 1e-15)
+
+
 @pytest.mark.parametrize("name", rest_is_slow(FAMILIES, ["bits", "reals"]))
 def test_posterior_means_are_those_of_all_labellings(name):
     family, rows = FAMILIES[name]
@@ -49,10 +57,8 @@ def test_posterior_means_are_those_of_all_labellings(name):
     prior = loose.resolve(loose.stats(rows[known], CODES[known], 2))
     draws = sampled.sample_labels(prior, rows, CODES, draws=800, tune=20, chains=2, **QUIET)
     for parameter, expected in enumerated(prior, rows, CODES).items():
-        chain = np.moveaxis(draws[parameter].reshape(2, 800, -1), -1, 0)
-        mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
-        z = (chain.mean(axis=(1, 2)) - np.ravel(expected)) / np.maximum(mcse, 1e-15)
-        assert np.abs(z).max() < 4.5, (parameter, z)
+        mean, mcse = estimated(draws[parameter])
+        assert np.abs((mean - np.ravel(expected)) / mcse).max() < 4.5, parameter
 
 
 def test_a_row_of_weight_two_is_two_rows():
@@ -64,10 +70,8 @@ def test_a_row_of_weight_two_is_two_rows():
     twice = np.append(np.arange(len(CODES)), len(CODES) - 1)
     expected = enumerated(prior, rows[twice], CODES[twice])
     for parameter in ("pi", "theta"):
-        chain = np.moveaxis(draws[parameter].reshape(2, 800, -1), -1, 0)
-        mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
-        z = (chain.mean(axis=(1, 2)) - np.ravel(expected[parameter])) / mcse
-        assert np.abs(z).max() < 4.5
+        mean, mcse = estimated(draws[parameter])
+        assert np.abs((mean - np.ravel(expected[parameter])) / mcse).max() < 4.5
     weight[-1] = 1.5
     with pytest.raises(ValueError, match="must be a whole number"):
         sampled.sample_labels(prior, rows, CODES, weight, **QUIET)
@@ -99,14 +103,9 @@ def test_nuts_says_the_same_of_more_labels_than_can_be_enumerated():
     for inference in ("gibbs", "nuts"):
         clf = bg.GaussianNB().fit(rows, y, inference=inference, draws=1000, chains=4, **QUIET)
         draws = clf.posterior_["posterior"].to_dataset()
-        chain = np.concatenate(
-            [np.moveaxis(draws[k].values.reshape(4, 1000, -1), -1, 0) for k in ("pi", "mu")]
-        )
         rho = clf.predict_posterior(rows, posterior=clf.posterior_)["predictions"]
-        rho = np.moveaxis(rho["class_probability"].values[..., 0], -1, 0)
-        chain = np.concatenate([chain, rho])
-        mcse = chain.std(axis=(1, 2)) / np.sqrt(effective_sample_size(chain))
-        found.append((chain.mean(axis=(1, 2)), mcse))
+        each = draws["pi"], draws["mu"], rho["class_probability"][..., 0]
+        found.append(np.concatenate([estimated(values) for values in each], axis=1))
     (a, s), (b, t) = found
     assert np.abs((a - b) / np.hypot(s, t)).max() < 4.5
 

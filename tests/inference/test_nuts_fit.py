@@ -18,11 +18,11 @@ from bayesgen.checks.agreement import compare
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.families import registry
 from bayesgen.families.approximate_family import ApproximateFamily
-from bayesgen.families.capabilities import PreparedPrior, UnlabelledRows, require
+from bayesgen.families.capabilities import UnlabelledRows
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.shared import gaussian
 from bayesgen.inference import nuts, sampled
 from bayesgen.numerics.kernels import gaussian as missing_cells
@@ -34,7 +34,6 @@ from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
     import pytensor
     import pytensor.tensor as pt
 
@@ -131,30 +130,6 @@ def test_sigma_points_of_few_equal_or_empty_rows():
     np.testing.assert_array_equal(points, np.tile([3.0, 1e8], (4, 1)))
 
 
-def test_missing_cells_are_drawn_from_their_conditional():
-    X, mu, sigma = rows_with_gaps(6, d=3, seed=5)
-    n_draws, rng = 40_000, np.random.default_rng(6)
-    codes = np.broadcast_to([0, 1, 2, 0, 1, 2], (n_draws, 6))
-    theta = [np.broadcast_to(a, (n_draws, *a.shape)) for a in (mu, sigma)]
-    values, row, column = gaussian.draw_missing(rng, X, codes, *theta)
-    assert np.array_equal(np.argwhere(np.isnan(X)), np.stack([row, column], axis=1))
-    for i in range(6):
-        seen, missing = np.flatnonzero(~np.isnan(X[i])), np.flatnonzero(np.isnan(X[i]))
-        m, S = mu[codes[0, i]], sigma[codes[0, i]]
-        K = S[np.ix_(missing, seen)] @ np.linalg.inv(S[np.ix_(seen, seen)])
-        mean = m[missing] + K @ (X[i, seen] - m[seen])
-        covariance = S[np.ix_(missing, missing)] - K @ S[np.ix_(seen, missing)]
-        if not len(missing):
-            continue
-        drawn = values[:, row == i]
-        sd = np.sqrt(np.diagonal(covariance))
-        np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - mean), 4.5 * sd / 200)
-        scaled = np.atleast_2d(np.cov(drawn, rowvar=False)) / np.outer(sd, sd)
-        np.testing.assert_allclose(scaled, covariance / np.outer(sd, sd), atol=0.04)
-    completed = gaussian.conditional_mean(X[:1], mu[0], sigma[0])
-    np.testing.assert_allclose(completed[0], mu[0])
-
-
 # ------------------------------------------------------------------------------ labels or none
 
 UNKNOWN = [
@@ -181,15 +156,6 @@ def test_which_rows_have_a_label(y, known):
     assert is_labelled(*labels_and_mask(y)).tolist() == [bool(k) for k in known]
 
 
-@pytest.mark.parametrize("y", [[-1, 2, 2], [-1, 0], [-2, -1, 0, 1], [-1.0, 0.0]])
-def test_minus_one_that_may_be_a_label_is_refused(y):
-    with pytest.raises(ValueError, match=r"is -1 a label, or a row without one\? Give np.ma"):
-        is_labelled(*labels_and_mask(y))
-    given = np.ma.masked_array(y, [False] * len(y))
-    with pytest.raises(ValueError, match="is -1 a label"):  # until the mask says something
-        is_labelled(*labels_and_mask(np.asarray(given)))
-
-
 def test_no_label_at_all_is_refused():
     with pytest.raises(ValueError, match="no row of y has a label"):
         is_labelled(*labels_and_mask([-1, -1]))
@@ -201,10 +167,6 @@ def test_no_label_at_all_is_refused():
 def test_the_closed_form_names_the_way_out(y):
     with pytest.raises(ValueError, match="inference='nuts'"):
         bg.GaussianNB().fit([[1.0], [2.0], [3.0]], y)
-
-
-def test_minus_one_is_a_label_in_closed_form():
-    assert bg.GaussianNB().fit([[1.0], [2.0], [3.0]], [-1, 0, 1]).classes_.tolist() == [-1, 0, 1]
 
 
 def test_arguments_of_fit():
@@ -312,23 +274,6 @@ def test_the_rows_have_the_likelihood_of_the_formula(case):
         differences.append([found[0] - rows.sum(), found[1] - rows @ (np.arange(N) / 10 + 0.1)])
     # up to a constant: the coefficients of counts
     np.testing.assert_allclose(np.ptp(differences, axis=0), 0, atol=1e-8)
-
-
-@some_cases
-def test_every_family_gives_every_row_a_density_in_pymc(case):
-    clf, _, X = modelled(*CASES[case], Y)
-    draws = clf.fitted_.posterior.model.draw(np.random.default_rng(0), 1)
-    prior = clf.prior_.family
-    if (own := prior.capability(PreparedPrior)) is not None:
-        prior = own.prepared(clf.fitted_.posterior.stats.features)
-    coords = clf.prior_._counted(clf.fitted_.coords) | clf.fitted_.coords
-    with pm.Model(coords=coords) as model:
-        tensors = prior.to_pymc()
-        density = require(prior, UnlabelledRows, "this test").pymc_log_likelihood(X, tensors)
-    theta = {name: draws[name][0] for name in prior.params}
-    found = at(density, model, theta)
-    expected = clf.fitted_.posterior.model.family.log_likelihood(X, draws)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @some_cases
@@ -446,10 +391,7 @@ _X = np.random.default_rng(0).normal(size=(4, 1000))
         (np.where(np.arange(4)[:, None] == 2, 0.7, _X), "chain 2 never moved"),
         (np.zeros((4, 1000)), "no parameter varies"),
         (np.repeat([[0.0], [1.0]], 1000, axis=1), "chain 0 never moved"),
-        (
-            np.where(np.arange(1000) == 7, np.nan, _X),
-            "some draws are not finite.*R-hat of x is inf",
-        ),
+        (np.where(np.arange(1000) == 7, np.nan, _X), "some draws are not finite.*R-hat of x"),
         (np.where(np.arange(1000) == 7, np.inf, _X), "some draws are not finite"),
     ],
 )
@@ -588,72 +530,6 @@ def test_simulated_rows_have_the_predictive_distribution(bits):
 
 
 @pytest.mark.slow
-def test_what_needs_the_closed_form_says_that_there_is_none(bits):
-    assert bits.inference_ == "nuts"
-    assert bits.n_unlabelled_ == 5
-    assert "sample_stats" in bits.posterior_.children
-    for ask in (
-        lambda: bits.model_,
-        lambda: bits.stats_,
-        lambda: bits.log_evidence_,
-        lambda: bits.linear_form(),
-        lambda: bits.draw_posterior(),
-        lambda: bits.sample_posterior(),
-        lambda: bits.partial_fit(ROWS, HALF),
-        lambda: bits.merge(bits),
-        lambda: bg.mutual_information(bits),
-    ):
-        with pytest.raises(NoClosedFormError):
-            ask()
-    for method in ("map", "mle"):
-        with pytest.raises(UndefinedEstimateError, match="posterior is known by draws"):
-            bits.predict_proba(ROWS, method=method)
-    with pytest.raises(AttributeError, match="no attribute 'nonsense_'"):
-        bits.nonsense_  # noqa: B018
-    table = bg.compare_predictives(bits, ROWS[:7], HALF[:7])
-    assert np.isfinite(table["log_loss"].sel(predictive="posterior_predictive"))
-    assert "known by draws" in table["note"].sel(predictive="mle").item()
-
-
-@pytest.mark.slow
-def test_uncertainty_of_the_class_probabilities_is_that_of_the_draws(bits):
-    table = bits.predict_interval(ROWS[:3], prob=0.9, kind="eti")
-    inside = table["interval"].sel(bound="lower") <= table["interval"].sel(bound="upper")
-    assert bool(inside.all())
-    np.testing.assert_allclose(table["predictive"].values, bits.predict_proba(ROWS[:3]))
-    entropy = bits.predict_uncertainty(ROWS[:3])
-    assert np.all(entropy["epistemic"].values >= 0)
-    draws = bits.predict_posterior(ROWS[:3])["predictions"]["class_probability"]
-    assert draws.shape == (2, 1500, 3, 2)
-
-
-@pytest.mark.slow
-def test_a_file_predicts_the_same(bits, tmp_path):
-    bits.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc")
-    assert again.inference_ == "nuts"
-    np.testing.assert_array_equal(again.predict_proba(ROWS), bits.predict_proba(ROWS))
-    for name in ("posterior", "sample_stats", "posterior_predictive", "constant_data"):
-        xr.testing.assert_identical(
-            again.posterior_[name].to_dataset().drop_attrs(),
-            bits.posterior_[name].to_dataset().drop_attrs(),
-        )
-    assert again.posterior_.attrs == bits.posterior_.attrs
-    with pytest.raises(NoClosedFormError):
-        again.partial_fit(ROWS, HALF)
-    again.save(tmp_path / "again.nc")
-    raw = bytearray((tmp_path / "model.nc").read_bytes())
-    theta = bits.posterior_["posterior"]["theta"].values.tobytes()
-    raw[raw.find(theta[:64]) + 3] ^= 1
-    (tmp_path / "model.nc").write_bytes(bytes(raw))
-    with pytest.raises(ValueError, match="damaged"):
-        bg.load(tmp_path / "model.nc")
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(bits)).predict_proba(ROWS), bits.predict_proba(ROWS)
-    )
-
-
-@pytest.mark.slow
 def test_another_fit_forgets_the_draws(bits):
     clf = pickle.loads(pickle.dumps(bits))
     assert clone(clf).get_params() == bits.get_params()
@@ -779,32 +655,6 @@ def test_the_class_weights_stay_exact_where_all_labels_are_known(gappy):
     assert gappy.n_unlabelled_ == 0
     again = gappy.predict_monte_carlo(X[:4], gappy.posterior_)
     np.testing.assert_array_equal(again["mcse"], table["mcse"])
-
-
-@pytest.mark.slow
-def test_missing_cells_agree_with_pymcs_latent_variables(gappy):
-    """The model as one would write it by hand: every missing cell is a free variable."""
-    X, y = incomplete()
-    row, column = np.nonzero(np.isnan(X))
-    with gappy.to_pymc(observed=False) as model:
-        cells = pm.Flat("cells", shape=len(row), initval=np.nanmean(X, axis=0)[column])
-        full = pt.set_subtensor(pt.as_tensor(np.nan_to_num(X))[row, column], cells)
-        for c in range(2):
-            normal = pm.MvNormal.dist(model["mu"][c], model["Sigma"][c])
-            pm.Potential(f"x{c}", pm.logp(normal, full[y == c]).sum())
-        tree = pm.sample(
-            draws=2000, tune=1000, chains=2, random_seed=2, progressbar=False, target_accept=0.9
-        )
-    flat = {
-        name: tree["posterior"][name].values.reshape(-1, *tree["posterior"][name].shape[2:])
-        for name in ("mu", "Sigma", "cells")
-    }
-    thin = slice(None, None, 4)
-    z = z_scores(gappy, {k: flat[k][thin] for k in ("mu", "Sigma")})
-    assert np.abs(z).max() < 4.5, z
-    imputed = gappy.posterior_["posterior_predictive"]["imputed"].values
-    z = compare(imputed, flat["cells"][thin]).z
-    assert np.abs(z).max() < 4.5, z
 
 
 @pytest.mark.slow

@@ -93,18 +93,6 @@ def same_bits(a, b):
     assert a.log_evidence_ == b.log_evidence_
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_chunks_are_one_fit(kind):
-    clf, X, y = rows_of(kind)
-    streamed = bg.fit_stream(clf, cut(X, y))
-    assert streamed is clf
-    whole = rows_of(kind)[0].fit(X, y)
-    assert streamed.classes_.tolist() == whole.classes_.tolist() == ["a", "b", "c"]
-    assert streamed.n_rows_seen_ == N
-    assert streamed.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
-    np.testing.assert_allclose(streamed.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
-
-
 @pytest.mark.parametrize(
     "kind",
     [
@@ -401,7 +389,6 @@ X2, Y2 = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
         ("no-*.csv", {"target": "y"}, FileNotFoundError, r"no file 'no-\*.csv'"),
         (".", {"target": "y"}, FileNotFoundError, r"no .csv, .tsv or .parquet file in '.'"),
     ],
-    ids=range(18),
 )
 def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,6 @@ import pytest
 from scipy.special import gammaln
 
 from bayesgen.families.capabilities import (
-    CellCumulants,
     DensityCumulants,
     DensityDraws,
     Discriminant,
@@ -122,16 +121,6 @@ def test_cumulants_of_densities_are_derivatives_of_the_cgf(case, seen):
             want = (values * angle[:, None] ** -r).mean(axis=0).real * factorial(r) / h**r
             scale = sd**r + (np.abs(want).max() if r == 1 else 0.0)
             np.testing.assert_allclose(k[r - 1, :, c], want, atol=1e-7 * scale, rtol=1e-7)
-
-
-@offering(CellCumulants)
-def test_cumulants_of_cells_add_up_to_those_of_densities(case):
-    case, posterior, X, _, _, found = offered(case, CellCumulants)
-    row, column = np.nonzero(~np.isnan(X))
-    each = np.zeros((5, *X.shape, case.n_classes))
-    each[:, row, column] = found.cell_cumulants(X[row, column], column)
-    want = posterior.capability(DensityCumulants).density_cumulants(X, 0)
-    np.testing.assert_allclose(each.sum(axis=2), want, rtol=1e-10)
 
 
 @offering(SharedVariances)

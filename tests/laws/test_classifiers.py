@@ -121,7 +121,9 @@ def same(found, expected, X, tol=1e-8):
 
 def test_no_classifier_is_forgotten():
     closed = {one.__name__ for one in ESTIMATORS if "sampled" not in one.__module__}
-    assert closed - {"GenerativeClassifier"} == {name.split()[0] for name in CASES}
+    # rows choose the structures of a forest: tests/estimators/test_meta_trees.py
+    apart = {"GenerativeClassifier", "MetaTreeForest"}
+    assert closed - apart == {name.split()[0] for name in CASES}
 
 
 HOW = [parts, merged, forgotten, streamed, spread, weighted, reloaded, pickled]
@@ -150,3 +152,51 @@ def test_a_row_left_out_is_a_refit_under_the_same_prior(name, values):
         expected = left.family.log_predictive(encoded[[i]]) + np.log(left.mean_weights())
         np.testing.assert_allclose(found[[i]], expected, rtol=1e-8)
     assert np.isfinite(clf.loo(X, Y, sample_weight=weight).elpd)
+
+
+POOLED = [bg.GaussianNB(), bg.LinearDiscriminant()]
+ANSWERS = {
+    "predict_interval": lambda clf: clf.predict_interval(REAL, prob=0.8, kind="eti"),
+    "predict_uncertainty": lambda clf: clf.predict_uncertainty(REAL),
+    "predict_posterior": lambda clf: clf.predict_posterior(REAL, 20, 2)["predictions"],
+    "predict_monte_carlo": lambda clf: clf.predict_monte_carlo(REAL),
+    "predict_set": lambda clf: clf.predict_set(REAL),
+    "typicality": lambda clf: clf.typicality(REAL, (REAL, Y)),
+    "explain": lambda clf: clf.explain(REAL),
+    "row_influence": lambda clf: bg.row_influence(clf, REAL, Y),
+}
+
+
+@pytest.fixture(scope="module")
+def one_and_pool():
+    return bg.GaussianNB().fit(REAL, Y), bg.LogLinearPool(POOLED).fit(REAL, Y)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_pool_answers_with_the_variables_of_a_classifier(one_and_pool, name):
+    expected, found = (ANSWERS[name](clf) for clf in one_and_pool)
+    for variable, values in expected.data_vars.items():
+        assert found[variable].dims == values.dims
+        assert found[variable].shape == values.shape
+    assert {*expected.attrs} <= {*found.attrs}
+
+
+@pytest.mark.parametrize("how", [reloaded, pickled])
+def test_however_a_pool_is_kept_it_is_the_same(one_and_pool, how):
+    found = how(partial(bg.LogLinearPool, POOLED), REAL)
+    for method in ("predict_log_proba", "decision_function"):
+        expected = getattr(one_and_pool[1], method)(REAL)
+        np.testing.assert_array_equal(getattr(found, method)(REAL), expected)
+
+
+def test_what_a_pool_cannot_have_is_absent_with_the_reason(one_and_pool):
+    pool = one_and_pool[1]
+    for name in ("score_samples", "simulate", "partial_fit", "stats_", "model_", "log_evidence_"):
+        assert not hasattr(pool, name)
+    with pytest.raises(AttributeError, match="simulate needs a density of x, and LogLinearPool"):
+        pool.simulate(3)
+    for ask in (pool.linear_form, pool.draw_posterior, lambda: pool.merge(pool)):
+        with pytest.raises(ValueError, match="LogLinear has n"):
+            ask()
+    with pytest.raises(NotImplementedError, match="ask a member"):
+        pool.posterior_groups(REAL, Y)

@@ -125,15 +125,6 @@ def test_quadratic_discriminant_fits(load):
     assert log_loss(y_test, p) < 0.5
 
 
-def test_three_rows_in_fifty_dimensions():
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(3, 50)), [0, 1, 1]
-    clf = bg.QuadraticDiscriminant().fit(X, y)
-    assert np.isfinite(clf.log_evidence_)
-    p = clf.predict_proba(rng.normal(size=(20, 50)))
-    assert np.all((p > 0) & (p < 1))
-
-
 # 5. floored densities far from the data
 
 

@@ -307,15 +307,6 @@ def test_section(two):
     assert sorted(rug[rug[:, 1] > 0.5, 0]) == sorted(X["width"][y == "bee"])
 
 
-def test_section_of_another_class_elsewhere(three):
-    clf, X, _ = three
-    ax = plots.plot_section(clf, X, feature=0, at=[9.0, 1.0], label="ant", plug_in=None)
-    x, p = next(line for line in ax.lines if "predictive" in str(line.get_label())).get_xydata().T
-    rows = pd.DataFrame({"length": x, "width": 1.0})
-    np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 0])
-    assert not any("plug-in" in str(line.get_label()) for line in ax.lines)
-
-
 @pytest.fixture(scope="module")
 def mixed():
     rng = np.random.default_rng(0)
@@ -460,13 +451,6 @@ def test_ternary(three):
         assert names[c] == CLASSES[k]
 
 
-def test_a_ternary_of_many_rows_has_no_clouds(three):
-    clf, X, y = three
-    ax = plots.plot_ternary(clf, X, y)
-    assert not [line for line in ax.lines if line.get_marker() == "."]
-    assert len(marks(ax, "D")) == 30
-
-
 def test_ternary_of_long_names_keeps_its_triangle():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
@@ -566,16 +550,6 @@ def test_bins_of_ties_and_of_certainty():
     assert len(reliability(np.array([0.3]), np.array([True]), 10, 0.9).size) == 1
 
 
-def test_intervals_of_a_calibrated_classifier_cover():
-    rng = np.random.default_rng(4)
-    covered = []
-    for _ in range(100):
-        p = rng.beta(0.7, 0.7, 400)
-        found = reliability(p, rng.uniform(size=400) < p, 8, 0.9)
-        covered.append((found.lower <= found.predicted) & (found.predicted <= found.upper))
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.035)
-
-
 def test_reliability_diagram(two, three):
     clf, X, y = two
     ax = plots.plot_reliability(clf, X, y, bins=3, prob=0.8)
@@ -639,7 +613,7 @@ def test_reliability_of_several_and_of_pools(two):
     ):
         with pytest.raises(ValueError, match=match):
             plots.plot_reliability(wrong, X, y)
-    with pytest.raises(ValueError, match="a pool has its posterior predictive alone"):
+    with pytest.raises(ValueError, match="a pool is of predictives"):
         plots.plot_reliability(pool, X, y, method="map")
 
 
@@ -670,13 +644,6 @@ def test_prior_predictive_shows_the_rows_and_as_many_data_sets_of_the_prior(two)
     means = np.array([np.diff(line.get_ydata()) @ line.get_xdata()[1:] for line in thin])
     sd = np.sqrt(np.mean((prior.sigma2 / prior.kappa)[:, 1]))
     assert abs(np.median(means) - (prior.mu + prior.shift)[:, 1].mean()) < 5 * sd / np.sqrt(20)
-
-
-def test_prior_predictive_of_one_class_has_its_rows_and_colour(three):
-    clf, X, y = three
-    ax = plots.plot_prior_predictive(clf, X, y, 1, "bee", draws=3)
-    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(X["width"][y == "bee"]))
-    assert thick(ax).get_color() == CLASSES[1]
 
 
 def test_prior_predictive_of_categories_and_words():

@@ -139,26 +139,6 @@ def test_the_estimates_written_out_in_forty_digits():
                 assert got.log_density_sd[i, c] == pytest.approx(f[:, :, i, c].std(), rel=1e-12)
 
 
-def test_probability_is_a_ratio_of_means_not_a_mean_of_ratios():
-    """MATH.md, section B: exact .348987; the mean over draws of p(y | x, theta) is .334160."""
-    X = np.array([[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]])
-    y = np.array([1] + 12 * [2])
-    clf = bg.BernoulliNB().fit(X, y)
-    theta = draws_of(clf, draws=10_000)
-    result = estimated(clf.model_, theta, np.array([[1, 1]]))
-    p, mcse = result.probability[0, 0], result.mcse[0, 0]
-    assert mcse < 0.003
-    assert abs(p - 0.348987) < 4 * mcse
-    assert abs(p - 0.334160) > 5 * mcse
-    # the class weights enter by their mean: exactly, not drawn
-    f = clf.model_.family.log_likelihood(np.array([[1, 1]]), theta)[:, :, 0]
-    each = np.exp(np.log(theta[CLASS_WEIGHTS]) + f)
-    wrong = (each / each.sum(-1, keepdims=True))[..., 0].mean()
-    assert wrong == pytest.approx(0.334160, abs=0.006)
-    joint = [2 / 15, 13 / 15] * np.exp(f).mean(axis=(0, 1))
-    assert p == pytest.approx(joint[0] / joint.sum(), rel=1e-12)
-
-
 # ------------------------------------------------------------------------ against closed forms
 
 
@@ -265,20 +245,6 @@ def test_a_plug_in_of_the_mean_over_draws(clf, make):
     np.testing.assert_allclose(got, closed, atol=0.5)
 
 
-def test_error_bars_cover():
-    """+-2 MCSE around the estimate, over 60 posteriors drawn anew."""
-    clf, X = fitted(bg.GaussianNB(), reals)
-    exact = clf.predict_proba(X)[:, 0]
-    inside = []
-    for seed in range(60):
-        got = estimated(clf.model_, draws_of(clf, 300, seed), X)
-        assert not got.density_in_doubt().any()
-        inside.append(np.abs(got.probability[:, 0] - exact) < 2 * got.mcse[:, 0])
-    # of one posterior the 24 rows are dependent: the error of the mean is that over posteriors
-    each = np.mean(inside, axis=1)
-    assert abs(each.mean() - 0.954) < 4 * each.std() / np.sqrt(60) + 0.01
-
-
 def test_dependent_draws_have_a_larger_error_and_it_covers():
     rng = np.random.default_rng(0)
     clf = bg.BernoulliNB().fit([[1], [1], [0], [0], [0]], [0, 0, 0, 1, 1])
@@ -369,13 +335,6 @@ def test_the_scale_of_x_changes_nothing_but_the_density():
     np.testing.assert_allclose(b.log_joint + 1e4, a.log_joint, atol=1e-9)
     for field in ("probability", "mcse", "weight_ess"):
         np.testing.assert_allclose(getattr(b, field), getattr(a, field), rtol=1e-6)
-
-
-def test_one_class_is_certain():
-    got = estimate(np.random.default_rng(0).normal(size=(2, 50, 3, 1)))
-    assert np.all(got.probability == 1)
-    assert np.all(got.mcse == 0)
-    assert not got.probability_in_doubt().any()
 
 
 def test_a_category_impossible_under_some_draws_or_all():

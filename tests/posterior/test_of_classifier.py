@@ -17,11 +17,11 @@ OF_THE_POSTERIOR = {
     "feature_relevance": bg.feature_relevance,
     "estimate_class_prior": lambda clf: bg.estimate_class_prior(clf, X),
     "simulation_based_calibration": bg.simulation_based_calibration,
-    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
 }
 OF_PREDICTIVES = {
     "expected_score": lambda clf: bg.expected_score(clf, X, training=(X, Y)),
     "label_errors": lambda clf: bg.label_errors(clf, X, Y),
+    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
     "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
     "a comparison": lambda clf: bg.compare_models({"it": clf}, X, Y),
 }

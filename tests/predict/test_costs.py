@@ -31,16 +31,6 @@ def test_equal_costs_of_errors_give_the_most_probable_class(iris, method):
     np.testing.assert_allclose(table["margin"], top[:, 2] - top[:, 1], atol=1e-14)
 
 
-def test_rows_like_no_class_are_rejected_where_a_classifier_knows_them(iris):
-    clf, X = iris
-    rows, cost = np.concatenate([X[:20], X[:20] + 100.0]), 1 - np.eye(3)
-    least = clf.typicality(rows)["by_class"].max("class") >= 0.05
-    assert 10 < least.sum() <= 20
-    table = bg.decide(clf, rows, cost, typicality=0.05)
-    np.testing.assert_array_equal(table["decision"] == clf.predict(rows), least)
-    assert set(table["decision"].values[~least.values]) == {"reject"}
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_decisions_by_brute_force(iris, seed, n_decisions):
@@ -160,10 +150,7 @@ def test_one_class_no_rows_pipelines_and_draws(iris):
         (pd.DataFrame(1 - np.eye(3)), r"the index of cost must be the classes .* got \[0, 1, 2\]"),
         (pd.DataFrame(np.ones((3, 2)), NAMES, ["a", "a"]), "name each decision once"),
         (pd.DataFrame(np.ones((4, 1)), [*NAMES, "setosa"]), "the index of cost has a class twice"),
-        (
-            pd.DataFrame(np.ones((2, 1)), NAMES[1:]),
-            r"cost has no row for the class\(es\) \['setosa'\]",
-        ),
+        (pd.DataFrame(np.ones((2, 1)), NAMES[1:]), r"cost has no row for the class\(es\)"),
         (pd.DataFrame([["x"]] * 3, NAMES), "cost must be numbers"),
         ({"setosa": {}, "versicolor": {}, "virginica": {}}, "names no decision"),
         ({"setosa": 1, "versicolor": 1, "virginica": 1}, "must be {class: {decision: cost}}"),

@@ -198,17 +198,6 @@ def test_a_class_that_is_absent(gaussian, theta):
     np.testing.assert_allclose(summary["mean"].sum(), 1)
 
 
-def test_no_shift_covers_the_proportions_of_training():
-    rng = np.random.default_rng(12)
-    y = rng.choice(3, 300, p=[0.6, 0.3, 0.1])
-    X = rng.normal(size=(300, 2)) + 2.5 * np.eye(3)[y][:, :2]
-    clf = bg.LinearDiscriminant().fit(X[:150], y[:150])
-    shift = bg.estimate_class_prior(clf, X[150:], prob=0.95, draws=150)
-    low, high = shift["summary"]["interval"].values.T
-    assert (low <= [0.6, 0.3, 0.1]).all()
-    assert (high >= [0.6, 0.3, 0.1]).all()
-
-
 @pytest.mark.parametrize("theta", ROUTES)
 @pytest.mark.parametrize("kind", ["eti", "hdi"])
 def test_no_rows_leave_the_prior(gaussian, theta, kind):
@@ -223,18 +212,6 @@ def test_no_rows_leave_the_prior(gaussian, theta, kind):
     np.testing.assert_allclose(np.diff(below), 0.8, atol=0.02)
     assert below[0] == pytest.approx(0.1 if kind == "eti" else 0.0, abs=0.02)
     assert shift["predictions"]["class_probability"].shape == (0, 3)
-
-
-def test_shortest_interval_by_quadrature():
-    clf = bg.BernoulliNB().fit([[0], [1]], ["a", "b"])
-    shift = bg.estimate_class_prior(clf, [], prior=[3, 1], theta="integrated", kind="hdi", prob=0.9)
-    interval = shift["summary"]["interval"]
-    assert interval.sel({"class": "b"}).values == pytest.approx(
-        [0, stats.beta(1, 3).ppf(0.9)], abs=1e-5
-    )
-    assert interval.sel({"class": "a"}).values == pytest.approx(
-        [stats.beta(3, 1).ppf(0.1), 1], abs=1e-5
-    )
 
 
 def test_what_comes_back(gaussian):
@@ -259,17 +236,6 @@ def test_what_comes_back(gaussian):
     xr.testing.assert_identical(again["posterior"].to_dataset(), shift["posterior"].to_dataset())
     labelled = bg.estimate_class_prior(clf, xr.DataArray(new), draws=50, chains=2)
     xr.testing.assert_identical(labelled["posterior"], shift["posterior"])
-
-
-@pytest.mark.slow
-def test_labels_of_a_prior_count_not_their_order(gaussian):
-    clf, new = gaussian
-    prior = pd.Series({"c": 3.0, "a": 1.0, "b": 2.0})
-    shift = bg.estimate_class_prior(clf, new[:3], prior=prior, draws=30, chains=1)
-    assert shift.attrs["prior"] == [1.0, 2.0, 3.0]
-    mean = shift["summary"]["mean"]  # what is computed of it may come in another order
-    one, other = (clf.predict_proba(new[:3], class_prior=w) for w in (mean, mean[::-1]))
-    assert np.array_equal(one, other)
 
 
 def test_predictions_have_the_index_of_a_frame(gaussian):

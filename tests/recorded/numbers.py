@@ -29,7 +29,6 @@ from scipy import sparse
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.inference import nuts
-from bayesgen.inference.nuts import Diagnosis
 from tests.estimators import cases, test_sampled
 
 RECORD = Path(__file__).with_name("numbers.npz")
@@ -266,31 +265,14 @@ def subjects() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
         yield name, make, np.tile(test_sampled.KINDS[kind], (2, 1)), np.tile(test_sampled.Y, 2)
 
 
-def _prior(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
-    """Draws from the prior, in place of NUTS."""
-    import xarray as xr
-
-    names = [v.name for v in (*model.free_RVs, *model.deterministics)]
-    names = [k for k in names if k in model.named_vars_to_dims]
-    theta = nuts.draw_prior(model, names, chains * draws, random_seed)
-    variables = {
-        k: (("chain", "draw", *model.named_vars_to_dims[k]), v.reshape(chains, draws, *v.shape[1:]))
-        for k, v in theta.items()
-    }
-    used = {d for dims, _ in variables.values() for d in dims}
-    coords = {k: list(v) for k, v in model.coords.items() if k in used and v is not None}
-    none = np.zeros((chains, draws), dtype=bool)
-    return xr.Dataset(variables, coords), xr.Dataset({"diverging": (("chain", "draw"), none)})
-
-
 def numbers(only: str = "") -> dict[str, tuple[float, float, float]]:
     """Sums of everything, by "classifier: call: variable"; what is refused is not there."""
-    sound = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
+    sound = test_sampled.SOUND
     out: dict[str, tuple[float, float, float]] = {}
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stderr(io.StringIO()),  # progress of the samplers
-        mock.patch.object(nuts, "sample", _prior),
+        mock.patch.object(nuts, "sample", test_sampled.draws_of_the_prior),
         mock.patch("bayesgen.inference.nuts.warn_unless_sound", return_value=sound),
     ):
         warnings.simplefilter("ignore")

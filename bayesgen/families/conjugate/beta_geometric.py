@@ -181,7 +181,8 @@ class BetaGeometric(ConjugateFamily):
             "map",
             (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
             "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
-            "and one exceeds 1; use larger alpha and beta, or method='posterior_mean'",
+            "and one exceeds 1",
+            "use larger alpha and beta, or method='posterior_mean'",
         )
         return {"p": (a - 1) / ((a - 1) + (b - 1))}
 

@@ -315,6 +315,7 @@ class Columns(ConjugateFamily):
                     error.reason,
                     error.class_index,
                     None if j is None else columns[j],
+                    advice=error.advice,
                 ) from None
             out |= {f"{name}_{param}": value for param, value in theta.items()}
         return out

@@ -306,7 +306,7 @@ class DirichletCategorical(ConjugateFamily):
         refuse_undefined(
             "map",
             real & (self.alpha < 1) & choice,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
             "use alpha >= 1, or method='posterior_mean'",
         )
         excess = np.where(real & choice, self.alpha - 1, real)
@@ -314,7 +314,7 @@ class DirichletCategorical(ConjugateFamily):
         refuse_undefined(
             "map",
             total == 0,
-            "all pseudo-counts plus counts are 1: the density is flat; "
+            "all pseudo-counts plus counts are 1: the density is flat",
             "use alpha > 1, or method='posterior_mean'",
         )
         return {"theta": excess / total[..., None]}

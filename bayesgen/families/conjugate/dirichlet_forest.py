@@ -586,8 +586,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         """Refused: probabilities of forests and densities of their tables have no common mode."""
         raise UndefinedEstimateError(
             "map",
-            "forests have tables of different dimensions, whose densities cannot be compared; "
-            "structure='map' plugs in the most probable forest",
+            "forests have tables of different dimensions, whose densities cannot be compared",
+            advice="structure='map' plugs in the most probable forest",
         )
 
 

@@ -446,8 +446,8 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
                 bad,
                 f"after the context {tuple(seen.contexts[m].tolist())} (row {m} of `contexts`) "
                 "the Dirichlet density has no single mode, for which all pseudo-counts plus "
-                "counts must be at least 1 and one exceed 1; use alpha > 1, or "
-                "method='posterior_mean'",
+                "counts must be at least 1 and one exceed 1",
+                "use alpha > 1, or method='posterior_mean'",
             )
         table = seen.dense(self.counts)
         table += alpha[:, None, :] - 1

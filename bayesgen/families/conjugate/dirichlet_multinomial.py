@@ -20,7 +20,7 @@ and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICM
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -67,7 +67,6 @@ from bayesgen.numerics.rows import (
     row_blocks,
     row_sums,
     shared_sums,
-    small_count_table,
     stored_blocks,
     stored_cells,
     sum_except,
@@ -145,6 +144,7 @@ def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array
 
 
 _STEPS = 4  # that a cell takes in `stats`
+_FACTORS = 16  # of a rising factorial that are multiplied out
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,14 +319,14 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         refuse_undefined(
             "map",
             self.alpha < 1,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1; "
+            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
             "use alpha >= 1, or method='posterior_mean'",
         )
         excess = self.alpha - 1
         refuse_undefined(
             "map",
             ~excess.any(axis=-1),
-            "all pseudo-counts plus counts are 1: the density is flat; "
+            "all pseudo-counts plus counts are 1: the density is flat",
             "use alpha > 1, or method='posterior_mean'",
         )
         return {"theta": excess / excess.sum(axis=-1, keepdims=True)}
@@ -372,39 +372,55 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
-        alpha, total = self.alpha, self.alpha.sum(axis=-1)
-        if kernels.pays(len(alpha) * n_stored(X), predicting=True):
-            from bayesgen.numerics.kernels import words
-
-            out, length = words.log_numerators(X, alpha)
-            if np.isnan(length).any():
-                self.check(X)
-            for rows in row_blocks(len(out), len(alpha)):
-                each, which = _distinct(length[rows])
-                out[rows] -= log_gamma_difference(total, each[:, None])[which]
-        else:
-            self.check(X)
-            out, length = self._log_masses(X)
+        self.check(X)
+        out, length = np.empty((X.shape[0], len(self.alpha))), np.empty(X.shape[0])
+        for rows in row_blocks(X.shape[0], n_stored(X) // max(1, 8 * X.shape[0])):
+            cells = stored_cells(X, rows)
+            length[rows] = row_sums(cells.data, cells.indptr)
+            out[rows] = self._log_numerators(cells)
+        total = self.alpha.sum(axis=-1)
+        for rows in row_blocks(len(out), len(total)):
+            each, which = _distinct(length[rows])
+            norm = log_factorial(each)[:, None] - log_gamma_difference(total, each[:, None])
+            out[rows] += norm[which]
         for row in few_at_a_time(np.flatnonzero(length >= LONG)):
-            out[row] = power_moment(stored_cells(X, row), length[row], alpha, None)
+            out[row] = power_moment(stored_cells(X, row), length[row], self.alpha, None)
         return out
 
-    def _log_masses(self, X: Matrix) -> tuple[Array, Array]:
-        """(N, C) log Dirichlet-multinomial masses of documents that are not long; (N,) lengths."""
-        alpha, total = self.alpha, self.alpha.sum(axis=-1)
-        n_classes = len(alpha)
+    @cached_property
+    def _log_alpha(self) -> Array:
+        """(D, C), as a product with rows takes it."""
+        return np.ascontiguousarray(np.log(self.alpha.T))
 
-        def rising(c: int, columns: Any, counts: Array) -> Array:
-            return _log_rising(alpha[c][columns], counts)
+    def _log_numerators(self, cells: sparse.csr_matrix) -> Array:
+        """(n, C) sums of log r(alpha, x): of each cell a log (alpha + k)/(k + 1) for every k < x.
 
-        words = [small_count_table(partial(rising, c), X, n_classes) for c in range(n_classes)]
-        out, length = np.empty((X.shape[0], n_classes)), np.empty(X.shape[0])
-        for rows, cells in stored_blocks(X, 0):
-            length[rows] = row_sums(cells.data, cells.indptr)
-            for c in range(n_classes):
-                each = row_sums(words[c](cells.indices, cells.data), cells.indptr)
-                out[rows, c] = each - _log_rising(total[c], length[rows])
-        return out, length
+        These are sums of sparse products with few tables: most words occur once in a document.
+        """
+        x, word, first = cells.data, cells.indices, cells.indptr
+        out = np.zeros((len(first) - 1, len(self.alpha)))
+        whole = np.floor(x) == x
+        for k in range(_FACTORS):
+            more = np.flatnonzero((x > k) | ~whole)
+            if len(more) < len(x):
+                first = np.searchsorted(more, first)
+                x, word, whole = x[more], word[more], whole[more]
+            if not len(x):
+                return out
+            at, table = word, None
+            if k or len(x) < cells.shape[1]:  # of the words that occur
+                used = np.zeros(cells.shape[1], dtype=bool)
+                used[word] = True
+                at = (np.cumsum(used) - 1)[word]
+                table = np.log((self.alpha.T[used] + k) / (k + 1))
+            table = self._log_alpha if table is None else table
+            values = np.ones(len(x)) if whole.all() else whole.astype(np.float64)
+            out += sparse.csr_matrix((values, at, first), shape=(len(out), len(table))) @ table
+        done = np.where(whole, float(_FACTORS), 0.0)
+        rest = log_gamma_difference(self.alpha[:, word] + done, x - done)
+        rest -= log_factorial(x) - log_factorial(done)
+        out += row_sums(rest, first).T
+        return out
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
@@ -520,11 +536,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
         out[0] += log_coefficient(cells, length[which])
         return np.moveaxis(out, 1, -1)
-
-
-def _log_rising(a: Array, n: Array) -> Array:
-    """log r(a, n) = log Gamma(a+n) - log Gamma(a) - log n!."""
-    return log_gamma_difference(a, n) - log_factorial(n)
 
 
 def _distinct(length: Array) -> tuple[Array, Array]:

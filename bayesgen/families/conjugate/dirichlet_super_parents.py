@@ -428,11 +428,11 @@ class DirichletSuperParents(ConjugateFamily):
 
     def map(self) -> dict[str, Array]:
         """Refused: a set of super-parents has no mean, and tables of several no common mode."""
-        raise UndefinedEstimateError("map", _NO_POINT)
+        raise UndefinedEstimateError("map", _NO_POINT, advice=_INSTEAD)
 
     def mean(self) -> dict[str, Array]:
         """Refused: a set of super-parents has no mean, and tables of several no common mode."""
-        raise UndefinedEstimateError("posterior_mean", _NO_POINT)
+        raise UndefinedEstimateError("posterior_mean", _NO_POINT, advice=_INSTEAD)
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """{name: (n, *dims)}."""
@@ -479,9 +479,10 @@ class DirichletSuperParents(ConjugateFamily):
         return {"super_parents": sets.astype(np.float64), "tables": tables}
 
 
-_NO_POINT = (
-    "one set of super-parents is no average over all; method='posterior_predictive' averages over "
-    "them, and a forest with given edges has one parent for each column"
+_NO_POINT = "one set of super-parents is no average over all"
+_INSTEAD = (
+    "method='posterior_predictive' averages over them, and a forest with given edges has one "
+    "parent for each column"
 )
 
 

@@ -213,11 +213,6 @@ class GammaPoisson(ConjugateFamily):
         """Sums of counts, rows and log-factorials over the observed cells."""
         refuse_negative_counts(X)
         n_rows = class_counts(y, n_classes, weight)[:, None]
-        if not sparse.issparse(X) and kernels.pays(_STEPS * n_stored(X)):
-            from bayesgen.numerics.kernels import counts as counting
-
-            total, factorials, is_nan = counting.sums(X, y, n_classes, weight)
-            return PoissonStats(total, remainder(n_rows, is_nan), factorials)
         counts, missing = split_missing(X)
         total = class_sums(counts, y, n_classes, weight)
         rows = np.broadcast_to(n_rows, total.shape)
@@ -263,7 +258,7 @@ class GammaPoisson(ConjugateFamily):
         refuse_undefined(
             "map",
             self.shape < 1,
-            "a Gamma density is unbounded at 0 if its shape plus counts is below 1; "
+            "a Gamma density is unbounded at 0 if its shape plus counts is below 1",
             "use shape >= 1, or method='posterior_mean'",
         )
         return {"rate": (self.shape - 1) / self.rate}

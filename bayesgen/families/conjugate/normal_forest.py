@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesgen.errors import InputError
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart, ScatterStats
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
@@ -135,7 +136,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
         X = np.asarray(X, dtype=np.float64)
         if has_nan(X):
             i, j = np.argwhere(np.isnan(X))[0]
-            raise ValueError(f"row {i}, feature {j} is missing (NaN): {self.missing}")
+            why = f", feature {j} is missing (NaN): {self.missing}"
+            raise InputError("row", why, row=i, column=int(j), place=" {}")
         return X - self.shift
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
@@ -366,8 +368,8 @@ class NormalForest(ForestAverage, ConjugateFamily):
         """Refused: probabilities of forests and densities given them have no common mode."""
         raise UndefinedEstimateError(
             "map",
-            "forests have parameters of different dimensions, whose densities cannot be compared; "
-            "structure='map' plugs in the most probable forest",
+            "forests have parameters of different dimensions, whose densities cannot be compared",
+            advice="structure='map' plugs in the most probable forest",
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:

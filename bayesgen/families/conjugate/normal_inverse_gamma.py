@@ -22,7 +22,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from bayesgen.families.capabilities import (
-    CellCumulants,
     DensityCumulants,
     DensityDraws,
     SharedVariances,
@@ -285,7 +284,7 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
-_BY_FORMULA = (DensityDraws, SharedVariances, CellCumulants, DensityCumulants)
+_BY_FORMULA = (DensityDraws, SharedVariances, DensityCumulants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -582,7 +581,8 @@ class NormalInverseGamma(ConjugateFamily):
         refuse_undefined(
             "posterior_mean",
             np.broadcast_to(self.nu <= 2, self.mu.shape),
-            "the variance has no expectation while nu0 + rows <= 2; use nu0 > 2 or more rows",
+            "the variance has no expectation while nu0 + rows <= 2",
+            "use nu0 > 2 or more rows",
         )
         return {
             "mu": self.mu + self.shift,
@@ -656,8 +656,6 @@ class NormalInverseGamma(ConjugateFamily):
         alike = bool(kappa.size and not np.ptp(kappa, axis=1).any())  # within each class
         if not (self.over_classes and alike):
             out += [DensityDraws, SharedVariances]
-        if self.over_classes or self.over_features:
-            out += [CellCumulants]
         if self.over_classes or not kappa.size or (self.over_features and not alike):
             out += [DensityCumulants]
         return tuple(out)
@@ -814,14 +812,6 @@ class NormalInverseGamma(ConjugateFamily):
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
             out = sum(group(m) for m in ([every] if self.over_classes else [[c] for c in every]))
         return np.where(live, out, 0.0)
-
-    def cell_cumulants(self, x: Array, column: Array) -> Array:
-        """(5, n, C), as in `CellCumulants`."""
-        nu, ss, k, one = self.nu, self.sum_of_squares, 1 / self.kappa, np.ones(1)
-        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss[:, column]
-        out = student_table(nu, ss, k, one, 0.0)[..., column]
-        out += student_derivatives(k[:, column] + square, nu[:, column], one, 0.0)
-        return np.where(self.live[column], out, 0.0).swapaxes(1, 2)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C), as in `DensityDraws`."""

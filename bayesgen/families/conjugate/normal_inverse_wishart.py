@@ -23,7 +23,8 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import digamma
 
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.errors import Facts
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances, UnattributedTerm
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
@@ -232,7 +233,7 @@ class ScatterStats(Stats):
         return cls(n, mean, scatter, shift, shared)
 
 
-class MissingCellError(ValueError):
+class MissingCellError(Facts, ValueError):
     """A training row with a missing cell, where there is no closed form.
 
     Parameters
@@ -241,12 +242,13 @@ class MissingCellError(ValueError):
     """
 
     def __init__(self, row: int, column: int) -> None:
-        self.row, self.column = row, column
         super().__init__(
-            "training rows with missing cells have no closed form under a full covariance "
-            f"(first in row {row}, column {column}): integrate the cells out with "
-            "fit(X, y, inference='nuts'), drop or impute the rows, use covariance='diagonal', or "
-            "GaussianNB"
+            "training rows with missing cells have no closed form under a full covariance (first",
+            f", column {column})",
+            row=row,
+            column=column,
+            advice="integrate the cells out with fit(X, y, inference='nuts'), drop or impute the "
+            "rows, use covariance='diagonal', or GaussianNB",
         )
 
 
@@ -396,11 +398,6 @@ def _diagonals(root: Array, triangles: Array) -> Array:
     n_rows, n_classes, rank = root.shape
     out = np.empty((n_rows, n_classes, len(triangles)))
     wide = np.ascontiguousarray(triangles.transpose(1, 2, 0))
-    if pays(out.size * rank * rank):
-        from bayesgen.numerics.kernels.mixtures import wishart_diagonals
-
-        wishart_diagonals(root, wide, out)
-        return out
     for c in range(n_classes):
         w = (root[:, c] @ wide.reshape(rank, -1)).reshape(n_rows, rank, -1)
         np.einsum("nrs,nrs->ns", w, w, out=out[:, c])
@@ -843,8 +840,9 @@ class NormalInverseWishart(ConjugateFamily):
                 raise UndefinedEstimateError(
                     "mle",
                     f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
-                    "is singular; use method='map' or the posterior predictive",
+                    "is singular",
                     None if self.shared else c,
+                    advice="use method='map' or the posterior predictive",
                 )
         return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
 
@@ -867,7 +865,7 @@ class NormalInverseWishart(ConjugateFamily):
         refuse_undefined(
             "posterior_mean",
             d <= 0,
-            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self.dim + 1}; "
+            f"the covariance has no expectation while nu0 + rows <= D + 1 = {self.dim + 1}",
             "use a larger nu0 or more rows",
         )
         return self._theta(d)
@@ -916,8 +914,8 @@ class NormalInverseWishart(ConjugateFamily):
         return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """Of `SharedVariances` and `DensityCumulants` that one whose formula holds."""
-        if kind is (DensityCumulants if self.shared else SharedVariances):
+        """What holds of one covariance, or of several, whose determinants are no feature's."""
+        if kind in ((DensityCumulants, UnattributedTerm) if self.shared else (SharedVariances,)):
             return None
         return super().capability(kind)
 
@@ -1097,8 +1095,6 @@ class NormalInverseWishart(ConjugateFamily):
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
-        if self.shared:
-            return np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
         for rows, columns in pattern_blocks(X, self.live):
             part, dim = self.marginal(columns), len(columns)

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.linalg import helmert
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import (
     CLASS,
@@ -149,6 +150,8 @@ class LogisticRegression(Family):
                 "the rows are all of one class, so that a regression of the class has no "
                 "coefficient to learn: give rows of another class too"
             )
+        # pm.ZeroSumNormal and pm.Categorical(logit_p=) say the same; then a gradient of 500 rows, 6
+        # columns and 3 classes takes 59 us in place of 48
         basis = helmert(len(model.coords[CLASS])).T  # orthonormal, columns that sum to 0
         n_features = len(self.location)
         # what independent Normals of standard deviation sigma say of all contrasts of the classes
@@ -251,7 +254,9 @@ class LogisticRegression(Family):
         missing = np.isnan(x)
         if missing.any():
             i, j = np.argwhere(missing)[0]
-            raise ValueError(f"X contains NaN: row {first + i}, feature {j}; {self.missing}")
+            why = f", feature {j}; {self.missing}"
+            what = "X contains NaN:"
+            raise InputError(what, why, row=first + i, column=int(j), place=" row {}")
 
 
 def _log_label(label: Any, logits: Any) -> Any:

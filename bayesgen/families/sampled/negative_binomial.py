@@ -32,6 +32,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammaln
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
@@ -367,11 +368,13 @@ class NegativeBinomial(Family):
                 cells = X[[row]]
                 cells = cells.toarray() if sparse.issparse(X) else cells
                 if not np.isnan(cells[0, others]).all():
-                    raise ValueError(f"exposure is missing (NaN) in row {row}, which has counts")
+                    what = "exposure is missing (NaN)"
+                    raise InputError(what, ", which has counts", row=row, column=j)
             w = np.where(unknown, 1.0, w)
         if not (np.isfinite(w) & (w > 0)).all():
             i = int(np.flatnonzero(~(np.isfinite(w) & (w > 0)))[0])
-            raise ValueError(f"exposure must be > 0 and finite, got {w[i]:g} in row {i}")
+            what = f"exposure must be > 0 and finite, got {w[i]:g}"
+            raise InputError(what, row=i, column=j)
         return X, w
 
 

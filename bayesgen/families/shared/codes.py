@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bayesgen.errors import InputError
 from bayesgen.families.shared.pymc_parts import sum_cells
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
@@ -128,10 +129,9 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
     return out
 
 
-def _not_a_code(value: Any, row: int, feature: int, k: int) -> ValueError:
-    return ValueError(
-        f"row {row}, feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
-    )
+def _not_a_code(value: Any, row: int, feature: int, k: int) -> InputError:
+    why = f", feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
+    return InputError("row", why, row=row, column=int(feature), place=" {}")
 
 
 def _first_that_is_no_code(X: Array, k: int) -> ValueError:
@@ -272,14 +272,12 @@ def declared_codes(X: Any, levels: Array, missing: str) -> Array:
         codes[rows] = code_index(X[rows], k)
     if (codes == k + 1).any():
         i, j = np.argwhere(codes == k + 1)[0]
-        which = f"row {i}, feature {j}"
-        raise ValueError(f"{which} is missing or a category never seen (NaN): {missing}")
+        why = f", feature {j} is missing or a category never seen (NaN): {missing}"
+        raise InputError("row", why, row=i, column=int(j), place=" {}")
     bad = codes >= levels
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        raise ValueError(
-            f"row {i}, feature {j}: {X[i, j]} is not one of the category codes 0 .. {levels[j] - 1}"
-        )
+        raise _not_a_code(X[i, j], i, j, levels[j])
     return codes
 
 
@@ -344,7 +342,8 @@ def checked_bits(X: Bits) -> Matrix:
         unknown = cell_of(bits, unknown[1]) if unknown else None
     if unknown:
         row, j = unknown
-        raise ValueError(f"bits must be 0, 1 or NaN: row {row}, feature {j} is {bits[row, j]:g}")
+        why = f", feature {j} is {bits[row, j]:g}"
+        raise InputError("bits must be 0, 1 or NaN:", why, row=row, column=int(j), place=" row {}")
     return bits
 
 

@@ -450,7 +450,8 @@ class ForestAverage(abc.ABC):
         """Refused: there is no mean of forests."""
         raise UndefinedEstimateError(
             "posterior_mean",
-            "forests have no mean; method='posterior_predictive' averages over them",
+            "forests have no mean",
+            advice="method='posterior_predictive' averages over them",
         )
 
     def edge_probabilities(self) -> Array:

@@ -190,7 +190,6 @@ Block = Callable[[slice, Array], Array]  # some rows minus (D,): float64, for th
 _TINY = 64  # features below which matrices are too small for a product of each draw's own
 _NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
 _DRAWS = 64  # in one product
-_FEW_SCORES = 16  # of a row, beyond which a product of matrices is faster than a compiled pass
 _FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
 
 
@@ -437,12 +436,6 @@ def linear_scores(
     level : (S, C)
     """
     n_draws, n_classes, dim = w.shape
-    if (
-        isinstance(rows, slice)
-        and w.shape[0] * n_classes <= _FEW_SCORES
-        and pays(X.shape[0] * dim, predicting=True)
-    ):
-        return _compiled_scores(X, columns, centre, w, level)
     read, n = reader(X, rows, columns)
     out = np.empty((n_draws, n, n_classes))
     flat, last = w.reshape(n_draws * n_classes, dim).T, level.ravel()
@@ -455,27 +448,6 @@ def linear_scores(
     with sharing(pays(n * w.size)) as share:
         share(fill, row_blocks(n, max(dim, flat.shape[1])))
     return out
-
-
-def _compiled_scores(X: Matrix, columns: Array, centre: Array, w: Array, level: Array) -> Array:
-    """`linear_scores` of all rows of a large X, a few scores each."""
-    from bayesgen.numerics.kernels.compiling import as_rows, row_slices
-    from bayesgen.numerics.kernels.linear import add_scores
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    every = len(columns) == X.shape[1]
-    table = np.ascontiguousarray(w.reshape(-1, w.shape[-1]))
-    out = np.empty((X.shape[0], len(table)))
-    out[:] = level.ravel()
-
-    def part(start: int, stop: int) -> None:
-        for rows in row_slices(X, start, stop):
-            x = X[rows] if every else X[rows][:, columns]
-            add_scores(as_rows(x), centre, table, out[rows])
-
-    for _ in over_blocks(part, *X.shape):
-        pass
-    return np.ascontiguousarray(np.moveaxis(out.reshape(X.shape[0], *level.shape), 1, 0))
 
 
 def inverse_of_lower(factor: Array) -> Array:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.families.errors import PriorShapeError
 from bayesgen.numerics.special import Array
 
 SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so is log Gamma(x)
@@ -43,9 +44,10 @@ def broadcast_prior(
     try:
         out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
     except ValueError:
-        raise ValueError(
-            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}; "
-            f"give one number, one value per feature, or an array (C, 1) with one value per class"
+        raise PriorShapeError(
+            f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}",
+            advice="give one number, one value per feature, or an array (C, 1) with one value per "
+            "class",
         ) from None
     except (TypeError, OverflowError):  # the latter: an integer that no float64 holds
         raise TypeError(

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.errors import InputError
 from bayesgen.families.contract import Stats
 from bayesgen.families.errors import refuse_negative
 from bayesgen.families.names import CLASS, TOKENS
@@ -52,10 +53,9 @@ def concatenate(X: Array, n_tokens: int | None = None) -> tuple[Array, Array]:
     if bad.any():
         first = int(np.argmax(bad))
         row = int(np.searchsorted(np.cumsum(lengths), first, side="right"))
-        raise ValueError(
-            f"document {row} has the token code {tokens[first]}; codes are 0 .. "
-            f"{'' if n_tokens is None else n_tokens - 1}, and -1 for an unknown token"
-        )
+        last = "" if n_tokens is None else n_tokens - 1
+        why = f" has the token code {tokens[first]}; codes are 0 .. {last}, and -1 for an unknown "
+        raise InputError("document", f"{why}token", row=row, place=" {}")
     return tokens, lengths
 
 
@@ -533,9 +533,12 @@ def count_ngrams(
     tokens, lengths = concatenate(X, n_tokens or None)
     if tokens.size and tokens.min() < 0:
         row = int(np.searchsorted(np.cumsum(lengths), np.argmin(tokens), side="right"))
-        raise ValueError(
-            f"document {row} has a token outside the vocabulary (-1); the training documents "
-            "define the vocabulary, or it must be declared to hold their tokens"
+        raise InputError(
+            "document",
+            " has a token outside the vocabulary (-1); the training documents define the "
+            "vocabulary, or it must be declared to hold their tokens",
+            row=row,
+            place=" {}",
         )
     n_tokens = n_tokens or int(tokens.max(initial=-1)) + 1
     grams, inverse = distinct_ngrams(tokens, lengths, order, n_tokens)

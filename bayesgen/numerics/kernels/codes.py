@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.errors import InputError
 from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 from bayesgen.numerics.kernels.threads import blocks, over_blocks
 
@@ -23,12 +24,8 @@ _PART_CELLS = 1 << 22  # and of so many cells in all
 _READ_AS_IS = tuple(map(np.dtype, ("u1", "i8", "f4", "f8")))
 
 
-class InfiniteCellError(ValueError):
-    """A cell that is infinite, found on the way."""
-
-    def __init__(self, row: int, column: int) -> None:
-        self.row, self.column = row, column
-        super().__init__(f"Input X contains infinity: row {row}, column {column}")
+class InfiniteCellError(InputError):
+    """X contains an infinite cell; raised by a compiled pass."""
 
 
 def first_invalid(X: Array) -> tuple[int, int] | None:
@@ -133,7 +130,8 @@ def _readable(X: Array, dtype: np.dtype, start: int, stop: int) -> Iterator[tupl
 def _refuse(start: int, n_columns: int, infinite: int) -> None:
     if infinite >= 0:
         row, column = divmod(infinite, n_columns)
-        raise InfiniteCellError(start + row, column)
+        what, why = "Input X contains infinity:", f", column {column}"
+        raise InfiniteCellError(what, why, row=start + row, column=column, place=" row {}")
 
 
 @compiled

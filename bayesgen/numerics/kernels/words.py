@@ -1,10 +1,9 @@
-"""Documents of word counts: their sums by class, and their Dirichlet-multinomial masses.
+"""Documents of word counts: their sums by class, and masses of urns of n-grams.
 
 X is CSR, with indices in any order, cells in several parts and zeros stored, or dense. Blocks of
 rows are read as float64 counts beside int32 columns; nothing else is made of X.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.numerics.kernels.arithmetic import (
-    LOG_FACTORIAL,
-    largest_count,
     log_factorial,
     log_gamma_difference,
     log_rising_table,
 )
-from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, compiled_sums
+from bayesgen.numerics.kernels.compiling import as_data, compiled
 from bayesgen.numerics.kernels.threads import over_blocks
 
 Array = np.ndarray
@@ -26,11 +23,6 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
-_LOOKED_UP = 16  # counts of a word whose terms are looked up, at most,
-_TABLE_CELLS = 1 << 21  # in a table of so many cells, or of counts of 1 alone
-_FACTORS = 64  # a rising factorial of a whole count up to this is multiplied out
-_TOGETHER = 256  # terms added up before they are added to the sum of a long document
-_LARGEST = 290.0  # decimal digits that a product of factors may have
 
 
 def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array, Array]:
@@ -61,48 +53,6 @@ def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array,
         counts += some_counts
         coefficients += some_coefficients
     return counts, coefficients
-
-
-def log_numerators(X: Any, alpha: Array) -> tuple[Array, Array]:
-    """(N, C) sums over the words of a document of log r(alpha, x), plus log L!; (N,) lengths L.
-
-    What is missing to the Dirichlet-multinomial mass is the rising factorial of A by L, which
-    documents of one length share. A length is NaN if a count is missing or below 0.
-
-    Parameters
-    ----------
-    X : as in `sums`
-    alpha : (C, D)
-    """
-    n = X.shape[0]
-    n_cells = X.nnz if sparse.issparse(X) else X.size
-    read = _reader(X)
-    columns = None
-    if sparse.issparse(X) and X.nnz < X.shape[1]:  # tables of the words that occur
-        columns = np.unique(X.indices)
-        alpha = alpha[:, columns]
-    table = np.ascontiguousarray(alpha.T, dtype=np.float64)
-    most = min(_LOOKED_UP, _TABLE_CELLS // max(1, table.size), n_cells // max(1, len(table)))
-    if sparse.issparse(X):  # no more than are likely to occur
-        most = min(most, largest_count(X.data))
-    terms = log_rising_table(table, max(1, most))
-    terms -= LOG_FACTORIAL[: terms.shape[1], None]
-    padded = np.zeros((terms.shape[0] * terms.shape[1], -(-len(alpha) // 8) * 8))
-    padded[:, : len(alpha)] = terms.reshape(-1, len(alpha))
-    largest = float(table.max(initial=0.0)) + _FACTORS
-    per_log = max(1, int(_LARGEST / math.log10(largest)))
-    out, length = np.empty((n, len(alpha))), np.empty(n)
-
-    def score(start: int, stop: int) -> None:
-        indptr, words, counts = read(start, stop)
-        if columns is not None:
-            words = as_data(np.searchsorted(columns, words).astype(np.int32))
-        own = out[start:stop], length[start:stop]
-        _score(indptr, words, counts, table, padded, per_log, *own)
-
-    for _ in over_blocks(score, n, _width(X)):
-        pass
-    return out, length
 
 
 def _width(X: Any) -> int:
@@ -161,143 +111,6 @@ def _add_up(  # pragma: no cover - compiled
             length += n
             given += log_factorial(n)
         coefficients[y[i]] += weight * (log_factorial(length) - given)
-
-
-@compiled_sums
-def _sum(counts: Array) -> float:  # pragma: no cover - compiled
-    total = 0.0
-    for s in range(len(counts)):
-        total += counts[s]
-    return total
-
-
-@compiled
-def _score(  # pragma: no cover - compiled
-    indptr: Array,
-    words: Array,
-    counts: Array,
-    alpha: Array,
-    terms: Array,
-    per_log: int,
-    out: Array,
-    lengths: Array,
-) -> None:
-    """Sum over the words of log r(a, n)/n!, and of log n! of the length.
-
-    terms ((counts of 0 .. M of each word), C and zeros up to a multiple of 8) are looked up. Of
-    larger counts log a(a+1)...(a+n-1) takes one log for `per_log` of the later factors. A few terms
-    are added up first, so that a long document rounds like a short one.
-    """
-    n_classes = alpha.shape[1]
-    width = len(terms) // len(alpha)
-    part, product = np.zeros(n_classes), np.ones(n_classes)
-    longest = 0
-    for i in range(len(out)):
-        longest = max(longest, indptr[i + 1] - indptr[i])
-    at, found = np.empty(longest, np.uint64), np.empty(8)
-    for i in range(len(out)):
-        own_counts, own_words = counts[indptr[i] : indptr[i + 1]], words[indptr[i] : indptr[i + 1]]
-        m = len(own_counts)
-        others = invalid = 0
-        for s in range(m):
-            n = own_counts[s]
-            invalid += not n >= 0
-            k = np.int64(n if (n >= 0) & (n < width) else 0.0)
-            other = k != n
-            others += other
-            at[s] = own_words[s] * width + (np.int64(0) if other else k)
-        length = lengths[i] = np.nan if invalid else _sum(own_counts)
-        if invalid:
-            continue
-        coefficient = log_factorial(length)
-        for c in range(0, n_classes, 8):  # sums beside each other
-            found[:] = 0.0
-            for begin in range(0, m, COLUMNS):
-                e0 = e1 = e2 = e3 = e4 = e5 = e6 = e7 = 0.0
-                for s in range(begin, min(begin + COLUMNS, m)):
-                    row = terms[at[s], c : c + 8]
-                    e0 += row[0]
-                    e1 += row[1]
-                    e2 += row[2]
-                    e3 += row[3]
-                    e4 += row[4]
-                    e5 += row[5]
-                    e6 += row[6]
-                    e7 += row[7]
-                found[0] += e0
-                found[1] += e1
-                found[2] += e2
-                found[3] += e3
-                found[4] += e4
-                found[5] += e5
-                found[6] += e6
-                found[7] += e7
-            for q in range(min(8, n_classes - c)):
-                out[i, c + q] = found[q]
-        if others:
-            coefficient -= _add_large(
-                own_words,
-                own_counts,
-                width,
-                alpha,
-                per_log,
-                part,
-                product,
-                out[i],
-            )
-        for c in range(n_classes):
-            out[i, c] += coefficient
-
-
-@compiled
-def _add_large(  # pragma: no cover - compiled
-    words: Array,
-    counts: Array,
-    width: int,
-    alpha: Array,
-    per_log: int,
-    part: Array,
-    product: Array,
-    out: Array,
-) -> float:
-    """Add log r(a, n) of counts that are not looked up; the sum of their log n!.
-
-    part (C,) is 0 and product (C,) is 1, before and afterwards.
-    """
-    n_classes = len(out)
-    given = 0.0
-    n_terms = n_factors = 0
-    for s in range(len(words)):
-        n, j = counts[s], words[s]
-        if n < width and n == int(n):
-            continue
-        given += log_factorial(n)
-        if n <= _FACTORS and n == int(n):
-            for m in range(int(n)):
-                if n_factors == per_log:
-                    for c in range(n_classes):
-                        part[c] += math.log(product[c])
-                        product[c] = 1.0
-                    n_factors = 0
-                for c in range(n_classes):
-                    product[c] *= alpha[j, c] + m
-                n_factors += 1
-        else:
-            for c in range(n_classes):
-                part[c] += log_gamma_difference(alpha[j, c], n)
-        n_terms += 1
-        if n_terms == _TOGETHER:
-            for c in range(n_classes):
-                out[c] += part[c]
-                part[c] = 0.0
-            n_terms = 0
-    for c in range(n_classes):
-        if n_factors:
-            part[c] += math.log(product[c])
-            product[c] = 1.0
-        out[c] += part[c]
-        part[c] = 0.0
-    return given
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1,8 +1,28 @@
-"""Every rooted forest of a few columns, one by one: what averages are held to."""
+"""Every rooted forest of a few columns, one by one, and tables: what averages are held to."""
 
 import itertools
 
 import numpy as np
+from scipy.special import gammaln
+
+A = 3.7  # pseudo-counts of a table
+
+
+def rows(n, levels, seed=0):
+    """Codes (n, D), of which the second depends on the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(np.array(levels), size=(n, len(levels)))
+    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
+    return X
+
+
+def log_table(X, columns, levels):
+    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
+    counts = np.zeros([levels[j] for j in columns])
+    for row in X:
+        counts[tuple(row[list(columns)])] += 1
+    a = A / counts.size
+    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
 
 
 def rooted_forests(n):

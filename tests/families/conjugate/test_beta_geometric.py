@@ -95,27 +95,6 @@ def classifier():
     return bg.GenerativeClassifier(BetaGeometric()).fit(X, y), X, y
 
 
-def test_intervals_are_those_of_draws(classifier):
-    clf, X, _ = classifier
-    found = clf.predict_interval(X[:4], prob=0.9, method="exact")
-    draws = clf.predict_posterior(X[:4], draws=4000, chains=1, random_state=0)
-    p = draws["predictions"]["class_probability"].values[0]
-    for bound, level in ((0, 0.05), (1, 0.95)):
-        end = found["interval"].values[..., bound]
-        below = (p < end).mean(axis=0)
-        np.testing.assert_allclose(below, level, atol=5 * np.sqrt(0.05 * 0.95 / 4000))
-
-
-def test_contributions_add_up_to_the_log_odds(classifier):
-    clf, X, _ = classifier
-    found = clf.explain(X[:4])
-    for kind in ("mean", "predictive"):
-        whole = found[kind].sum("feature") + found[f"{kind}_intercept"]
-        np.testing.assert_allclose(whole, found[f"{kind}_log_odds"], rtol=1e-9)
-    log_p = clf.predict_log_proba(X[:4])
-    np.testing.assert_allclose(found["predictive_log_odds"], log_p[:, 1] - log_p[:, 0])
-
-
 @pytest.mark.slow  # compiles
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_nuts_agrees(classifier):

@@ -137,41 +137,6 @@ def test_next_symbols_have_probability_one_with_the_unknown_token():
         close(np.exp(after - so_far).sum(axis=0), np.ones(2), 1e-12)
 
 
-def test_a_document_is_the_product_of_its_tokens_each_learnt_in_turn():
-    """The sequential form of MATH P: e_k and q_k along the path, odds and counts updated."""
-    rng = np.random.default_rng(4)
-    strength, leaf, depth, n_tokens = 2.0, 0.5, 2, 3
-    train = [rng.integers(n_tokens, size=9) for _ in range(5)]
-    family = ContextTree(depth + 1, n_tokens, strength, leaf, base=1.0)
-    stats = family.stats(texts(*train), np.zeros(5, dtype=int), 1)
-    posterior = family.resolve(stats).update(stats)
-    counts, odds = {}, {}
-
-    def read(document):
-        total = 0.0
-        padded = [START] * depth + list(document)
-        for i, token in enumerate(document):
-            path = [tuple(padded[i + depth - k : i + depth]) for k in range(depth + 1)]
-            e = []
-            for s in path:
-                n = counts.setdefault(s, np.zeros(n_tokens + 1))
-                e.append((n[token] + strength / (n_tokens + 1)) / (n.sum() + strength))
-                n[token] += 1
-            q = e[depth]
-            for k in range(depth - 1, -1, -1):
-                before = odds.get(path[k], math.log(leaf / (1 - leaf)))
-                w = 1 / (1 + math.exp(-before))
-                odds[path[k]] = before + math.log(e[k] / q)
-                q = w * e[k] + (1 - w) * q
-            total += math.log(q)
-        return total
-
-    close(posterior.log_evidence(stats.remove(stats)), 0.0)
-    close(family.resolve(stats).log_evidence(stats), sum(read(d) for d in train), 1e-11)
-    new = rng.integers(n_tokens, size=12)
-    close(posterior.log_predictive(texts(new))[0, 0], read(new), 1e-11)
-
-
 def test_a_class_without_a_token_has_no_relative_frequencies():
     stats = ContextTree(2).stats(texts([0, 1]), np.array([0]), 2)
     with pytest.raises(UndefinedEstimateError, match=r"class 1.*it has no token"):

@@ -1,12 +1,10 @@
 """Categories: against enumeration, SciPy, a numerical optimiser, and the declared category."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
-from scipy.special import polygamma
+from scipy import sparse
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
@@ -26,35 +24,6 @@ def fitted(X, y, n_classes=3, weight=None, n_categories=SIZES, **prior):
     family = DirichletCategorical(n_categories=n_categories, **prior)
     seen = family.stats(X, y, n_classes, weight)
     return family.resolve(seen).update(seen), seen
-
-
-def cumulants(posterior, x, t, radius, order):
-    """Derivatives at 0 of z -> cgf(x, z t), by Cauchy's integral."""
-    z = radius * np.exp(2j * np.pi * np.arange(64) / 64)
-    values = posterior.cgf(x[None], z[:, None, None] * np.asarray(t, complex))[:, 0]
-    factorial = np.cumprod([1, 1, 2, 3, 4])
-    return [(values * z ** -float(r)).mean().real * factorial[r] for r in range(1, order + 1)]
-
-
-def test_counts_and_posterior_by_hand():
-    X, y = some_rows(missing=0.3)
-    posterior, seen = fitted(X, y, alpha=0.7)
-    for c, j, k in np.ndindex(seen.counts.shape):
-        n = sum(1 for i in range(len(y)) if y[i] == c and X[i, j] == k)
-        assert seen.counts[c, j, k] == n
-        assert posterior.alpha[c, j, k] == (0.7 + n if k < SIZES[j] else 0)
-
-
-def test_predictive_is_the_dirichlet_multinomial_of_one_token():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, alpha=[0.3, 1, 2, 5])
-    for i, c in product(range(10), range(3)):
-        expected = 0.0
-        for j, k in enumerate(SIZES[:3]):
-            token = np.eye(k, dtype=int)[int(X[i, j])]
-            alpha = posterior.alpha[c, j, :k]
-            expected += stats.dirichlet_multinomial.logpmf(token, alpha, 1)
-        assert posterior.log_predictive(X[[i]])[0, c] == pytest.approx(expected, rel=1e-9)
 
 
 def test_two_categories_are_a_bit():
@@ -267,21 +236,6 @@ def test_mle_of_a_column_never_observed_is_undefined():
         family.mle(family.stats(X, np.array([0, 1]), 2))
 
 
-def test_cumulants_are_polygammas():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, alpha=0.7)
-    x = np.array([2.0, np.nan, 3, 0])
-    p = posterior.alpha[:, [0, 2, 3], [2, 3, 0]]
-    total = posterior.alpha.sum(axis=-1)[:, [0, 2, 3]]
-    radius = 0.25 * p.min()
-    for c in range(3):
-        expected = [np.sum(polygamma(r, p[c]) - polygamma(r, total[c])) for r in range(3)]
-        np.testing.assert_allclose(
-            cumulants(posterior, x, np.eye(3)[c], radius, 3), expected, rtol=1e-9
-        )
-    assert not np.isfinite(posterior.cgf(x[None], np.array([-p[0].min() - 0.5, 0, 0])))
-
-
 def test_the_domain_of_the_cgf_is_that_of_the_row_itself():
     """Code 0 is rare: t = -0.5 is outside its domain, but not that of a row without code 0."""
     family = DirichletCategorical(np.array([[[0.3, 5.0]] * 3]), new=1.0)
@@ -316,14 +270,3 @@ def test_huge_counts():
         assert posterior.log_evidence(one) == pytest.approx(
             posterior.log_predictive(x[None])[0, 0], rel=1e-11
         )
-
-
-@pytest.mark.slow
-def test_a_million_features():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, (5, 1_000_000)).astype(np.float32)
-    y = np.array([0, 1, 0, 1, 1])
-    posterior, seen = fitted(X, y, 2, n_categories=())
-    np.testing.assert_array_equal(seen.counts.sum(axis=-1), [[2] * 10**6, [3] * 10**6])
-    expected = np.log(posterior.mean()["theta"][1, np.arange(10**6), X[2].astype(int)]).sum()
-    assert posterior.log_predictive(X[2:3])[0, 1] == pytest.approx(expected, rel=1e-12)

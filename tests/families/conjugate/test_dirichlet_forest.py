@@ -4,26 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate import dirichlet_forest
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.numerics import kernels
-from tests.families.conjugate.forests import counts_of, edges_and_roots, rooted_forests
+from tests.families.conjugate.forests import (
+    A,
+    counts_of,
+    edges_and_roots,
+    log_table,
+    rooted_forests,
+    rows,
+)
 from tests.graphs import PYTHON, pm
 
-A, RHO = 3.7, 0.8
-
-
-def log_table(X, columns, levels):
-    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
-    shape = [levels[j] for j in columns]
-    counts = np.zeros(shape)
-    for row in X:
-        counts[tuple(row[list(columns)])] += 1
-    a = A / counts.size
-    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
+RHO = 0.8
 
 
 def log_evidence(X, levels, forests):
@@ -37,13 +34,6 @@ def log_evidence(X, levels, forests):
             weight += single[u] if p < 0 else log_table(X, (p, u), levels) - single[p]
         terms.append(weight)
     return logsumexp(terms) - logsumexp(prior)
-
-
-def rows(n, levels, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(np.array(levels), size=(n, len(levels)))
-    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
-    return X
 
 
 def posterior(X, levels, **options):
@@ -81,25 +71,6 @@ def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(levels, 
     edges, roots = edges_and_roots(forests, p)
     np.testing.assert_allclose(fitted.edge_probabilities()[0], edges, atol=1e-12)
     np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-12)
-
-
-def test_the_cgf_is_that_of_powers_of_the_density_under_each_forest():
-    levels, X = (2, 3, 2), rows(9, (2, 3, 2))
-    _, _, fitted = posterior(X, levels)
-    forests = list(rooted_forests(3))
-    log_w = np.array([log_evidence(X, levels, [f]) + np.log(RHO) * f.count(-1) for f in forests])
-    x = np.array([[1, 2, 0]])
-    for t in (-0.4, 0.5, 3.0):  # E (Dirichlet cell)^t = Gamma(p + t)Gamma(P)/Gamma(p)Gamma(P + t)
-        terms = []
-        for f, w in zip(forests, log_w, strict=True):
-            for u, parent in enumerate(f):
-                group = X if parent < 0 else X[X[:, parent] == x[0, parent]]
-                share = A / levels[u] / (1 if parent < 0 else levels[parent])
-                p, total = share + (group[:, u] == x[0, u]).sum(), share * levels[u] + len(group)
-                w += gammaln(p + t) - gammaln(p) - gammaln(total + t) + gammaln(total)
-            terms.append(w)
-        expected = logsumexp(terms) - logsumexp(log_w)
-        assert fitted.cgf(x, np.array([t]))[0] == pytest.approx(expected, rel=1e-11)
 
 
 def test_draws_are_forests_in_proportion_and_tables_given_them():
@@ -171,19 +142,6 @@ def test_strengths_by_evidence_are_the_best_of_the_lattice_nearby():
         assert other.resolve(stats).log_evidence(stats) <= best + 1e-9 or not (
             1e-2 < prior.root_weight[0] * factor < 1e3
         )
-
-
-def test_many_roots_are_naive_bayes():
-    X = rows(30, (2, 3, 2), seed=6)
-    y = np.zeros(30, dtype=int)
-    family = DirichletForest(A, 1e12, np.array([2, 3, 2]))
-    stats = family.stats(X, y, 1)
-    fitted = family.resolve(stats).update(stats)
-    expected = sum(
-        np.log((np.bincount(X[:, j], minlength=k)[X[:, j]] + A / k) / (30 + A))
-        for j, k in enumerate((2, 3, 2))
-    )
-    np.testing.assert_allclose(fitted.log_predictive(X)[:, 0], expected, rtol=1e-9)
 
 
 @pytest.mark.slow

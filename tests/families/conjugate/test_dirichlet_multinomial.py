@@ -4,8 +4,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.integrate import quad
-from scipy.special import polygamma
 
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.errors import UndefinedEstimateError
@@ -62,35 +60,7 @@ def exact_cgf(x, alpha, t):
 # -- predictive ------------------------------------------------------------------------------
 
 
-def test_predictive_is_scipys():
-    X, y = some_documents()
-    posterior, _ = fitted(X, y, 3, alpha=[0.1, 1, 2, 0.5, 3, 0.01])
-    expected = [
-        [stats.dirichlet_multinomial.logpmf(x, a, x.sum()) for a in posterior.alpha] for x in X
-    ]
-    np.testing.assert_allclose(posterior.log_predictive(X), expected, rtol=1e-9, atol=1e-12)
-
-
 # -- evidence --------------------------------------------------------------------------------
-
-
-def test_evidence_is_the_integral():
-    X, y, weight = np.array([[3, 1], [0, 2], [1, 1]]), np.zeros(3, dtype=int), np.array([1, 2.5, 1])
-    family = DirichletMultinomial(np.array([[0.7, 1.9]]))
-    mass = [stats.binom(x.sum(), 0.5) for x in X]  # for its coefficients alone
-    coefficient = [m.pmf(x[0]) * 2.0 ** x.sum() for m, x in zip(mass, X, strict=True)]
-    value, _ = quad(
-        lambda p: (
-            np.prod((coefficient * p ** X[:, 0] * (1 - p) ** X[:, 1]) ** weight)
-            * stats.beta(0.7, 1.9).pdf(p)
-        ),
-        0,
-        1,
-        epsabs=0,
-        epsrel=1e-11,
-    )
-    seen = family.stats(X, y, 1, weight)
-    assert family.log_evidence(seen) == pytest.approx(np.log(value), rel=1e-9)
 
 
 # -- kinds of rows ---------------------------------------------------------------------------
@@ -174,36 +144,6 @@ def test_mle_of_a_class_without_words_is_undefined():
 
 
 # -- cumulants, linear form, information -----------------------------------------------------
-
-
-def test_cumulants_are_polygammas():
-    X, y = some_documents()
-    posterior, _ = fitted(X, y, 3, alpha=0.7)
-    x = X[X.sum(axis=1).argmax()]
-    alpha, length = posterior.alpha, x.sum()
-    total = alpha.sum(axis=-1)
-    with mp.workdps(30):
-        coefficient = float(mp.log(mp.factorial(int(length))))
-        coefficient -= float(sum(mp.log(mp.factorial(int(n))) for n in x))
-    radius = 0.25 * np.min(alpha[:, x > 0] / x[x > 0])
-    z = radius * np.exp(2j * np.pi * np.arange(64) / 64)
-    for t, classes in ((np.eye(3)[1], [1]), (np.ones(3), [0, 1, 2])):
-        values = posterior.cgf(x[None], z[:, None, None] * t)[:, 0]
-        for r, factorial in ((1, 1), (2, 2), (3, 6)):  # Cauchy's integral
-            got = (values * z ** -float(r)).mean().real * factorial
-            expected = sum(
-                np.sum(x.astype(float) ** r * polygamma(r - 1, alpha[c]))
-                - float(length) ** r * polygamma(r - 1, total[c])
-                + coefficient * (r == 1)
-                for c in classes
-            )
-            assert got == pytest.approx(expected, rel=1e-9)
-
-
-def test_cgf_outside_its_domain_is_not_finite():
-    family = DirichletMultinomial(np.array([[2.0, 3.0]]))
-    for x in ([[4, 1]], [[4 * 10**6, 10**6]]):
-        assert not np.isfinite(family.cgf(np.array(x), np.array([-1.0])))
 
 
 def test_shares_of_information_add_up_to_that_of_a_token():

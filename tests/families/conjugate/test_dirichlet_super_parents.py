@@ -4,25 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents, declare
 from bayesgen.families.names import CLASS
 from bayesgen.numerics import kernels
+from tests.families.conjugate.forests import A, log_table, rows
 from tests.graphs import PYTHON, pm
-
-A = 3.7
-
-
-def log_table(X, columns, levels):
-    """Log evidence of the joint table of some columns, Dirichlet(A/cells)."""
-    counts = np.zeros([levels[j] for j in columns])
-    for row in X:
-        counts[tuple(row[list(columns)])] += 1
-    a = A / counts.size
-    return gammaln(A) - gammaln(A + len(X)) + (gammaln(a + counts) - gammaln(a)).sum()
 
 
 def log_evidences(X, levels, n):
@@ -34,13 +24,6 @@ def log_evidences(X, levels, n):
         others = [j for j in range(len(levels)) if j not in s]
         out.append(own + sum(log_table(X, (*s, j), levels) - own for j in others))
     return np.array(out)
-
-
-def rows(n, levels, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(np.array(levels), size=(n, len(levels)))
-    X[:, 1] = np.where(rng.random(n) < 0.7, X[:, 0] % levels[1], X[:, 1])
-    return X
 
 
 def posterior(X, levels, n, weights, y=None):

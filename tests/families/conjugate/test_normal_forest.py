@@ -84,16 +84,6 @@ def test_evidence_predictive_and_edges_are_sums_over_all_rooted_forests(d):
     np.testing.assert_allclose(fitted.root_probabilities()[0], roots, atol=1e-10)
 
 
-def test_the_predictive_integrates_to_one():
-    _, _, fitted = posterior(rows(6, 2))
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    x = np.tan(nodes * np.pi / 2)  # the plane by tangents
-    weights = weights * np.pi / 2 * (1 + x * x)
-    grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
-    density = np.exp(fitted.log_predictive(grid)[:, 0]).reshape(200, 200)
-    assert weights @ density @ weights == pytest.approx(1, abs=1e-6)
-
-
 def test_draws_are_forests_in_proportion_and_their_density_is_scipys():
     X = rows(7, 3)
     _, _, fitted = posterior(X)

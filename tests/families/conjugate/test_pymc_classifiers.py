@@ -16,9 +16,7 @@ from scipy import sparse, stats
 
 import bayesgen as bg
 from bayesgen.families.capabilities import SamplerCoordinates
-from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON
-from tests.laws.cases import within_mcse
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -149,59 +147,6 @@ def test_variables_are_those_of_the_closed_form_draws(case: Case) -> None:
     assert "label" in [v.name for v in rows.observed_RVs]
 
 
-@every_case
-def test_the_prior_is_sampled_by_pymc(case: Case) -> None:
-    """Draws by PyMC have the dims of ours, and the expected log density of theta is ours."""
-    clf, family = case.fitted, case.fitted.prior_.family
-    with clf.to_pymc(observed=False):
-        tree = pm.sample_prior_predictive(draws=400, random_seed=1, compile_kwargs={"mode": PYTHON})
-    prior, posterior = tree["prior"], clf.posterior_["posterior"]
-    assert set(prior.data_vars) == set(posterior.data_vars)
-    for name, draws in prior.data_vars.items():
-        assert draws.dims == posterior[name].dims
-        assert draws.shape[2:] == posterior[name].shape[2:]
-    if "feature_category" in prior.dims:
-        return assert_cells(case, prior["theta"])
-    if "markov" in type(clf).__name__.lower():
-        return np.testing.assert_allclose(prior["theta"].sum("token"), 1.0)
-    ours = family.draw(np.random.default_rng(2), 4000)
-    theirs = {name: prior[name].values[0] for name in family.params}
-    expected = family.log_density(ours)
-    error = expected.std() / np.sqrt(len(expected))
-    found = family.log_density(theirs)
-    slack = 5 * np.hypot(error, found.std() / np.sqrt(len(found)))
-    assert abs(found.mean() - expected.mean()) < slack + 1e-9
-    for name, value in ours.items():  # of quantities whose moments exist
-        centre = np.median(value, axis=0)
-        within_mcse(
-            np.arctan(theirs[name] - centre) - np.arctan(value[:400] - centre), 0.0 * centre, name
-        )
-    return None
-
-
-def assert_cells(case: Case, theta: Any) -> None:
-    """The cells are the categories of each column by name, and add up to 1 in each."""
-    expected = [
-        (column, category)
-        for column, known in zip(
-            case.fitted.fitted_.feature_names, case.fitted.categories_, strict=True
-        )
-        for category in known
-    ]
-    assert theta["feature_category"].values.tolist() == [f"{j}, {k}" for j, k in expected]
-    assert (theta > 0).all()
-    for column in case.fitted.fitted_.feature_names:
-        own = [j == column for j, _ in expected]
-        np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
-
-
-@pytest.mark.parametrize("name", ["mixed", "quadratic-own-prior", "categorical-ragged"])
-def test_graph_is_drawn(name: str) -> None:
-    pytest.importorskip("graphviz")
-    model = CASES[name].fitted.to_pymc(CASES[name].X, Y, likelihood="rows")
-    assert "label" in pm.model_to_graphviz(model).source
-
-
 def test_ragged_theta_has_the_jacobian_of_pymc_s_simplex() -> None:
     """Row by row the density of the free coordinates is that of a Dirichlet of its own."""
     alpha = np.array([[[2.0, 1.0, 0.5], [1.0, 3.0, 0.0], [1.0, 0.0, 0.0]]])
@@ -247,32 +192,6 @@ def test_rows_that_the_model_has_no_place_for_are_refused() -> None:
     linear = bg.LinearDiscriminant().fit(REALS, Y)
     with pytest.raises(ValueError, match="missing cells"):
         linear.to_pymc(_with_gaps(REALS), Y, likelihood="rows")
-
-
-def test_counts_of_a_markov_posterior_are_pseudo_counts() -> None:
-    """A posterior used as the prior of more documents is the posterior of all."""
-    clf = bg.MarkovNB(order=2).fit(TEXTS, Y)
-    posterior: ClassModel = clf.model_
-    model = posterior.to_pymc(clf.fitted_.coords)
-    log_p = model.compile_logp(jacobian=False, mode=PYTHON)
-    alpha = posterior.family.dense()
-    start = model.initial_point(0)
-    values = []
-    for _ in range(2):
-        point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in start.items()}
-        pi, theta = (np.asarray(v) for v in _simplexes(model, point))
-        want = stats.dirichlet.logpdf(pi, posterior.alpha)
-        for p, a in zip(theta.reshape(-1, 3), alpha.reshape(-1, 3), strict=True):
-            want += stats.dirichlet.logpdf(p / p.sum(), a)
-        values.append((float(log_p(point)), want))
-    for found, want in values:
-        assert found == pytest.approx(want, rel=1e-9)
-
-
-def _simplexes(model: Any, point: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Pi and theta at a point of the free coordinates."""
-    outputs = model.replace_rvs_by_values([model["pi"], model["theta"]])
-    return model.compile_fn(outputs, inputs=model.value_vars, mode=PYTHON)(point)
 
 
 def test_an_offset_costs_no_digits() -> None:

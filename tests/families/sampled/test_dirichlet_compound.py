@@ -10,9 +10,8 @@ from scipy import sparse, stats
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
-from bayesgen.families.shared.documents import counted_simplex
-from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -90,39 +89,6 @@ def test_defaults_by_hand():
 # ---------------------------------------------------------------------------------------- PyMC
 
 
-def test_coordinates_of_the_simplex():
-    """There and back; the Jacobian by finite differences; round at the counts."""
-    w, n = RNG.dirichlet(np.ones(D), C), np.array([[30.0], [5.0]])
-    transform, inputs = counted_simplex(), (None, None, pt.as_tensor(n * w))
-    p = RNG.dirichlet(np.ones(D), C)
-    z = transform.forward(pt.as_tensor(p), *inputs).eval(mode=PYTHON)
-    assert z.shape == (C, D - 1)
-    at = pt.dmatrix()
-    back = transform.backward(at, *inputs)
-    log_jac = transform.log_jac_det(at, *inputs)
-    np.testing.assert_allclose(back.eval({at: z}, mode=PYTHON), p)
-    h = 1e-6
-    for c in range(C):
-        slopes = []
-        for k in range(D - 1):
-            step = np.zeros_like(z)
-            step[c, k] = h
-            ends = [back.eval({at: z + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
-            slopes.append((ends[0] - ends[1])[:-1] / (2 * h))
-        expected = np.linalg.slogdet(np.array(slopes))[1]
-        assert log_jac.eval({at: z}, mode=PYTHON)[c] == pytest.approx(expected, abs=1e-7)
-    origin = transform.forward(pt.as_tensor(w), *inputs).eval(mode=PYTHON)
-    for c in range(C):
-        slopes = []
-        for k in range(D - 1):
-            step = np.zeros_like(z)
-            step[c, k] = h
-            ends = [back.eval({at: origin + sign * step}, mode=PYTHON)[c] for sign in (1, -1)]
-            slopes.append((np.log(ends[0]) - np.log(ends[1])) / (2 * h))
-        information = np.einsum("j,kj,lj->kl", n[c] * w[c], slopes, slopes)
-        np.testing.assert_allclose(information, np.eye(D - 1), atol=1e-7)
-
-
 def test_the_prior_is_a_dirichlet():
     family = DirichletCompound.examples(C, D)[1]
     coords = {CLASS: ["a", "b"], FEATURE: list("pqrs")}
@@ -176,17 +142,7 @@ def test_nuts_finds_the_bursts_and_beats_the_multinomial():
     labels[:60] = None
     clf = bg.DirichletCompoundMultinomialNB(draws=1000, tune=500, chains=4, random_state=1)
     clf.fit(sparse.csr_matrix(X[:n]), labels, progressbar=False)
-    posterior = clf.posterior_["posterior"].to_dataset()
-    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat < 1.02
-    inside = []
-    for name, value in truth.items():
-        draws = posterior[name].values.reshape(-1, *value.shape)
-        low, high = np.quantile(draws, [0.005, 0.995], axis=0)
-        inside.append(((low < value) & (value < high)).ravel())
-    assert np.concatenate(inside).mean() >= 0.9
-    sibling = bg.MultinomialNB().fit(X[60:n], y[60:n])
-    own = np.arange(n), y[n:]
-    gain = clf.predict_log_proba(X[n:])[own] - sibling.predict_log_proba(X[n:])[own]
-    assert gain.mean() > 2 * gain.std() / np.sqrt(n)
+    posterior = sound(clf, 1.02)
+    held = [inside(posterior[name], value).ravel() for name, value in truth.items()]
+    assert np.concatenate(held).mean() >= 0.9
+    assert likelier(clf, bg.MultinomialNB().fit(X[60:n], y[60:n]), X[n:], y[n:])

@@ -12,8 +12,8 @@ from scipy.special import expit, logit
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
-from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON, slope_error
 
 with warnings.catch_warnings():
@@ -180,17 +180,11 @@ def few_rows() -> Any:
 @pytest.mark.slow
 def test_parameters_are_recovered(few_rows):
     clf, _, _, mu, theta = few_rows
-    posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat < 1.01
+    posterior = sound(clf)
     assert clf.n_unlabelled_ == 6
-    low, high = np.quantile(posterior["tau"], [0.01, 0.99])
-    assert low < 0.6 < high
+    assert inside(posterior["tau"], 0.6, 0.98)
     for name, truth in (("theta", theta), ("mu", mu)):
-        draws = posterior[name].values.reshape(-1, *truth.shape)
-        low, high = np.quantile(draws, [0.05, 0.95], axis=0)
-        covered = np.mean((low < truth) & (truth < high))
+        covered = inside(posterior[name], truth, 0.9).mean()
         n = truth.size / (3 if name == "theta" else 1)  # classes of a column go together
         assert abs(covered - 0.9) < 4 * np.sqrt(0.09 / n)
 
@@ -201,7 +195,4 @@ def test_parameters_are_recovered(few_rows):
 def test_few_rows_are_better_used_than_by_beta_priors(few_rows):
     clf, X, y, *_ = few_rows
     sibling = bg.BernoulliNB().fit(X[:36], y[:36])
-    test = slice(42, None)
-    at = np.arange(len(y[test])), y[test]
-    gain = clf.predict_log_proba(X[test])[at] - sibling.predict_log_proba(X[test])[at]
-    assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+    assert likelier(clf, sibling, X[42:], y[42:])

@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
-from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.families.sampled.test_hierarchical_bernoulli import stretched
 from tests.graphs import PYTHON
 
@@ -178,15 +178,9 @@ def rare() -> Any:
 @pytest.mark.slow
 def test_parameters_are_recovered(rare):
     clf, _, _, theta, real, _ = rare
-    posterior = clf.posterior_["posterior"].to_dataset()
-    found = diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat < 1.01
-    low, high = np.quantile(posterior["tau"], [0.01, 0.99])
-    assert low < 0.5 < high
-    draws = posterior["theta"].values.reshape(-1, 3, real.sum())  # the cells that exist
-    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
-    covered = np.mean((low < theta[:, real]) & (theta[:, real] < high))
+    posterior = sound(clf)
+    assert inside(posterior["tau"], 0.5, 0.98)
+    covered = inside(posterior["theta"], theta[:, real], 0.9).mean()  # the cells that exist
     assert abs(covered - 0.9) < 4 * np.sqrt(0.09 / real.sum())  # classes go together
 
 
@@ -196,8 +190,5 @@ def test_parameters_are_recovered(rare):
 def test_rare_categories_are_better_used_than_by_dirichlet_priors(rare):
     clf, X, y, _, _, names = rare
     sibling = bg.CategoricalNB(categories=names).fit(X[:45], y[:45])
-    test = slice(50, None)
-    at = np.arange(len(y[test])), y[test]
-    gain = clf.predict_log_proba(X[test])[at] - sibling.predict_log_proba(X[test])[at]
-    assert gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+    assert likelier(clf, sibling, X[50:], y[50:])
     assert np.isfinite(clf.predict_log_proba([[99.0] * 8])).all()

@@ -10,10 +10,10 @@ from scipy import stats
 import bayesgen as bg
 from bayesgen.families.sampled.lkj_normal import LKJNormal
 from bayesgen.families.shared.pymc_parts import declare_correlation
-from bayesgen.inference.nuts import diagnose
 from bayesgen.numerics.kernels import sampling
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -181,23 +181,14 @@ def test_recovers_scales_far_apart_and_beats_its_conjugate_sibling():
     X, y = unequal_scales(rng, 12, theta)
     X_test, y_test = unequal_scales(rng, 1000, theta)
     clf = bg.LKJDiscriminant(random_state=2).fit(X, y, progressbar=False)
-    tree = clf.posterior_
-    found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat <= 1.01
-    inside = []
+    posterior, held = sound(clf), []
     for name, truth in theta.items():
-        low, high = tree["posterior"][name].quantile([0.005, 0.995], dim=("chain", "draw")).values
         off = truth != 1 if name == "correlation" else np.full(truth.shape, True)
-        inside.append(((low <= truth) & (truth <= high))[off])
-    assert np.concatenate(inside).mean() > 0.9
-    sibling = bg.QuadraticDiscriminant().fit(X, y)
-    rows = np.arange(len(y_test))
+        held.append(inside(posterior[name], truth)[off])
+    assert np.concatenate(held).mean() > 0.9
     with warnings.catch_warnings():  # how unlikely exactly, in the narrow class, is a wide row
         warnings.simplefilter("ignore", MonteCarloWarning)
-        gain = clf.predict_log_proba(X_test) - sibling.predict_log_proba(X_test)
-    gain = gain[rows, y_test]
-    assert gain.mean() / (gain.std() / np.sqrt(len(gain))) > 2
+        assert likelier(clf, bg.QuadraticDiscriminant().fit(X, y), X_test, y_test)
 
     # a row without a label, and two with missing cells
     missing_cells = X.copy()

@@ -13,8 +13,8 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal, _Documents
-from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
+from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON, slope_error
 
 with warnings.catch_warnings():
@@ -90,12 +90,6 @@ def test_the_grid_has_the_moments_of_a_normal():
         assert w.sum() == pytest.approx(1)
         np.testing.assert_allclose(w @ z, 0, atol=1e-12)
         np.testing.assert_allclose((z.T * w) @ z, np.eye(factors), atol=3e-4)
-
-
-def test_without_loadings_it_is_the_multinomial():
-    theta = parameters(1, 0.0)
-    expected = [[stats.multinomial.logpmf(x, x.sum(), p) for p in theta["centre"]] for x in X]
-    np.testing.assert_allclose(LogisticNormal().log_likelihood(X, theta), expected, atol=1e-11)
 
 
 def test_simulated_words_go_together():
@@ -295,20 +289,10 @@ def test_nuts_finds_the_loadings_and_beats_the_multinomial():
     rows = LogisticNormal(length=rng.integers(3, 30, 2 * n)).simulate(rng, truth, y)
     clf = bg.LogisticNormalNB(draws=1000, tune=1000, chains=2, random_state=1)
     clf.fit(sparse.csr_matrix(rows[:n]), y[:n], progressbar=False)
-    posterior = clf.posterior_["posterior"].to_dataset()
-    found = nuts.diagnose(posterior, clf.posterior_["sample_stats"].to_dataset())
-    assert found.divergences == 0
-    assert found.r_hat < 1.02
+    posterior = sound(clf, 1.02)
     direction = clf.prior_.family.direction
     sign = np.sign(np.einsum("ckj,ckj->ck", truth["loading"], direction))
     truth["loading"] = truth["loading"] * sign[..., None]
-    inside = []
-    for name, value in truth.items():
-        draws = posterior[name].values.reshape(-1, *value.shape)
-        low, high = np.quantile(draws, [0.005, 0.995], axis=0)
-        inside.append(((low < value) & (value < high)).ravel())
-    assert np.concatenate(inside).mean() >= 0.9
-    sibling = bg.MultinomialNB().fit(rows[:n], y[:n])
-    own = np.arange(n), y[n:]
-    gain = clf.predict_log_proba(rows[n:])[own] - sibling.predict_log_proba(rows[n:])[own]
-    assert gain.mean() > 2 * gain.std() / np.sqrt(n)
+    held = [inside(posterior[name], value).ravel() for name, value in truth.items()]
+    assert np.concatenate(held).mean() >= 0.9
+    assert likelier(clf, bg.MultinomialNB().fit(rows[:n], y[:n]), rows[n:], y[n:])

@@ -1,4 +1,4 @@
-"""The coordinates of word probabilities: there and back, and their Jacobian by differences."""
+"""The coordinates of word probabilities: there and back, their Jacobian, round at the counts."""
 
 import numpy as np
 import pytest
@@ -20,10 +20,18 @@ def test_coordinates_and_their_jacobian():
     def at(u):
         return [out.eval({value: u}, mode=PYTHON) for out in (back, log_jac, there)]
 
+    def slopes(u, of=np.asarray):
+        ends = [[of(at(u + sign * h * e)[0]) for sign in (1, -1)] for e in np.eye(3)]
+        return np.stack([(up - down) / (2 * h) for up, down in ends], axis=1)
+
     u, h = rng.normal(size=(2, 3)), 1e-5
     p, found, again = at(u)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(again, u, rtol=1e-10, atol=1e-12)
-    slopes = [(at(u + h * e)[0] - at(u - h * e)[0])[:, :-1] / (2 * h) for e in np.eye(3)]
-    expected = np.linalg.slogdet(np.stack(slopes, axis=1))[1]
+    expected = np.linalg.slogdet(slopes(u)[..., :-1])[1]
     np.testing.assert_allclose(found, expected, rtol=1e-8)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    origin = transform.forward(pt.as_tensor(shares), *inputs).eval(mode=PYTHON)
+    at_counts = slopes(origin, np.log)
+    information = np.einsum("cj,ckj,clj->ckl", counts, at_counts, at_counts)
+    np.testing.assert_allclose(information, np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-7)

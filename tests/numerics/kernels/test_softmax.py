@@ -8,7 +8,7 @@ import bayesgen as bg
 from bayesgen.numerics import kernels
 from bayesgen.numerics import special as numerics
 from bayesgen.numerics.kernels import arithmetic
-from bayesgen.numerics.kernels.mixtures import log_softmax, softmax_of_draws
+from bayesgen.numerics.kernels.mixtures import log_softmax
 from bayesgen.predict.distribution import write_probabilities
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
@@ -62,28 +62,6 @@ def test_rows_are_normalised_as_numpy_does(n_classes, order):
     assert log_softmax(a) == nowhere.sum()
     assert np.isneginf(a[nowhere]).all()
     np.testing.assert_allclose(a[~nowhere], expected[~nowhere], rtol=1e-13, atol=0)
-
-
-@pytest.mark.parametrize("draws_first", [True, False])
-@pytest.mark.parametrize("n_classes", [1, 2, 5])
-def test_softmax_of_draws_is_the_numpy_form(n_classes, draws_first):
-    rng = np.random.default_rng(3)
-    f = 100 * rng.standard_normal((7, 301, n_classes))
-    f[:, ::9] *= 100
-    f[:, ::5, 0] = -np.inf
-    f[:, 3], f[2, 300], f[3, 300, -1] = -np.inf, -np.inf, np.inf
-    if not draws_first:  # as products of matrices leave them
-        f = np.moveaxis(np.ascontiguousarray(np.moveaxis(f, 0, 1)), 0, 1)
-    log_pi = rng.standard_normal((7, n_classes))
-    out = np.full((9, 310, n_classes), 5.0)
-    assert not softmax_of_draws(f, log_pi, out, 2, 4)
-    with np.errstate(invalid="ignore"):
-        expected = numerics.softmax(f + log_pi[:, None])
-    np.testing.assert_allclose(out[2:, 4:305], expected, rtol=1e-13, atol=1e-300)
-    out[2:, 4:305] = 5.0
-    assert (out == 5).all()
-    f[1, 2, -1] = np.nan
-    assert softmax_of_draws(f, log_pi, out, 0, 0)
 
 
 def test_probabilities_of_draws_do_not_depend_on_the_route(monkeypatch):

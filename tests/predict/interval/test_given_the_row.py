@@ -18,9 +18,7 @@ from bayesgen.predict import expansion
 from bayesgen.predict.draws import Sample
 from bayesgen.predict.expansion import Joints, Points
 from bayesgen.predict.intervals import class_probability_intervals
-from bayesgen.predict.inversion import ERROR, cornish_fisher, cornish_fisher_applies, invert
-from bayesgen.predict.inversion import cumulants as cumulants_of
-from bayesgen.predict.inversion import log_odds as contrast_of
+from bayesgen.predict.inversion import OWN, invert
 from bayesgen.predict.request import IntervalRequest
 from tests.predict.interval.cases import (
     FAMILIES,
@@ -57,17 +55,24 @@ def miss(end, tail, weights, odds):
 @pytest.mark.parametrize("weights", [None, np.array([0.1, 0.2, 0.3, 0.4])])
 def test_a_label_changes_the_law_of_its_class_alone(weights, monkeypatch):
     model, X = case("poisson", 3, 6, n_classes=4)
-    joints = Joints(model, X, np.arange(4), weights, Points(np.random.default_rng(0)))
+    points = Points(np.random.default_rng(0))
+    joints = Joints(model, X, np.arange(4), weights, points)
+    plain, own = (joints.law(256, slice(None), k, exact=True).draws for k in (None, OWN))
     for label in range(4):
-        found = joints.inverted(256, slice(None), label)
-        every = joints._inverted(256, slice(None), np.arange(4), label)
-        np.testing.assert_allclose(found.draws, every.draws, rtol=1e-12)
-        j = np.arange(0, found.size[0, label])
-        np.testing.assert_allclose(
-            found.cells[found.first[0, label] + j],
-            every.cells[every.first[0, label] + j],
-            atol=1e-12,
-        )
+        found = joints.law(256, slice(None), label, exact=True)
+        others = np.delete(np.arange(4), label)
+        np.testing.assert_array_equal(found.draws[:, others], plain[:, others])
+        np.testing.assert_allclose(found.draws[:, label], own[:, label], rtol=1e-12)
+        learned = model.update(model.stats(X[:1], np.array([label]), 4))
+        known = Joints(learned, X[:1], np.arange(4), weights, points)
+        want = known.law(256, slice(None), exact=True)
+        np.testing.assert_allclose(found.draws[0], want.draws[0], rtol=1e-5, atol=1e-6)
+        x = np.median(want.draws[0, label])
+        for law in (found, want):
+            place = (x - law.loc[0, label, 0]) / law.scale[0, label, 0] - law.start[0, label]
+            j, f = divmod(place / law.spacing[0, label], 1)
+            cell = law.cells[law.first[0, label] + int(j)]
+            assert abs(np.polynomial.polynomial.polyval(f, cell) - 0.5) < 0.01
     counts = []
     monkeypatch.setattr(
         expansion, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
@@ -165,23 +170,6 @@ def test_many_training_rows_leave_nothing_for_the_row_to_say():
 
 
 # ------------------------------------------------------------------------ parts of the machinery
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_cornish_fisher_of_a_mixture_keeps_its_bound(name):
-    # an expansion in moments knows one mode; two that are apart have the moments of none
-    p = np.array([0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.995])
-    passed = 0
-    for n_features, per_class in ((2, 5), (5, 20), (2, 100), (5, 100)):
-        model, X = case(name, n_features, per_class, new=40)
-        contrast = contrast_of(model, X, 0, 1, tilts=[0, 1])
-        k = cumulants_of(contrast)
-        rows = np.flatnonzero(cornish_fisher_applies(k, mixture=len(contrast.tilts) > 1))
-        passed += len(rows)
-        for group in invert(contrast, k, rows):
-            at = group.cdf_and_pdf(cornish_fisher(k.part(group.rows), p))[0]
-            assert np.abs(at - p).max() < ERROR
-    assert passed
 
 
 @pytest.mark.parametrize("sizes", [[50, 30], [7, 200]])

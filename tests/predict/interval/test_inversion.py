@@ -9,14 +9,10 @@ from scipy.special import betaln, expit, log_expit, logit
 
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.expansion import expansion_cells
+from bayesgen.predict.expansion import applies, expansion, expansion_cells
 from bayesgen.predict.inversion import (
-    ERROR,
     Table,
-    cornish_fisher,
-    cornish_fisher_applies,
     cumulants,
-    expansion,
     find,
     invert,
     log_odds,
@@ -104,17 +100,39 @@ def test_many_rows_of_every_scale_at_once():
 # ------------------------------------------------------------------------------- Cornish-Fisher
 
 
-def test_the_rule_for_cornish_fisher_keeps_percentiles_within_its_error():
+def test_an_expansion_that_applies_keeps_percentiles():
     rng = np.random.default_rng(0)
     p = np.concatenate([[0.0005, 0.005], np.linspace(0.025, 0.975, 39), [0.995, 0.9995]])
     worst, used = 0.0, 0
     for a, b in 10 ** rng.uniform(-1.5, 3, size=(400, 2)):
         k = cumulants(log_odds(*weights_alone([a, b]), 0, 1))
-        if cornish_fisher_applies(k)[0]:
-            l, used = cornish_fisher(k, p)[0], used + 1
+        if applies(k)[0]:
+            g = expansion(k.skewness[0], k.kurtosis[0], k.fifth[0])
+            w = np.polynomial.polynomial.polyval(stats.norm.ppf(p), g)
+            l, used = k.mean + k.sd * w, used + 1
             worst = max(worst, np.abs(stats.beta(a, b).cdf(expit(l)) - p).max())
     assert used > 60
-    assert ERROR / 3 < worst < ERROR
+    assert 0.0005 < worst < 0.0015
+
+
+def test_cells_of_an_expansion_are_its_distribution_function():
+    """Phi(z) at w(z), and their derivatives; between the ends of cells to 1e-4."""
+    poly = np.polynomial.polynomial
+    g = expansion(*np.array([[0.0, 0.2, -0.2], [0.0, 0.1, 0.2], [0.0, 0.02, 0.0]]))
+    cells = expansion_cells(g).reshape(3, -1, 4)
+    spacing = 12 / cells.shape[1]
+    z = np.linspace(-2.9, 2.9, 100_001)
+    for own, c in zip(cells, g, strict=True):
+        w, slope = poly.polyval(z, c), poly.polyval(z, poly.polyder(c))
+        j, f = np.divmod((w + 6) / spacing, 1)
+        found = poly.polyval(f, own[j.astype(int)].T, tensor=False)
+        np.testing.assert_allclose(found, stats.norm.cdf(z), atol=1e-4)
+        ends = -6 + spacing * np.arange(len(own))
+        inside = (ends > w[0]) & (ends < w[-1])
+        at = np.interp(ends[inside], w, z)
+        np.testing.assert_allclose(own[inside, 0], stats.norm.cdf(at), atol=1e-7)
+        density = stats.norm.pdf(at) * spacing / np.interp(at, z, slope)
+        np.testing.assert_allclose(own[inside, 1], density, atol=1e-7)
 
 
 # --------------------------------------------------------------------------------------- tables
@@ -139,16 +157,6 @@ def test_a_quantile_of_a_table_is_where_its_distribution_function_is():
     table = beta_log_odds(2, 13).table()
     p = np.linspace(0.001, 0.999, 997)[None]
     np.testing.assert_allclose(table.cdf_and_pdf(table.quantile(p))[0], p, rtol=0, atol=1e-13)
-
-
-def test_cells_of_an_expansion_have_its_density():
-    """Derivatives of Phi(x(w)) at the ends of cells, by differences of its values there."""
-    g = expansion(*np.array([[0.0, 0.2, -0.2], [0.0, 0.1, 0.2], [0.0, 0.02, 0.0]]))
-    for compiled in (False, True):
-        cells = expansion_cells(g, compiled).reshape(3, -1, 4)
-        value, slope = cells[..., 0], cells[..., 1]
-        by_values = (value[:, :-4] - 8 * value[:, 1:-3] + 8 * value[:, 3:-1] - value[:, 4:]) / 12
-        np.testing.assert_allclose(slope[:, 2:-2], by_values, atol=3e-4)
 
 
 def test_find_looks_into_the_own_row_alone():

@@ -1,13 +1,15 @@
 """More classes than there are quasi-random coordinates: what each needs, and no more."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from bayesgen.predict import inversion
-from bayesgen.predict.expansion import Joints, Points
+from bayesgen.predict.expansion import Joints, Points, skewed
 from bayesgen.predict.intervals import class_probability_intervals
-from bayesgen.predict.inversion import OWN, densities, responsibilities, skewed
+from bayesgen.predict.inversion import OWN, Cumulants, densities, responsibilities
 from bayesgen.predict.request import IntervalRequest
 from tests.predict.interval.cases import case, log_joint, weights_alone
 
@@ -44,9 +46,9 @@ def test_shared_variances_given_any_label_from_those_given_the_likeliest(name):
     joints = Joints(model, X, np.arange(6)[::-1], None, Points(np.random.default_rng(0)))
     p = responsibilities(model, X, joints.classes)
     n = 1 << 12
-    (plain, own), ratio = joints.of_labels(joints.expanded, n, slice(None), p)
+    (plain, own), ratio = joints.of_labels(joints.law, n, slice(None), p)
     for label in range(6):
-        given = joints.expanded(n, slice(None), label)
+        given = joints.law(n, slice(None), label)
         weight = ratio[0, label] / n
         for c in range(6):
             one = (own if c == label else plain).loc[0, c]
@@ -63,8 +65,11 @@ def test_a_density_given_variances_by_inversion(label):
     joints = Joints(model, X, np.arange(4), None, Points(np.random.default_rng(0)))
     u, kappa, d = np.full((2, 4, 1), 1.7), np.array([1.1, 2.1, 2.1, 3.0]), np.array([3, 3])
     k = joints._given_variances(u, kappa, d, label)[0]
-    found = joints._densities_given(u, kappa, d, np.array([1, 3]), label)
-    law = joints._of_inversions(1 << 12, k, found, np.array([1, 3]))
+    which, given = np.array([1, 3]), partial(joints._densities_given, u, kappa, d, label)
+    k = Cumulants(*(f[:, which] for f in k))
+    place = k.mean[..., None], k.sd[..., None]
+    invert = np.ones((2, 2), dtype=bool)
+    law = joints._of_cumulants(1 << 12, which, k, place, given, invert, strict=True, exact=True)
     rng = np.random.default_rng(1)
     for at, c in enumerate((1, 3)):
         alpha = model.alpha[c] + (label in (c, OWN))

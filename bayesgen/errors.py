@@ -1,0 +1,100 @@
+"""Errors that carry facts: the row, the column and what to do, which nobody reads out of a message.
+
+The library counts rows from 0 and advises in terms of its own arguments. Whoever knows better, as
+the command line does of a file, tells the same error with another number and another advice::
+
+    >>> error = InputError("column 'age' holds 'old'", ", not a number", row=3, column="age")
+    >>> str(error)
+    "column 'age' holds 'old' in row 3, not a number"
+    >>> error.told(row=17, advice="leave it out by --drop age")
+    "column 'age' holds 'old' in row 17, not a number; leave it out by --drop age"
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Self
+
+
+class Facts(Exception):  # noqa: N818 - of warnings too
+    """An error or a warning, with the facts that its message is made of.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong, up to the row.
+    why : str
+        The rest of the sentence, behind the row.
+    row : int, optional
+        Position from 0 among the rows that were given.
+    column : str or int, optional
+        Name of the column; its position, where columns have no names.
+    advice : str, optional
+        What to do, in terms of the library's arguments.
+    place : str
+        How the row is called between `what` and `why`.
+    """
+
+    row: int | None = None
+    column: Any = None
+    advice: str | None = None
+
+    def __init__(
+        self,
+        what: str = "",
+        why: str = "",
+        *,
+        row: Any = None,
+        column: Any = None,
+        advice: str | None = None,
+        place: str = " in row {}",
+    ) -> None:
+        self.what, self.why, self.place = what, why, place
+        self.column, self.advice = column, advice
+        self.row = None if row is None else int(row)
+        super().__init__(str(self))
+
+    def told(self, row: Any, advice: str | None) -> str:
+        """The message with another number of the row and another advice."""
+        place = "" if row is None else self.place.format(row)
+        return f"{self.what}{place}{self.why}" + (f"; {advice}" if advice else "")
+
+    def __str__(self) -> str:
+        return self.told(self.row, self.advice)
+
+    def within(self, place: str) -> Self:
+        """The same error, of a part of the rows that is called `place`."""
+        found = copy(self)
+        found.what = f"{place}: {self.what}"
+        return found
+
+    def __reduce__(self) -> Any:
+        """Errors travel between processes, whatever their arguments are."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[Facts], args: tuple[Any, ...], facts: dict[str, Any]) -> Facts:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
+
+
+class InputError(Facts, ValueError):
+    """A cell, a label or a row that cannot be used."""
+
+
+class InputTypeError(Facts, TypeError):
+    """A cell, a label or a row of a type that cannot be used."""
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Errors about rows, with the part of the rows that they are in."""
+    try:
+        yield
+    except Facts as error:
+        raise error.within(place) from error
+    except (ValueError, TypeError) as error:
+        if type(error) not in (ValueError, TypeError):
+            raise
+        raise type(error)(f"{place}: {error}") from error

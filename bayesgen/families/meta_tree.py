@@ -1,0 +1,408 @@
+r"""Label trees: Dirichlet leaves, averaged exactly over all prunings of each of many trees.
+
+The rows fall into two halves. Half A chooses the tests of a tree, half B decides how far the tree
+is to be believed. At a node s that rows of B reach with labels :math:`n_s`,
+
+.. math:: P_e(s) = \frac{\Gamma(C a)}{\Gamma(C a + \sum_c n_{sc})}
+          \prod_c \frac{\Gamma(a + n_{sc})}{\Gamma(a)}
+
+is their probability if the tree ends there, and with the prior probability q that it does not,
+
+.. math:: P_w(s) = (1 - q)\, P_e(s) + q\, P_w(s_1)\, P_w(s_2), \qquad P_w = P_e \text{ at a leaf,}
+
+is their probability averaged over all prunings below s. Given the labels, s is a leaf of the pruned
+tree, if its ancestors are none, with probability :math:`w_s = (1 - q) P_e(s) / P_w(s)`, and the
+probability of class c in a row is one sum along its path,
+
+.. math:: p_s = w_s\, e_s + (1 - w_s)\, p_{s'}, \qquad
+          e_{sc} = \frac{a + m_{sc}}{C a + \sum_d m_{sd}},
+
+s' the child that the row goes to and m the labels of all rows at s. The forest's probability is the
+mean over trees; A and B are swapped in every second tree.
+
+Leave-one-out is exact given the structures: a row of B leaves the counts of its path, which changes
+one factor of each P_e and P_w on it. A row is scored by the trees that it did not choose.
+
+Source: Buntine (1992), Learning classification trees; Willems, Shtarkov and Tjalkens (1995), The
+context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree random forest (trees
+of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized trees (the tests).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from bayesgen.families.approximate_family import ApproximateFamily
+from bayesgen.families.contract import Stats
+from bayesgen.families.names import CLASS, FEATURE, LABEL
+from bayesgen.families.records import array
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    from bayesgen.numerics.kernels.meta_trees import Forest, Nodes, Rows
+
+NODE, TREE = "node", "tree"
+_TABLE = 1 << 16  # entries of log Gamma
+_ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
+_WIDTH = 16  # columns of a block of rows: each tree is read once for a block
+_CELLS = 1 << 21  # numbers of one array of draws: 16 MiB
+_CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
+
+
+@dataclass(frozen=True, eq=False)
+class MetaTreeStats(Stats):
+    """Weights of the rows of each class that pass each node."""
+
+    count: Array = array(NODE, CLASS)
+    grown: Any = field(default=None, metadata={"prior": True})  # the family with its structures
+
+    def reindex_classes(self, codes: Array, n_classes: int) -> Self:
+        """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
+        wide = np.zeros((2, len(self.count), n_classes))
+        wide[:, :, codes] = self.grown.chosen, self.count
+        return replace(self, count=wide[1], grown=replace(self.grown, chosen=wide[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class MetaTree(ApproximateFamily):
+    """p(y | x) as the mean over trees of the averages over their prunings.
+
+    Parameters
+    ----------
+    nominal : int array (feature,)
+        1 for a column of codes of categories, else 0.
+    n_trees : int
+    split : float in (0, 1)
+        q, the prior probability that a node is divided.
+    alpha : float > 0, optional
+        a, the pseudo-count of each class in a leaf; None: the lesser of 1/2 and 1/C.
+    seed : int
+        Of halves and tests.
+    roots, test, cut, child
+        The structures, from the first rows: `numerics.kernels.meta_trees` says how.
+    chosen, count : array (node, class)
+        Labels of half A, and of all rows; those of half B are the difference.
+    """
+
+    describes: ClassVar[str] = LABEL
+    holds: ClassVar[str] = "code"
+    kind: ClassVar[str] = "meta-tree"
+    discriminative: ClassVar[bool] = True
+    approximate: ClassVar[str] = (
+        "each tree has a posterior given the half of the rows that chose its structure, and the "
+        "mean over trees is the posterior of none"
+    )
+    statistics: ClassVar[type[Stats]] = MetaTreeStats
+
+    nominal: Any = array(FEATURE)
+    n_trees: int = 200
+    split: float = 0.95
+    alpha: float | None = None
+    seed: int = 0
+    roots: Any = array(TREE, default=None)
+    test: Any = array(NODE, default=None)
+    cut: Any = array(NODE, default=None)
+    child: Any = array(NODE, default=None)
+    chosen: Any = array(NODE, CLASS, default=None)
+    count: Any = array(NODE, CLASS, default=None)
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``theta``: the class probabilities of each node as a leaf."""
+        return {"theta": (NODE, CLASS)}
+
+    @classmethod
+    def examples(cls, n_classes: int, n_features: int) -> list[Self]:
+        """None: there is no density of rows to draw them from."""
+        return []
+
+    # -- statistics --------------------------------------------------------------------------
+
+    def stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> MetaTreeStats:
+        """Counts at each node; where there are no nodes yet, these rows choose them."""
+        weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+        at = np.flatnonzero(weight > 0)
+        X, y, weight = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
+        own = self if self.roots is not None else self._grown(X, y, weight, n_classes)
+        nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        return MetaTreeStats(own._counts((X, y, weight, *nobody), n_classes), own)
+
+    def further(self, stats: MetaTreeStats) -> Self:
+        """The family that counts further rows at the same nodes."""
+        own: Self = stats.grown
+        return own
+
+    def read_stats(self, arrays: Any, settings: Any) -> Stats:
+        """Statistics from a file, of these structures."""
+        return MetaTreeStats(**arrays, grown=self)
+
+    def _a(self, n_classes: int) -> float:
+        return min(0.5, 1 / n_classes) if self.alpha is None else self.alpha
+
+    @property
+    def _tests(self) -> "Forest":
+        return self.nominal, self.test, self.cut, self.child, self.roots
+
+    def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
+        """With structures that half of the rows choose, for each tree its own."""
+        from bayesgen.numerics.kernels import meta_trees as kernels
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        rows = self._rows(X, y, weight)
+        order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
+        cells, codes, weight, keys, copies = (part[order] for part in rows)
+        a, columns = self._a(n_classes), np.ascontiguousarray(cells.T)
+        whole = np.arange(min(len(X) + 1, _TABLE))
+        tables = gammaln(a + whole), gammaln(a * n_classes + whole)
+        kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
+        n_candidates = int(np.ceil(_CANDIDATES * np.sqrt(X.shape[1])))
+        least = max(1, int(np.sqrt(len(X)) / _ROOT))
+        seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
+
+        def tree(t: int) -> tuple[Array, Array, Array]:
+            half = kernels.half(keys, copies, t)
+            found: tuple[Array, Array, Array] = kernels.grow(
+                columns, codes, weight, half, kinds, n_classes, a, tables, n_candidates,
+                least, seeds[t],
+            )  # fmt: skip
+            return found
+
+        trees = shared(tree, range(self.n_trees), n_threads())
+        roots = np.cumsum([0, *(len(test) for test, _, _ in trees)])[:-1]
+        test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
+        child += np.repeat(roots, np.diff([*roots, len(test)]))
+        own = replace(self, roots=roots, test=test, cut=cut, child=child)
+        return replace(own, chosen=own._counts((cells, codes, weight, keys, copies), n_classes))
+
+    def _rows(self, X: Array, y: Array, weight: Array) -> "Rows":
+        """With hashes of the rows, and which of the rows with the same hash each is.
+
+        They decide on the halves, so that these do not depend on the order of the rows.
+        """
+        from bayesgen.numerics.kernels.meta_trees import hash_rows
+
+        keys = np.empty(len(X), np.uint64)
+        hash_rows((X + 0.0).view(np.uint64), y, weight.view(np.uint64), self.seed, keys)
+        order = np.argsort(keys, kind="stable")
+        fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
+        at = np.arange(len(keys))
+        copies = np.empty(len(keys), np.int64)
+        copies[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
+        return X, y, weight, keys, copies
+
+    def _counts(self, rows: "Rows", n_classes: int) -> Array:
+        """(node, C) weights of the rows; of those that choose, if they have keys."""
+        from bayesgen.numerics.kernels.meta_trees import count
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        out = np.zeros((len(self.test), n_classes))
+        shared(lambda t: count(rows, t, self._tests, out), range(self.n_trees), n_threads())
+        return out
+
+    # -- posterior ---------------------------------------------------------------------------
+
+    def resolve(self, stats: MetaTreeStats) -> Self:
+        """The prior: structures, and the labels of the rows that chose them."""
+        own = stats.grown
+        names = ("roots", "test", "cut", "child", "chosen")
+        out = replace(self, **{name: getattr(own, name) for name in names}, count=own.chosen)
+        out._refuse_invalid(stats.count)
+        return out
+
+    def update(self, stats: MetaTreeStats) -> Self:
+        """With the labels of all rows."""
+        return replace(self, count=stats.count)
+
+    def _refuse_invalid(self, count: Array) -> None:
+        """Raise ValueError for structures of a file that no rows can have chosen."""
+        at, tests = np.arange(len(self.test)), (self.roots, self.test, self.child)
+        shapes = {self.test.shape, self.cut.shape, self.child.shape, self.chosen.shape[:1]}
+        if (
+            any(part.dtype.kind not in "iu" for part in tests)
+            or shapes != {at.shape}
+            or self.chosen.shape != count.shape
+            or self.roots.shape != (self.n_trees,)
+            or (np.diff([-1, *self.roots, len(at)]) < 1).any()
+            or self.roots[0] != 0
+        ):
+            raise ValueError("its trees are no trees")
+        ends = np.repeat(np.append(self.roots[1:], len(at)), np.diff([*self.roots, len(at)]))
+        inner = self.test >= 0
+        if (
+            (self.test < -1).any()
+            or (self.test >= 2 * len(self.nominal)).any()
+            or (self.child[inner] <= at[inner]).any()
+            or (self.child[inner] + 1 >= ends[inner]).any()
+        ):
+            raise ValueError("the tests of its trees lead nowhere")
+
+    @cached_property
+    def _nodes(self) -> "Nodes":
+        from bayesgen.numerics.kernels.meta_trees import prune
+
+        n_nodes, n_classes = self.count.shape
+        a = self._a(n_classes)
+        held = np.maximum(self.count - self.chosen, 0.0)
+        log_e, log_w = np.empty(n_nodes), np.empty(n_nodes)
+        prune(self._tests, held, a, self.split, log_e, log_w)
+        share = np.where(self.test < 0, 1.0, np.exp(np.log1p(-self.split) + log_e - log_w))
+        mean = (self.count + a) / (self.count.sum(axis=1, keepdims=True) + a * n_classes)
+        return held, self.count, log_e, log_w, share, mean
+
+    def log_predictive(self, X: Matrix) -> Array:
+        """(N, C) log p(y = c | x_i, D)."""
+        from bayesgen.numerics.kernels.meta_trees import predict
+        from bayesgen.numerics.kernels.threads import over_blocks
+
+        x, out = _cells(X), np.zeros((X.shape[0], self.count.shape[1]))
+
+        def part(start: int, stop: int) -> None:
+            predict(x[start:stop], self._tests, self._nodes, out[start:stop])
+
+        list(over_blocks(part, len(x), _WIDTH))
+        return np.log(out, out=out)
+
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
+        from bayesgen.numerics.kernels.meta_trees import predict_without
+        from bayesgen.numerics.kernels.threads import over_blocks
+
+        if self.n_trees < 2:
+            raise ValueError(
+                "a row is left out by trees whose structure it did not choose, and half of the "
+                "rows choose the only one: leave-one-out needs n_trees=2 or more"
+            )
+        rows, out = self._rows(_cells(X), y, weight), np.empty((X.shape[0], self.count.shape[1]))
+        a = self._a(out.shape[1])
+
+        def part(start: int, stop: int) -> None:
+            cells, codes, weight, keys, copies = (each[start:stop] for each in rows)
+            some = cells, codes, weight, keys, copies
+            predict_without(some, self._tests, self._nodes, a, self.split, out[start:stop])
+
+        list(over_blocks(part, len(out), _WIDTH))
+        return np.log(out, out=out), np.ones(len(out))
+
+    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+        """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
+        found, _ = self._draws(rng, X, n, [])
+        return np.log(found, out=found)
+
+    def _draws(
+        self, rng: np.random.Generator, X: Matrix, n: int, classes: list[int]
+    ) -> tuple[Array, Array]:
+        """(n, N, C) class probabilities, (n, N, D + 2, K) the steps to those of some classes."""
+        from bayesgen.numerics.kernels import meta_trees as kernels
+        from bayesgen.numerics.kernels.threads import n_threads, shared
+
+        x, n_classes = _cells(X), self.count.shape[1]
+        out = np.empty((n, len(x), n_classes))
+        steps = np.zeros((n, len(x), x.shape[1] + 2, len(classes)))
+        seeds = rng.integers(2**63, size=n).astype(np.uint64)
+        which, a = np.array(classes, dtype=np.int64), self._a(n_classes)
+
+        def draw(s: int) -> None:
+            kernels.draw(x, self._tests, self._nodes, a, seeds[s], which, out[s], steps[s])
+
+        shared(draw, range(n), n_threads())
+        return out, steps
+
+    # -- what columns contribute -------------------------------------------------------------
+
+    def log_odds_terms(self, X: Matrix, a: int, b: int, theta: Any = None) -> tuple[Array, Array]:
+        """(N, D) what the tests of each column add to the log-odds, and (N,) those of the roots."""
+        from bayesgen.numerics.kernels.meta_trees import attribute
+
+        if theta is not None:
+            raise self._refuse("a draw of theta")
+        x, steps = _cells(X), np.zeros((X.shape[0], X.shape[1] + 2, 2))
+        attribute(x, self._tests, self._nodes, np.array([a, b], dtype=np.int64), steps)
+        terms = _log_terms(steps)
+        return terms[:, :-1], terms[:, -1]
+
+    def draw_log_odds_terms(
+        self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """The same of draws, those of the roots last, a few rows at a time."""
+        every, step = np.arange(X.shape[1] + 1), max(1, _CELLS // (n * (X.shape[1] + 2)))
+        state = rng.bit_generator.state
+        for start in range(0, X.shape[0], step):
+            rng.bit_generator.state = state  # rows share their draws
+            rows = np.arange(start, min(start + step, X.shape[0]))
+            yield rows, every, _log_terms(self._draws(rng, X[rows], n, [a, b])[1])
+
+    # -- PyMC --------------------------------------------------------------------------------
+
+    def coords(self) -> dict[str, Any]:
+        """Nodes by their numbers."""
+        return {} if self.test is None else {NODE: np.arange(len(self.test))}
+
+    def to_pymc(
+        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+    ) -> dict[str, Any]:
+        """One tree: Dirichlet leaves, and all prunings summed out of the labels of half B."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        if len(self.roots) > 1 or X is not None:
+            raise NotImplementedError(
+                "a forest has no PyMC model, and one tree has that of the counts of its fit: "
+                "to_pymc() after a fit with n_trees=1"
+            )
+        n_classes = self.chosen.shape[1]
+        alpha = np.full(self.chosen.shape, self._a(n_classes))
+        theta = pm.Dirichlet(f"{prefix}theta", alpha, dims=(NODE, CLASS))
+        if stats is not None:
+            trees = self.prunings()
+            leaves, prior = np.array([t for t, _ in trees]), np.array([p for _, p in trees])
+            held = pm.Data(f"{prefix}stats_held", stats.count - self.chosen, dims=(NODE, CLASS))
+            ends = (held * pt.log(theta)).sum(axis=1)
+            pm.Potential(f"{prefix}label", pt.logsumexp(pt.dot(leaves, ends) + np.log(prior)))
+        return {"theta": theta}
+
+    def prunings(self, tree: int = 0, most: int = 5000) -> list[tuple[Array, float]]:
+        """Each pruning of a tree: its leaves as a bool array (node,), and its prior probability."""
+
+        def below(s: int) -> list[tuple[list[int], float]]:
+            if self.test[s] < 0:
+                return [([s], 1.0)]
+            left, right = below(self.child[s]), below(self.child[s] + 1)
+            if len(left) * len(right) > most:
+                raise ValueError(f"the tree has more than {most} prunings: fit fewer rows")
+            pairs = [(k + m, self.split * p * r) for k, p in left for m, r in right]
+            return [([s], 1 - self.split), *pairs]
+
+        at = np.arange(len(self.test))
+        return [(np.isin(at, ends), p) for ends, p in below(int(self.roots[tree]))]
+
+
+def _cells(X: Matrix) -> Array:
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+def _log_terms(steps: Array) -> Array:
+    """(..., D + 1) terms of the log-odds of two classes from steps of their probabilities.
+
+    Along its path the probability of a class moves from p_0, that of the root, by one step for each
+    test; d_j are the steps of column j. On the straight line from p_0 to p each moves log p by d_j
+    times the mean of 1/p, log(p / p_0) / (p - p_0). So the terms add up to the log-odds.
+
+    Parameters
+    ----------
+    steps : (..., D + 2, 2)
+        Of each column; those of no column, p_0 itself behind them.
+    """
+    start, steps = steps[..., -1:, :], steps[..., :-1, :]
+    ratio = steps.sum(axis=-2, keepdims=True) / start
+    near = np.abs(ratio) < 1e-8
+    slope = np.where(near, 1 - ratio / 2, np.log1p(ratio) / np.where(near, 1.0, ratio)) / start
+    terms = (steps * slope)[..., 0] - (steps * slope)[..., 1]
+    terms[..., -1] += np.log(start[..., 0, 0] / start[..., 0, 1])
+    return np.asarray(terms)

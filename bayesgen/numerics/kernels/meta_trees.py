@@ -1,0 +1,448 @@
+"""Trees of tests of single cells: grown on some rows, counted on all, averaged over their prunings.
+
+Nodes of all trees stand in one array, each child behind its parent and the two children of a node
+next to each other. ``test`` is -1 for a leaf, else twice the column, plus 1 where a missing cell
+goes left. A number goes left if it is at most ``cut``. Of a column of categories ``cut`` is a set
+of codes below 52 as the bits of a whole number, or -1 - k for the code k alone; members go left.
+
+Random numbers are hashes of what they are for, so that trees, rows and draws may be computed in
+any order and by any number of threads.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bayesgen.numerics.kernels.compiling import compiled
+
+Array = np.ndarray
+
+
+# kinds (D,), 1 for codes of categories and else 0; test, cut, child (node,); roots (tree,)
+Forest = tuple[Array, Array, Array, Array, Array]
+# cells (N, D), codes, weight, and keys and copies, empty where it does not matter who chooses (N,)
+Rows = tuple[Array, Array, Array, Array, Array]
+# held, labels of the half that weighs prunings, and every, of all rows (node, C); log P_e, log P_w,
+# share, the probability to be a leaf if no ancestor is one (node,); mean, that of classes (node, C)
+Nodes = tuple[Array, Array, Array, Array, Array, Array]
+
+SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
+_ALL = np.finfo(np.float64).max  # a cut above all numbers
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MOST = 2048  # rows of a node by which tests are compared
+_TRIES = 10  # of each candidate: two rows that may not differ in a column
+
+
+@compiled
+def _mixed(x: Any) -> Any:  # pragma: no cover - compiled
+    """Hash of a 64-bit number (splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@compiled
+def _uniform(state: Array) -> float:  # pragma: no cover - compiled
+    """Next number in [0, 1); `state` (1,) moves on."""
+    state[0] += _STEP
+    return float(_mixed(state[0]) >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def hash_rows(  # pragma: no cover - compiled
+    bits: Array, codes: Array, weight: Array, seed: int, out: Array
+) -> None:
+    """Write to out uint64 (N,) a hash of the cells uint64 (N, D), class and weight of each row."""
+    for i in range(len(bits)):
+        h = _mixed(np.uint64(seed) + _STEP)
+        for j in range(bits.shape[1]):
+            h = _mixed(h ^ bits[i, j]) + _STEP
+        out[i] = _mixed(h ^ (weight[i] + np.uint64(codes[i]) * _STEP))
+
+
+@compiled
+def chooses(key: Any, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
+    """Whether a row is of the half that chooses the structure of a tree.
+
+    Trees 2 s and 2 s + 1 swap their halves, and so do each two copies of one row.
+    """
+    bit = _mixed(key + _STEP * np.uint64(tree // 2 + 1)) >> np.uint64(63)
+    return (int(bit) + copy + tree) % 2 == 0
+
+
+@compiled
+def half(keys: Array, copies: Array, tree: int) -> Array:  # pragma: no cover - compiled
+    """Positions of the rows that choose the structure of a tree."""
+    return np.array([i for i in range(len(keys)) if chooses(keys[i], copies[i], tree)], np.int64)
+
+
+@compiled
+def _goes_left(x: float, test: int, cut: float, kinds: Array) -> bool:  # pragma: no cover
+    if x != x:
+        return test % 2 == 1
+    if kinds[test // 2] < 1:
+        return x <= cut
+    if cut < 0:
+        return x == -1 - cut
+    return 0 <= x < SET and (int(cut) >> int(x)) % 2 == 1
+
+
+@compiled
+def _log_rising(n: float, a: float, table: Array) -> float:  # pragma: no cover - compiled
+    """log Gamma(a + n), from a table of whole numbers n where it reaches."""
+    k = int(n)
+    return table[k] if k == n and k < len(table) else math.lgamma(a + n)
+
+
+@compiled
+def _log_evidence(  # pragma: no cover - compiled
+    count: Array, a: float, tables: tuple[Array, Array]
+) -> float:
+    """log of the Dirichlet-multinomial probability of labels, less that of none."""
+    total, out = 0.0, 0.0
+    for c in range(len(count)):
+        total += count[c]
+        out += _log_rising(count[c], a, tables[0])
+    return out - _log_rising(total, a * len(count), tables[1])
+
+
+@compiled
+def grow(  # pragma: no cover - compiled
+    columns: Array,
+    codes: Array,
+    weight: Array,
+    rows: Array,
+    kinds: Array,
+    n_classes: int,
+    a: float,
+    tables: tuple[Array, Array],
+    n_candidates: int,
+    least: int,
+    seed: int,
+) -> tuple[Array, Array, Array]:
+    """Test, cut and left child (counted from the root) of the nodes of one tree.
+
+    Parameters
+    ----------
+    columns : (D, N)
+    codes, weight : (N,)
+    rows : (n,) positions of the rows that choose; their order is changed
+    kinds : (D,) 1: codes of categories; 0: numbers; -1: numbers of which none is missing
+    a : pseudo-count of each class
+    tables : log Gamma(a + k) and log Gamma(C a + k), k = 0, 1, ...
+    n_candidates : tests that are compared at a node
+    least : rows that are not divided
+    """
+    most = max(1, 2 * len(rows) - 1)
+    test, child, cut = np.full(most, -1, np.int64), np.zeros(most, np.int64), np.zeros(most)
+    todo = np.zeros((len(rows) + 2, 3), np.int64)
+    todo[0, 2] = len(rows)
+    n_nodes, n_todo = 1, 1
+    y, w = codes[rows], weight[rows]
+    node, left, gap = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
+    known, state = np.zeros((SET, 2)), np.full(1, seed, np.uint64)
+    while n_todo:
+        n_todo -= 1
+        at, start, stop = todo[n_todo]
+        node[:] = 0.0
+        for i in range(start, stop):
+            node[y[i]] += w[i]
+        if stop - start <= least or np.count_nonzero(node) < 2:
+            continue
+        seen = min(stop, start + _MOST)
+        if seen < stop:
+            node[:] = 0.0
+            for i in range(start, seen):
+                node[y[i]] += w[i]
+        best, n_tried = -np.inf, 0
+        for _ in range(n_candidates * _TRIES):
+            j = int(_uniform(state) * len(columns))
+            x = columns[j]
+            first = x[rows[start + int(_uniform(state) * (stop - start))]]
+            other = x[rows[start + int(_uniform(state) * (stop - start))]]
+            if first == other or (first != first and other != other):
+                continue
+            has_gap = first != first or other != other
+            if has_gap:  # missing cells on one side, all others on the other
+                where = float((1 << SET) - 1) if kinds[j] == 1 else _ALL
+            elif kinds[j] != 1:
+                where = first * 0.5 + other * 0.5
+                where = min(first, other) if where >= max(first, other) else where
+            elif max(first, other) < SET:
+                own = rows[start:seen]
+                where = _set_of(x, own, y[start:seen], w[start:seen], first, known, state)
+            else:
+                where = -1 - first
+            left[:] = 0.0
+            gap[:] = 0.0
+            n_gap = 0
+            if kinds[j] < 0:  # without a branch
+                for i in range(start, seen):
+                    left[y[i]] += w[i] * (x[rows[i]] <= where)
+            else:
+                for i in range(start, seen):
+                    cell = x[rows[i]]
+                    if cell != cell:
+                        gap[y[i]] += w[i]
+                        n_gap += 1
+                    elif _goes_left(cell, 2 * j, where, kinds):
+                        left[y[i]] += w[i]
+            right = node - left - gap
+            if has_gap and left.sum() <= 0.0:  # codes beyond the sets
+                continue
+            for side in range(2 if n_gap and not has_gap else 1):
+                parts = (left + gap, right) if side else (left, right + gap)
+                score = _log_evidence(parts[0], a, tables) + _log_evidence(parts[1], a, tables)
+                if score > best:
+                    best = score
+                    missing_left = side if n_gap else int(left.sum() > right.sum())
+                    test[at], cut[at] = 2 * j + missing_left, where
+            n_tried += 1
+            if n_tried == n_candidates:
+                break
+        if n_tried == 0:
+            continue
+        x, low, high = columns[test[at] // 2], start, stop
+        while low < high:
+            if _goes_left(x[rows[low]], test[at], cut[at], kinds):
+                low += 1
+            else:
+                high -= 1
+                rows[low], rows[high] = rows[high], rows[low]
+                y[low], y[high] = y[high], y[low]
+                w[low], w[high] = w[high], w[low]
+        child[at] = n_nodes
+        todo[n_todo] = n_nodes, start, low
+        todo[n_todo + 1] = n_nodes + 1, low, stop
+        n_todo += 2
+        n_nodes += 2
+    return test[:n_nodes].copy(), cut[:n_nodes].copy(), child[:n_nodes].copy()
+
+
+@compiled
+def _set_of(  # pragma: no cover - compiled
+    x: Array, rows: Array, y: Array, w: Array, first: float, known: Array, state: Array
+) -> float:
+    """The categories in which a random class is at least as frequent as in the first, as a set.
+
+    For two classes such sets hold the best of all sets (Breiman et al. 1984, section 9.4).
+    """
+    known[:] = 0.0
+    c = y[int(_uniform(state) * len(y))]
+    for i in range(len(rows)):
+        if 0 <= x[rows[i]] < SET:
+            k = int(x[rows[i]])
+            known[k, 0] += w[i]
+            known[k, 1] += w[i] * (y[i] == c)
+    if known[int(first), 0] == 0:  # not among these rows
+        return -1 - first
+    own = known[int(first), 1] / known[int(first), 0]
+    members, outside = 0, 0
+    for k in range(SET):
+        if known[k, 0] > 0:
+            if known[k, 1] / known[k, 0] >= own:
+                members |= 1 << k
+            else:
+                outside += 1
+    return float(members) if outside else -1 - first
+
+
+@compiled
+def _below(forest: Forest, s: int, x: Array) -> int:  # pragma: no cover - compiled
+    """The child of node s that a row (D,) goes to."""
+    kinds, test, cut, child, _ = forest
+    left = _goes_left(x[test[s] // 2], test[s], cut[s], kinds)
+    return child[s] + (0 if left else 1)
+
+
+@compiled
+def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma: no cover - compiled
+    """Add to out (node, C) the weights of the rows that pass each node of a tree.
+
+    Of rows with keys those alone that choose its structure.
+    """
+    cells, codes, weight, keys, copies = rows
+    _, test, _, _, roots = forest
+    for i in range(len(cells)):
+        if len(keys) and not chooses(keys[i], copies[i], tree):
+            continue
+        s = roots[tree]
+        out[s, codes[i]] += weight[i]
+        while test[s] >= 0:
+            s = _below(forest, s, cells[i])
+            out[s, codes[i]] += weight[i]
+
+
+@compiled
+def prune(  # pragma: no cover - compiled
+    forest: Forest, held: Array, a: float, split: float, log_e: Array, log_w: Array
+) -> None:
+    """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
+    _, test, _, child, _ = forest
+    n_classes = held.shape[1]
+    none = n_classes * math.lgamma(a) - math.lgamma(a * n_classes)
+    nothing = np.zeros(0), np.zeros(0)
+    for s in range(len(held) - 1, -1, -1):
+        log_e[s] = _log_evidence(held[s], a, nothing) - none
+        log_w[s] = log_e[s]
+        if test[s] >= 0:
+            whole = math.log1p(-split) + log_e[s]
+            below = child[s]
+            log_w[s] = np.logaddexp(whole, math.log(split) + log_w[below] + log_w[below + 1])
+
+
+@compiled
+def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # pragma: no cover
+    """Add to out (n, C) the mean over trees of the average over prunings."""
+    _, test, _, _, roots = forest
+    _, _, _, _, share, mean = nodes
+    for root in roots:
+        for i in range(len(X)):
+            s, left_over = root, 1.0 / len(roots)
+            while True:
+                for c in range(out.shape[1]):
+                    out[i, c] += left_over * share[s] * mean[s, c]
+                left_over *= 1 - share[s]
+                if test[s] < 0 or left_over == 0.0:
+                    break
+                s = _below(forest, s, X[i])
+
+
+@compiled
+def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
+    """log Gamma(z) - log Gamma(z - w)."""
+    return math.log(z - 1.0) if w == 1.0 else math.lgamma(z) - math.lgamma(z - w)
+
+
+@compiled
+def predict_without(  # pragma: no cover - compiled
+    rows: Rows, forest: Forest, nodes: Nodes, a: float, split: float, out: Array
+) -> None:
+    """Write to out (n, C) the probabilities of rows without themselves.
+
+    By the trees whose structure they did not choose.
+    """
+    cells, codes, weight, keys, copies = rows
+    _, test, _, child, roots = forest
+    held, every, all_e, all_w, _, _ = nodes
+    n_classes = out.shape[1]
+    path, p = np.zeros(64, np.int64), np.zeros(n_classes)
+    n_trees = np.zeros(len(out))
+    out[:] = 0.0
+    for tree in range(len(roots)):
+        for i in range(len(out)):
+            if chooses(keys[i], copies[i], tree):
+                continue
+            n_trees[i] += 1
+            k, w = codes[i], weight[i]
+            depth, path[0] = 0, roots[tree]
+            while test[path[depth]] >= 0:
+                if depth + 1 == len(path):
+                    path = np.concatenate((path, np.zeros(len(path), np.int64)))
+                path[depth + 1] = _below(forest, path[depth], cells[i])
+                depth += 1
+            log_w = 0.0
+            for d in range(depth, -1, -1):
+                s = path[d]
+                n, size = a * n_classes, a * n_classes - w
+                for c in range(n_classes):
+                    n += held[s, c]
+                    size += every[s, c]
+                log_e = all_e[s] + _log_step(n, w) - _log_step(a + held[s, k], w)
+                share = 1.0
+                if d < depth:
+                    whole = math.log1p(-split) + log_e
+                    other = all_w[2 * child[s] + 1 - path[d + 1]]
+                    apart = math.log(split) + log_w + other - whole
+                    share = 1 / (1 + math.exp(min(apart, 700.0)))
+                    log_w = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
+                else:
+                    log_w = log_e
+                for c in range(n_classes):
+                    e = (every[s, c] - (w if c == k else 0.0) + a) / size
+                    p[c] = share * e + (1 - share) * p[c]
+            out[i] += p
+    for i in range(len(out)):
+        out[i] /= n_trees[i]
+
+
+@compiled
+def attribute(  # pragma: no cover - compiled
+    X: Array, forest: Forest, nodes: Nodes, classes: Array, out: Array
+) -> None:
+    """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
+
+    To the last, the mean of the roots.
+    """
+    _, test, _, _, roots = forest
+    _, _, _, _, share, mean = nodes
+    for root in roots:
+        for i in range(len(X)):
+            s, left_over = root, 1.0 / len(roots)
+            for k in range(len(classes)):
+                out[i, -1, k] += left_over * mean[root, classes[k]]
+            while test[s] >= 0:
+                left_over *= 1 - share[s]
+                j, below = test[s] // 2, _below(forest, s, X[i])
+                for k in range(len(classes)):
+                    step = mean[below, classes[k]] - mean[s, classes[k]]
+                    out[i, j, k] += left_over * step
+                s = below
+
+
+@compiled
+def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - compiled
+    """log of a Gamma variable (Marsaglia and Tsang 2000)."""
+    d = (shape if shape >= 1 else shape + 1) - 1 / 3
+    while True:
+        u, v = 1 - _uniform(state), _uniform(state)
+        z = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
+        cube = 1 + z / math.sqrt(9 * d)
+        if cube > 0:
+            cube = cube**3
+            if math.log(1 - _uniform(state)) < 0.5 * z * z + d - d * cube + d * math.log(cube):
+                break
+    out = math.log(d * cube)
+    return out if shape >= 1 else out + math.log(1 - _uniform(state)) / shape
+
+
+@compiled
+def draw(  # pragma: no cover - compiled
+    X: Array,
+    forest: Forest,
+    nodes: Nodes,
+    a: float,
+    seed: int,
+    classes: Array,
+    out: Array,
+    steps: Array,
+) -> None:
+    """Write to out (n, C) one draw of the class probabilities, of one random tree.
+
+    A node is a leaf, or has the class probabilities, that a hash of `seed` and its number says: for
+    all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
+    none, and the mean of the root.
+    """
+    _, test, _, _, roots = forest
+    _, every, _, _, share, mean = nodes
+    state, n_classes = np.full(1, seed, np.uint64), out.shape[1]
+    root = roots[int(_uniform(state) * len(roots))]
+    for i in range(len(X)):
+        s, j = root, X.shape[1]  # of no column
+        for k in range(len(classes)):
+            steps[i, -1, k] += mean[root, classes[k]]
+        while True:
+            state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
+            if _uniform(state) < share[s]:  # always of a leaf
+                break
+            j, below = test[s] // 2, _below(forest, s, X[i])
+            for k in range(len(classes)):
+                steps[i, j, k] += mean[below, classes[k]] - mean[s, classes[k]]
+            s = below
+        for c in range(n_classes):
+            out[i, c] = _log_gamma_draw(every[s, c] + a, state)
+        out[i] = np.exp(out[i] - out[i].max())
+        out[i] = np.maximum(out[i] / out[i].sum(), 1e-300)
+        for k in range(len(classes)):
+            steps[i, j, k] += out[i, classes[k]] - mean[s, classes[k]]

@@ -1,0 +1,547 @@
+r"""The posterior of a log-linear pool: members' posteriors, draws of exponents and intercepts.
+
+.. math:: p(y = c \mid x) = E_{\eta, b} \, \frac{\exp(\sum_m \eta_m J_{mc}(x) + b_c)}
+          {\sum_d \exp(\sum_m \eta_m J_{md}(x) + b_d)}, \qquad
+          J_{mc}(x) = \log p_m(y = c, x \mid D)
+
+It says nothing of x: among models it is a discriminative one, whose features are the members' log
+joint densities. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
+Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling.
+
+M members (or features of members), N rows, C classes, S draws.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.families.contract import Family, Theta
+from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
+from bayesgen.families.names import CLASS, MEMBER, Method
+from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
+from bayesgen.posterior.model import ClassModel, Quantity, log_weights
+
+if TYPE_CHECKING:
+    from bayesgen.encoding.views import Selection, TableView
+
+FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
+_LEAST = 1e-280  # probability from which on it is averaged in logs
+_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
+_MOST = 2.5e8  # scores held: 2 GB
+_HEAVY = 0.1  # share of the weight from which a row is left out by new draws
+_REFITS = 10  # rows at the most for which new draws are made
+_TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
+
+Joint = Callable[[Any, Rows, Quantity], Array]  # (Fitted, rows, quantity) to (N, C)
+
+# ------------------------------------------------------------------------------------------------
+# Exponents and intercepts.
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinear(Family):
+    """Labels given log joint densities of members; prior of exponents and intercepts.
+
+    Parameters
+    ----------
+    shape : float, > 0
+        Shape of the Gamma prior of each exponent, whose mean is `mean`.
+    mean : float, > 0
+        1 / M for the members of a pool; 1 for the features of one model.
+    intercept_scale : float, > 0, or None
+        Standard deviation of each intercept; None: there are none.
+    """
+
+    discriminative: ClassVar[bool] = True
+
+    shape: float
+    mean: float
+    intercept_scale: float | None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number > 0, or whose square is not representable."""
+        for name in ("shape", "mean", "intercept_scale"):
+            value = getattr(self, name)
+            if name == "intercept_scale" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+            if not _SMALLEST <= value <= 1 / _SMALLEST:
+                raise ValueError(
+                    f"{name} must be > 0, and between {_SMALLEST:g} and {1 / _SMALLEST:g}, "
+                    f"got {value!r}"
+                )
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """``exponent`` and, if there are any, ``intercept``."""
+        exponent: dict[str, tuple[str, ...]] = {"exponent": (MEMBER,)}
+        return exponent if self.intercept_scale is None else exponent | {"intercept": (CLASS,)}
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log p(y = c | x_i, theta) from scores X (N, M, C)."""
+        joint = np.einsum("...m,nmc->...nc", theta["exponent"], X, optimize=True)
+        if self.intercept_scale is not None:
+            joint = joint + theta["intercept"][..., None, :]
+        return log_softmax(joint)
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+        """Refused: there is no density of x."""
+        raise NotImplementedError("a pool of predictives has no rows to draw: ask a member")
+
+
+class Exponents(NamedTuple):
+    """Draws of exponents and intercepts."""
+
+    exponents: Array  # (chain, draw, M)
+    intercepts: Array  # (chain, draw, C) zeros where there are none
+
+    @property
+    def n_draws(self) -> int:
+        """Of all chains."""
+        return int(np.prod(self.exponents.shape[:2]))
+
+    @property
+    def flat(self) -> tuple[Array, Array]:
+        """(S, M) and (S, C), chains in turn."""
+        eta, b = (part.reshape(-1, part.shape[-1]) for part in self)
+        return eta, b
+
+    @property
+    def mean(self) -> tuple[Array, Array]:
+        """(M,) and (C,)."""
+        return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
+
+    def log_proba(self, scores: Array, offset: Array) -> Array:
+        """(N, C) log of the mean over draws of the class probabilities.
+
+        Parameters
+        ----------
+        scores : (M, N, C) `comparable` log joint densities
+        offset : (C,)
+            Added to the pooled scores.
+        """
+        out = np.empty(scores.shape[1:])
+        for rows, z in self._by_rows(scores, offset):
+            p = np.exp(z)
+            p /= p.sum(axis=0)
+            own = p.mean(axis=2)
+            if (own < _LEAST).any():
+                own = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
+            else:
+                np.log(own, out=own)
+            out[rows] = own.T
+        return out
+
+    def _by_rows(self, scores: Array, offset: Array) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
+        eta, b = self.flat
+        eta, b = np.ascontiguousarray(eta.T), (b + offset).T[:, None]
+        for rows in row_blocks(scores.shape[1], b.size):
+            z = scores[:, rows].transpose(2, 1, 0) @ eta
+            z += b
+            z -= z.max(axis=0)
+            yield rows, z
+
+    def terms(self, scores: Array, offset: Array, pairs: Array) -> tuple[Array, Array]:
+        """Exponents (N, M) and intercepts (N,) whose sum is the log-odds of a pair of classes.
+
+        The log of a ratio of means of a_s and b_s is the mean of log a_s / b_s with weights
+        L(a_s, b_s) / L(a, b), L the logarithmic mean (a - b) / log(a / b): exactly, whatever the
+        classes besides the pair. Source: Vartia (1976), Ideal log-change index numbers.
+        """
+        eta, b = self.flat
+        b = b + offset
+        out, intercept = np.empty((len(pairs), eta.shape[1])), np.empty(len(pairs))
+        for rows, z in self._by_rows(scores, offset):
+            log_p = z - np.log(np.exp(z).sum(axis=0))
+            first, second = pairs[rows].T
+            here = np.arange(len(first))
+            log_a, log_b = log_p[first, here], log_p[second, here]
+            whole = _log_mean(log_mean_exp(log_a), log_mean_exp(log_b))
+            share = np.exp(_log_mean(log_a, log_b) - whole[:, None]) / len(eta)
+            out[rows] = share @ eta
+            of_class = share @ b
+            intercept[rows] = of_class[here, first] - of_class[here, second]
+        return out, intercept
+
+    def without_each_row(
+        self,
+        scores: Array,
+        codes: Array,
+        weight: Array,
+        offset: Array,
+        sample: Callable[[Array, Array, Array], "Exponents"],
+    ) -> tuple[Array, Array]:
+        """(N, C) log probabilities of rows by the draws that the others lead to; Pareto k (N,).
+
+        Draws from all rows with importance ratios that take the row out, Pareto-smoothed where they
+        have a tail. New draws, by `sample` of scores, codes and weights of the other rows, where it
+        has a tenth of the weight or more, and where k says that the weights will not do; k is 0
+        there, and where there is no tail. Source: Vehtari, Gelman and Gabry (2017), Practical
+        Bayesian model evaluation using leave-one-out cross-validation and WAIC.
+        """
+        out, k = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
+        for rows, z in self._by_rows(scores, offset):
+            log_p = z - np.log(np.exp(z).sum(axis=0))
+            ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
+            log_w = log_softmax(ratio)
+            tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
+            if len(tail):
+                log_w[tail], k[rows.start + tail] = smoothed_weights(ratio[tail])
+            out[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
+        again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
+        for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
+            if again[i] > largest_good_k(self.n_draws):
+                rest = np.delete(scores, i, axis=1), np.delete(codes, i), np.delete(weight, i)
+                out[[i]] = sample(*rest).log_proba(scores[:, [i]], offset)
+                k[i] = 0.0
+        return out, k
+
+
+def comparable(scores: Array) -> Array:
+    """Log joint densities (..., C) relative to the row's best class, none below -`FURTHEST`.
+
+    A row that no class can produce says nothing.
+    """
+    top = scores.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    out: Array = np.maximum(scores - top, -FURTHEST)
+    out[~np.isfinite(scores).any(axis=-1)] = 0.0
+    return out
+
+
+def log_mean_exp(values: Array) -> Array:
+    """Log of the mean of exp over the last axis."""
+    top = values.max(axis=-1)
+    out: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
+    return out
+
+
+def _log_mean(log_a: Array, log_b: Array) -> Array:
+    """Log of the logarithmic mean of a and b."""
+    with np.errstate(invalid="ignore"):
+        gap = np.where(log_a == log_b, 0.0, np.abs(log_a - log_b))
+    small = gap < 1e-8  # where the ratio is 1 - gap / 2
+    ratio = np.where(small, 1 - gap / 2, -np.expm1(-gap) / np.where(small, 1.0, gap))
+    return np.asarray(np.maximum(log_a, log_b) + np.log(ratio))
+
+
+# ------------------------------------------------------------------------------------------------
+# Members, and rows as they see and read them.
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One classifier of a pool.
+
+    Parameters
+    ----------
+    name : str
+    clf : classifier of this package
+        What it has learnt is its ``fitted_``.
+    view : TableView, optional
+        What the classifier sees of a table; None: the rows as they come.
+    front : Pipeline, optional
+        Fitted steps of a user's pipeline before the classifier.
+    selection : Selection, optional
+        The columns of a data frame that it sees, before its view; None: all.
+    """
+
+    name: str
+    clf: Any
+    view: "TableView | None" = None
+    front: Any = None
+    selection: "Selection | None" = None
+
+    @property
+    def fitted(self) -> Any:
+        """What it has learnt, a `Fitted`."""
+        return self.clf.fitted_
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The column whose texts it sees."""
+        return self.selection.chosen if self.selection and self.selection.documents else ()
+
+    @property
+    def log_class_weights(self) -> Array:
+        """(C,) log of the fitted class weights; 0 of a discriminative member."""
+        own = self.fitted.posterior
+        weights: Array = log_weights(own.class_weights())
+        return weights if own.model.generative else np.zeros(len(weights))
+
+
+class MemberRows:
+    """Rows as the members of a pool see and read them, each view and encoding made once.
+
+    Parameters
+    ----------
+    rows : as the pool has read them
+    joint : (Fitted, rows, quantity) to (N, C) log joint densities of new rows
+    """
+
+    def __init__(self, rows: Rows, joint: Joint) -> None:
+        self.rows, self._joint = rows, joint
+        self._made: list[tuple[tuple[Any, ...], Any]] = []
+        self._read: list[tuple[Any, Rows]] = []
+        self._learnt: list[tuple[Any, Reader, Rows]] = []  # by readers that had read nothing
+
+    @property
+    def X(self) -> Any:
+        """Rows as the user has them."""
+        return self.rows.X
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows."""
+        return (len(self.rows),)
+
+    def __getitem__(self, at: Any) -> "MemberRows":
+        at = np.arange(len(self.rows))[at]
+        if len(at) == len(self.rows) and (np.diff(at) == 1).all():
+            return self
+        return MemberRows(Rows(_safe_indexing(self.X, at), self.rows.reader), self._joint)
+
+    def _once[T](self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        found: T | None = next((value for known, value in self._made if known == key), None)
+        if found is None:
+            found = make()
+            self._made.append((key, found))
+        return found
+
+    def selected(self, selection: "Selection | None") -> Rows:
+        """All columns or some, read once for all who see them."""
+        if selection is None:
+            return self.rows
+        return self._once(
+            ("selected", selection),
+            lambda: Rows(selection.rows(self.X), self.rows.reader),
+        )
+
+    def seen(self, member: Member) -> Any:
+        """Rows as the member's classifier takes them, before it reads them."""
+        front, view, selection = member.front, member.view, member.selection
+        if front is not None:
+            return self._once(("seen", id(front)), lambda: front.transform(self.X))
+        if view is None:
+            return self.selected(selection).X
+        cells = self.selected(selection).cells(view.schema)
+        return self._once(("seen", selection, view), lambda: view.of_cells(cells))
+
+    def given(self, member: Member, reader: Reader) -> Any:
+        """The same; to a reader of tables with the table that others see too."""
+        own, X = self.selected(member.selection), self.seen(member)
+        return own if reader.shares and X is own.X else X
+
+    def read(self, member: Member) -> Rows:
+        """Rows as the member's fitted classifier has read them, or one that reads alike."""
+        X = self.given(member, reader := member.fitted.reader)
+        for known, rows in self._read:
+            if known is X and rows.reader.reads_as(reader):
+                return rows
+        rows = reader.read(X)
+        self._read.append((X, rows))
+        return rows
+
+    def learnt(self, member: Member, reader: Reader, *, lenient: bool = False) -> Rows:
+        """Training rows by a reader that has read nothing, once for all that learn alike."""
+        X = self.given(member, reader)
+        for known, before, rows in self._learnt:
+            if known is X and before.reads_as(reader):
+                return rows
+        after, rows = reader.admit(X, first=True, lenient=lenient)
+        _, rows = after.learnt(rows, True)
+        self._learnt.append((X, reader, rows))
+        self._read.append((X, rows))
+        return rows
+
+    def log_joint(self, member: Member, quantity: Quantity = "probability") -> Array:
+        """(N, C) of new rows; for a probability up to a term that classes share."""
+        return self._joint(member.fitted, self.read(member), quantity)
+
+    def log_joint_without(self, member: Member, codes: Array, weight: Array) -> Array:
+        """(N, C) of training rows, each without itself."""
+        encoded = self.read(member).encoded
+        joint: Array = member.fitted.posterior.log_joint_without(encoded, codes, weight)[0]
+        return joint
+
+    def log_columns(self, member: Member, codes: Array | None, weight: Array | None) -> Array:
+        """(D, N, C) `comparable` log predictive densities of the cells of training or new rows.
+
+        Raises
+        ------
+        NoClosedFormError
+            Of a member by draws.
+        MissingCapabilityError
+            Of a density that is no product over the columns.
+        MemoryError
+            If the scores would not fit.
+        """
+        own = member.fitted.posterior
+        if not own.exact:
+            raise NoClosedFormError(
+                "exponents='feature' needs scores of each column in closed form, and "
+                f"{member.name!r} is known by draws; use exponents='model'"
+            )
+        if codes is None or weight is None:
+            codes, weight = np.full(len(self.rows), -1), np.zeros(len(self.rows))
+        rows, n_classes = member.fitted.encoded(self.read(member)), len(own.model.alpha)
+        if (size := rows.shape[0] * rows.shape[1] * n_classes) > _MOST:
+            raise MemoryError(
+                f"exponents='feature' holds a score for each of {rows.shape[0]} rows, "
+                f"{rows.shape[1]} columns and {n_classes} classes, {size * 8 / 2**30:.1f} GiB: use "
+                "exponents='model', a smaller max_rows, or predict fewer rows at a time"
+            )
+        return comparable(own.log_columns_without(rows, codes, weight))
+
+
+# ------------------------------------------------------------------------------------------------
+
+
+class Scored(NamedTuple):
+    """Training rows that exponents are learned from."""
+
+    scores: Array  # (M, N, C) `comparable`, each without its row
+    codes: Array  # (N,)
+    weight: Array  # (N,)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledPosterior:
+    """Members and draws of their exponents, with the interface of `ExactPosterior`.
+
+    Rows are `MemberRows`.
+
+    Parameters
+    ----------
+    members : tuple of Member
+    model : ClassModel
+        Of `LogLinear`, the prior of the exponents.
+    exponents : Exponents
+    offset : (C,)
+        Log class weights, where scores are of features alone; else 0.
+    by_feature : bool
+        One exponent for each feature of each member.
+    n_rows : int
+        That exponents were learned from.
+    sample : callable
+        Draws of exponents from scores, codes and weights.
+    scored : Scored, optional
+        The rows that exponents were learned from; None of a pool from a file.
+    """
+
+    members: tuple[Member, ...]
+    model: ClassModel
+    exponents: Exponents
+    offset: Array
+    by_feature: bool
+    n_rows: int
+    sample: Callable[[Array, Array, Array], Exponents]
+    scored: Scored | None = None
+
+    exact: ClassVar[bool] = False
+    stats: ClassVar[Any] = None
+    has_weights: ClassVar[bool] = True  # of classes, which others may replace
+    exact_weights: ClassVar[bool] = False
+
+    @property
+    def prior(self) -> ClassModel:
+        """Its family has the hyper-parameters of the prior, which draws do not change."""
+        return self.model
+
+    @property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """{name: dims} of what is drawn."""
+        return self.model.params
+
+    @property
+    def n_draws(self) -> int:
+        """Of exponents."""
+        return self.exponents.n_draws
+
+    def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
+        """The same with other draws of exponents and intercepts."""
+        eta = theta["exponent"]
+        none = np.zeros((*eta.shape[:2], len(self.offset)))
+        return replace(self, exponents=Exponents(eta, theta.get("intercept", none)))
+
+    def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
+        """The draws that there are, whatever is asked for."""
+        return dict(zip(self.params, self.exponents, strict=False))
+
+    draw_features = draw
+
+    def simulate(
+        self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
+    ) -> tuple[Any, Array]:
+        """Refused: there is no density of x."""
+        return self.model.family.simulate(rng, {}, np.zeros(n)), np.zeros(n)
+
+    def class_weights(self, method: Method = "posterior_predictive") -> Array:
+        """(C,) of the first member; equal of a discriminative one."""
+        weights: Array = self.members[0].fitted.posterior.class_weights()
+        return weights
+
+    def shift(self, class_prior: Array | None) -> Array:
+        """(C,) log-odds that other class weights add."""
+        if class_prior is None:
+            return np.zeros(len(self.offset))
+        shift: Array = log_weights(class_prior) - self.members[0].log_class_weights
+        return shift
+
+    def scores(self, X: MemberRows, codes: Any = None, weight: Any = None) -> Array:
+        """(M, N, C) `comparable` scores of new rows, or of training rows without themselves."""
+        if self.by_feature:
+            return np.concatenate([X.log_columns(m, codes, weight) for m in self.members])
+        each = (
+            X.log_joint(m) if codes is None else X.log_joint_without(m, codes, weight)
+            for m in self.members
+        )
+        return np.stack([comparable(joint) for joint in each])
+
+    def log_joint(
+        self,
+        X: MemberRows,
+        method: Method = "posterior_predictive",
+        class_prior: Array | None = None,
+        quantity: Quantity = "density",
+    ) -> Array:
+        """(N, C) log p(y = c | x_i), up to a term of the row."""
+        if method != "posterior_predictive":
+            raise UndefinedEstimateError(
+                method, "a pool is of predictives, and plugs no estimate of its members in"
+            )
+        return self.exponents.log_proba(self.scores(X), self.offset) + self.shift(class_prior)
+
+    def estimate(self, X: MemberRows, class_prior: Array | None = None) -> MonteCarlo:
+        """Class probabilities with the error that the draws of exponents leave."""
+        eta, b = self.exponents
+        theta = {"exponent": eta, "intercept": b + self.offset + self.shift(class_prior)}
+        family = replace(self.model.family, intercept_scale=1.0)
+        return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
+
+    def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).
+
+        Members are without the row exactly (by importance sampling where they are known by draws),
+        exponents and intercepts as in `Exponents.without_each_row`; the members' scores of the
+        other rows stay as they are.
+        """
+        inside = (codes >= 0) & (weight > 0)
+        if not inside.all():
+            out, k = self.log_joint(X), np.full(len(codes), -np.inf)
+            if len(at := np.flatnonzero(inside)):
+                out[at], k[at] = self.log_joint_without(X[at], codes[at], weight[at])
+            return out, k
+        return self.log_proba_without(Scored(self.scores(X, codes, weight), codes, weight))
+
+    def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
+        """The same from the members' scores."""
+        return self.exponents.without_each_row(*rows, self.offset, self.sample)

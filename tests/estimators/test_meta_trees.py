@@ -1,0 +1,350 @@
+"""MetaTreeForest: enumeration of prunings, refits without a row, what it takes and refuses."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import gammaln, logsumexp
+from sklearn.base import clone
+
+import bayesgen as bg
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
+from bayesgen.numerics.kernels import threads
+
+SMALL = {"n_trees": 6, "random_state": 3}
+
+
+def table(n=24, seed=0, n_classes=3):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "blue", "green", None], n).astype(object),
+            "length": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "flag": rng.random(n) < 0.5,
+            "count": rng.integers(0, 3, n),
+        }
+    )
+    return X, rng.integers(0, n_classes, n)
+
+
+def fitted(n=24, weight=None, **options):
+    X, y = table(n)
+    return bg.MetaTreeForest(**(SMALL | options)).fit(X, y, sample_weight=weight), X, y
+
+
+# --- an oracle in plain Python: paths, prunings one by one, leaves
+
+
+def path(f, tree, x):
+    """Nodes that a row passes."""
+    out = [int(f.roots[tree])]
+    while f.test[out[-1]] >= 0:
+        s = out[-1]
+        cell, cut = x[f.test[s] // 2], f.cut[s]
+        if np.isnan(cell):
+            left = f.test[s] % 2 == 1
+        elif f.nominal[f.test[s] // 2]:
+            members = {-1 - cut} if cut < 0 else {k for k in range(52) if int(cut) & 1 << k}
+            left = cell in members
+        else:
+            left = cell <= cut
+        out.append(int(f.child[s]) + (not left))
+    return out
+
+
+def prunings(f, s, q):
+    """(leaves, prior probability) of every pruning below a node."""
+    yield [s], 1.0 if f.test[s] < 0 else 1 - q
+    if f.test[s] >= 0:
+        for left, p in prunings(f, f.child[s], q):
+            for right, r in prunings(f, f.child[s] + 1, q):
+                yield left + right, q * p * r
+
+
+def log_evidence(n, a):
+    c = len(n)
+    return gammaln(c * a) - gammaln(c * a + n.sum()) + (gammaln(a + n) - gammaln(a)).sum()
+
+
+def enumerated(f, tree, x, count=None):
+    """(C,) probabilities of one tree, a sum over all its prunings."""
+    count = f.count if count is None else count
+    a = min(0.5, 1 / count.shape[1])
+    weight, mean, on_path = [], [], set(path(f, tree, x))
+    for leaves, prior in prunings(f, int(f.roots[tree]), f.split):
+        held = [count[s] - f.chosen[s] for s in leaves]
+        weight.append(np.log(prior) + sum(log_evidence(n, a) for n in held))
+        (leaf,) = on_path & set(leaves)
+        mean.append((count[leaf] + a) / (count[leaf] + a).sum())
+    return np.exp(weight - logsumexp(weight)) @ np.array(mean)
+
+
+def cells(clf, X):
+    return clf.fitted_.encoded(X)
+
+
+# --- the numbers
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_probabilities_are_the_sum_over_all_prunings(weighted):
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.5], 24) if weighted else None
+    clf, X, y = fitted(weight=weight)
+    f, x = clf.model_.family, cells(clf, X)
+    assert len(f.test) > 4 * f.n_trees
+    assert {bool(f.nominal[t // 2]) for t in f.test if t >= 0} == {False, True}
+    w = np.ones(24) if weight is None else weight
+    count = np.zeros_like(f.count)
+    for i in range(24):
+        for t in range(f.n_trees):
+            count[path(f, t, x[i]), y[i]] += w[i]
+    np.testing.assert_allclose(f.count, count, rtol=1e-12)
+    half = f.chosen[f.roots]  # A of one tree is B of its neighbour
+    np.testing.assert_allclose(half[::2] + half[1::2], f.count[f.roots[::2]], rtol=1e-12)
+    expected = [np.mean([enumerated(f, t, row) for t in range(f.n_trees)], axis=0) for row in x]
+    np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-12)
+    assert len(f.prunings(0)) == len(list(prunings(f, int(f.roots[0]), f.split)))
+    assert sum(p for _, p in f.prunings(0)) == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_left_out_is_a_refit_by_the_trees_it_did_not_choose(weighted):
+    weight = np.random.default_rng(1).choice([0.5, 1.0, 2.5], 24) if weighted else np.ones(24)
+    clf, X, y = fitted(weight=weight)
+    found, f, x = np.exp(clf.loo_log_joint(X, y, weight)), clf.model_.family, cells(clf, X)
+    for i in range(24):
+        others = np.delete(np.arange(24), i)
+        kinds = {"columns": {"categorical": [0], "gaussian": [1, 3], "bernoulli": [2]}}
+        refit = bg.MetaTreeForest(**SMALL, **kinds, categories={0: ["blue", "green", "red"]})
+        refit.fit(X.iloc[others], y[others], sample_weight=weight[others])
+        g, each = refit.model_.family, []
+        for t in range(f.n_trees):
+            own, k = int(f.roots[t]), y[i]
+            if f.chosen[own, k] == g.chosen[g.roots[t], k]:  # row i is not of half A
+                ends = [np.append(z.roots, len(z.test))[t : t + 2] for z in (f, g)]
+                mine, theirs = (slice(*e) for e in ends)
+                np.testing.assert_array_equal(f.test[mine], g.test[theirs])
+                np.testing.assert_array_equal(f.chosen[mine], g.chosen[theirs])
+                each.append(enumerated(g, t, x[i]))
+        assert len(each) == f.n_trees // 2
+        np.testing.assert_allclose(found[i], np.mean(each, axis=0), rtol=1e-12)
+
+
+def test_rows_added_later_leave_as_they_came():
+    clf, X, y = fitted()
+    more, z = table(12, seed=5)
+    before = clf.model_.family
+    clf.partial_fit(more, z)
+    f = clf.model_.family
+    for name in ("roots", "test", "cut", "child", "chosen"):
+        np.testing.assert_array_equal(getattr(f, name), getattr(before, name))
+    both, labels = pd.concat([X, more]), np.r_[y, z]
+    x = cells(clf, both)
+    count = np.zeros_like(f.count)
+    for row, k in zip(x, labels, strict=True):
+        for t in range(f.n_trees):
+            count[path(f, t, row), k] += 1
+    np.testing.assert_array_equal(f.count, count)
+    found = np.exp(clf.loo_log_joint(both, labels))
+    for i in range(24, 36, 5):
+        trees = []
+        for t in range(f.n_trees):
+            less = f.count.copy()
+            less[path(f, t, x[i]), labels[i]] -= 1
+            trees.append(enumerated(f, t, x[i], less))
+        one, two = np.array(trees[::2]), np.array(trees[1::2])
+        choices = np.array(np.meshgrid(*[[0, 1]] * len(one))).reshape(len(one), -1).T
+        means = [np.where(c[:, None], one, two).mean(axis=0) for c in choices]
+        assert np.abs(means - found[i]).max(axis=1).min() < 1e-12  # one tree of each pair
+    clf.partial_fit(more.assign(colour="violet"), np.full(12, 7))  # a class, a category
+    assert clf.classes_.tolist() == [0, 1, 2, 7]
+    assert clf.predict(more.assign(colour="violet")).tolist() == [7] * 12
+
+
+def test_draws_have_the_prediction_as_their_mean():
+    clf, X, _ = fitted(n_trees=20)
+    n = 4000
+    rho = clf.predict_posterior(X[:5], draws=n)["predictions"]["class_probability"].values[0]
+    mcse = rho.std(axis=0) / np.sqrt(n)
+    assert (np.abs(rho.mean(axis=0) - clf.predict_proba(X[:5])) < 5 * mcse).all()
+    np.testing.assert_allclose(rho.sum(axis=2), 1.0)
+    twice = clf.predict_posterior(X.iloc[[0, 1, 0]], draws=50)["predictions"]
+    same = twice["class_probability"].values
+    np.testing.assert_array_equal(same[:, :, 0], same[:, :, 2])  # a draw is one rule
+    ends = clf.predict_interval(X[:5], prob=0.8, kind="eti")
+    below = [(rho <= end).mean(axis=0) for end in np.moveaxis(ends["interval"].values, 2, 0)]
+    for share, tail in zip(below, (0.1, 0.9), strict=True):
+        error = np.sqrt(0.09) * np.hypot(1 / np.sqrt(n), 1 / np.sqrt(2000))
+        assert (np.abs(share - tail) < 5 * error).all()
+    table_ = clf.predict_uncertainty(X[:5])
+    assert (np.abs(table_["mean"].values - clf.predict_proba(X[:5])) < 5 * mcse + 0.03).all()
+
+
+def test_contributions_add_up_to_the_log_odds():
+    clf, X, y = fitted()
+    clf.fit(X.assign(constant=1.0), y)
+    rows = X.assign(constant=1.0)[:6]
+    p, found = np.log(clf.predict_proba(rows)), clf.explain(rows, classes=(2, 0), prob=0.8)
+    total = found["predictive"].sum("feature") + found["predictive_intercept"]
+    np.testing.assert_allclose(total, p[:, 2] - p[:, 0], rtol=1e-10, atol=1e-12)
+    total = found["mean"].sum("feature") + found["mean_intercept"]
+    np.testing.assert_allclose(total, found["mean_log_odds"], rtol=1e-10)
+    assert not found["predictive"].sel(feature="constant").any()
+    assert not found["interval"].sel(feature="constant").any()
+    assert (found["interval"].diff("bound") >= 0).all()
+    count = np.bincount(y) + 1 / 3
+    np.testing.assert_allclose(
+        found["predictive_intercept"], np.log(count[2] / count[0]), rtol=1e-12
+    )
+
+
+def test_the_pymc_model_of_one_tree_sums_its_prunings():
+    from tests.graphs import declare, log_densities
+
+    X, y = table(20, n_classes=2)
+    clf = bg.MetaTreeForest(n_trees=1, random_state=1).fit(X, y)
+    prior, stats = clf.prior_.family, clf.stats_.features
+    nodes = np.arange(len(prior.test))
+    model, _ = declare(prior, {"class": [0, 1], "node": nodes}, stats=stats)
+    theta = np.random.default_rng(0).dirichlet(np.ones(2), (4, len(nodes)))
+    found = log_densities(model)([{"theta": t} for t in theta])
+    held = stats.count - prior.chosen
+    for (_, data), t in zip(found, theta, strict=True):
+        ends = (held * np.log(t)).sum(axis=1)
+        each = [np.log(p) + ends[k].sum() for k, p in prunings(prior, 0, prior.split)]
+        assert data == pytest.approx(logsumexp(each), rel=1e-12)
+    assert clf.to_pymc()["stats_held"].get_value().sum() == held.sum()
+    with pytest.raises(NotImplementedError, match="n_trees=1"):
+        fitted()[0].to_pymc()
+    with pytest.raises(ValueError, match="n_trees=2"):
+        clf.loo(X, y)
+
+
+# --- what it learns, takes and refuses
+
+
+def test_a_rule_of_three_columns_is_learnt():
+    rng = np.random.default_rng(0)
+    X = rng.random((900, 5))
+    y = (X[:, :3] > 0.5).sum(axis=1) % 2
+    clf = bg.MetaTreeForest().fit(X[:600], y[:600])
+    p = clf.predict_proba(X[600:])[np.arange(300), y[600:]]
+    assert -np.log(p).mean() < 0.45  # where each pair of columns tells nothing: log 2
+    assert clf.loo(X[:600], y[:600]).elpd / 600 > -0.5
+
+
+def test_neither_order_nor_threads_nor_the_kind_of_table_matter(monkeypatch):
+    clf, X, y = fitted(40)
+    expected = clf.predict_proba(X)
+    at = np.random.default_rng(2).permutation(40)
+    np.testing.assert_array_equal(clone(clf).fit(X.iloc[at], y[at]).predict_proba(X), expected)
+    monkeypatch.setattr(threads, "n_threads", lambda: 3)
+    np.testing.assert_array_equal(clone(clf).fit(X, y).predict_proba(X), expected)
+    frame = pl.from_pandas(X)
+    np.testing.assert_array_equal(clone(clf).fit(frame, y).predict_proba(frame), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict_proba(X), expected)
+    assert (clone(clf).set_params(random_state=4).fit(X, y).predict_proba(X) != expected).any()
+
+
+def test_a_file_holds_the_forest(tmp_path):
+    clf, X, _ = fitted()
+    clf.partial_fit(*table(9, seed=8)).save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    more = table(5, seed=9)
+    np.testing.assert_array_equal(
+        again.partial_fit(*more).predict_proba(X), clf.partial_fit(*more).predict_proba(X)
+    )
+    f = clf.model_.family
+    for name, value in (("child", 0), ("test", 99), ("roots", 5)):
+        wrong = np.array(getattr(f, name))
+        wrong[0] = value
+        forged = type(clf.stats_.features)(f.count, replace(f, **{name: wrong}))
+        with pytest.raises(ValueError, match=r"lead nowhere|no trees"):
+            f.resolve(forged)
+    with pytest.raises(ValueError, match="no trees"):
+        f.resolve(type(clf.stats_.features)(f.count[:1], f))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_few_rows(n):
+    X, y = table(n, n_classes=2)
+    clf = bg.MetaTreeForest(**SMALL, columns={"gaussian": [1], "drop": [0, 2, 3]}).fit(X, y)
+    assert np.isfinite(clf.predict_proba(table(9)[0])).all()
+    assert np.isfinite(clf.loo(X, y).elpd)
+
+
+def test_many_classes_many_categories_one_pure_column_of_nothing():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 40
+    X = pd.DataFrame({"code": [f"c{k:03}" for k in (y * 3 + rng.integers(0, 3, 400))]})
+    X["none"], X["one"], X["z"] = np.nan, 1.0, rng.normal(size=400)
+    with pytest.warns(UserWarning, match="none"):
+        clf = bg.MetaTreeForest().fit(X, y)
+    assert (clf.predict(X) == y).mean() > 0.9
+    assert np.isfinite(clf.predict_interval(X[:2])["interval"]).all()
+    alone = bg.MetaTreeForest(**SMALL).fit(X[["z"]], np.zeros(400))
+    assert (alone.predict_proba(X[["z"]]) == 1).all()
+
+
+def test_missing_cells_have_a_side_of_their_own():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    y = rng.integers(0, 2, 200)
+    x[y == 1] = np.where(rng.random((int(y.sum()), 1)) < 0.8, np.nan, x[y == 1])
+    clf = bg.MetaTreeForest().fit(x, y)
+    assert clf.predict_proba([[np.nan]])[0, 1] > 0.95
+    whole = bg.MetaTreeForest().fit(np.where(np.isnan(x), 0.0, x), y)
+    assert np.isfinite(whole.predict_proba([[np.nan]])).all()
+
+
+@pytest.mark.parametrize("unseen", ["prior", "ignore", "raise"])
+def test_categories_never_seen(unseen):
+    X, y = table(40)
+    clf = bg.MetaTreeForest(**SMALL, unseen=unseen).fit(X, y)
+    rows = X[:3].assign(colour="violet")
+    if unseen == "raise":
+        with pytest.raises(ValueError, match="violet"):
+            clf.predict_proba(rows)
+        return
+    f, x = clf.model_.family, cells(clf, X)[:3]
+    x[:, 0] = np.nan if unseen == "ignore" else -1
+    expected = [np.mean([enumerated(f, t, row) for t in range(f.n_trees)], axis=0) for row in x]
+    np.testing.assert_allclose(clf.predict_proba(rows), expected, rtol=1e-12)
+
+
+def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
+    clf, X, y = fitted()
+    for name in ("score_samples", "simulate", "typicality"):
+        assert not hasattr(clf, name)
+        with pytest.raises(AttributeError, match="density of x"):
+            getattr(clf, name)
+    other = clone(clf).fit(X, y)
+    for refused in (lambda: clf.merge(other), lambda: clf.forget(X, y)):
+        with pytest.raises(NoClosedFormError, match="chosen the structures"):
+            refused()
+    with pytest.raises(NoClosedFormError, match="groups"):
+        clf.loo(X, y, groups=3)
+    for refused in (lambda: clf.log_evidence_, lambda: clf.posterior_):
+        with pytest.raises(NoPosteriorError, match="posterior of none"):
+            refused()
+    with pytest.raises(NotImplementedError, match="density of x"):
+        clf.predict_proba(X, class_prior=[0.2, 0.3, 0.5])
+    with pytest.raises(ValueError, match="training rows"):
+        clf.loo(X[:-1], y[:-1])
+    for wrong in ({"n_trees": 0}, {"split": 1.0}, {"alpha": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            bg.MetaTreeForest(**wrong).fit(X, y)
+
+
+def test_sets_cover_new_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 4))
+    y = (rng.random(1300) < 1 / (1 + np.exp(-2 * X[:, 0] * X[:, 1]))).astype(int)
+    clf = bg.MetaTreeForest().fit(X[:300], y[:300])
+    found = clf.predict_set(X[300:], coverage=0.8)["included"].values
+    share = found[np.arange(1000), y[300:]].mean()
+    assert abs(share - 0.8) < 5 * np.sqrt(0.16 * (1 / 1000 + 1 / 300))

@@ -1,0 +1,104 @@
+"""Errors carry facts: row, column, advice. Whoever tells them elsewhere reads no message."""
+
+import importlib
+import pickle
+import pkgutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesgen as bg
+from bayesgen.errors import Facts, InputError, InputTypeError, placed
+from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
+
+X = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.0], "row 1": [1.0, 0.0, 2.0, 1.0]})
+Y = ["p", "p", "q", "q"]
+
+
+def own_errors():
+    """Every error and warning that a module of the package defines."""
+    for module in pkgutil.walk_packages(bg.__path__, "bayesgen."):
+        if ".numerics.kernels." not in module.name and not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                is_error = isinstance(value, type) and issubclass(value, Exception)
+                if is_error and value.__module__ == module.name and not name.startswith("_"):
+                    yield value
+
+
+def test_every_error_of_the_package_has_facts():
+    found = set(own_errors())
+    assert {Facts, InputError, NoClosedFormError, UndefinedEstimateError} < found
+    assert {e.__name__ for e in found if not issubclass(e, Facts)} <= {"UserError"}  # of the cli
+
+
+def test_told_with_other_facts():
+    error = InputError("column 'a' holds 'row 3'", ", no number", row=3, column="a", advice="x=1")
+    assert str(error) == "column 'a' holds 'row 3' in row 3, no number; x=1"
+    assert error.told(8, "--x") == "column 'a' holds 'row 3' in row 8, no number; --x"
+    assert error.told(None, None) == "column 'a' holds 'row 3', no number"
+    inside = error.within("chunk 2")
+    assert str(inside) == "chunk 2: column 'a' holds 'row 3' in row 3, no number; x=1"
+    assert (type(inside), inside.row, inside.column) == (InputError, 3, "a")
+    assert str(error).startswith("column")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputTypeError("x", row=1, column=0),
+        NoClosedFormError("none", advice="use another"),
+        UndefinedEstimateError("mle", "0/0", 0, 1, "p", "a", "use more rows"),
+    ],
+)
+def test_errors_travel_between_processes(error):
+    found = pickle.loads(pickle.dumps(error))
+    assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))
+
+
+def test_placed_keeps_the_type():
+    for given in (ValueError("x"), TypeError("x"), InputError("x", row=2)):
+        with pytest.raises(type(given), match=r"^there: x") as caught, placed("there"):
+            raise given
+        assert getattr(caught.value, "row", None) == getattr(given, "row", None)
+    with pytest.raises(KeyError), placed("there"):
+        raise KeyError("x")
+
+
+def with_cell(value, column="a", row=2):
+    out = X.astype(object)
+    out.loc[row, column] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("call", "row", "column"),
+    [
+        (lambda: bg.GaussianNB().fit(with_cell("old"), Y), 2, "a"),
+        (lambda: bg.GaussianNB().fit(with_cell(1e200), Y), 2, "a"),
+        (lambda: bg.LinearDiscriminant().fit(with_cell(np.nan), Y), 2, "a"),
+        (lambda: bg.PoissonNB().fit(with_cell(-1.0, "row 1").astype(float), Y), 2, "row 1"),
+        (lambda: bg.BernoulliNB(binarize=None).fit(with_cell(7.0, "row 1", 0).astype(float), Y),
+         0, "a"),
+        (lambda: bg.MixedNB(columns={"poisson": ["row 1"], "gaussian": ["a"]})
+         .fit(with_cell(-1.0, "row 1"), Y), 2, "row 1"),
+        (lambda: bg.CategoricalNB(unseen="raise").fit(X, Y).predict(with_cell(9.0)), 2, "a"),
+        (lambda: bg.MixedNB().fit(with_cell(np.inf), Y), 2, "a"),
+        (lambda: bg.GaussianNB().fit(X, ["p", None, "q", "q"]), 1, None),
+        (lambda: bg.GaussianNB().fit(X, Y, sample_weight=[1, 1, 1e-320, 1]), 2, None),
+        (lambda: bg.MarkovNB().fit(["a", None, "b"], ["p", "q", "q"]), 1, None),
+    ],
+)  # fmt: skip
+def test_cells_and_labels_are_facts(call, row, column):
+    with pytest.raises((InputError, InputTypeError)) as caught:
+        call()
+    assert (caught.value.row, caught.value.column) == (row, column)
+
+
+def test_an_estimate_that_does_not_exist_names_its_column():
+    clf = bg.GaussianNB().fit(X.assign(a=[1.0, 1.0, 2.0, 3.0]), Y)
+    with pytest.raises(UndefinedEstimateError) as caught:
+        clf.predict_proba(X, method="mle")
+    assert caught.value.column == "a"
+    assert caught.value.cause.startswith("class 'p', feature 'a': ")
+    assert bg.compare_predictives(clf, X, Y)["note"].values[-1] == caught.value.cause
