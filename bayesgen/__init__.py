@@ -43,6 +43,7 @@ __all__ = [
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
+    "acquisition_curve",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -53,11 +54,14 @@ __all__ = [
     "feature_relevance",
     "fit_dask",
     "fit_stream",
+    "from_pymc",
     "label_errors",
     "learning_curve",
     "load",
     "mutual_information",
     "plots",
+    "prior_from_range",
+    "prior_sensitivity",
     "report",
     "row_influence",
     "simulation_based_calibration",
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.influence import row_influence
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
+    from bayesgen.checks.priors import prior_from_range, prior_sensitivity
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -103,6 +108,7 @@ if TYPE_CHECKING:
         TreeAugmentedNB,
         load,
     )
+    from bayesgen.estimators.from_pymc import from_pymc
     from bayesgen.estimators.sampled.mixture import choose_n_components
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
@@ -117,6 +123,7 @@ if TYPE_CHECKING:
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
+    from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -131,6 +138,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
+        "acquisition_curve": "predict.acquisition",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
@@ -141,10 +149,13 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "feature_relevance": "explain.feature_relevance",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
+        "from_pymc": "estimators.from_pymc",
         "label_errors": "checks.label_errors",
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
+        "prior_from_range": "checks.priors",
+        "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
         "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",

@@ -101,4 +101,4 @@ def test_an_estimate_that_does_not_exist_names_its_column():
         clf.predict_proba(X, method="mle")
     assert caught.value.column == "a"
     assert caught.value.cause.startswith("class 'p', feature 'a': ")
-    assert bg.compare_predictives(clf, X, Y)["note"].values[-1] == caught.value.cause
+    assert bg.compare_predictives(clf, X, Y)["note"].values[-1] == str(caught.value)

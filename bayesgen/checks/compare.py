@@ -39,9 +39,8 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         `names.METHODS`; of several models (model, predictive). ``accuracy``; ``log_loss``, mean of
         -log p(y | x) in nats; ``brier``, mean of the squared error summed over classes; ``ece``,
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
-        number of rows that have probability 0 under every class; ``note``, why the estimate of a
-        method does not exist, so that it has no numbers. Of log loss and Brier score also, here for
-        log loss:
+        number of rows that have probability 0 under every class; ``note``, why a method has no
+        numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
         ``log_loss_se``, standard error over rows; ``log_loss_diff``, what it is above that of the
         same model's posterior predictive, and ``log_loss_diff_se``, the standard error of that
         paired difference; of several models ``log_loss_above_best`` and ``log_loss_above_best_se``
@@ -127,7 +126,7 @@ def scored(
                 values.append(np.nan)
             for unknown in terms.values():
                 unknown.append(np.full(len(codes), np.nan))
-            notes.append(joint.cause)
+            notes.append(str(joint))
             continue
         if codes.shape != joint.shape[:1]:
             raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")

@@ -165,8 +165,8 @@ def _training(clf: Any, kept: Any, rng: np.random.Generator) -> ScoredRows:
             "expected_score looks at leave-one-out of the training rows, which are not kept here: "
             "give training=(X, y) or (X, y, sample_weight)"
         )
-    X, y, *weight = kept
-    rows = scored_rows(clf, X, y, *weight, function="expected_score")
+    X, y, weight = [*kept, None][:3]
+    rows = scored_rows(clf, X, y, weight, "expected_score")
     if len(rows.codes) > _TRAINING_ROWS:
         at = rng.choice(len(rows.codes), _TRAINING_ROWS, replace=False)
         rows = ScoredRows(rows.scores[at], rows.codes[at], rows.weight[at], rows.at[at], None)

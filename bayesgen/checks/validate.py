@@ -139,21 +139,13 @@ class Validation:
             }
         return pd.DataFrame.from_dict(lines, orient="index")
 
-    def shown(self) -> "pd.DataFrame":
-        """`summary` as text, to the digits that are known; "" where there is no number."""
-        table = self.summary().astype(object)
-        for name in table:
-            form = f"{{:.{_DIGITS.get(str(name), 2)}f}}".format
-            table[name] = ["" if value != value else form(value) for value in table[name]]
-        return table
-
     def __str__(self) -> str:
         attrs = self.checks.attrs
         lines = [
             f"{attrs['estimator']}: closed form against NUTS "
             f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
             f"{attrs['seconds']:.1f} s)",
-            self.shown().to_string(),
+            as_text(self.summary()).to_string(),
             f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
             f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
             *(f"compared to many digits: {what}" for what in [", ".join(self.exact)] if what),
@@ -162,6 +154,15 @@ class Validation:
             *(f"- {reason}" for reason in self.reasons),
         ]
         return "\n".join(lines)
+
+
+def as_text(summary: "pd.DataFrame") -> "pd.DataFrame":
+    """`Validation.summary` to the digits that are known; "" where there is no number."""
+    table = summary.astype(object)
+    for name in table:
+        form = f"{{:.{_DIGITS.get(str(name), 2)}f}}".format
+        table[name] = ["" if value != value else form(value) for value in table[name]]
+    return table
 
 
 def validate(

@@ -19,12 +19,15 @@ from bayesgen.cli.console import (
     show_json,
     show_scores,
     stdout,
+    told,
 )
 from bayesgen.cli.models import Model
 from bayesgen.encoding.literals import count
 from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from bayesgen.cli.columns import Labelled
     from bayesgen.cli.files import Table
 
@@ -217,13 +220,22 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
         show_comparison(stdout(), found)
 
 
-def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
-    from bayesgen.checks.compare import compare_predictives
+def scores_of(clf: Any, rows: "Labelled") -> "xr.Dataset":
+    """`compare_predictives`, with notes in the terms of the command line."""
+    from bayesgen.checks.compare import joints_of, scored
+    from bayesgen.encoding.labels import codes_of
 
+    joints = joints_of(clf, rows.X)
+    table, _ = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
+    notes = [told(one) if isinstance(one, Exception) else "" for one in joints.values()]
+    return table.assign(note=("predictive", notes))
+
+
+def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
     found = {}
     for name, (clf, rows) in entries.items():
         with busy("scoring"), blamed_on(data, rows=rows.numbers):
-            scores = compare_predictives(clf, rows.X, rows.labels)
+            scores = scores_of(clf, rows)
         title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
         found[name] = title if len(entries) == 1 else f"{name}: {title}", scores
     if as_json:

@@ -287,7 +287,7 @@ def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Tabl
     for method in scores["predictive"].values.tolist():
         row = scores.sel(predictive=method)
         mark = ""
-        if reason := _footnote(row, method, scores.attrs["rows"]):
+        if reason := _footnote(row, scores.attrs["rows"]):
             if reason not in footnotes:
                 footnotes.append(reason)
             mark = f" [{footnotes.index(reason) + 1}]"
@@ -311,10 +311,10 @@ def _shown(value: float, digits: int = _DECIMALS) -> str:
     return "-" if value != value else f"{value:.{digits}f}"
 
 
-def _footnote(row: Any, method: str, n_rows: int) -> str:
+def _footnote(row: Any, n_rows: int) -> str:
     """Why a method has no numbers, or infinite ones."""
-    if cause := row["note"].item():
-        return f"--method {method} is undefined: {cause}"
+    if reason := row["note"].item():
+        return str(reason)
     if row["impossible"].item():
         some = f"{int(row['impossible'].item())} of {count(n_rows, 'row')}"
         return f"{some} cannot occur under any class: no probabilities, counted as wrong"

@@ -149,7 +149,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     """Fit to a part of the rows, save, and show the scores of the others."""
     import numpy as np
 
-    from bayesgen.checks.compare import compare_predictives
+    from bayesgen.cli.compare import scores_of
     from bayesgen.cli.learning import blamed_on_rows, prepared
 
     path = plan.table.path
@@ -165,7 +165,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
         clf.fit(learnt.X, learnt.labels)
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
-        scores = compare_predictives(clf, tested.X, tested.labels)
+        scores = scores_of(clf, tested)
     if hasattr(clf, "members_"):  # a pool plugs no estimate in
         scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__

@@ -72,12 +72,14 @@ def validate(
 
 
 def _show(result: "Validation") -> None:
+    from bayesgen.checks.validate import as_text
+
     console = stdout()
     attrs = result.checks.attrs
     console.print(f"{attrs['estimator']}: closed form against NUTS", markup=False)
     console.print()
     out = plain_table()
-    summary = result.shown()
+    summary = as_text(result.summary())
     out.add_column("compared")
     for name in summary.columns:
         out.add_column(name, justify="right")

@@ -228,7 +228,9 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     out: Variables = {}
     for columns, block, _, own, prefix in family.blocks(theta=theta):
         one = {name: own[name][0, 0] for name in block.params}
-        drawn = block.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        first = X.reshape(-1, X.shape[-1])[:1, columns]
+        drawing = as_long(block, first)
+        drawn = drawing.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
         values = X[..., columns]
         if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
             values = values.astype(np.int64)

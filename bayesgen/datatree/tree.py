@@ -98,7 +98,7 @@ def read_draws(
     ValueError
         If a parameter is not there, has other dims or labels, or a draw that is not finite.
     """
-    dataset = _posterior_group(tree)
+    dataset = posterior_group(tree)
     sizes = {name: len(labels) for name, labels in coords.items()}
     orders: dict[str, Array | None] = {}
     out = {}
@@ -143,7 +143,8 @@ def read_draws(
     return out
 
 
-def _posterior_group(tree: Any) -> "xr.Dataset":
+def posterior_group(tree: Any) -> "xr.Dataset":
+    """The draws of a tree, or draws as they are."""
     import xarray as xr
 
     if isinstance(tree, xr.DataTree):

@@ -54,11 +54,11 @@ from bayesgen.posterior.pooled import (
     comparable,
 )
 from bayesgen.posterior.training import Training, kept
-from bayesgen.predict.leave_one_out import check_training_rows, training_rows
+from bayesgen.predict.leave_one_out import check_training_rows, rows_of_fit, training_rows
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
-from bayesgen.predict.typicality import given_rows, member_ranks, of_labels, scored_rows
+from bayesgen.predict.typicality import member_ranks, of_labels, scored_rows
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
@@ -799,7 +799,7 @@ class LogLinearPool(GenerativeClassifier):
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
         if training is not None:
-            X, *own = given_rows(fitted, training, partial)
+            X, *own = scored_rows(rows_of_fit(fitted, training, partial))
             joints = [X.log_joint_without(member, *own) for member in members]
             fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
             self.fitted_ = fitted

@@ -164,7 +164,7 @@ def _sentences(
         out.append(f"Rows{how}: {each}.")
     if prior.family.discriminative:
         out.append("Discriminative: p(y | x) alone; nothing is said of x.")
-    else:
+    elif np.isfinite(prior.alpha).all():
         alpha = prior_words.shown(np.ravel(prior.alpha))
         s = "" if alpha == "1" else "s"
         out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
@@ -200,8 +200,10 @@ def _cautions_of_draws(training: Training) -> list[str]:
     from bayesgen.inference import nuts
 
     draws: Any = training.draws
-    stats = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else None
-    if training.inference not in ("nuts", "gibbs") or stats is None:
+    stats: Any = {} if training.inference == "draws given" else None
+    if SAMPLE_STATS in draws:
+        stats = draws[SAMPLE_STATS].to_dataset()
+    if training.inference not in ("nuts", "gibbs", "draws given") or stats is None:
         return [f"the posterior is an approximation ({training.inference})"]
     return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
 

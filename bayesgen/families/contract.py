@@ -175,6 +175,11 @@ class Family(Record, abc.ABC):
         """Why the density of the rows is no evidence of the model; "" where it is one."""
         return self.approximate
 
+    @property
+    def no_class_prior(self) -> str:
+        """Why the class weights cannot be replaced; "" where they can."""
+        return ""
+
     # -- what every family has ---------------------------------------------------------------
 
     @classmethod

@@ -6,7 +6,7 @@ hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import Training, kept
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _FORGET = "forget takes away rows that were learned before"
 
@@ -326,30 +329,41 @@ class Learner:
         pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
         fitted = Fitted(self.name, classes, reader, pilot, training)
         draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
-        seed = options.get("random_seed")
-        library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
-        if inference == "nuts":
-            library = options.get("sampler", "nutpie")
-        out = tree_of(
-            fitted, {POSTERIOR: draws, SAMPLE_STATS: sample_stats}, inference, seed, library
-        )
-        if inference == "nuts":
-            out.attrs["sampler"] = library
-        if inference in approximation.APPROXIMATIONS:
-            out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        why = self.why_apart(fitted, draws)
+        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
         drawn = drawn_posterior(fitted, out)
+        seed = options.get("random_seed")
         group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
         if group is not None:
             out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, rows.at)
-        if inference in approximation.APPROXIMATIONS:
-            out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
-            approximation.warn_unless_close(inference, sample_stats)
-        else:
-            name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
-            why = self.why_apart(fitted, draws)
-            found = nuts.warn_unless_sound(draws, sample_stats, name, why)
-            out.attrs |= found.attributes()
         return replace(fitted, posterior=drawn).with_training(draws=out)
+
+
+def sampled_tree(
+    fitted: Fitted,
+    draws: "xr.Dataset",
+    sample_stats: "xr.Dataset",
+    inference: str,
+    options: dict[str, Any],
+    why_apart: str = "",
+) -> "xr.DataTree":
+    """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
+    library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
+    if inference == "nuts":
+        library = options.get("sampler", "nutpie")
+    groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
+    out = tree_of(fitted, groups, inference, options.get("random_seed"), library)
+    if inference == "nuts":
+        out.attrs["sampler"] = library
+    if inference in approximation.APPROXIMATIONS:
+        out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
+        out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
+        approximation.warn_unless_close(inference, sample_stats)
+    else:
+        name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
+        found = nuts.warn_unless_sound(draws, sample_stats, name, why_apart)
+        out.attrs |= found.attributes()
+    return out
 
 
 def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:

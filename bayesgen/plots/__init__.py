@@ -14,15 +14,17 @@ from bayesgen.plots.features import (
     plot_regions,
     plot_section,
 )
-from bayesgen.plots.models import plot_comparison, plot_edges, plot_reliability
+from bayesgen.plots.models import plot_acquisition, plot_comparison, plot_edges, plot_reliability
 from bayesgen.plots.rows import (
     plot_class_probability,
     plot_contributions,
     plot_label_errors,
+    plot_prior_sensitivity,
     plot_ternary,
 )
 
 __all__ = [
+    "plot_acquisition",
     "plot_class_probability",
     "plot_comparison",
     "plot_contributions",
@@ -32,6 +34,7 @@ __all__ = [
     "plot_label_errors",
     "plot_predictive_check",
     "plot_prior_predictive",
+    "plot_prior_sensitivity",
     "plot_regions",
     "plot_reliability",
     "plot_section",

@@ -8,6 +8,7 @@ from scipy import stats
 
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
@@ -297,6 +298,50 @@ def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: floa
 
 _MOST_NAMES = 60
 _LEVEL = 12  # columns whose names stand level
+
+
+def plot_acquisition(
+    curve: Any,
+    show: Literal["log_loss", "cost"] = "log_loss",
+    *,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Loss or cost against the number of measured cells, by three policies.
+
+    Parameters
+    ----------
+    curve : xarray.Dataset
+        Of `acquisition_curve`.
+    show : {"log_loss", "cost"}
+        Log loss of the labels; or the cost of measurements and decisions per row, if all rows
+        stopped at that number of cells. The dotted line is then the total cost of ``next`` where
+        each row stops by itself.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    checked_axes(ax, figsize)
+    if "total_cost" not in getattr(curve, "data_vars", ()):
+        raise TypeError(f"curve must be what acquisition_curve returns, got {type(curve).__name__}")
+    refuse_unknown("show", show, ("log_loss", "cost"))
+    costs = show == "cost"
+    values = curve["measured"] + curve["decided"] if costs else curve["log_loss"]
+    with canvas(ax, figsize, (4.6, 3.2)) as ax:
+        for k, policy in enumerate(curve["policy"].values):
+            drawn, one = values.sel(policy=policy), look(k)
+            ax.plot(curve["n_cells"], drawn, color=one.color, ls=one.dashes, lw=1.6, label=policy)
+        if costs:
+            ax.axhline(float(curve["total_cost"][0]), color=look(0).color, lw=0.8, ls=":")
+        ax.set_xlabel("cells measured")
+        ax.set_ylabel("cost per row" if costs else "log loss (nats)")
+        ax.grid(axis="y", color=HAIR, lw=0.5)
+        ax.legend(frameon=False)
+    return ax
 
 
 def plot_edges(

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
 from bayesgen.plots.style import (
@@ -386,4 +387,62 @@ def plot_label_errors(
             f"Share of wrong labels: {errors['noise_rate'].item():.3f} "
             f"({percent(errors.attrs['prob'])} interval {low:.3f} to {high:.3f})"
         )
+    return ax
+
+
+def plot_prior_sensitivity(
+    table: Any,
+    hyperparameter: str = "all",
+    *,
+    most: int = 20,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Range of each row's class probability under priors half to twice as strong.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        Of `prior_sensitivity`.
+    hyperparameter : str
+        Of the names in `table`.
+    most : int
+        Rows with the widest ranges, from top to bottom.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A dot at the probability of the most probable class, hollow where another class is the most
+        probable at one of the strengths.
+    """
+    checked_axes(ax, figsize)
+    if "sensitivity" not in getattr(table, "data_vars", ()):
+        raise TypeError(f"table must be what prior_sensitivity returns, got {type(table).__name__}")
+    known = table["hyperparameter"].values.tolist()
+    refuse_unknown("hyperparameter", hyperparameter, known)
+    own = table.sel(hyperparameter=hyperparameter)
+    width = own["range"].values[:, 1] - own["range"].values[:, 0]
+    rows = np.argsort(-width, kind="stable")[:most]
+    at, ends = np.arange(len(rows)), own["range"].values[rows]
+    with canvas(ax, figsize, (6.0, 1.2 + 0.24 * len(rows))) as ax:
+        ax.hlines(at, *ends.T, color=colour(0), lw=2.2, alpha=0.5)
+        for changes in (False, True):
+            some = np.flatnonzero(own["changes"].values[rows] == changes)
+            p = own["probability"].values[rows[some]]
+            face, label = ("white", "another class at one of them") if changes else (colour(0), "")
+            if len(some):
+                ax.plot(p, some, "o", ms=5.5, mec=colour(0), mfc=face, label=label or None)
+                if changes:
+                    legend_beside(ax)
+        names = zip(own["obs_id"].values[rows], own["label"].values[rows], strict=True)
+        ax.set_yticks(at, [f"{_short(row)}: {_short(label)}" for row, label in names])
+        ax.set_ylim(-0.6, len(rows) - 0.4)
+        ax.invert_yaxis()
+        ax.grid(axis="x", color=HAIR, lw=0.5)
+        ax.set_axisbelow(True)
+        ax.set_xlabel("probability under priors half to twice as strong")
+        ax.set_title(f"{hyperparameter}: the {len(rows)} rows that it moves most")
     return ax

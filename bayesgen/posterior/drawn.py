@@ -467,7 +467,8 @@ class DrawnPosterior:
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
         """The same with other draws."""
-        return replace(self, theta=theta, exact_weights=exact_weights)
+        known = np.isfinite(self.model.alpha).all()  # NaN: a prior that only draws know
+        return replace(self, theta=theta, exact_weights=exact_weights and bool(known))
 
     def refuse_invalid(self) -> None:
         """Raise a ValueError for draws from a file under which a row has no density."""

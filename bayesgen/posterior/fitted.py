@@ -81,6 +81,8 @@ class Fitted:
             return None
         if not self.posterior.has_weights:
             raise NotImplementedError(no_density("class_prior=", self.name))
+        if why := self.family.no_class_prior:
+            raise ValueError(f"class_prior= is refused: {why}")
         return weights_by_class(class_prior, self.classes)
 
     @property

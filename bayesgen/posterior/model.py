@@ -76,7 +76,8 @@ class ClassModel(Record):
     Parameters
     ----------
     alpha : float or array (class,), > 0
-        Dirichlet concentration of the class weights, in rows.
+        Dirichlet concentration of the class weights, in rows. NaN: they have another prior, and
+        only draws know them.
     family : Family
         Everything but `to_pymc`, `class_weights` and `params` needs a conjugate one.
     """

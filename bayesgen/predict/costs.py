@@ -89,7 +89,7 @@ def decide(
     array(['fine', 'reject'], dtype='<U6')
     """
     check_is_fitted(clf, "classes_")
-    table = _read(cost, clf.classes_)
+    table = read_costs(cost, clf.classes_)
     if reject is not None:
         table = _with_reject(table, reject)
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
@@ -141,7 +141,7 @@ class _Costs(NamedTuple):
     decisions: Array  # (decision,) labels
 
 
-def _read(cost: Any, classes: Array) -> _Costs:
+def read_costs(cost: Any, classes: Array) -> _Costs:
     """Costs in the order of `classes`, checked."""
     if cost is None:
         return _Costs(1.0 - np.eye(len(classes)), classes)

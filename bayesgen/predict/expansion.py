@@ -96,6 +96,11 @@ class Law(NamedTuple):
     spacing: Array  # (n, C)
     good: Array  # (n, C) whether it varies, and is known as exactly as it should be
 
+    @property
+    def inverted(self) -> Array:
+        """(n,) whether one of the classes was inverted."""
+        return np.asarray((self.size != _CELLS).any(axis=1))
+
     def part(self, rows: Array) -> "Law":
         """Some of the rows."""
         return Law(*(f if f is self.cells else f[rows] for f in self))

@@ -15,6 +15,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights, log_weights_without
+from bayesgen.posterior.training import KeptRows
 
 _SAME = 1e-7  # relative: two sums of the same rows in another order differ by 1e-12 or so
 
@@ -75,6 +76,28 @@ def check_training_rows(
     """Raise unless these are the training rows of one model, or some of them."""
     check = _check_rows_of_fit if fitted.posterior.exact else _check_numbers
     check(fitted, TrainingRows(rows.encoded, codes, weight), partial)
+
+
+def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> TrainingRows:
+    """The training rows that were kept, or those that are given as (X, y) or (X, y, weight)."""
+    if training is not None:
+        if not isinstance(training, tuple | list) or len(training) not in (2, 3):
+            raise ValueError("training must be (X, y) or (X, y, sample_weight)")
+        return training_rows(fitted, *KeptRows(*training), partial)
+    given = fitted.training.rows
+    if given is None:
+        raise ValueError(
+            "the scores of the training rows are not known here (after a stream, a merge, "
+            "partial_fit, forget, a large fit, or loading a model saved before they were "
+            "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
+        )
+    try:
+        return training_rows(fitted, *given)
+    except ValueError as error:
+        raise ValueError(
+            "the rows that fit was given were changed since then: pass them as they were "
+            f"by training=(X, y) or training=(X, y, sample_weight) ({error})"
+        ) from error
 
 
 def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) -> Array:

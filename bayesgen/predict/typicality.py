@@ -13,8 +13,7 @@ from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.pooled import Member
-from bayesgen.posterior.training import KeptRows
-from bayesgen.predict.leave_one_out import TrainingRows, log_weights_of, training_rows
+from bayesgen.predict.leave_one_out import TrainingRows, log_weights_of, rows_of_fit
 from bayesgen.predict.left_out import LeftOut, MemberRanks, log_odds
 from bayesgen.predict.probabilities import log_joint
 
@@ -53,13 +52,6 @@ def member_ranks(
     return MemberRanks(codes, weight, *np.stack(out, axis=1)) if out else None
 
 
-def given_rows(fitted: Fitted, training: Any, partial: bool) -> TrainingRows:
-    """The rows given as `training`, those that have a label and a weight."""
-    if not isinstance(training, tuple | list) or len(training) not in (2, 3):
-        raise ValueError("training must be (X, y) or (X, y, sample_weight)")
-    return scored_rows(training_rows(fitted, *KeptRows(*training), partial))
-
-
 def scored_rows(rows: TrainingRows) -> TrainingRows:
     """Those that have a label and a weight."""
     at = rows.scored
@@ -70,25 +62,9 @@ def scored_rows(rows: TrainingRows) -> TrainingRows:
 
 def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
-    if training is not None:
-        rows = given_rows(fitted, training, partial)
-    elif fitted.training.scores is not None:
+    if training is None and fitted.training.scores is not None:
         return fitted.training.scores
-    elif (given := fitted.training.rows) is None:
-        raise ValueError(
-            "the scores of the training rows are not known here (after a stream, a merge, "
-            "partial_fit, forget, a large fit, or loading a model saved before they were "
-            "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
-        )
-    else:
-        try:
-            rows = training_rows(fitted, *given)
-        except ValueError as error:
-            raise ValueError(
-                "the rows that fit was given were changed since then: pass them as they were "
-                f"by training=(X, y) or training=(X, y, sample_weight) ({error})"
-            ) from error
-        rows = scored_rows(rows)
+    rows = scored_rows(rows_of_fit(fitted, training, partial))
     joint, _ = fitted.posterior.log_joint_without(*rows)
     _, codes, weight = rows
     if not fitted.posterior.model.generative:

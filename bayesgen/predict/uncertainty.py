@@ -53,7 +53,7 @@ _METHODS = np.array(["constant", "inversion", "margins", "draws"])
 _CODE = {name: code for code, name in enumerate(_METHODS)}
 _BLOCK = 1024  # rows
 _CELLS = 1 << 18  # numbers of one array
-_POINTS = 1 << 10  # through the laws of classes; what an expansion is wrong by is not below
+_POINTS = 1 << 10  # where all classes are nearly normal: expansions are no better
 _OF_EXPANSION = 1e-4
 _CONVERGED = 1e-5
 _BOUND = 1e-5  # error of an inverted margin; draws have none
@@ -277,15 +277,22 @@ class _Source:
 
     def _against_rest(self, out: Moments, tilt: int | None) -> Array:
         """Three classes and more, independent given something; returns the rows that are left."""
-        rows, size = np.arange(self.X.shape[0]), min(self.n_draws, _POINTS)
+        rows = np.arange(self.X.shape[0])
         if self.joints.shared is None and not self.joints.independent.all():
             return rows
-        step, left = max(1, _CELLS // (size * len(self.classes))), []
-        for part in np.split(rows, np.arange(step, len(rows), step)):
-            law = self.joints.law(size, part, tilt)
-            a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
-            out.put(part, _averages(a, "margins", self.compiled))
-            left.append(part[~law.good.all(axis=1)])
+        left = []
+        for size in (min(self.n_draws, _POINTS), self.n_draws):
+            step, again = max(1, _CELLS // (size * len(self.classes))), [rows[:0]]
+            for part in np.split(rows, np.arange(step, len(rows), step)):
+                law = self.joints.law(size, part, tilt)
+                a = law.draws.reshape(*law.draws.shape[:2], REPLICATES, -1)
+                out.put(part, _averages(a, "margins", self.compiled))
+                good = law.good.all(axis=1)
+                left.append(part[~good])
+                again.append(part[good & law.inverted])  # skewed: more points
+            rows = np.concatenate(again)
+            if not len(rows):
+                break
         return np.concatenate(left)
 
     def _drawn(self, rows: Array, tilt: int | None) -> Moments:

@@ -4,6 +4,7 @@ A picture is 5.2 inches wide, so that its letters are as large on a phone as bes
 """
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -72,7 +73,8 @@ def _drawn(draw: Callable[["Axes"], None], height: float) -> str:
         "savefig.facecolor": "none",
     }
     file = io.StringIO()
-    with mpl.rc_context(style):
+    with mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the page has a font of its own
         canvas = Canvas(figsize=(_WIDTH, height))
         draw(canvas.subplots())
         canvas.savefig(file, format="svg", metadata={"Date": None})

@@ -11,7 +11,8 @@ from scipy import sparse, stats
 
 from bayesgen.checks.compare_models import compare_models
 from bayesgen.checks.label_errors import label_errors
-from bayesgen.checks.validate import Validation
+from bayesgen.checks.priors import prior_sensitivity
+from bayesgen.checks.validate import Validation, as_text
 from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool import PoolReader, chosen, learnt
@@ -24,6 +25,7 @@ from bayesgen.reporting.parts import Section, Table, count, number, share, signe
 
 _MOST_WORK = 300_000  # training rows x classes for which other models are fitted
 _INFLUENCE_ROWS = 2_000
+_SENSITIVE_ROWS = 200
 _SHOWN = 60  # columns in a table
 _FEATURES = 20  # of a picture
 _DEGREES = {0.5: "half as strong", 2.0: "twice as strong"}
@@ -105,8 +107,26 @@ def influence(held: HeldOut) -> Section:
         f"Class probabilities of {count(len(at), 'row')} under priors worth half and "
         "twice as many rows"
     )
-    return Section(
-        "influence", "Does the prior matter?", [text], [Table(caption, head, rows)], data=data
+    tables = [Table(caption, head, rows), _by_hyperparameter(held, at[:_SENSITIVE_ROWS], data)]
+    return Section("influence", "Does the prior matter?", [text], tables, data=data)
+
+
+def _by_hyperparameter(held: HeldOut, at: Array, data: dict[str, Any]) -> Table:
+    """What each hyper-parameter decides; its numbers are put into `data`."""
+    found = prior_sensitivity(held.clf, held.rows(at))
+    rows = []
+    for name in found["hyperparameter"].values.tolist():
+        own = found.sel(hyperparameter=name)
+        width = np.ptp(own["range"].values, axis=1)
+        mean, widest, moved = float(width.mean()), float(width.max()), int(own["changes"].sum())
+        data[name] = {"mean_range": mean, "largest_range": widest, "labels_changed": moved}
+        rows.append([name, number(mean, 4), number(widest, 3), str(moved)])
+    caption = (
+        f"Range of the probability of the class of {count(len(at), 'row')}, with one "
+        "hyper-parameter worth half to twice as many rows"
+    )
+    return Table(
+        caption, ["hyper-parameter", "mean range", "largest range", "labels changed"], rows
     )
 
 
@@ -318,7 +338,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
             *validation.reasons,
         ]
         frame = validation.summary()
-        lines = [[str(name), *line] for name, line in validation.shown().T.items()]
+        lines = [[str(name), *line] for name, line in as_text(frame).T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
         out.notes = [f"Not compared: {what}." for what in validation.not_compared]
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}

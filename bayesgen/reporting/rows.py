@@ -162,12 +162,13 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
     found = {name: compared[name].values for name in (*_KEPT, "impossible", "note")}
     names = [_NAMES[method] for method in METHODS]
     gap, se = found["log_loss_diff"], np.nan_to_num(found["log_loss_diff_se"])
-    known = found["note"] == ""
+    causes = [getattr(joint, "cause", "") for joint in held.joints.values()]
+    known = np.array([not cause for cause in causes])
     rows, notes = [], []
     for i, name in enumerate(names):
         above = f"{signed(gap[i], 4)} ± {number(2 * found['log_loss_diff_se'][i], 4)}" if i else ""
         if not known[i]:
-            notes.append(f"{name}: {found['note'][i]}.")
+            notes.append(f"{name}: {causes[i]}.")
         elif found["impossible"][i]:
             n = count(found["impossible"][i], "row")
             notes.append(f"{name}: {n} have probability 0 under every class.")
@@ -203,7 +204,7 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
             )
         ]
     else:
-        out.text = [f"There is no plug-in estimate: {found['note'][1]}."]
+        out.text = [f"There is no plug-in estimate: {causes[1]}."]
         out.notes = []
     out.data = {
         m: {k: float(found[k][i]) for k in _KEPT} | {"note": str(found["note"][i])}

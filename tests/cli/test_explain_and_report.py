@@ -183,3 +183,29 @@ def test_fit_names_odd_columns_and_keeps_names(tmp_path):
     assert "look at" not in named.stderr
     with pytest.warns(ColumnWarning):
         bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])
+
+
+# -------------------------------------------------------------------------------------------- ask
+
+
+def test_ask_is_the_library(penguin_model, clf, rows, tmp_path):
+    bird = rows[:2].drop(columns="species")
+    bird.loc[1, ["bill_length_mm", "body_mass_g"]] = np.nan
+    bird.to_csv(tmp_path / "birds.csv", index=False)
+    given = ("ask", penguin_model, tmp_path / "birds.csv", "--row", 2)
+    found = json.loads(run(*given, "--cost", "0.01", "--cost", "body_mass_g=0.5", "--json").stdout)
+    cost = dict.fromkeys(bird.columns, 0.01) | {"body_mass_g": 0.5}
+    expected = clf.next_measurement(bird, cost).isel(obs_id=1)
+    assert found["best"] == expected["best"].item()
+    assert found["row"] == 2
+    for name in ("bill_length_mm", "body_mass_g"):
+        cell = expected.sel(feature=name)
+        assert found["cells"][name]["value"] == pytest.approx(cell["value"].item())
+    assert set(found["cells"]) == {"bill_length_mm", "body_mass_g"}
+    out = run(*given).stdout
+    assert "Measure bill_length_mm next." in out
+    assert "body_mass_g" in out
+    assert "Stop" in run(*given, "--cost", "9").stdout
+    assert "no column 'x'" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x=1")
+    assert "--cost takes" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x")
+    assert "has 2 rows" in refused("ask", penguin_model, tmp_path / "birds.csv", "--row", 3)

@@ -45,7 +45,10 @@ class OnDevice:
 WORDS = pd.DataFrame({"bill": [1.0, 2.0], "place": ["sea", "lake"]})
 FITTED = bg.GaussianNB().fit([[0.0], [1]], [0, 1])
 ERRORS = {
-    "text": (lambda: bg.GaussianNB().fit(WORDS, [0, 1]), "column 'place' holds 'sea' in row 0"),
+    "text": (
+        lambda: bg.GaussianNB().fit(WORDS, [0, 1]),
+        "column 'place' holds 'sea' in row 0, and GaussianNB takes numbers .*; MixedNB takes",
+    ),
     "text of a categorical dtype": (
         lambda: bg.PoissonNB().fit(WORDS.astype({"place": "category"}), [0, 1]),
         "column 'place' holds 'sea' in row 0, and PoissonNB",
@@ -187,11 +190,11 @@ ERRORS = {
     "missing document": (lambda: bg.MarkovNB().fit(["a", None], [0, 1]), "document 1 is missing"),
     "texts in a table": (
         lambda: bg.MarkovNB().fit(pd.DataFrame({"text": ["a b", "c d"]}), [0, 1]),
-        "the token 'a b', and X is a table of one column: give a sequence",
+        "the token 'a b', and X is a table of one column; give a sequence of texts",
     ),
     "texts in a table after texts": (
         lambda: bg.MarkovNB(tokens="word").fit(["a b", "c d"], [0, 1]).predict([["a b"]]),
-        "the token 'a b', and the classifier was fitted to texts",
+        "the token 'a b', and the classifier was fitted to texts; give a sequence of texts",
     ),
     "words after characters": (
         lambda: bg.MarkovNB().fit(["a b", "c d"], [0, 1]).predict([["a"], ["ab", "c"]]),

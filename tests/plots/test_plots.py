@@ -78,6 +78,7 @@ def every(clf, X, y):
     forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
     seen = X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]
     arguments = {
+        "plot_acquisition": lambda: (bg.acquisition_curve(clf, rows, y[:4]),),
         "plot_class_probability": lambda: (clf, rows),
         "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
         "plot_contributions": lambda: (clf.explain(rows),),
@@ -86,6 +87,7 @@ def every(clf, X, y):
         "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
         "plot_predictive_check": lambda: (clf, X, y),
         "plot_prior_predictive": lambda: (clf, X, y),
+        "plot_prior_sensitivity": lambda: (bg.prior_sensitivity(clf, rows),),
         "plot_regions": lambda: (clf, X, y),
         "plot_reliability": lambda: (clf, X, y),
         "plot_section": lambda: (clf, X, y),
@@ -207,6 +209,33 @@ def test_comparison_of_models(two):
     np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, [0, 1]]))
     np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
     assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
+
+
+def test_acquisition_curves(two):
+    clf, X, y = two
+    curve = bg.acquisition_curve(clf, X, y, cost=0.1, decision_cost=1 - np.eye(2))
+    left, right = plots.plot_acquisition(curve), plots.plot_acquisition(curve, "cost")
+    for k in range(3):
+        np.testing.assert_array_equal(left.lines[k].get_ydata(), curve["log_loss"][k])
+        total = curve["measured"] + curve["decided"]
+        np.testing.assert_array_equal(right.lines[k].get_ydata(), total[k])
+    assert right.lines[3].get_ydata()[0] == curve["total_cost"][0]
+    assert [t.get_text() for t in right.get_legend().get_texts()] == list(curve["policy"].values)
+    with pytest.raises(TypeError, match="curve must be"):
+        plots.plot_acquisition(clf)
+
+
+def test_ranges_of_the_prior(three):
+    clf, X, _ = three
+    found = bg.prior_sensitivity(clf, X)
+    ax = plots.plot_prior_sensitivity(found, most=5)
+    own = found.sel(hyperparameter="all")
+    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:5]
+    np.testing.assert_allclose(bars(ax)[:, :, 0], own["range"].values[order])
+    dots = marks(ax, "o")
+    np.testing.assert_allclose(dots[np.argsort(dots[:, 1])][:, 0], own["probability"][order])
+    with pytest.raises(ValueError, match="hyperparameter"):
+        plots.plot_prior_sensitivity(found, "kapa")
 
 
 def test_regions_and_boundaries(three):

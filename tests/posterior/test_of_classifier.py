@@ -19,9 +19,9 @@ OF_THE_POSTERIOR = {
     "simulation_based_calibration": bg.simulation_based_calibration,
 }
 OF_PREDICTIVES = {
+    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
     "expected_score": lambda clf: bg.expected_score(clf, X, training=(X, Y)),
     "label_errors": lambda clf: bg.label_errors(clf, X, Y),
-    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
     "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
     "a comparison": lambda clf: bg.compare_models({"it": clf}, X, Y),
 }

@@ -314,6 +314,9 @@ def test_influence_is_that_of_another_prior():
     assert change["log_loss_change"] == pytest.approx(
         log_loss(y[20:], q) - log_loss(y[20:], p), rel=1e-9
     )
+    ends = bg.prior_sensitivity(clf, rows[20:])["range"].sel(hyperparameter="all").values
+    assert found.data["all"]["largest_range"] == pytest.approx(np.ptp(ends, axis=1).max())
+    assert [row[0] for row in found.tables[1].rows] == ["class_alpha", "alpha, beta", "all"]
 
 
 def test_checks_find_a_wrong_model_and_leave_a_right_one():
@@ -442,7 +445,7 @@ def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
 def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("old")
-    monkeypatch.setattr("bayesgen.reporting.report.html", lambda report: "\ud800")
+    monkeypatch.setattr(type(found), "to_html", lambda report: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         found.save(path)
     assert path.read_text() == "old"

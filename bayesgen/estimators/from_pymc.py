@@ -1,0 +1,1203 @@
+r"""Any PyMC model in which a Categorical label is observed, as a classifier.
+
+.. math:: \theta \sim p(\theta), \qquad y_i \sim \text{Categorical}(p(\theta, z_i)), \qquad
+          x_i \sim p(x \mid y_i, \theta, z_i)
+
+The model has the observed label y, other observed variables x that depend on it, and data of rows
+z that are given. Row by row its log density log p(x_i | y_i = c, theta) is a function of the row,
+the class and theta: the distributions of x with theta, the label and the data of rows replaced by
+inputs, vectorised over draws and evaluated at each class. That function is the `log_likelihood` of
+a family; all else is what every sampled family has. It runs in NumPy, operation by operation, so
+that nothing is compiled, in blocks of draws and rows that fit a cache. The label is one number for
+all rows of a call, hence parameters are (draw, 1, column) and what depends on them alone is
+computed once per draw.
+
+A function is believed after it has given the model's own log density of its rows, with the rows in
+another order and in two parts: what depends on other rows, or on arrays that have one value for
+each training row, is refused.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+
+from bayesgen.datatree import tree
+from bayesgen.datatree.fit import drawn_posterior
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
+from bayesgen.families.conjugate.columns import Columns
+from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.contract import Family, Stats, Theta
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
+from bayesgen.inference import nuts, sampled
+from bayesgen.inference.fitting import sampled_tree
+from bayesgen.inference.sampled import Inference
+from bayesgen.inference.trees import tree_of
+from bayesgen.numerics.rows import Matrix, class_counts
+from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.training import Training, kept
+
+_CELLS = 1 << 17  # of a temporary: 1 MiB of float64
+_ROWS = 256  # of a block, so that a parameter of a draw serves many rows
+_AGREE = 1e-8  # log densities that are the same
+_WHOLE = "the log density of this PyMC model is of whole rows: leave incomplete rows out"
+_SUMMED = "sample"  # the dim of draws that `az.extract` stacks
+
+
+def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
+    """Return the classifier that a PyMC model of labels and rows is.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        With an observed Categorical variable, other observed variables whose parameters depend on
+        it (``mu[label]``, or ``mu[y]`` with the `pm.Data` ``y`` that it observes), and priors of
+        any kind. Data that new rows have too, covariates of a regression, are `pm.Data`.
+    label : str
+        Name of the Categorical variable.
+
+    Returns
+    -------
+    PyMCClassifier
+        It holds the rows of the model: ``fit()`` samples it, ``with_posterior(trace)`` takes draws
+        that there are. New rows are tables with a column for each column of the model's data, by
+        their names (`columns_`): those of the data containers, or of the observed variables.
+
+    Raises
+    ------
+    ValueError
+        If rows do not depend on the label, or a row has no density of its own; with the reason.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import xarray as xr
+    >>> import bayesgen as bg
+    >>> bill = np.array([38.0, 39.5, 47.0, 48.1, 46.2])
+    >>> with pm.Model(coords={"species": ["Adelie", "Gentoo"]}) as model:
+    ...     weights = pm.Dirichlet("weights", [1.0, 1.0], dims="species")
+    ...     species = pm.Categorical("label", weights, observed=[0, 0, 1, 1, 1])
+    ...     mu = pm.Normal("mu", 43, 10, dims="species")
+    ...     x = pm.Normal("bill", mu[species], 2.0, observed=bill)
+    >>> clf = bg.from_pymc(model)
+    >>> clf.columns_
+    ['bill']
+    >>> dims = ("chain", "draw", "species")
+    >>> mu_draws = np.array([[[38.0, 47.0], [39.0, 46.5], [38.5, 47.2], [39.2, 47.5]]])
+    >>> trace = xr.Dataset({"weights": (dims, [[[0.4, 0.6]] * 4]), "mu": (dims, mu_draws)})
+    >>> clf.with_posterior(trace).predict_proba([[38.0]]).round(2)
+    array([[1., 0.]])
+    """
+    return PyMCClassifier(model, label)._parsed()
+
+
+# ------------------------------------------------------------------------------------------------
+# What a model says of its rows.
+
+
+class Part(NamedTuple):
+    """Columns of X that are one array of the model."""
+
+    name: str
+    columns: list[str]
+    value: Array  # (N, ...) in the model
+    data: Any  # the data container, if it is one
+    variable: Any  # the observed variable; None of what is given
+    x: Any  # input of functions of rows
+
+
+class Roles(NamedTuple):
+    """Which variable of a PyMC model is what."""
+
+    model: Any
+    label: Any
+    label_data: Any  # the data container that it observes, if it is one
+    codes: Array  # (N,) the observed label
+    p: Any  # its probabilities
+    parts: list[Part]  # observed first
+    masks: dict[str, Any]  # {part: data container that is 0 where a cell is missing}
+    length: Any  # of the dim of rows, if that can change
+    classes: Array  # sorted
+    order: Array  # (C,) the model's codes of the sorted classes
+    by_row: bool  # whether the probabilities of labels depend on the row
+
+
+def find_roles(model: Any, label: str) -> Roles:
+    """Find labels, rows and classes; refuse what is no model of labelled rows."""
+    import pymc as pm
+    from pytensor.compile.sharedvalue import SharedVariable
+
+    if not isinstance(model, pm.Model):
+        raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
+    y = next((v for v in model.observed_RVs if v.name == label), None)
+    if y is None or _name(y) != "Categorical" or y.ndim != 1:
+        known = ", ".join(f"{v.name} ({_name(v)})" for v in model.observed_RVs)
+        raise ValueError(
+            f"{label!r} must be a Categorical variable of the model, one for each row and all "
+            f"observed; observed are: {known or 'none'}. Name it by label=; write a Bernoulli "
+            "label as pm.Categorical(name, pt.stack([1 - p, p], axis=-1), observed=...)"
+        )
+    observed = [v for v in model.observed_RVs if v is not y]
+    if not observed:
+        raise ValueError(
+            "nothing but the label is observed: the model says how labels depend on data, not how "
+            "rows depend on labels; see BayesianLogisticRegression"
+        )
+    codes = _evaluated(model.rvs_to_values[y]).astype(np.int64)
+    dims, n = model.named_vars_to_dims, len(codes)
+    row_dim = (dims.get(label) or (None,))[0]
+
+    def container(value: Any) -> Any:
+        """The data container that a variable observes, as it is or in another dtype."""
+        while value.owner is not None and len(value.owner.inputs) == 1:
+            value = value.owner.inputs[0]
+        return value if isinstance(value, SharedVariable) else None
+
+    parts, masks = [], {}
+    for v in observed:
+        if v.name.endswith("_observed") and v.name.replace("_observed", "_unobserved") in model:
+            raise ValueError(f"cells of {v.name.removesuffix('_observed')!r} are missing: {_WHOLE}")
+        parts.append(_part(model, model.rvs_to_values[v], container(model.rvs_to_values[v]), v))
+    y_data = container(model.rvs_to_values[y])
+    held = [y_data, *(part.data for part in parts)]
+    reached = _ancestors([*y.owner.inputs, *(i for v in observed for i in v.owner.inputs)])
+    for data in model.data_vars:
+        own, value = dims.get(data.name), data.get_value()
+        of_rows = own[0] == row_dim if own and row_dim else np.shape(value)[:1] == (n,)
+        if of_rows and data in reached and not any(data is k for k in held):
+            of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
+            if data.name.endswith("seen") and any(part.name == of for part in parts):
+                masks[of] = data
+            else:
+                parts.append(_part(model, data, data, None))
+    for part in parts:
+        if part.value.shape[:1] != (n,):
+            raise ValueError(
+                f"{part.name!r} has shape {part.value.shape}: its first axis must be the {n} rows"
+            )
+    every = [name for part in parts for name in part.columns]
+    if len(set(every)) < len(every):
+        parts = [p._replace(columns=[f"{p.name}[{c}]" for c in p.columns]) for p in parts]
+    _refuse_independent(y, y_data, codes, observed)
+    for v in model.potentials:
+        if {y, *held, *observed} & {*_ancestors([v])} - {None}:
+            raise ValueError(
+                f"the potential {v.name!r} depends on rows, of which it does not say how much of "
+                "it is whose: write it as an observed variable (pm.CustomDist)"
+            )
+    p = y.owner.op.dist_params(y.owner)[0]
+    while p.ndim > 1 and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
+        p = p.owner.inputs[0]  # an axis of length 1 for all rows
+    length = model.dim_lengths.get(row_dim)
+    given = {part.data for part in parts} - {None}
+    by_row = p.ndim > 1 or bool(given & _ancestors([p]))
+    classes = _class_labels(model, p)
+    order = np.argsort(classes, kind="stable")
+    return Roles(model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row)
+
+
+def _name(variable: Any) -> str:
+    """Of its distribution."""
+    op = variable.owner.op
+    return str(getattr(op, "_print_name", (type(op).__name__,))[0])
+
+
+def _ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]:
+    """Variables that others are functions of, themselves included; not what `without` hides."""
+    from pytensor.graph.traversal import ancestors
+
+    return set(ancestors(variables, blockers=list(without)))
+
+
+def _evaluated(variable: Any) -> Array:
+    """The value of a variable that depends on data alone."""
+    return np.asarray(variable.eval(mode=_mode("fast_compile")))
+
+
+def _mode(optimizer: str = "fast_run") -> Any:
+    """NumPy, operation by operation, without checks of parameters."""
+    from pytensor.compile.mode import Mode
+
+    mode = Mode(linker="py", optimizer=optimizer)
+    return mode.excluding("fusion", "inplace").including("local_remove_check_parameter")
+
+
+def _part(model: Any, value: Any, data: Any, variable: Any) -> Part:
+    import pytensor.tensor as pt
+
+    cells = _evaluated(value)
+    named = variable if data is None else data
+    dims = model.named_vars_to_dims.get(named.name) or ()
+    columns = [named.name]
+    if cells.ndim > 1:
+        labels = [model.coords.get(d) for d in dims[1:]]
+        own: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
+        at = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
+        columns = [f"{named.name}[{i}]" for i in at] if own is None else [str(c) for c in own]
+    dtype = cells.dtype if data is None else data.dtype
+    x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
+    return Part(named.name, columns, cells, data, variable, x)
+
+
+def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) -> None:
+    """Raise where rows do not depend on the label that is observed, or on a copy of it."""
+    from pytensor.graph.basic import Constant
+
+    depends = False
+    for v in observed:
+        reached = _ancestors(v.owner.inputs)
+        depends |= y in reached or y_data in reached
+        copies = (c.data for c in reached if isinstance(c, Constant) and np.size(c.data) > 1)
+        if any(np.shape(c) == codes.shape and np.array_equal(c, codes) for c in copies):
+            raise ValueError(
+                f"{v.name!r} depends on an array that equals the label, not on the label: for the "
+                f"graph it is the same whatever the class. Write theta[{y.name}] with the variable "
+                "that pm.Categorical returns (or one pm.Data for both) in place of the raw array"
+            )
+    if not depends:
+        names = ", ".join(repr(v.name) for v in observed)
+        raise ValueError(
+            f"{names} do not depend on {y.name!r}, hence say nothing of the class: write "
+            f"theta[{y.name}] with the variable that pm.Categorical returns"
+        )
+
+
+def _class_labels(model: Any, p: Any) -> Array:
+    """(C,) labels of the classes in the model's order: of the dim of p, or of the one such dim."""
+    n = int(np.shape(_at_a_point(model, [p])[0])[-1])
+    own = model.named_vars_to_dims.get(p.name) or ()
+    named = {d for v in model.free_RVs for d in model.named_vars_to_dims.get(v.name) or ()}
+    for dims in ([*own[-1:]], [d for d in sorted(map(str, named)) if d in model.coords]):
+        found = [model.coords[d] for d in dims if len(model.coords.get(d) or ()) == n]
+        if len(found) == 1:
+            return np.asarray(list(found[0]))
+    return np.arange(n)
+
+
+def _points(model: Any) -> Iterator[dict[Any, Array]]:
+    """Draws of the free variables from the prior, and where it has its centre."""
+    import pymc as pm
+    from pymc.initial_point import make_initial_point_fn
+
+    for seed in range(3):
+        try:
+            with nuts.third_parties(), model:
+                values = pm.draw(model.free_RVs, random_seed=seed, mode=_mode("fast_compile"))
+        except NotImplementedError:  # a flat prior
+            break
+        yield dict(zip(model.free_RVs, map(np.asarray, values), strict=True))
+    centre = make_initial_point_fn(model=model, return_transformed=False)(0)
+    yield {v: np.asarray(centre[v.name]) for v in model.free_RVs}
+
+
+def _at_a_point(model: Any, variables: list[Any]) -> list[Array]:
+    """Values of functions of the free variables and of data, at a draw from the prior."""
+    import pytensor
+
+    point = next(_points(model))
+    f = pytensor.function(
+        list(point), variables, mode=_mode("fast_compile"), on_unused_input="ignore"
+    )
+    found: list[Array] = f(*point.values())
+    return found
+
+
+def _rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
+    """The variable as a function of other inputs, whose shapes may be others."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.traversal import io_toposort
+
+    new = {k: v for k, v in new.items() if k is not variable and k is not None}
+    for node in io_toposort(list(new), [variable]):
+        inputs = [new.get(i, i) for i in node.inputs]
+        if isinstance(node.op, SymbolicRandomVariable):  # its inner graph has the old shapes, but
+            types = [o.type for o in node.outputs]  # a distribution of a size is made anew
+            free = [t.clone(shape=(None,) * t.ndim) if hasattr(t, "ndim") else t for t in types]
+            made = Apply(node.op, inputs, [t() for t in free])
+        else:
+            made = node.clone_with_new_inputs(inputs, strict=False)
+        for old, own in zip(node.outputs, made.outputs, strict=True):
+            new.setdefault(old, own)
+    return new.get(variable, variable)
+
+
+def _resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
+    """The distribution of a variable as a function of other inputs, of another size."""
+    from pymc.distributions.custom import CustomSymbolicDistRV
+    from pymc.distributions.shape_utils import change_dist_size
+
+    if isinstance(variable.owner.op, CustomSymbolicDistRV):  # takes its first parameters again
+        return _rebuilt(change_dist_size(variable, size), new)
+    return change_dist_size(_rebuilt(variable, new), size)
+
+
+# ------------------------------------------------------------------------------------------------
+# The family.
+
+
+@dataclass(frozen=True, eq=False)
+class PyMCFamily(Family):
+    """Rows as a PyMC model has them: densities by its graph, draws by its forward sampling.
+
+    Parameters
+    ----------
+    roles : Roles
+    shared : bool
+        Whether one label serves all rows of a call; else each has its own, at a higher cost.
+    given : (N, D), optional
+        Rows whose covariates the simulated rows have.
+    """
+
+    kind: ClassVar[str] = "pymc"
+    no_pymc: ClassVar[str] = (
+        "the model is one already, clf.to_pymc(): pm.sample_prior_predictive draws its prior"
+    )
+
+    roles: Any = field(default=None, metadata={"graph": True})
+    shared: bool = field(default=True, metadata={"graph": True})
+    given: Any = field(default=None, metadata={"graph": True})
+
+    @cached_property
+    def params(self) -> dict[str, tuple[str, ...]]:
+        """Free variables of the model, but for class weights that are called ``pi``."""
+        model, out = self.roles.model, {}
+        for v in model.free_RVs:
+            own = model.named_vars_to_dims.get(v.name) or (None,) * v.ndim
+            out[v.name] = tuple(d or f"{v.name}_dim_{i}" for i, d in enumerate(own))
+        out.pop(CLASS_WEIGHTS, None)
+        return out
+
+    @property
+    def no_class_prior(self) -> str:
+        """Where they depend on the row."""
+        why = "the class weights of this model depend on the row, and no other can replace them"
+        return why if self.roles.by_row else ""
+
+    def coords(self) -> dict[str, Any]:
+        """Those of the parameters."""
+        known = self.roles.model.coords
+        used = {d for dims in self.params.values() for d in dims}
+        return {d: list(known[d]) for d in used if known.get(d) is not None}
+
+    # -- densities ---------------------------------------------------------------------------
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """(..., N, C) log p(x_i | y_i = c, theta).
+
+        Where class weights depend on the row it is log p(y_i = c, x_i | theta) + log C: ``pi`` of
+        the posterior is 1/C then.
+        """
+        values, lead = self._in_order(theta)
+        n_draws, n_classes = len(values[0]), len(self.roles.order)
+        out = np.empty((n_draws, len(X), n_classes))
+        width = 4 * max(np.size(part.value[0]) for part in self.roles.parts)
+        step = max(1, min(_ROWS, len(X)))
+        many = max(1, _CELLS // (step * width))
+        for start in range(0, len(X), step):
+            rows = slice(start, min(start + step, len(X)))
+            cells = self._cells(X[rows])
+            for first in range(0, n_draws, many):
+                some = slice(first, min(first + many, n_draws))
+                own = [v[some] for v in values]
+                for k, code in enumerate(self.roles.order):
+                    y = np.full(1 if self.shared else len(cells[0]), code)
+                    with np.errstate(all="ignore"):
+                        out[some, rows, k] = self._density(y, *cells, *own)
+                if self.roles.by_row:
+                    p = self.label_probabilities(own, cells)
+                    with np.errstate(divide="ignore"):
+                        out[some, rows] += np.log(p * n_classes)
+        return out.reshape(*lead, len(X), n_classes)
+
+    def label_probabilities(self, values: list[Array], cells: list[Array]) -> Array:
+        """(S, 1 or n, C) in the order of the sorted classes."""
+        p: Array = self._probability(*cells, *values)
+        p = p.reshape(-1, p.shape[-2] if self.roles.p.ndim > 1 else 1, p.shape[-1])
+        shape = len(values[0]), *p.shape[1:]
+        return np.broadcast_to(p, shape)[..., self.roles.order]
+
+    def _in_order(self, theta: Theta) -> tuple[list[Array], tuple[int, ...]]:
+        """Draws (S, ...) of the free variables as the model has them, and the leading axes."""
+        first = next(iter(self.params))
+        lead = np.shape(theta[first])[: np.ndim(theta[first]) - len(self.params[first])]
+        out = []
+        for v in self._free:
+            value, dims = np.asarray(theta[v.name]), self.params[v.name]
+            value = value.reshape(-1, *value.shape[len(lead) :])
+            for axis, dim in enumerate(dims, 1):
+                if dim == CLASS:
+                    value = value.take(np.argsort(self.roles.order), axis)
+            out.append(value.astype(v.dtype))
+        return out, lead
+
+    def _cells(self, X: Matrix) -> list[Array]:
+        """The parts of rows (n, D), and masks."""
+        out, start = [], 0
+        masks = {}
+        for part in self.roles.parts:
+            stop = start + len(part.columns)
+            cells = np.asarray(X[:, start:stop]).reshape(len(X), *part.value.shape[1:])
+            if part.name in self.roles.masks:
+                seen = ~np.isnan(cells)
+                masks[part.name] = seen
+                cells = np.where(seen, cells, 0)
+            if np.dtype(part.x.dtype).kind in "biu" and np.any(cells % 1):
+                raise ValueError(
+                    f"{part.name!r} holds whole numbers in the model, and X has others"
+                )
+            out.append(cells.astype(part.x.dtype))
+            start = stop
+        return out + [masks[k].astype(v.dtype) for k, v in self.roles.masks.items()]
+
+    @cached_property
+    def _free(self) -> list[Any]:
+        return [v for v in self.roles.model.free_RVs if v.name != CLASS_WEIGHTS]
+
+    @cached_property
+    def _of_rows(self) -> tuple[dict[Any, Any], list[Any]]:
+        """{what is replaced: input}, and the inputs, of parts and masks."""
+        import pytensor.tensor as pt
+
+        new, inputs = {}, []
+        for part in self.roles.parts:
+            inputs.append(part.x)
+            if part.data is not None:
+                new[part.data] = part.x
+            if part.variable is not None:
+                new[part.variable] = part.x.astype(part.variable.dtype)
+        for mask in self.roles.masks.values():
+            inputs.append(
+                pt.tensor(mask.name, dtype=mask.dtype, shape=(None, *mask.type.shape[1:]))
+            )
+            new[mask] = inputs[-1]
+        if self.roles.length is not None:
+            new[self.roles.length] = inputs[0].shape[0].astype(self.roles.length.dtype)
+        return new, inputs
+
+    def _function(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
+        """A function of `before`, rows, and draws of the free variables."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import vectorize_graph
+
+        batch = {
+            t: pt.tensor(t.name, dtype=t.dtype, shape=(None, *t.type.shape)) for t in free.values()
+        }
+        return pytensor.function(
+            [*before, *self._of_rows[1], *batch.values()],
+            vectorize_graph(variable, batch),
+            mode=_mode(),
+            on_unused_input="ignore",
+        )
+
+    @cached_property
+    def _density(self) -> Any:
+        """(y, *rows, *draws) to (S, n) log p(x | y, theta)."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        of_rows, _ = self._of_rows
+        y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
+        free = {v: v.type(name=v.name) for v in self._free}
+        new = of_rows | free | {self.roles.label: y.astype(self.roles.label.dtype)}
+        if self.roles.label_data is not None:
+            new[self.roles.label_data] = y.astype(self.roles.label_data.dtype)
+        total: Any = 0.0
+        for part in self.roles.parts:
+            v, x = part.variable, part.x
+            if v is None:
+                continue
+            batch = v.ndim - v.owner.op.ndim_supp
+            dist = _resized(v, new, tuple(x.shape[i] for i in range(batch)))
+            log_p = pm.logp(dist, x.astype(v.dtype))
+            total = total + log_p.sum(axis=tuple(range(1, batch)))
+        return self._function([y], total, free)
+
+    @cached_property
+    def _probability(self) -> Any:
+        """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
+        free = {v: v.type(name=v.name) for v in self.roles.model.free_RVs}
+        p = self.roles.p
+        p = free[p] if p in free else _rebuilt(p, self._of_rows[0] | free)
+        own = {v: t for v, t in free.items() if v in self._free or not self.roles.by_row}
+        return self._function([], p, own)
+
+    # -- draws -------------------------------------------------------------------------------
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
+        """(N, D) rows by PyMC's forward sampling.
+
+        Raises
+        ------
+        NotImplementedError
+            If rows depend on data of which the model has no distribution.
+        """
+        absent = [part.name for part in self.roles.parts if part.variable is None]
+        if absent and self.given is None:
+            raise NotImplementedError(
+                f"the model says nothing of how {', '.join(map(repr, absent))} is distributed, so "
+                "that no row can be simulated: posterior_groups draws the rest of rows given it"
+            )
+        values, lead = self._in_order(theta)
+        codes = self.roles.order[y]
+        cells = self._cells(
+            np.zeros((len(y), len(self.columns))) if self.given is None else self.given
+        )
+        if not lead:
+            return self._forward(rng, [v[0] for v in values], cells, codes)
+        rows = []
+        for i in range(len(y)):
+            own = [c[i : i + 1] for c in cells]
+            rows.append(self._forward(rng, [v[i] for v in values], own, codes[i : i + 1]))
+        return np.concatenate(rows) if rows else np.empty((0, len(self.columns)))
+
+    def given_rows(self, X: Matrix) -> "PyMCFamily":
+        """The family whose simulated rows have the covariates of X."""
+        out = replace(self, given=X)
+        if "_drawing" in self.__dict__:
+            out.__dict__["_drawing"] = self._drawing
+        return out
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of X."""
+        return [name for part in self.roles.parts for name in part.columns]
+
+    def _forward(
+        self, rng: np.random.Generator, values: list[Array], cells: list[Array], codes: Array
+    ) -> Array:
+        function, generators = self._drawing
+        for generator in generators:
+            generator.set_value(np.random.default_rng(rng.integers(1 << 63)), borrow=True)
+        drawn = function(codes, *cells, *values)
+        flat = [np.reshape(x, (len(codes), -1)).astype(np.float64) for x in drawn]
+        return np.concatenate(flat, axis=1)
+
+    @cached_property
+    def _drawing(self) -> tuple[Any, list[Any]]:
+        """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.compile.sharedvalue import SharedVariable
+        from pytensor.tensor.random.type import RandomGeneratorType
+
+        y = pt.tensor("y", dtype="int64", shape=(None,))
+        free = {v: v.type(name=v.name) for v in self._free}
+        new, inputs = self._of_rows
+        new = new | free | {self.roles.label: y.astype(self.roles.label.dtype)}
+        if self.roles.label_data is not None:
+            new[self.roles.label_data] = y.astype(self.roles.label_data.dtype)
+        out = []
+        for part in self.roles.parts:
+            v = part.variable
+            if v is None:
+                out.append(part.x)
+                continue
+            size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
+            new[v] = _resized(v, new, size)
+            out.append(new[v])
+            if part.data is not None:
+                new[part.data] = new[v].astype(part.data.dtype)
+        function = pytensor.function(
+            [y, *inputs, *free.values()], out, mode=_mode("fast_compile"), on_unused_input="ignore"
+        )
+        shared = [v for v in _ancestors(out) if isinstance(v, SharedVariable)]
+        return function, [v for v in shared if isinstance(v.type, RandomGeneratorType)]
+
+
+def family_of(roles: Roles) -> PyMCFamily:
+    """The family whose density of the model's own rows is the model's.
+
+    Raises
+    ------
+    ValueError
+        If no row has a density of its own.
+    """
+    own = PyMCFamily(roles)
+    if not own.params:
+        raise ValueError("the model has no free variable that rows could depend on")
+    X = _rows(roles)
+    log_p = _log_p_of_rows(roles)
+    for point in _points(roles.model):
+        expected = log_p(point)
+        if np.isfinite(expected):  # in the support of variables that are ordered, or truncated
+            break
+    place = np.argsort(roles.order)[roles.codes]
+    back = np.arange(len(X))[::-1]
+    why: Any = None
+    for shared in (True, False):
+        family = replace(own, shared=shared)
+        try:
+            theta = {
+                k: _to_class_order(point[roles.model[k]], dims, roles.order)
+                for k, dims in family.params.items()
+            }
+            every = [point[v][None] for v in roles.model.free_RVs]
+            found = 0.0
+            for rows in np.array_split(back, 2):
+                joint = family.log_likelihood(X[rows], theta)
+                if not roles.by_row:
+                    joint = joint + np.log(family.label_probabilities(every, family._cells(X))[0])
+                else:
+                    joint = joint - np.log(len(roles.order))
+                found += float(joint[np.arange(len(rows)), place[rows]].sum())
+        except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
+            why = error
+            continue
+        if abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
+            return family
+        why = f"{found:.6g} row by row, {expected:.6g} in the model"
+    raise ValueError(_no_row_density(roles, why))
+
+
+def _rows(roles: Roles) -> Array:
+    """(N, D) rows of the model; NaN is a missing cell."""
+    out = []
+    for part in roles.parts:
+        cells, mask = part.value.astype(np.float64), roles.masks.get(part.name)
+        cells = cells if mask is None else np.where(mask.get_value(), cells, np.nan)
+        out.append(cells.reshape(len(cells), -1))
+    return np.concatenate(out, axis=1)
+
+
+def _log_p_of_rows(roles: Roles, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
+    """The model's own log density of what is observed, or of all, at free variables."""
+    import pytensor
+    from pymc.logprob.basic import conditional_logp
+
+    model = roles.model
+    values = {v: v.type(name=v.name) for v in model.free_RVs}
+    observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
+    terms = conditional_logp(values | observed, warn_rvs=False)
+    wanted = terms if prior else observed.values()
+    log_p = sum(terms[value].sum() for value in wanted)
+    f = pytensor.function(
+        [*values.values()], log_p, mode=_mode("fast_compile"), on_unused_input="ignore"
+    )
+
+    def at(point: Mapping[Any, Array]) -> float:
+        with np.errstate(all="ignore"):
+            return float(f(*(np.asarray(point[v], v.dtype) for v in values)))
+
+    return at
+
+
+def _no_row_density(roles: Roles, why: Any) -> str:
+    """What to say where the density of rows is not that of each row."""
+    from pytensor.graph.basic import Constant
+
+    n, model = len(roles.codes), roles.model
+    latent = [v.name for v, value in next(_points(model)).items() if n in np.shape(value)]
+    observed = [v for v in model.observed_RVs if v is not roles.label]
+    reached = _ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
+    arrays = [c.data for c in reached if isinstance(c, Constant) and np.shape(c.data)[:1] == (n,)]
+    out = "the rows have no density of their own"
+    if latent:
+        out += (
+            f": {latent[0]!r} has a value for each of the {n} rows, which a new row does not have; "
+            "sum or integrate it out (pm.Mixture, pymc_extras.marginalize)"
+        )
+    elif arrays:
+        first = ", ".join(f"{v:.4g}" for v in np.ravel(arrays[0])[:3])
+        out += (
+            f": the graph holds an array of {n} rows ({first}, ...), which new rows cannot "
+            "replace; make it pm.Data, with the dim of the rows"
+        )
+    return f"{out} ({str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__})"
+
+
+def _to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
+    """A parameter whose dim ``class`` is in the order of the sorted classes."""
+    for axis, dim in enumerate(dims, value.ndim - len(dims)):
+        if dim == CLASS:
+            value = value.take(order, axis)
+    return value
+
+
+# ------------------------------------------------------------------------------------------------
+# Closed forms: products of conjugate pairs.
+
+
+class _NotConjugateError(Exception):
+    """Why the posterior of a model has no closed form here."""
+
+
+class Pair(NamedTuple):
+    """A prior and its likelihood in a model, and the family that they are."""
+
+    family: Any  # unresolved, of the sorted classes
+    theta: Callable[[Mapping[Any, Array]], dict[str, Array]]  # of the family, from the model's
+    log_jacobian: Callable[[Mapping[Any, Array]], Array]  # of the model's coordinates
+    width: int
+
+
+_PRIORS = {
+    "Bernoulli": {"Beta"},
+    "Poisson": {"Gamma"},
+    "Categorical": {"Dirichlet"},
+    "Multinomial": {"Dirichlet"},
+    "Normal": {"Normal", "InverseGamma", "Gamma"},
+}
+
+
+def recognised(roles: Roles) -> tuple[Any, Array, str]:
+    """The conjugate family, the Dirichlet concentration of the labels, and what they are in words.
+
+    Raises
+    ------
+    _NotConjugateError
+    """
+    p = roles.p
+    if p not in roles.model.free_RVs or _name(p) != "Dirichlet":
+        raise _NotConjugateError(f"the weights of {roles.label.name!r} have no Dirichlet prior")
+    alpha = _hyper_parameters(roles, p, {}, {})[0]
+    pairs, words = [], []
+    for part in roles.parts:
+        if part.variable is None:
+            raise _NotConjugateError(f"the model has data {part.name!r} beside labels and rows")
+        pairs.append(_pair(roles, part))
+        words.append(f"{part.variable.name}: {type(pairs[-1].family).__name__}")
+    family, starts = pairs[0].family, np.cumsum([0, *(pair.width for pair in pairs)])
+    names = tuple(part.variable.name for part in roles.parts)
+    if len(pairs) > 1:
+        columns = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(starts.tolist()))
+        family = Columns(names, tuple(pair.family for pair in pairs), columns)
+    every = [v for v in roles.model.free_RVs if v is not p]
+    used = _ancestors((i for k in roles.parts for i in k.variable.owner.inputs), [roles.label])
+    if roles.model.potentials or not used >= set(every):
+        raise _NotConjugateError("it has potentials, or variables that no row depends on")
+    _refuse_disagreement(roles, ClassModel(alpha[roles.order], family), pairs, names)
+    return family, alpha[roles.order], "; ".join(["labels: Dirichlet-Categorical", *words])
+
+
+def _hyper_parameters(
+    roles: Roles, v: Any, point: Mapping[Any, Array], given: Mapping[Any, Any]
+) -> list[Array]:
+    """The parameters of a prior, broadcast to its variable, at a point of what it may depend on."""
+    import pytensor
+
+    params = v.owner.op.dist_params(v.owner)
+    others = (_ancestors(params) & set(roles.model.free_RVs)) - set(given)
+    if others:
+        names = ", ".join(sorted(repr(o.name) for o in others))
+        raise _NotConjugateError(f"the prior of {v.name!r} depends on {names}")
+    f = pytensor.function([*given], params, mode=_mode("fast_compile"), on_unused_input="ignore")
+    shape = np.shape(_at_a_point(roles.model, [v])[0])
+    found = [np.asarray(a, np.float64) for a in f(*(point[k] for k in given))]
+    return [np.broadcast_to(a, shape) for a in found if a.ndim <= len(shape)]
+
+
+def _pair(roles: Roles, part: Part) -> Pair:
+    """The pair of an observed variable and of the free ones that it depends on."""
+    v, kind = part.variable, _name(part.variable)
+    others = {k for own in roles.parts if own is not part for k in (own.variable, own.data)}
+    reached = _ancestors(v.owner.inputs, [roles.label])
+    if known := [o.name for o in others & reached if o is not None]:
+        raise _NotConjugateError(f"{v.name!r} depends on {known[0]!r}, another column")
+    free = [
+        o
+        for o in roles.model.free_RVs
+        if o in _ancestors(v.owner.inputs, [roles.label, *roles.model.free_RVs])
+    ]
+    if kind not in _PRIORS:
+        raise _NotConjugateError(f"{v.name!r} is {kind}, which has no conjugate pair here")
+    if wrong := [o for o in free if _name(o) not in _PRIORS[kind]]:
+        raise _NotConjugateError(
+            f"{wrong[0].name!r} has the prior {_name(wrong[0])}; of {kind} {v.name!r} a closed "
+            f"form takes {' or '.join(sorted(_PRIORS[kind]))}"
+        )
+    if len(free) != 1 + (kind == "Normal"):
+        raise _NotConjugateError(f"{v.name!r} depends on {len(free)} free variables")
+    width = len(part.columns)
+    shape = (len(roles.order), *part.value.shape[1:])
+    point = next(_points(roles.model))
+
+    def table(o: Any, value: Any) -> Array:
+        """(..., C, D) or (..., C, D, K) in the order of the sorted classes."""
+        value = np.asarray(value)
+        tail = value.shape[len(shape) :] if kind == "Categorical" else ()
+        if value.shape[: len(shape)] != shape:
+            raise _NotConjugateError(
+                f"{o.name!r} has shape {value.shape}, where one parameter for each class and "
+                f"column has {shape}"
+            )
+        return value[roles.order].reshape(len(roles.order), width, *tail)
+
+    none = lambda at: np.zeros(())  # noqa: E731
+    if kind != "Normal":
+        (o,) = free
+        own = [table(o, h) for h in _hyper_parameters(roles, o, {}, {})]
+        name, family = {
+            "Bernoulli": lambda: ("theta", BetaBernoulli(*own)),
+            "Poisson": lambda: ("rate", GammaPoisson(own[0], 1 / own[1])),
+            "Categorical": lambda: ("theta", DirichletCategorical(own[0])),
+            "Multinomial": lambda: ("theta", DirichletMultinomial(own[0])),
+        }[kind]()
+        return Pair(family, lambda at: {name: table(o, at[o])}, none, width)
+    by_kind = {_name(o) == "Normal": o for o in free}
+    if len(by_kind) < 2:
+        raise _NotConjugateError(
+            f"{v.name!r} needs a Normal mean whose prior scale is that of a variance with an "
+            "InverseGamma, or a precision with a Gamma prior"
+        )
+    mu, spread = by_kind[True], by_kind[False]
+    a, b = _hyper_parameters(roles, spread, {}, {})[:2]
+    by_precision = _name(spread) == "Gamma"
+    tied = np.shape(point[spread]) == part.value.shape[1:]  # of all classes
+
+    def of_spread(value: Any) -> Array:
+        return np.reshape(value, (1, width)) if tied else table(spread, value)
+
+    def variance(at: Mapping[Any, Array]) -> Array:
+        own = of_spread(at[spread])
+        return 1 / own if by_precision else own
+
+    def theta(at: Mapping[Any, Array]) -> dict[str, Array]:
+        own = variance(at)
+        return {"mu": table(mu, at[mu]), "sigma2": own[0] if tied else own}
+
+    mean, sd = (table(mu, h) for h in _hyper_parameters(roles, mu, point, {spread: spread})[:2])
+    scale = (1 / b if by_precision else b) / a
+    family = NormalInverseGamma(
+        mean,
+        variance(point) / sd**2,
+        2 * of_spread(a),
+        of_spread(scale),
+        variance="tied" if tied else "class",
+    )
+    jacobian = (lambda at: -2 * np.log(at[spread]).sum()) if by_precision else none
+    return Pair(family, theta, jacobian, width)
+
+
+def _refuse_disagreement(
+    roles: Roles, unresolved: ClassModel, pairs: list[Pair], names: tuple[str, ...]
+) -> None:
+    """Raise unless both log densities agree at 20 random points, to PyMC's float32 constants."""
+    import pymc as pm
+
+    X, y = _rows(roles), np.argsort(roles.order)[roles.codes]
+    stats = unresolved.stats(X, y, len(roles.order))
+    model = unresolved.resolve(stats)
+    with nuts.third_parties(), roles.model:
+        drawn = pm.draw(roles.model.free_RVs, 20, mode=_mode("fast_compile"), random_seed=1)
+    log_p = _log_p_of_rows(roles, prior=True)
+    apart = []
+    for values in zip(*drawn, strict=True):
+        at = dict(zip(roles.model.free_RVs, values, strict=True))
+        theta = {CLASS_WEIGHTS: at[roles.p][roles.order]}
+        for name, pair in zip(names, pairs, strict=True):
+            prefix = f"{name}_" if len(pairs) > 1 else ""
+            theta |= {f"{prefix}{k}": value for k, value in pair.theta(at).items()}
+        rows = model.family.log_likelihood(X, theta)[np.arange(len(y)), y]
+        ours = model.log_density(theta) + rows.sum() + np.log(theta[CLASS_WEIGHTS])[y].sum()
+        ours += sum(pair.log_jacobian(at) for pair in pairs)
+        apart.append(log_p(at) - ours)
+    largest = max(1.0, float(np.abs(apart).max()))
+    if not (np.ptp(apart) <= _AGREE * largest and abs(np.mean(apart)) <= _AGREE * 100 * len(y)):
+        raise _NotConjugateError(
+            "its log density is not that of the conjugate pairs it looks like: a parameter may be "
+            "a function of theta[label], be shared by classes or columns, or have a prior scale "
+            "that is not proportional to that of the rows"
+        )
+
+
+# ------------------------------------------------------------------------------------------------
+# The classifier.
+
+
+@dataclass(frozen=True, eq=False)
+class PartsReader(Reader):
+    """Columns of the data of a model, by their names; of arrays by position."""
+
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns."""
+        return [name for part in self.parts for name in part.columns]
+
+    def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
+        """Numbers in an array, of these columns in this order."""
+        names = self.columns
+        if hasattr(X, "data_vars") or isinstance(X, Mapping):  # an xarray.Dataset
+            self._refuse_absent([p.name for p in self.parts], list(X))
+            blocks = [np.asarray(X[p.name]) for p in self.parts]
+            X = np.concatenate([np.reshape(b, (len(b), -1)) for b in blocks], axis=1)
+        elif hasattr(X, "columns"):
+            self._refuse_absent(names, list(X.columns))
+            X = np.column_stack([np.asarray(X[name]) for name in names])
+        elif hasattr(X, "dims"):  # an xarray.DataArray
+            known = X.coords.get(X.dims[-1])
+            if known is not None and known.dtype.kind in "OUS" and X.ndim == 2:
+                self._refuse_absent(names, known.values.tolist())
+                X = X.sel({X.dims[-1]: names})
+            X = np.asarray(X).reshape(len(X), -1)
+        return super().checked(X, first, ensure_all_finite)
+
+    def _refuse_absent(self, names: list[str], known: list[Any]) -> None:
+        if absent := [name for name in names if name not in known]:
+            raise ValueError(
+                f"X has no column {absent[0]!r}: the model's data are {', '.join(names)}"
+            )
+
+
+class PyMCClassifier(GenerativeClassifier):
+    """The classifier that a PyMC model is; `from_pymc` makes it.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    label : str
+        Name of its Categorical variable.
+
+    Attributes
+    ----------
+    columns_ : list of str
+        Columns of X: those of the model's data.
+    recognised_ : str
+        The conjugate pairs that the model is a product of, or why it is none.
+    """
+
+    _unsaved = ("model",)
+    class_alpha: Any = 1.0
+    prior = "default"
+    recognised_: str
+
+    def __init__(self, model: Any = None, label: str = "label") -> None:
+        self.model = model
+        self.label = label
+
+    def _parsed(self) -> Self:
+        """With what the model says of rows, which is found once."""
+        known: Any = getattr(self, "_known", None)
+        if known is None or known.roles.model is not self.model:
+            roles = find_roles(self.model, self.label)
+            self._refuse_taken_names(roles)
+            self._exact, self._known = None, PyMCFamily(roles)
+            try:
+                self._exact, self.class_alpha, found = recognised(roles)
+            except _NotConjugateError as error:
+                self.recognised_ = f"sampled: {error}"
+            if self._exact is None:
+                self._known = family_of(roles)
+            else:
+                self.recognised_ = f"closed form: {found}"
+                self._fit_exactly()
+        return self
+
+    def _fit_exactly(self) -> None:
+        roles, learner = self._known.roles, self._learner()
+        X, labels = _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
+        gathered = learner.gather(None, X, labels, classes=roles.classes)
+        self.fitted_ = learner.settle(gathered).with_training(rows=kept(X, labels, None))
+
+    def _refuse_taken_names(self, roles: Roles) -> None:
+        """Raise where a name that results need means something else in the model."""
+        model = roles.model
+        observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
+        pi = model.named_vars.get(CLASS_WEIGHTS)
+        if pi is not None and (
+            pi is not roles.p or roles.by_row or pi in _ancestors(observed, [roles.label])
+        ):
+            raise ValueError(
+                f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
+                "is something else: give it another name"
+            )
+        own = model.coords.get(CLASS)
+        if own is not None and list(own) != [roles.classes[k] for k in np.argsort(roles.order)]:
+            raise ValueError(
+                "results call the dim of the labels 'class', and that dim of the model is "
+                "something else: give it another name"
+            )
+
+    @property
+    def columns_(self) -> list[str]:
+        """Columns of X: those of the model's data."""
+        return self._parsed()._known.columns
+
+    # -- what an estimator chooses -------------------------------------------------------------
+
+    @property
+    def _family_type(self) -> type[Family]:
+        exact = self._parsed()._exact
+        return PyMCFamily if exact is None else type(exact)
+
+    def _reader(self) -> Reader:
+        roles = self._parsed()._known.roles
+        whole = "" if roles.masks or self._exact is not None else _WHOLE
+        n = len(self.columns_)
+        return PartsReader(type(self).__name__, whole=whole, n_features=n, parts=tuple(roles.parts))
+
+    def _family(self, reader: Reader, classes: Array) -> Family:
+        own = self._parsed()
+        return own._known if own._exact is None else own._exact
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        inference: Inference | None = None,
+        **sample_options: Any,
+    ) -> Self:
+        """Sample the model: it holds the rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : None
+            Rows are data of the model: `pm.set_data`, or a model of others, changes them.
+        inference : {"nuts", "laplace", "advi", "pathfinder"}
+        **sample_options
+            As in `GenerativeClassifier.fit`.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        SamplingWarning
+            If NUTS reports divergences, or the chains disagree or are too short.
+        """
+        if X is not None or y is not None or sample_weight is not None:
+            raise TypeError(
+                "fit() takes no rows: the model holds them. Set them there (pm.set_data), and call "
+                "from_pymc again"
+            )
+        exact = self._parsed()._exact is not None
+        if exact and inference in (None, "closed form"):
+            self._fit_exactly()
+            return self
+        how: Any = inference or "nuts"
+        if how not in ("nuts", "laplace", "advi", "pathfinder"):
+            raise NoClosedFormError(
+                f"inference={how!r} needs a conjugate posterior: use 'nuts', 'laplace', 'advi' or "
+                "'pathfinder'"
+            )
+        options = sampled.check_options(how, {}, sample_options)
+        pilot = self._pilot(how)
+        own = pilot.posterior
+        goal = sampled.Target(own.prior, own.model, own.stats, False, lambda coords: self.model)
+        data = sampled.Data(None, np.empty(0), len(pilot.classes))
+        draws, stats = sampled.sample(goal, data, pilot.coords, how, options)
+        out = sampled_tree(pilot, self._as_ours(draws), stats, how, options)
+        self.fitted_ = self._drawn_fit(pilot, out)
+        return self
+
+    def with_posterior(self, trace: Any) -> Self:
+        """Return the classifier whose posterior is these draws of the model's free variables.
+
+        Parameters
+        ----------
+        trace : xarray.DataTree or Dataset
+            As `pm.sample` returns it, or its group ``posterior``; draws that `az.extract` has
+            stacked are unstacked.
+
+        Raises
+        ------
+        ValueError
+            If a free variable of the model is not there, or has other dims.
+        """
+        draws = tree.posterior_group(trace)
+        if _SUMMED in draws.dims:
+            draws = draws.unstack(_SUMMED)
+        out = self.__class__(self.model, self.label)
+        own = self._parsed()
+        out._exact, out._known = own._exact, own._known
+        out.recognised_, out.class_alpha = own.recognised_, own.class_alpha
+        pilot = out._pilot("draws given")
+        made = tree_of(pilot, {tree.POSTERIOR: out._as_ours(draws)}, "draws given")
+        made.attrs |= getattr(trace, "attrs", {})
+        out.fitted_ = out._drawn_fit(pilot, made)
+        return out
+
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "rows",
+        observed: bool = True,
+    ) -> Any:
+        """The model itself."""
+        if X is not None or y is not None or likelihood != "rows" or not observed:
+            raise ValueError("the model is the user's own, with the rows that it observes")
+        return self.model
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Refuse: no file holds a PyMC model.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "a model file cannot hold a PyMC model: keep the model and its draws "
+            "(clf.posterior_.to_netcdf), and call from_pymc(model).with_posterior(trace)"
+        )
+
+    def _pilot(self, inference: str) -> Fitted:
+        """A fit without draws."""
+        roles = self._parsed()._known.roles
+        if self._exact is not None:  # that rows have a density was not asked before
+            self._known = family_of(roles)
+        family = self._known
+        count = class_counts(np.argsort(roles.order)[roles.codes], len(roles.order), None)
+        # NaN: the weights have a prior of the user's own, and only draws know them
+        model = ClassModel(np.full(len(count), np.nan), family)
+        stats = ClassStats(count, Stats())
+        n = len(roles.codes)
+        X = _rows(roles)
+        labels = roles.classes[np.argsort(roles.order)[roles.codes]]
+        training = Training(n, 0, inference, False, rows=kept(X, labels, None))
+        posterior = DrawnPosterior(model, model, stats, {})
+        reader = replace(self._reader(), whole="" if roles.masks else _WHOLE)
+        return Fitted(type(self).__name__, roles.classes, reader, posterior, training)
+
+    def _drawn_fit(self, pilot: Fitted, draws: Any) -> Fitted:
+        return replace(pilot, posterior=drawn_posterior(pilot, draws)).with_training(draws=draws)
+
+    def _as_ours(self, draws: Any) -> Any:
+        """Draws of the model's variables with ``pi`` (class), and dims ``class`` in our order."""
+        family = self._known
+        roles = family.roles
+        model_coords = {k: list(v) for k, v in roles.model.coords.items() if v is not None}
+        params = dict(family.params)
+        pi = roles.model.named_vars.get(CLASS_WEIGHTS)
+        if pi in roles.model.free_RVs:
+            own = roles.model.named_vars_to_dims.get(CLASS_WEIGHTS)
+            params[CLASS_WEIGHTS] = tuple(own or (f"{CLASS_WEIGHTS}_dim_0",))
+        theta = tree.read_draws(draws, params, model_coords)
+        lead = next(iter(theta.values())).shape[:2]
+        flat = [
+            theta[v.name].reshape(-1, *theta[v.name].shape[2:]).astype(v.dtype)
+            for v in roles.model.free_RVs
+        ]
+        if roles.by_row:
+            weights = np.full((*lead, len(roles.order)), 1 / len(roles.order))
+        else:
+            p = family.label_probabilities(flat, family._cells(_rows(roles)[:1]))
+            weights = p[:, 0].reshape(*lead, -1)
+        rest = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
+        if CLASS in rest.dims:
+            named = CLASS in rest.coords
+            rest = rest.sel({CLASS: roles.classes}) if named else rest.isel({CLASS: roles.order})
+        out = rest.assign({CLASS_WEIGHTS: ((CHAIN, DRAW, CLASS), weights)})
+        return out.assign_coords({CLASS: roles.classes})
