@@ -203,7 +203,10 @@ class ExactPosterior:
     exact: ClassVar[bool] = True
     n_draws: ClassVar[int] = 0
     members: ClassVar[tuple[Any, ...]] = ()  # of a pool
-    has_weights: ClassVar[bool] = True  # of classes, which others may replace
+    @property
+    def has_weights(self) -> bool:
+        """Whether there are class weights, which others may replace."""
+        return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> DrawnPosterior:
         """The posterior as draws {name: (chain, draw, *dims)} of `params`."""
