@@ -203,6 +203,7 @@ class ExactPosterior:
     exact: ClassVar[bool] = True
     n_draws: ClassVar[int] = 0
     members: ClassVar[tuple[Any, ...]] = ()  # of a pool
+
     @property
     def has_weights(self) -> bool:
         """Whether there are class weights, which others may replace."""
