@@ -28,9 +28,9 @@ from bayesgen.checks.label_errors import ScoredRows, scored_rows
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import weights_by_class
 from bayesgen.families.names import BOUND
-from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
+from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def expected_score(
     >>> clf.score(X[test], y[test]).round(2)
     np.float64(0.98)
     """
-    refuse_others(clf, "expected_score", pools=True)
+    refuse_others(clf, "expected_score")
     request, n = IntervalRequest.of(prob), _num_samples(X)
     if not n:
         raise ValueError("X has no rows: there is no score to expect")

@@ -35,10 +35,10 @@ from bayesgen.datatree import tree
 from bayesgen.encoding.literals import shown
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, OBS
-from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, fitted_of, refuse_others
+from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.leave_one_out import TrainingRows, training_rows
 from bayesgen.predict.request import IntervalRequest
 
@@ -210,12 +210,7 @@ def scored_rows(
     clf: Any, X: Any, y: Any, sample_weight: Any = None, function: str = "label_errors"
 ) -> ScoredRows:
     """Training rows of a classifier or a pool; `function` is what errors say needs them."""
-    refuse_others(clf, function, pools=True)
-    if (of_pool := getattr(clf, "__bayesgen_loo__", None)) is None:
-        rows = _of_fit(fitted_of(clf, function), X, y, sample_weight)
-    else:
-        elpd, joint, own = of_pool(X, y, "label", sample_weight)
-        rows = ScoredRows(comparable(joint), own.codes, own.weight, elpd.elpd_i[OBS].values, None)
+    rows = _of_fit(fitted_of(clf, function, pools=True), X, y, sample_weight)
     if getattr(clf, "prefit", True):  # which pools have alone
         return rows
 
