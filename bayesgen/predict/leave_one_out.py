@@ -44,12 +44,10 @@ def training_rows(
     y: Any,
     sample_weight: Any = None,
     partial: bool = False,
-    *,
-    known: bool = False,
 ) -> TrainingRows:
     """Rows, codes and weights; raises unless they are (some of) those of the fit.
 
-    Of a pool they are those of each member, or some of them. `known`: that they are is known.
+    Of a pool they are those of each member, or some of them.
     """
     rows = fitted.read(X)
     values, masked = labels_and_mask(y)
@@ -66,7 +64,7 @@ def training_rows(
     if sample_weight is not None:
         weight = weights(sample_weight, len(codes))
     n = int((weight > 0).sum())
-    for part, read in [] if known else parts:
+    for part, read in parts:
         some = partial or (part is not fitted and n != part.training.n_rows)
         check_training_rows(part, read, codes, weight, some)
     return TrainingRows(rows.encoded, codes, weight)
