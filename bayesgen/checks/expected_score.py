@@ -28,9 +28,9 @@ from bayesgen.checks.label_errors import ScoredRows, scored_rows
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import weights_by_class
 from bayesgen.families.names import BOUND
-from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import refuse_others
+from bayesgen.posterior.fitted import fitted_of
+from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def expected_score(
     >>> clf.score(X[test], y[test]).round(2)
     np.float64(0.98)
     """
-    refuse_others(clf, "expected_score", pools=True)
+    fitted = fitted_of(clf, "expected_score", pools=True)
     request, n = IntervalRequest.of(prob), _num_samples(X)
     if not n:
         raise ValueError("X has no rows: there is no score to expect")
     if not isinstance(draws, int | np.integer) or draws < 2:
         raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
     rng = np.random.default_rng(random_state)
-    rows = _training(clf, training, rng)
+    rows = _training(clf, fitted.training.rows if training is None else training, rng)
     new = comparable(clf.predict_log_proba(X))
     weights = _class_weights(class_prior, clf.classes_)
     mean = weights.mean(axis=0)
@@ -158,15 +158,15 @@ def expected_score(
     return found_of.assign_attrs(rows=n, exponent=exponent, prob=request.prob)
 
 
-def _training(clf: Any, training: Any, rng: np.random.Generator) -> ScoredRows:
+def _training(clf: Any, kept: Any, rng: np.random.Generator) -> ScoredRows:
     """The rows of the fit, or some of them, each scored without itself."""
-    kept = clf.fitted_.training.rows if training is None and hasattr(clf, "fitted_") else training
     if kept is None:
         raise ValueError(
             "expected_score looks at leave-one-out of the training rows, which are not kept here: "
             "give training=(X, y) or (X, y, sample_weight)"
         )
-    rows = scored_rows(clf, *kept, *[None] * (3 - len(kept)), "expected_score")
+    X, y, weight = [*kept, None][:3]
+    rows = scored_rows(clf, X, y, weight, "expected_score")
     if len(rows.codes) > _TRAINING_ROWS:
         at = rng.choice(len(rows.codes), _TRAINING_ROWS, replace=False)
         rows = ScoredRows(rows.scores[at], rows.codes[at], rows.weight[at], rows.at[at], None)

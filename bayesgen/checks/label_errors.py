@@ -35,10 +35,10 @@ from bayesgen.datatree import tree
 from bayesgen.encoding.literals import shown
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, OBS
-from bayesgen.inference.exponents import comparable
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, fitted_of, refuse_others
+from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.leave_one_out import TrainingRows, training_rows
 from bayesgen.predict.request import IntervalRequest
 
@@ -157,9 +157,9 @@ def label_errors(
             "position": ((OBS,), rows.at),
             "noise": ((TRUE_CLASS, GIVEN_CLASS), noise),
             "noise_sd": ((TRUE_CLASS, GIVEN_CLASS), sd),
-            "noise_rate": ((), rate),
+            "noise_rate": ((), np.array(rate)),
             "noise_rate_interval": ((BOUND,), ends),
-            "exponent": ((), found.exponent),
+            "exponent": ((), np.array(found.exponent)),
         },
         {
             OBS: rows.at if names is None else names[rows.at],
@@ -178,7 +178,7 @@ def label_weight(fitted: Fitted, X: Any, y: Any, sample_weight: Any, label_noise
     UserWarning
         If the classifier is too sure for that.
     """
-    rows = _of_fit(fitted, X, y, sample_weight, known=True)
+    rows = _of_fit(fitted, X, y, sample_weight)
     found, _ = _found(rows, fitted.classes, label_noise, "estimate", "auto")
     if found.exponent < _TOO_SURE:
         warnings.warn(
@@ -210,12 +210,7 @@ def scored_rows(
     clf: Any, X: Any, y: Any, sample_weight: Any = None, function: str = "label_errors"
 ) -> ScoredRows:
     """Training rows of a classifier or a pool; `function` is what errors say needs them."""
-    refuse_others(clf, function, pools=True)
-    if (of_pool := getattr(clf, "__bayesgen_loo__", None)) is None:
-        rows = _of_fit(fitted_of(clf, function), X, y, sample_weight)
-    else:
-        elpd, joint, own = of_pool(X, y, "label", sample_weight)
-        rows = ScoredRows(comparable(joint), own.codes, own.weight, elpd.elpd_i[OBS].values, None)
+    rows = _of_fit(fitted_of(clf, function, pools=True), X, y, sample_weight)
     if getattr(clf, "prefit", True):  # which pools have alone
         return rows
 
@@ -227,14 +222,13 @@ def scored_rows(
     return rows._replace(again=again)
 
 
-def _of_fit(
-    fitted: Fitted, X: Any, y: Any, sample_weight: Any, *, known: bool = False
-) -> ScoredRows:
-    rows, own = training_rows(fitted, X, y, sample_weight, known=known), fitted.posterior
+def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> ScoredRows:
+    rows, own = training_rows(fitted, X, y, sample_weight), fitted.posterior
     at = rows.scored
     if not len(at):
         raise ValueError("no row has a label and a weight above 0")
-    some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    every = len(at) == len(rows.codes)
+    some = rows if every else TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
 
     def again(weight: Array) -> Array:
         stats = own.prior.stats(some.X, some.codes, len(fitted.classes), weight)

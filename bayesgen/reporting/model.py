@@ -674,13 +674,10 @@ def labels(held: HeldOut) -> Section:
     wrong = found["wrong"].values
     worst = found.isel(obs_id=np.argsort(-wrong, kind="stable")[:_DOUBTED])
     low, high = found["noise_rate_interval"].values
-    lines = [
-        [one_line(row, 20), held.label(own), held.label(other), number(p, 2)]
-        for row, own, other, p in zip(
-            *(worst[name].values.tolist() for name in ("obs_id", "label", "other", "wrong")),
-            strict=True,
-        )
-    ]
+    rows = [one_line(row, 20) for row in worst["obs_id"].values.tolist()]
+    told = (held.label_names(worst[name].values) for name in ("label", "other"))
+    said = [number(p, 2) for p in worst["wrong"].values]
+    lines = [list(line) for line in zip(rows, *told, said, strict=True)]
     text = (
         f"Of {count(len(wrong), 'training label')} {share(float(wrong.mean()))} are expected to be "
         f"wrong; the rate of errors is between {share(low)} and {share(high)}."

@@ -90,20 +90,21 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
 
 def expected(held: HeldOut) -> tuple[Section, list[Tile]]:
     """Scores to expect of rows without labels."""
-    given = {"prob": held.prob, "random_state": held.seed}
-    found = expected_score(held.clf, held.X, training=held.training, **given)
+    found = expected_score(
+        held.clf, held.X, training=held.training, prob=held.prob, random_state=held.seed
+    )
     lines, tiles, data = [], [], {}
-    names = ("Log loss", "Accuracy", "Brier score")
-    for what, name, shown in zip(
-        names, found["score"].values, (number, share, number), strict=True
-    ):
-        one = found.sel(score=name)
-        low, high = one["interval"].values
-        within = f"{shown(low)} to {shown(high)}"
-        tiles.append(Tile(f"{what}, expected", shown(float(one["mean"])), within))
+    for name in found["score"].values.tolist():
+        one, what = found.sel(score=name), name.replace("_", " ").capitalize()
+        mean, *ends = (
+            share(v) if name == "accuracy" else number(v)
+            for v in [float(one["mean"]), *one["interval"].values.tolist()]
+        )
+        within = " to ".join(ends)
+        tiles.append(Tile(f"{what}, expected", mean, within))
         sds = [number(float(one[k])) for k in ("sd_parameters", "sd_chance")]
-        lines.append([what, shown(float(one["mean"])), within, *sds])
-        data[str(name)] = {k: one[k].values.tolist() for k in found.data_vars}
+        lines.append([what, mean, within, *sds])
+        data[name] = {k: one[k].values.tolist() for k in found.data_vars}
     n = count(held.n, held.what)
     text = (
         f"These are the scores that labels of {n} would give, from leave-one-out of the training "
