@@ -62,9 +62,9 @@ FIGURES = {
     "pool predict: encodings": Figure(9, 4, 4, 2),
     "fit: file changes": Figure(56, 25, 25, 57),
     "predict_proba: file changes": Figure(15, 10, 10, 20),
-    "interval, C 2: file changes": Figure(47, 25, 25, 52),
-    "interval, C 3: file changes": Figure(64, 35, 35, 71),
-    "explain: file changes": Figure(536, 60, 60, 511),
+    "interval, C 2: file changes": Figure(47, 25, 25, 45),
+    "interval, C 3: file changes": Figure(64, 35, 35, 65),
+    "explain: file changes": Figure(536, 60, 60, 456),
     "report: file changes": Figure(8_336, 1_000, 1_000, 8744),
     "lines of tests": Figure(40_700, 35_000, 38_000, 37_322),
 }
