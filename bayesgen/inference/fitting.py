@@ -19,7 +19,7 @@ from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.inference import approximation, nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
@@ -168,6 +168,8 @@ class Learner:
         options = options or {}
         if inference is None:
             inference = "closed form" if self.family_type.conjugate else "nuts"
+        if inference in SAMPLED and (why := self.family_type.approximate):
+            raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
         if inference in SAMPLED:
             fitted = self._sampled(X, y, sample_weight, inference, options)
             return self._keep(fitted, X, y, sample_weight)
