@@ -186,7 +186,7 @@ def test_flipped_labels_are_others_and_precision_is_theirs():
         np.testing.assert_array_equal(np.flatnonzero(changed != y), np.sort(chosen))
         wrong = changed != y
         assert label_errors.precision(wrong * 0.9, wrong) == 1
-        assert label_errors.precision(-wrong * 0.9, wrong) == 0
+        assert label_errors.precision(np.where(wrong, 0.1, 0.9), wrong) == 0
         assert label_errors.log_loss(np.where(wrong, 0.9, 0.1), wrong) == pytest.approx(
             -np.log(0.9)
         )

@@ -99,8 +99,8 @@ def expected_score(
     >>> found = bg.expected_score(clf, X[test], prob=0.9)
     >>> found["interval"].sel(score="accuracy").values.round(2)
     array([0.96, 1.  ])
-    >>> clf.score(X[test], y[test]).round(2)
-    np.float64(0.98)
+    >>> round(float(clf.score(X[test], y[test])), 2)
+    0.98
     """
     fitted = fitted_of(clf, "expected_score", pools=True)
     request, n = IntervalRequest.of(prob), _num_samples(X)

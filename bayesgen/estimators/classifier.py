@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 def _no_density(what: str, clf: Any) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
-    if not is_generative(clf._family_type):
+    of_members = what == "typicality" and hasattr(type(clf), "members_")  # whose densities do
+    if not (of_members or is_generative(clf._family_type)):
         raise NotImplementedError(no_density(what, type(clf).__name__))
 
 

@@ -694,7 +694,7 @@ def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Arra
         encoded = fitted.encoded(X.read(member))
         names = fitted.reader.term_names(encoded, family)
         joint = fitted.posterior.log_joint(encoded, quantity="probability")
-        request = Request.of(0.9, "eti", method="approx", intervals=False)
+        request = Request.of(0.9, "eti", intervals=False)
         found = explanation(fitted.posterior, encoded, len(names), joint, pairs, request)
     except (MissingCapabilityError, NotImplementedError, ValueError):
         return None  # its log-odds are known as a whole

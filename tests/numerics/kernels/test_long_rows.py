@@ -8,8 +8,8 @@ from scipy.stats import nbinom
 
 from bayesgen.families.shared.codes import look_up
 from bayesgen.numerics import kernels
-from bayesgen.numerics.kernels import codes, counts, gaussian, linear
-from bayesgen.numerics.kernels.compiling import as_data, as_rows
+from bayesgen.numerics.kernels import codes, counts, gaussian
+from bayesgen.numerics.kernels.compiling import as_data
 
 D = 300_000
 TERM = math.log(0.3)
@@ -22,12 +22,6 @@ def _student():
     return out, 0.7 - math.log(2)
 
 
-def _scores():
-    out = np.zeros((1, 1))
-    linear.add_scores(as_rows(np.ones((1, D))), np.zeros(D), np.full((1, D), TERM), out)
-    return out, TERM
-
-
 def _counts():
     shape = np.full((1, D), 1.5)
     return counts.log_masses(np.ones((1, D)), shape, shape), nbinom.logpmf(1, 1.5, 0.6)
@@ -36,7 +30,6 @@ def _counts():
 SUMS = {
     "student": _student,
     "categories": lambda: (look_up(np.zeros((1, D)), np.full((1, D, 3), TERM)), TERM),
-    "scores": _scores,
     "counts": _counts,
     "bits": lambda: (
         codes.log_masses(np.ones((1, D)), np.full((1, D), TERM), np.zeros((1, D)), 0.5),

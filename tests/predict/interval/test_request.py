@@ -25,7 +25,7 @@ def test_the_names_of_kinds_are_those_of_the_table():
         ({"prob": 1.0}, "prob must be between 0 and 1"),
         ({"prob": float("nan")}, "prob must be between 0 and 1"),
         ({"kind": "sd"}, "kind must be one of 'eti', 'hdi', got 'sd'"),
-        ({"method": "nuts"}, "method must be one of 'auto', 'exact', 'approx', 'draws'"),
+        ({"method": "nuts"}, "method must be one of 'auto', 'exact', 'draws'"),
         ({"given": "row"}, "given must be one of 'training', 'training and row', got 'row'"),
     ],
 )
