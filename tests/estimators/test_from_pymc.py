@@ -12,7 +12,6 @@ import xarray as xr
 from scipy import special, stats
 
 import bayesgen as bg
-from bayesgen.families import BetaGeometric
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, pm
@@ -638,7 +637,6 @@ def test_the_graph_of_a_classifier_is_that_classifier(kind: str) -> None:
 
 
 OTHERS = {  # no pair of `from_pymc`: sampled, and why
-    "geometric": (bg.GenerativeClassifier(BetaGeometric()), FEW, "NegativeBinomial"),
     "quadratic": (bg.QuadraticDiscriminant(), REAL, "MvNormal"),
     "linear": (bg.LinearDiscriminant(), REAL, "MvNormal"),
     "histogram": (bg.HistogramNB(), REAL, "Histogram"),
