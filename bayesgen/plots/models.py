@@ -333,10 +333,11 @@ def plot_acquisition(
     values = curve["measured"] + curve["decided"] if costs else curve["log_loss"]
     with canvas(ax, figsize, (4.6, 3.2)) as ax:
         for k, policy in enumerate(curve["policy"].values):
-            drawn, one = values.sel(policy=policy), look(k)
-            ax.plot(curve["n_cells"], drawn, color=one.color, ls=one.dashes, lw=1.6, label=policy)
+            drawn, dashes = values.sel(policy=policy), ("-", "--", "-.")[k]
+            ax.plot(curve["n_cells"], drawn, color=look(k).color, ls=dashes, lw=1.6, label=policy)
         if costs:
-            ax.axhline(float(curve["total_cost"][0]), color=look(0).color, lw=0.8, ls=":")
+            cost, label = float(curve["total_cost"][0]), "next, stopping by itself"
+            ax.axhline(cost, color=look(0).color, lw=0.8, ls=":", label=label)
         ax.set_xlabel("cells measured")
         ax.set_ylabel("cost per row" if costs else "log loss (nats)")
         ax.grid(axis="y", color=HAIR, lw=0.5)

@@ -384,8 +384,8 @@ def plot_label_errors(
         ax.set_xlabel("probability that the label is wrong")
         low, high = errors["noise_rate_interval"].values
         ax.set_title(
-            f"Share of wrong labels: {errors['noise_rate'].item():.3f} "
-            f"({percent(errors.attrs['prob'])} interval {low:.3f} to {high:.3f})"
+            f"wrong labels: {percent(errors['noise_rate'].item())} "
+            f"({percent(low)} to {percent(high)})"
         )
     return ax
 
@@ -444,5 +444,6 @@ def plot_prior_sensitivity(
         ax.grid(axis="x", color=HAIR, lw=0.5)
         ax.set_axisbelow(True)
         ax.set_xlabel("probability under priors half to twice as strong")
-        ax.set_title(f"{hyperparameter}: the {len(rows)} rows that it moves most")
+        of = "the prior" if hyperparameter == "all" else hyperparameter
+        ax.set_title(f"the {len(rows)} rows that {of} moves most")
     return ax
