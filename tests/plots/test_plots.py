@@ -220,7 +220,8 @@ def test_acquisition_curves(two):
         total = curve["measured"] + curve["decided"]
         np.testing.assert_array_equal(right.lines[k].get_ydata(), total[k])
     assert right.lines[3].get_ydata()[0] == curve["total_cost"][0]
-    assert [t.get_text() for t in right.get_legend().get_texts()] == list(curve["policy"].values)
+    known = [t.get_text() for t in right.get_legend().get_texts()]
+    assert known == [*curve["policy"].values, "next, stopping by itself"]
     with pytest.raises(TypeError, match="curve must be"):
         plots.plot_acquisition(clf)
 
