@@ -60,7 +60,7 @@ def test_examples_print_what_is_shown(page):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_sampled_examples_show_numbers_within_monte_carlo_error():
     """Chains differ between machines: what is shown is one such run, to its error."""
-    (block,) = SLOW.findall(read(PYMC))
+    block, _ = SLOW.findall(read(PYMC))
     first = blocks(read(PYMC))[0]
     names: dict = {}
     for example in examples(first).examples:
@@ -78,6 +78,21 @@ def test_sampled_examples_show_numbers_within_monte_carlo_error():
     assert "verdict: agree" in str(
         eval(re.sub(r"^print\((.*)\)$", r"\1", verdict.source.strip()), names)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_sampled_model_of_ones_own_predicts_what_is_shown():
+    _, shown = SLOW.findall(read(PYMC))
+    names: dict = {}
+    for block in blocks(SLOW.sub("", read(PYMC).rpartition("<!-- slow")[0])):
+        for example in examples(block).examples:
+            exec(example.source, names)
+    *before, predict = examples(shown).examples
+    for example in before:
+        exec(example.source, names)
+    want = np.array(re.findall(r"\d\.\d*", predict.want), dtype=float).reshape(3, 3)
+    assert np.abs(eval(predict.source, names) - want).max() <= 0.03
 
 
 @pytest.mark.slow

@@ -324,7 +324,7 @@ def test_a_discriminative_classifier_has_sets_alone(iris):
     X, y = iris
     clf = bg.BayesianLogisticRegression(draws=1000, tune=500, random_state=0)
     clf.fit(X, y, progressbar=False)
-    with pytest.raises(AttributeError, match="it needs a density of x"):
+    with pytest.raises(AttributeError, match="typicality needs a density of x"):
         clf.typicality(X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MonteCarloWarning)  # of a row or two
