@@ -374,10 +374,17 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         self.check(X)
         out, length = np.empty((X.shape[0], len(self.alpha))), np.empty(X.shape[0])
-        for rows in row_blocks(X.shape[0], n_stored(X) // max(1, 8 * X.shape[0])):
-            cells = stored_cells(X, rows)
-            length[rows] = row_sums(cells.data, cells.indptr)
-            out[rows] = self._log_numerators(cells)
+        width = n_stored(X) // max(1, 8 * X.shape[0]) if sparse.issparse(X) else X.shape[1]
+        for rows in row_blocks(X.shape[0], width):
+            if sparse.issparse(X) or not _is_small(X[rows]):
+                cells = stored_cells(X, rows)
+                length[rows] = row_sums(cells.data, cells.indptr)
+                out[rows] = self._log_numerators(cells)
+                continue
+            length[rows], out[rows] = X[rows].sum(axis=1), 0.0
+            for k in range(int(X[rows].max(initial=0))):
+                table = np.log((self.alpha.T + k) / (k + 1)) if k else self._log_alpha
+                out[rows] += (X[rows] > k).astype(np.float64) @ table
         total = self.alpha.sum(axis=-1)
         for rows in row_blocks(len(out), len(total)):
             each, which = _distinct(length[rows])
@@ -536,6 +543,11 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
         out[0] += log_coefficient(cells, length[which])
         return np.moveaxis(out, 1, -1)
+
+
+def _is_small(X: Array) -> bool:
+    """Whether dense rows hold small whole numbers, a product for each of which is fast."""
+    return bool(X.max(initial=0) <= _FACTORS and (np.floor(X) == X).all())
 
 
 def _distinct(length: Array) -> tuple[Array, Array]:
