@@ -508,6 +508,53 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self.fitted_ = learner.settle(learner.forget(self._fitted(), X, y, sample_weight))
         return self
 
+    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+        """Return a classifier whose posterior is these draws; all methods work from there.
+
+        For draws of a PyMC model that has the parameters of this classifier: `to_pymc` with
+        priors of your own (`pymc.do`), or one written by hand. Nothing is fitted or sampled.
+
+        Parameters
+        ----------
+        tree : xarray.DataTree or Dataset
+            As `pymc.sample` returns it, or its group ``posterior``: the parameters and ``pi``, the
+            class weights, with the names and dims of ``posterior_``. Draws that `arviz.extract`
+            has stacked are unstacked. ``pi`` may have a dim ``obs_id``, as a regression on the
+            class weights gives it: these are of the rows that are predicted, in their order.
+        X, y : labelled rows, optional
+            Those behind the draws, which say how rows are read: classes, columns, encodings.
+            Default: the rows of the fit; a classifier that is not fitted, of columns that need no
+            encoding, takes the coords ``class`` and ``feature`` of the draws.
+
+        Returns
+        -------
+        classifier
+            Another one, with the same arguments. Its ``prior_`` is that of the rows; without rows,
+            defaults that depend on the data are set from rows drawn from the draws.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not there, has other dims, labels or draws that are not finite.
+
+        Notes
+        -----
+        ``posterior=`` of the predict methods is the same for one call. `loo` is Pareto-smoothed
+        importance sampling. What needs the closed form (evidence, `partial_fit`, `merge`,
+        `draw_posterior`) is refused.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
+        >>> tree = bg.GaussianNB().fit(X, y).draw_posterior()
+        >>> bg.GaussianNB().with_posterior(tree).predict([[1.1], [4.2]])
+        array(['a', 'b'], dtype='<U1')
+        """
+        out = copy.copy(self)
+        out.fitted_ = self._learner().given(self.__dict__.get("fitted_"), tree, X, y)
+        return out
+
     # -- new rows ------------------------------------------------------------------------------
 
     @row_by_row
@@ -1615,6 +1662,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
     ) -> "pm.Model":
         """The model as a PyMC graph: the same priors on the same data.
 
@@ -1635,6 +1683,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             are refused there.
         observed : bool
             False: the prior alone, without rows.
+        X_new : rows, optional
+            Rows to predict: the model has ``class_probability`` (new_obs_id, class),
+            p(y | x, theta) of each, draw by draw that of `predict_posterior`. Its mean over draws
+            is not `predict_proba`, which weighs theta by how well it explains x.
 
         Returns
         -------
@@ -1652,7 +1704,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.to_pymc([[2], [2], [5]], ["a", "a", "b"])["stats_class"].get_value()
         array([2., 1.])
         """
-        return trees.to_pymc(self._fitted(), X, y, likelihood, observed)
+        return trees.to_pymc(self._fitted(), X, y, likelihood, observed, X_new)
 
     def summary(self) -> Summary:
         """Columns and kinds, class counts, missing cells, priors in units, evidence, warnings.

@@ -43,7 +43,7 @@ from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
     Exponents,
     LogLinear,
@@ -749,6 +749,21 @@ class LogLinearPool(GenerativeClassifier):
         self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, known)
         return self
 
+    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+        """Return a pool with these draws of exponents and intercepts; its members stay the same.
+
+        Parameters
+        ----------
+        tree : xarray.DataTree or Dataset
+            With the names and dims of ``posterior_``, as of the model of `to_pymc`.
+        X, y : None
+            Members have been fitted to rows.
+        """
+        self._fitted()
+        if X is not None or y is not None:
+            raise TypeError("with_posterior of a pool takes no rows: fit() learns its members")
+        return super().with_posterior(tree)
+
     # -- attributes of a fit -------------------------------------------------------------------
 
     @property
@@ -819,6 +834,7 @@ class LogLinearPool(GenerativeClassifier):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
     ) -> "pm.Model":
         """Model of the exponents and intercepts, labels given the members' scores.
 
@@ -833,6 +849,8 @@ class LogLinearPool(GenerativeClassifier):
             The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
+        X_new : rows, optional
+            As in `GenerativeClassifier.to_pymc`.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -852,9 +870,13 @@ class LogLinearPool(GenerativeClassifier):
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
             j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
             eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
-            logit = pt.tensordot(eta, j, axes=1) + own.offset
+            offset: Any = own.offset
             if prior.intercept_scale is not None:
-                logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+                offset += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+            logit = pt.tensordot(eta, j, axes=1) + offset
+            if X_new is not None:
+                new = pm.Data("new_score", own.scores(fitted.encoded(X_new)))
+                declare_probability(pt.tensordot(eta, new, axes=1) + offset)
             if observed and (weight == 1).all():
                 pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
             elif observed:

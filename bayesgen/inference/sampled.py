@@ -232,7 +232,7 @@ class Target:
     exact : bool
         Whether the rows are complete and the family conjugate.
     to_pymc : callable
-        Coords {dim: labels} to the PyMC model of the rows.
+        Coords {dim: labels} to the PyMC model of the rows, and of ``X_new=``.
     start : callable
         Coords to where a chain starts; None is near the centre of the prior.
     """
@@ -241,7 +241,7 @@ class Target:
     pilot: ClassModel
     pilot_stats: ClassStats
     exact: bool
-    to_pymc: Callable[[Coords], Any]
+    to_pymc: Callable[..., Any]
     start: Callable[[Coords], Start | None] = lambda coords: None
 
 
@@ -298,7 +298,9 @@ def target_under(prior: ClassModel, data: Data) -> Target:
     return _of_incomplete_rows(prior, data)
 
 
-def observing(prior: ClassModel, data: Data, coords: Coords, stats: ClassStats | None) -> Any:
+def observing(
+    prior: ClassModel, data: Data, coords: Coords, stats: ClassStats | None, X_new: Any = None
+) -> Any:
     """PyMC model of labelled rows, each observed; `stats` are those of the fit, if there are any.
 
     Raises
@@ -319,7 +321,7 @@ def observing(prior: ClassModel, data: Data, coords: Coords, stats: ClassStats |
             "likelihood='rows' observes whole rows of x under this prior of covariances, and some "
             f"rows have missing cells: {instead}"
         )
-    return prior.to_pymc(coords, X=data.X, y=data.codes, stats=stats)
+    return prior.to_pymc(coords, X=data.X, y=data.codes, stats=stats, X_new=X_new)
 
 
 def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target:

@@ -17,7 +17,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.pooled import PooledPosterior
-from bayesgen.posterior.training import Training
+from bayesgen.posterior.training import GIVEN, Training
 
 Posterior = ExactPosterior | DrawnPosterior | PooledPosterior
 
@@ -139,7 +139,9 @@ class Fitted:
         raise NoClosedFormError(
             "the posterior has no closed form: "
             + (
-                "the fit had rows without a label or with missing cells"
+                "with_posterior gave the classifier draws"
+                if self.training.inference == GIVEN
+                else "the fit had rows without a label or with missing cells"
                 if conjugate
                 else f"{type(own.prior.family).__name__} has no conjugate prior"
             )
