@@ -175,8 +175,8 @@ def validate(
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
-    random_seed: int = 0,
-    sampler: str = "nutpie",
+    random_state: int = 0,
+    nuts_sampler: str = "nutpie",
     false_alarm: float = 0.01,
     progressbar: bool = True,
     **options: Any,
@@ -202,7 +202,7 @@ def validate(
     X_test : (N, D), optional
         Rows whose densities and class probabilities are compared, at most 20 of them, evenly
         spaced. Default: of X.
-    draws, tune, chains, random_seed, sampler, progressbar, **options
+    draws, tune, chains, random_state, nuts_sampler, progressbar, **options
         As in ``sample_posterior``.
     false_alarm : float
         Probability of the verdict "disagree" on a closed form that is right.
@@ -245,8 +245,8 @@ def validate(
             draws,
             tune,
             chains,
-            random_seed,
-            sampler,
+            random_state,
+            nuts_sampler,
             groups=(),
             progressbar=progressbar,
             **options,
@@ -254,7 +254,7 @@ def validate(
     seconds = perf_counter() - start
     data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
     tested = X if X_test is None else X_test
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(random_state)
     comparisons, skipped = _compared(fitted, tree, data, tested, rng)
     checks = comparisons.dataset()
     divergences = int(tree["sample_stats"]["diverging"].sum())

@@ -23,6 +23,7 @@ from bayesgen.checks.label_errors import label_weight
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
+from bayesgen.errors import spelled
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
@@ -201,7 +202,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """All choices: what makes fits of rows."""
         options = {k: v for k in ("draws", "tune", "chains") if (v := getattr(self, k, None))}
         if hasattr(self, "random_state"):
-            options["random_seed"] = self.random_state
+            options["random_state"] = self.random_state
         if self._target_accept is not None:
             options["target_accept"] = self._target_accept
         return Learner(
@@ -388,7 +389,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
             `merge` and `forget`; `loo` needs these weights.
         **sample_options
-            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
+            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_state``, ``nuts_sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
             `sample_posterior`.
 
@@ -792,6 +793,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     # -- how sure it is ------------------------------------------------------------------------
 
+    @spelled
     @named_rows
     def predict_interval(
         self,
@@ -894,6 +896,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         request = IntervalRequest.of(prob, kind, method=method, given=given)
         return tables.intervals(self._fitted(), X, request, class_prior, random_state, posterior)
 
+    @spelled
     @named_rows
     def predict_posterior(
         self,
@@ -941,6 +944,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         request = DrawRequest(draws, chains, per_row, max_memory)
         return tables.draws(self._fitted(), X, request, random_state, class_prior, posterior)
 
+    @spelled
     @named_rows
     def predict_uncertainty(
         self,
@@ -991,6 +995,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self._fitted(), X, unit, given, class_prior, random_state, posterior
         )
 
+    @spelled
     @named_rows
     def explain(
         self,
@@ -1440,6 +1445,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.fitted_ = fitted = fitted.with_training(draws=self.draw_posterior())
         return fitted
 
+    @spelled
     def draw_posterior(
         self,
         draws: int = 500,
@@ -1536,13 +1542,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             replicate=replicate,
         )
 
+    @spelled
     def sample_posterior(
         self,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        random_seed: int | None = None,
-        sampler: Literal["nutpie", "pymc"] = "nutpie",
+        random_state: int | None = None,
+        nuts_sampler: Literal["nutpie", "pymc"] = "nutpie",
         *,
         X: Any = None,
         y: Any = None,
@@ -1562,8 +1569,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         draws, tune, chains : int
             Draws of each chain, after `tune` steps that are thrown away.
-        random_seed : int, optional
-        sampler : {"nutpie", "pymc"}
+        random_state : int, optional
+        nuts_sampler : {"nutpie", "pymc"}
         X, y, groups, replicate
             As in `draw_posterior`: what the groups of rows are about.
         likelihood : {"statistics", "rows"}
@@ -1593,7 +1600,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         fitted = self._fitted()
         fitted.closed_form  # noqa: B018 - raises where there is none
-        nuts.check(draws, tune, chains, sampler)
+        nuts.check(draws, tune, chains, nuts_sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
         return trees.sample_posterior(
             fitted,
@@ -1601,8 +1608,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             draws,
             tune,
             chains,
-            random_seed,
-            sampler,
+            random_state,
+            nuts_sampler,
             X=X,
             y=y,
             groups=groups,
@@ -1611,6 +1618,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             **options,
         )
 
+    @spelled
     def posterior_groups(
         self,
         X: Any,

@@ -156,8 +156,8 @@ class Learner:
             how = fitted.training.inference
             came = "given draws" if how == GIVEN else f"fitted by {how.upper()}"
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and this classifier was {came}: its draws do "
-                "not add up. Fit all rows together, or without inference="
+                f"{what} works on sufficient statistics, and this classifier was {came}: its draws "
+                "do not add up. Fit all rows together, or without inference="
             )
         if fitted is not None and fitted.training.label_noise:
             raise NoClosedFormError(
@@ -335,7 +335,7 @@ class Learner:
         why = self.why_apart(fitted, draws)
         out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
         drawn = drawn_posterior(fitted, out)
-        seed = options.get("random_seed")
+        seed = options.get("random_state")
         group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
         if group is not None:
             out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, at)
@@ -433,9 +433,9 @@ def sampled_tree(
     """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
     library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
     if inference == "nuts":
-        library = options.get("sampler", "nutpie")
+        library = options.get("nuts_sampler", "nutpie")
     groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, groups, inference, options.get("random_seed"), library)
+    out = tree_of(fitted, groups, inference, options.get("random_state"), library)
     if inference == "nuts":
         out.attrs["sampler"] = library
     if inference in approximation.APPROXIMATIONS:

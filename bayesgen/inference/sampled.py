@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.groups import labels_given_x
+from bayesgen.errors import refuse_other_spelling
 from bayesgen.families.capabilities import (
     DataScaledDefaults,
     MissingCells,
@@ -418,6 +419,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
     own, given : dict
         Of the classifier's constructor, and of the call, which go first.
     """
+    refuse_other_spelling("fit", given)
     if inference in approximation.APPROXIMATIONS:
         own = dict(own)
         for name in ("tune", "chains", "target_accept"):  # of a sampler
@@ -426,7 +428,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
                 raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
         approximation.check((own | given).get("draws", 1))
         return own | given
-    defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
+    defaults = {"draws": 1, "tune": 1, "chains": 1, "nuts_sampler": "nutpie"}
     asked: dict[str, Any] = defaults | own | given
     nuts.check(*(asked[k] for k in defaults))
     return own | given
@@ -578,7 +580,7 @@ def sample_labels(
     draws: int = 1000,
     tune: int = 200,
     chains: int = 4,
-    random_seed: int | None = None,
+    random_state: int | None = None,
     progressbar: bool = True,
 ) -> dict[str, Array]:
     """Posterior draws {name: (chain, draw, *dims)} given labelled and unlabelled rows.
@@ -610,7 +612,7 @@ def sample_labels(
     labelled = prior.stats(X[known], codes[known], n_classes, own)
     rows = X[loose]
     out: dict[str, Array] = {}
-    seeds = np.random.SeedSequence(random_seed).spawn(chains)
+    seeds = np.random.SeedSequence(random_state).spawn(chains)
     with _progress(chains * (draws + tune), progressbar) as advance:
         for chain, seed in enumerate(seeds):
             rng = np.random.default_rng(seed)

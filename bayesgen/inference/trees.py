@@ -74,8 +74,8 @@ def sample_posterior(
     draws: int,
     tune: int,
     chains: int,
-    random_seed: int | None,
-    sampler: Literal["nutpie", "pymc"],
+    random_state: int | None,
+    nuts_sampler: Literal["nutpie", "pymc"],
     *,
     X: Any,
     y: Any,
@@ -100,18 +100,18 @@ def sample_posterior(
         draws=draws,
         tune=tune,
         chains=chains,
-        random_seed=random_seed,
-        sampler=sampler,
+        random_state=random_state,
+        nuts_sampler=nuts_sampler,
         progressbar=progressbar,
         **options,
     )
     found = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, found, "nuts", random_seed, sampler)
+    out = tree_of(fitted, found, "nuts", random_state, nuts_sampler)
     drawn = tree.read_draws(posterior, own.model.params, fitted.coords)
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(random_state)
     _add_groups(fitted, out, drawn, rng, rows, names, replicate)
     sound = nuts.warn_unless_sound(posterior, sample_stats)
-    out.attrs |= {"sampler": sampler, "tune": tune} | sound.attributes()
+    out.attrs |= {"sampler": nuts_sampler, "tune": tune} | sound.attributes()
     return out
 
 

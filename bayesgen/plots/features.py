@@ -15,6 +15,7 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
+from bayesgen.errors import spelled
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
@@ -511,6 +512,7 @@ def _curves(
 # Class probabilities along one feature, and along those that matter most.
 
 
+@spelled
 def plot_section(
     clf: Any,
     X: Any,
@@ -623,6 +625,7 @@ def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
     return found
 
 
+@spelled
 def plot_effects(
     clf: Any,
     X: Any,
@@ -694,6 +697,7 @@ _LABELLED = 4  # classes whose lines have their mass written on them
 _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
+@spelled
 def plot_regions(
     clf: Any,
     X: Any,
@@ -917,6 +921,7 @@ _SETS_SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs
 _MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
 
 
+@spelled
 def plot_prior_predictive(
     clf: Any,
     X: Any,
@@ -978,6 +983,7 @@ def plot_prior_predictive(
     return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
 
 
+@spelled
 def plot_predictive_check(
     clf: Any,
     X: Any,

@@ -8,6 +8,7 @@ from scipy import stats
 
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
@@ -146,6 +147,7 @@ def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isoton
     return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
 
 
+@spelled
 def plot_reliability(
     clf: Any,
     X: Any,

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _ROWS = 60
 
 
+@spelled
 def plot_class_probability(
     clf: Any,
     X: Any,
@@ -133,6 +135,7 @@ _LINE, _LINES = 16, 3  # letters of a line of a class name at a corner, and line
 _CLOUDS = 25  # rows with clouds; more of them hide each other
 
 
+@spelled
 def plot_ternary(
     clf: Any,
     X: Any,

@@ -442,7 +442,7 @@ def test_it_samples_its_own_rows(inference: Any) -> None:
     own = hierarchical_means()
     clf = bg.from_pymc(own.model)
     options = {"chains": 2, "target_accept": 0.99} if inference == "nuts" else {}
-    clf.fit(inference=inference, random_seed=1, progressbar=False, **options)
+    clf.fit(inference=inference, random_state=1, progressbar=False, **options)
     assert clf.inference_ == inference
     draws = clf.posterior_["posterior"].to_dataset()
     flat = {k: draws[k].values.reshape(-1, *draws[k].shape[2:]) for k in own.draws if k in draws}
