@@ -662,3 +662,32 @@ def test_masks_of_the_package_are_missing_cells() -> None:
     free = {"nu": np.stack([3 + d["one"]] * 2, axis=-1), "sigma_raw": raw, "mu": d["pair"]}
     expected = family.log_likelihood(X, free | {"sigma": d["scale"]})
     np.testing.assert_allclose(own.log_likelihood(X, free), expected, rtol=1e-10)
+
+
+def test_labels_that_pymc_extras_sums_out_have_the_probabilities_of_new_rows() -> None:
+    """Draw by draw; their mean over draws is not `predict_proba`."""
+    marginal = pytest.importorskip("pymc_extras.marginal")
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    def graph(rows: Any, codes: Any) -> Any:
+        with pm.Model(coords={"species": NAMES}) as model:
+            weights = pm.Dirichlet("weights", [1.0, 1, 1], dims="species")
+            y = pm.Categorical("label", weights, observed=codes, shape=len(rows))
+            pm.Normal("x", pm.Normal("mu", 0, 9, dims="species")[y], 1.0, observed=rows)
+        return model
+
+    draws = {"weights": RNG.dirichlet([2.0, 1, 1], 8), "mu": RNG.normal(size=(8, 3))}
+    known, new = graph(REAL[:, 0], Y), REAL[:6, 0]
+    clf = bg.from_pymc(known).with_posterior(trace(known, draws))
+    summed = marginal.marginalize(graph(new, None), ["label"])
+    with_label = remove_value_transforms(marginal.conditional(summed))
+    label = with_label["label"]
+    log_p = with_label.compile_fn(with_label.logp(vars=[label], sum=False), inputs=None, mode=PYTHON)
+    points = [{k: v[s] for k, v in draws.items()} for s in range(8)]
+    found = [[log_p(d | {"label": np.full(6, c)})[0] for c in range(3)] for d in points]
+    p = clf.predict_posterior(new[:, None])["predictions"]["class_probability"].values
+    order = np.argsort(NAMES)
+    expected = np.exp(np.array(found)).transpose(0, 2, 1)[..., order]
+    np.testing.assert_allclose(p.reshape(8, 6, 3), expected, rtol=1e-8)
+    averaged = clf.predict_monte_carlo(new[:, None]).probability
+    assert np.abs(averaged - expected.mean(axis=0)).max() > 0.01
