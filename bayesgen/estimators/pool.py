@@ -28,6 +28,7 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
+from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary
 from bayesgen.estimators.super_parents import AnDE
@@ -314,6 +315,7 @@ def _of_table(
                 )
             else:
                 members.append(Member(name + suffix, clf, view))
+    members.append(Member("label trees", MetaTreeForest()))
     return members, left_out
 
 
