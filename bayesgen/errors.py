@@ -118,10 +118,15 @@ def refuse_other_spelling(function: str, given: Iterable[str]) -> None:
             raise TypeError(f"{function}() has no argument {name!r}: use {SPELLINGS[name]}=")
 
 
+def other_spellings(function: Callable[..., Any]) -> set[str]:
+    """Names that an argument of the function has elsewhere, and not here."""
+    known = inspect.signature(function).parameters
+    return {k for k, own in SPELLINGS.items() if own in known and k not in known}
+
+
 def spelled[Function: Callable[..., Any]](function: Function) -> Function:
     """The same function; it answers the spelling of PyMC and ArviZ with its own."""
-    known = inspect.signature(function).parameters
-    others = {k for k, own in SPELLINGS.items() if own in known and k not in known}
+    others = other_spellings(function)
     if not others:
         return function
 

@@ -793,7 +793,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     # -- how sure it is ------------------------------------------------------------------------
 
-    @spelled
     @named_rows
     def predict_interval(
         self,
@@ -896,7 +895,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         request = IntervalRequest.of(prob, kind, method=method, given=given)
         return tables.intervals(self._fitted(), X, request, class_prior, random_state, posterior)
 
-    @spelled
     @named_rows
     def predict_posterior(
         self,
@@ -944,7 +942,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         request = DrawRequest(draws, chains, per_row, max_memory)
         return tables.draws(self._fitted(), X, request, random_state, class_prior, posterior)
 
-    @spelled
     @named_rows
     def predict_uncertainty(
         self,
@@ -995,7 +992,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self._fitted(), X, unit, given, class_prior, random_state, posterior
         )
 
-    @spelled
     @named_rows
     def explain(
         self,
