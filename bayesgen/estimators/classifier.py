@@ -715,7 +715,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
         >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
         >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
-        (array([0.97, 0.43]), True)
+        (array([0.97, 0.44]), True)
         """
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)

@@ -161,19 +161,17 @@ class ClassModel(Record):
                 theta = self.family.to_pymc(stats=stats.features)
             else:
                 theta = self.family.to_pymc()
-            for rows_of, found in (("partial_", partial), ("new_", X_new)):
-                if found is None:
-                    continue
+
+            def log_joint(rows: Any, prefix: str) -> Any:
                 what = "a model of rows without a label, or of new rows,"
-                of_rows = require(self.family, UnlabelledRows, what)
-                X = found.X if found is partial else found
-                log_joint = of_rows.pymc_log_likelihood(X, theta, prefix=rows_of)
-                if pi is not None:
-                    log_joint += pt.log(pi)
-                if found is partial:
-                    pm.Potential("partial", _log_mixture(log_joint, partial))
-                else:
-                    declare_probability(log_joint)
+                own = require(self.family, UnlabelledRows, what)
+                log_x = own.pymc_log_likelihood(rows, theta, prefix=prefix)
+                return log_x if pi is None else log_x + pt.log(pi)
+
+            if partial is not None:
+                pm.Potential("partial", _log_mixture(log_joint(partial.X, "partial_"), partial))
+            if X_new is not None:
+                declare_probability(log_joint(X_new, "new_"))
         return model
 
     def _declare_weights(self) -> Any:
