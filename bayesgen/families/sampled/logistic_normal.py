@@ -65,6 +65,7 @@ from bayesgen.families.shared.pymc_parts import (
     known_codes,
     parameter,
     prefixed,
+    run_in_jax,
     sum_cells,
 )
 from bayesgen.families.shared.pymc_parts import declare as declare_data
@@ -674,6 +675,7 @@ def _operation() -> Any:
     def likelihood(op: Any, **kwargs: Any) -> Any:
         return grid_log_likelihood, version()
 
+    run_in_jax(GridLogLikelihood, lambda a, b, *_: (a.shape[:1], a.shape, b.shape))
     return GridLogLikelihood()
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesgen.families.shared.pymc_parts import run_in_jax
 from bayesgen.numerics.kernels import pays
 from bayesgen.numerics.kernels.blas import multiply_by_lower, sharing
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
@@ -667,4 +668,6 @@ def _operations() -> tuple[Any, Any]:
     def observed_normal_gradient(op: Any, **kwargs: Any) -> Any:
         return gaussian.observed_normal_gradient, version()
 
+    run_in_jax(ObservedNormal, lambda *inputs: ((inputs[0].shape[0], inputs[4].shape[0]),))
+    run_in_jax(ObservedNormalGradient, lambda *inputs: (inputs[4].shape, inputs[5].shape))
     return ObservedNormal(), ObservedNormalGradient()

@@ -5,6 +5,7 @@ pymc is imported inside the functions: nothing here costs a user who does not sa
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -747,7 +748,58 @@ def _operations() -> tuple[Any, Any]:
     def correlation_gradient(op: Any, **kwargs: Any) -> Any:
         return numba_njit(gradient), version()
 
+    def matrix(half: Any) -> tuple[tuple[int, ...], ...]:
+        n = int(0.5 + (0.25 + 2 * half.shape[-1]) ** 0.5 + 1e-6)
+        return ((*half.shape[:-1], n, n),)
+
+    run_in_jax(Correlation, matrix)
+    run_in_jax(CorrelationGradient, lambda half, _: (half.shape,))
     return Correlation(), CorrelationGradient()
+
+
+def run_in_jax(op: type, shapes: Callable[..., tuple[tuple[int, ...], ...]]) -> None:
+    """Let JAX, where it is installed, call the `perform` of an operation, and its `pullback`.
+
+    `shapes` are those of the outputs, from the inputs.
+    """
+    if find_spec("jax") is None:
+        return
+    import jax
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.link.jax.dispatch.basic import jax_funcify
+
+    @jax_funcify.register(op)
+    def convert(op: Any, node: Any, **_: Any) -> Any:
+        types = [out.type.dtype for out in node.outputs]
+
+        def perform(*inputs: Any) -> tuple[Array, ...]:
+            cells: list[list[Any]] = [[None] for _ in types]
+            op.perform(node, [np.asarray(value) for value in inputs], cells)
+            return tuple(np.asarray(c[0], dtype=t) for c, t in zip(cells, types, strict=True))
+
+        def call(*inputs: Any) -> Any:
+            made = zip(shapes(*inputs), types, strict=True)
+            result = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in made)
+            found = jax.pure_callback(perform, result, *inputs, vmap_method="sequential")
+            return found if len(found) > 1 else found[0]
+
+        def backward(inputs: Any, weights: Any) -> tuple[Any, ...]:
+            own = [variable.type() for variable in node.inputs]
+            outputs = op.make_node(*own).outputs
+            given = [out.type() for out in outputs]
+            pulled = op.pullback(own, outputs, given)
+            known = [hasattr(term.type, "dtype") for term in pulled]
+            terms = [term for term, is_known in zip(pulled, known, strict=True) if is_known]
+            gradient = jax_funcify(FunctionGraph([*own, *given], terms, clone=False))
+            several = weights if isinstance(weights, tuple) else (weights,)
+            found = iter(gradient(*inputs, *several))
+            return tuple(next(found) if is_known else None for is_known in known)
+
+        if "pullback" not in vars(type(op)):  # a gradient
+            return call
+        function = jax.custom_vjp(call)
+        function.defvjp(lambda *inputs: (call(*inputs), inputs), backward)
+        return function
 
 
 # ------------------------------------------------------------------------------------------------
@@ -946,4 +998,5 @@ def _operation() -> Any:
     def radius(op: Any, **kwargs: Any) -> Any:
         return squared_radius, version()
 
+    run_in_jax(SquaredRadius, lambda *inputs: (np.broadcast_shapes(*(i.shape for i in inputs)),))
     return SquaredRadius()
