@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.numerics.kernels.arithmetic import (
-    largest_count,
     log_factorial,
     log_gamma_difference,
     log_rising_table,
@@ -91,16 +90,16 @@ def log_numerators(X: Any, alpha: Array, log_alpha: Array) -> tuple[Array, Array
 
 def _first_terms(X: Any) -> Array:
     """(D + 1,) where the terms of each word begin: of counts 1 .. the largest, within bounds."""
-    top = max(1, min(_LOOKED_UP, largest_count(X.data if sparse.issparse(X) else X)))
-    most = np.full(X.shape[1], float(top))
+    largest = (X.data if sparse.issparse(X) else X).max(initial=1)
+    most = np.full(X.shape[1], float(largest if largest < _LOOKED_UP else _LOOKED_UP))
     if most.sum() > X.size // 16:  # not all words up to the same
         most[:] = 1
         if sparse.issparse(X):
             _find_most(as_data(X.indices), as_data(X.data), most)
         else:
             most = np.fmax(X.max(axis=0, initial=1), most)
-        top = min(_LOOKED_UP, max(1, 2 * X.size // X.shape[1]))
-    ends = np.cumsum(np.floor(np.minimum(most, top)))
+        most = np.minimum(most, min(_LOOKED_UP, max(1, 2 * X.size // X.shape[1])))
+    ends = np.cumsum(np.floor(most))
     return np.concatenate([[0.0], ends]).astype(np.int64)
 
 
