@@ -384,10 +384,10 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             length[rows] = row_sums(cells.data, cells.indptr)
             out[rows] = self._log_numerators(cells)
         total = self.alpha.sum(axis=-1)
-        for rows in row_blocks(len(out), len(total)):
-            each, which = _distinct(length[rows])
+        for block in row_blocks(len(out), len(total)):
+            each, which = _distinct(length[block])
             norm = log_factorial(each)[:, None] - log_gamma_difference(total, each[:, None])
-            out[rows] += norm[which]
+            out[block] += norm[which]
         for row in few_at_a_time(np.flatnonzero(length >= LONG)):
             out[row] = power_moment(stored_cells(X, row), length[row], self.alpha, None)
         return out

@@ -962,13 +962,13 @@ class NormalInverseWishart(ConjugateFamily):
         return scale, log_norm, power
 
     @cached_property
-    def compiled_tables(self) -> list[Array]:
+    def compiled_tables(self) -> Any:
         """Columns, shift, `whitening` and `student`, as a kernel takes them."""
         from bayesgen.numerics.kernels.compiling import as_data
 
         tables = (np.broadcast_to(self.shift, self.dim), *self.whitening, *self.student)
         numbers = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
-        return [as_data(np.arange(self.dim, dtype=np.uint64)), *numbers]
+        return (as_data(np.arange(self.dim, dtype=np.uint64)), *numbers)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
