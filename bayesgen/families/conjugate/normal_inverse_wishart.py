@@ -962,7 +962,7 @@ class NormalInverseWishart(ConjugateFamily):
         return scale, log_norm, power
 
     @cached_property
-    def compiled_tables(self) -> Any:
+    def compiled_tables(self) -> tuple[Array, ...]:
         """Columns, shift, `whitening` and `student`, as a kernel takes them."""
         from bayesgen.numerics.kernels.compiling import as_data
 
@@ -1411,8 +1411,8 @@ def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
 
     def part(start: int, stop: int) -> None:
         for rows in row_slices(X, start, stop):
-            x, own = as_rows(X[rows]), out[rows]
-            correlated_t(x, *f.compiled_tables, own)
+            given = as_rows(X[rows]), *f.compiled_tables, out[rows]
+            correlated_t(*given)
 
     for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
         pass
