@@ -17,11 +17,7 @@ from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import (
     Bits,
@@ -59,12 +55,7 @@ from bayesgen.numerics.rows import (
     split_missing,
     sum_except,
 )
-from bayesgen.numerics.special import (
-    Array,
-    distinct_pairs,
-    draw_log_gamma,
-    log_gamma_difference,
-)
+from bayesgen.numerics.special import Array, distinct_pairs, draw_log_gamma, log_gamma_difference
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,7 @@ import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import (
     density_by_draws,
@@ -30,12 +26,7 @@ from bayesgen.families.shared.densities import (
     log_product,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    declare,
-    observe_cells,
-    prefixed,
-    refuse_fractional,
-)
+from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, refuse_fractional
 from bayesgen.numerics.rows import (
     Matrix,
     cgf_by_rows,

@@ -21,19 +21,10 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from bayesgen.families.conjugate.dirichlet_categorical import (
-    CategoricalStats,
-    DirichletCategorical,
-)
+from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
 from bayesgen.families.contract import Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_negative
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    EDGE,
-    FEATURE,
-    Method,
-)
+from bayesgen.families.names import CLASS, DENSITY, EDGE, FEATURE, Method
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import count_codes, draw_codes
 from bayesgen.families.shared.pymc_parts import observe_cells, sum_codes

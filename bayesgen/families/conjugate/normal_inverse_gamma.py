@@ -21,11 +21,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from bayesgen.families.capabilities import (
-    DensityCumulants,
-    DensityDraws,
-    SharedVariances,
-)
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
     NotLinearError,

@@ -39,11 +39,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
 from bayesgen.families.shared.pymc_parts import (

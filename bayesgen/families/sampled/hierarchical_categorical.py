@@ -42,13 +42,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CATEGORY,
-    CLASS,
-    FEATURE,
-    FEATURE_CATEGORY,
-    PROBABILITY,
-)
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
 from bayesgen.families.shared.codes import count_codes, draw_codes, look_up, n_codes
 from bayesgen.families.shared.pymc_parts import (

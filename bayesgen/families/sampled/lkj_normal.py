@@ -23,12 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    FEATURE,
-    FEATURE_BIS,
-)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import gaussian
 from bayesgen.families.shared.gaussian import log_normal_of_draws, robust_location_and_scale

@@ -26,11 +26,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    FEATURE,
-)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (

@@ -694,10 +694,7 @@ def _operations() -> tuple[Any, Any]:
     from pytensor.graph.basic import Apply
     from pytensor.graph.op import Op
     from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch.basic import (
-        numba_njit,
-        register_funcify_default_op_cache_key,
-    )
+    from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import sampling
