@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY, Method
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import (
@@ -50,7 +50,7 @@ from bayesgen.families.shared.pymc_parts import (
     prefixed,
     sum_codes,
 )
-from bayesgen.numerics.rows import Matrix, cgf_by_rows, remainder
+from bayesgen.numerics.rows import Matrix, cgf_by_rows
 from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
@@ -81,18 +81,6 @@ class CategoricalStats(Stats):
                 raise ValueError(f"feature {j} has counts beyond its {len(new)} renamed categories")
             out[:, j, new] = self.counts[:, j, : len(new)]
         return replace(self, counts=out)
-
-    def merge(self, other: Self) -> Self:
-        """Statistics of the rows of both, which may know different numbers of categories."""
-        k = max(self.counts.shape[2], other.counts.shape[2])
-        return replace(self, counts=_padded(self.counts, k) + _padded(other.counts, k))
-
-    def remove(self, other: Self) -> Self:
-        """Statistics after forgetting the rows of `other`; the categories stay."""
-        k = max(self.counts.shape[2], other.counts.shape[2])
-        before, removed = _padded(self.counts, k), _padded(other.counts, k)
-        refuse_negative("counts", before - removed, before)
-        return replace(self, counts=remainder(before, removed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +175,7 @@ class DirichletCategorical(ConjugateFamily):
         theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
         k = self.alpha.shape[2]
         if stats is not None and X is None:
-            counts = _padded(stats.counts, k)[..., :k]
+            counts = padded(stats.counts, k)[..., :k]
             n = declare(replace(stats, counts=counts), "stats", prefix)["counts"]
             cells = (slice(None), *np.nonzero(self.alpha[0] > 0))
             pm.Potential(f"{prefix}x", (n[cells] * pt.log(theta[cells])).sum())
@@ -259,7 +247,7 @@ class DirichletCategorical(ConjugateFamily):
         """Pseudo-counts + counts."""
         k = self.alpha.shape[2]
         outside = stats.counts[..., k:].any(axis=(0, 2))
-        counts = _padded(stats.counts, k)[..., :k]
+        counts = padded(stats.counts, k)[..., :k]
         outside |= np.any((counts != 0) & (self.alpha == 0), axis=(0, 2))
         if outside.any():
             j = int(np.argmax(outside))
@@ -294,7 +282,7 @@ class DirichletCategorical(ConjugateFamily):
         """
         total = stats.counts.sum(axis=-1)
         refuse_undefined("mle", total <= 0, "it has no observed row (0/0)")
-        return {"theta": _padded(stats.counts, self._width()) / total[..., None]}
+        return {"theta": padded(stats.counts, self._width()) / total[..., None]}
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(sum of alpha - K_j), the mode on the simplex.
@@ -345,7 +333,7 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
         """(D,) terms of `log_evidence`."""
-        counts = _padded(stats.counts, self.alpha.shape[2])
+        counts = padded(stats.counts, self.alpha.shape[2])
         return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
@@ -382,7 +370,7 @@ class DirichletCategorical(ConjugateFamily):
         """
         k = table.shape[-1]
         out = np.zeros((*table.shape[:-1], k + 2), dtype=table.dtype)
-        real = _padded(self.alpha, k)[0] > 0
+        real = padded(self.alpha, k)[0] > 0
         out[..., :k] = np.where(real, table, new[..., None])
         out[..., k] = new
         return out
@@ -472,9 +460,3 @@ def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
     if np.any(real != real[:1]):
         raise ValueError("alpha has a different number of categories in different classes")
     return out
-
-
-def _padded(counts: Array, k: int) -> Array:
-    """With zeros up to `k` categories."""
-    more = k - counts.shape[2]
-    return counts if more <= 0 else np.pad(counts, ((0, 0), (0, 0), (0, more)))

@@ -28,8 +28,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import UndefinedEstimateError, refuse_negative, refuse_undefined
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
+from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import (
     CATEGORY,
     CATEGORY_BIS,
@@ -47,7 +47,7 @@ from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_d
 from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import remainder, row_blocks
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
 from bayesgen.numerics.special import (
     Array,
@@ -71,24 +71,6 @@ class ForestStats(Stats):
     """
 
     pairs: Array = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS)
-
-    def merge(self, other: Self) -> Self:
-        """Statistics of the rows of both, which may know different numbers of categories."""
-        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
-        return replace(self, pairs=padded(self.pairs, k) + padded(other.pairs, k))
-
-    def remove(self, other: Self) -> Self:
-        """Statistics after forgetting the rows of `other`; the categories stay."""
-        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
-        before, removed = padded(self.pairs, k), padded(other.pairs, k)
-        refuse_negative("pairs", before - removed, before)
-        return replace(self, pairs=remainder(before, removed))
-
-
-def padded(pairs: Array, k: int) -> Array:
-    """With zeros up to `k` categories."""
-    more = k - pairs.shape[-1]
-    return pairs if more <= 0 else np.pad(pairs, [(0, 0)] * 3 + [(0, more)] * 2)
 
 
 def n_pairs(levels: Array) -> float:
@@ -405,7 +387,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         if levels.shape != (n_features,):
             raise ValueError(f"levels has {levels.size} entries for {n_features} features")
         width = int(levels.max())
-        seen = padded(stats.pairs, width)
+        seen = padded(stats.pairs, width, 2)
         if seen.shape[-1] > width and seen[..., width:].any():
             raise ValueError(f"the rows have codes beyond the {width} declared categories")
         pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
@@ -468,7 +450,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def update(self, stats: ForestStats) -> Self:
         """The counts of pairs added; by them a forest that rows choose is chosen anew."""
         width = self.pairs.shape[-1]
-        beyond = padded(stats.pairs, width)
+        beyond = padded(stats.pairs, width, 2)
         outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
         if (beyond.sum(axis=(0, 2, 4)) * outside).any():
             raise ValueError("a feature has codes beyond its declared categories")
@@ -505,7 +487,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def log_evidence(self, stats: ForestStats) -> float:
         """Sum over classes of the log evidence of all rows less that of those known before."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width)[..., :width, :width]
+        own = padded(stats.pairs, width, 2)[..., :width, :width]
         if not own.any():
             return 0.0
         total, before = (
@@ -579,7 +561,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def mle(self, stats: ForestStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width)[..., :width, :width]
+        own = padded(stats.pairs, width, 2)[..., :width, :width]
         return mle(own, self.levels, self.edges)
 
     def map(self) -> dict[str, Array]:
