@@ -681,8 +681,8 @@ def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
         rows = np.arange(len(codes))
         for n in _DRAWS:
             forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
-            step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
-            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+            width = max(n, (codes.shape[1] + 1) ** 2)
+            for some in (rows[own] for own in row_blocks(len(rows), width, _CELLS)):
                 out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
             rows = rows[error[rows, c] > _ENOUGH]
             if not len(rows):
@@ -714,9 +714,7 @@ def _given_forests(f: "DirichletForest", c: int, forests: Array, codes: Array) -
     """(S, N) log p(x_o | T, D) of class c."""
     k = f.pairs.shape[-1]
     out = np.empty((len(forests), len(codes)))
-    step = max(1, _CELLS // (codes.shape[1] * k * max(k, len(codes))))
-    for start in range(0, len(forests), step):
-        own = slice(start, start + step)
+    for own in row_blocks(len(forests), codes.shape[1] * k * max(k, len(codes)), _CELLS):
         tables = concentrations(f, c, forests[own])
         size = tables.sum(axis=-1, keepdims=True)
         tables = np.divide(tables, size, out=tables, where=size > 0)
@@ -734,9 +732,7 @@ def log_likelihood_of_known(codes: Array, parents: Array, tables: Array) -> Arra
     """
     n_draws, n_columns, k, _ = tables.shape
     out = np.empty((n_draws, len(codes)))
-    step = max(1, _CELLS // (n_draws * n_columns * k))
-    for start in range(0, len(codes), step):
-        rows = slice(start, start + step)
+    for rows in row_blocks(len(codes), n_draws * n_columns * k, _CELLS):
         out[:, rows] = _upwards(codes[rows], parents, tables)
     return out
 

@@ -779,8 +779,7 @@ def log_predictive(f: "DirichletSuperParents", codes: Array) -> Array:
     def part(start: int, stop: int) -> None:
         average(codes[start:stop], out[start:stop], *given)
 
-    for _ in over_blocks(part, len(codes), tables.below.size):
-        pass
+    list(over_blocks(part, len(codes), tables.below.size))
     return out
 
 

@@ -53,6 +53,7 @@ from bayesgen.numerics.rows import (
     pattern,
     refuse_negative_counts,
     remainder,
+    row_blocks,
     row_sums,
     shared_sums,
     small_count_table,
@@ -451,14 +452,12 @@ def count_information(rate: Array, pi: Array) -> Array:
     top = rate.max(axis=0)
     order = np.argsort(top, kind="stable")  # columns that need equally many counts together
     n_few = int(np.sum(top <= _FEW))
-    step = max(1, _BLOCK // (len(pi) * 256))
     out = np.empty(len(top))
     for group, information in (
         (order[:n_few], _information_of_few),
         (order[n_few:], _information_of_many),
     ):
-        for start in range(0, len(group), step):
-            columns = group[start : start + step]
+        for columns in (group[own] for own in row_blocks(len(group), len(pi) * 256, _BLOCK)):
             out[columns] = information(rate[:, columns], pi)
     return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
 

@@ -207,8 +207,7 @@ def _compiled_densities(
         for rows in row_slices(X, start, stop):
             getattr(gaussian, kernel)(as_rows(X[rows]), *arguments, out[rows])
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out
 
 
@@ -726,10 +725,8 @@ class NormalInverseGamma(ConjugateFamily):
         """(N, C) and (N,), as in `RowRemoval`."""
         out = np.empty((X.shape[0], len(self.mu))) if self.over_classes else self.log_predictive(X)
         left = np.ones(X.shape[0])
-        step = max(1, _CELLS // max(1, X.shape[1]))
         cells = _Cells.of(self)
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(*X.shape, _CELLS):
             x = (dense_block(X, rows) - self.shift)[:, self.live]
             own, w = y[rows], weight[rows, None]
             n = np.arange(len(own))
@@ -738,7 +735,7 @@ class NormalInverseGamma(ConjugateFamily):
             if self.over_classes:
                 for c in range(len(self.mu)):
                     out[rows, c] = block.of_class(c)
-            out[n + start, own] = block.of_own_class()
+            out[n + rows.start, own] = block.of_own_class()
         return out, left
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:

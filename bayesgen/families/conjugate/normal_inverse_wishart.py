@@ -363,11 +363,9 @@ def distances(
     out, d = np.zeros((X.shape[0], n_classes, n)), np.zeros(X.shape[0], dtype=np.intp)
     triangles: dict[int, Array] = {}
     kappa = f.kappa
-    for rows, columns in pattern_blocks(X, f.live):
+    for rows, columns, part, x in f.parts(X):
         if not len(columns):
             continue
-        part = f if len(columns) == f.dim else f.marginal(columns)
-        x = dense_block(X, rows)[:, columns] - part.shift
         z = _distances_whitened(part, x)
         if label is not None:  # psi grows by a matrix of rank 1, and the mean moves to the row
             own, share = z[:, label], kappa[label] / (kappa[label] + 1)
@@ -452,8 +450,7 @@ def terms(
     for rows, columns in pattern_blocks(X, f.live):
         if not len(columns):
             continue
-        part = f if len(columns) == f.dim else f.marginal(columns)
-        x = dense_block(X, rows)[:, columns]
+        part, x = f.of_live(columns), dense_block(X, rows)[:, columns]
         if theta is None:
             terms, log_det = _expected(part, x - part.shift, a, b)
         else:
@@ -635,10 +632,23 @@ class NormalInverseWishart(ConjugateFamily):
             ignored=np.zeros(len(columns), dtype=bool),
         )
 
+    def of_live(self, columns: Array) -> Self:
+        """The family of columns that are not ignored, some or all of them, in their order."""
+        return self if len(columns) == self.dim else self.marginal(columns)
+
     @cached_property
     def live(self) -> Array:
         """Columns that are not ignored."""
         return np.flatnonzero(~np.broadcast_to(self.ignored, self.dim))
+
+    def parts(self, X: Matrix) -> Iterator[tuple[Array | slice, Array, Self, Array]]:
+        """Rows of one pattern of missing cells each: (rows, columns, family of these, cells).
+
+        The cells are minus the `shift` of that family.
+        """
+        for rows, columns in pattern_blocks(X, self.live):
+            part = self.of_live(columns)
+            yield rows, columns, part, dense_block(X, rows)[:, columns] - part.shift
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -839,16 +849,12 @@ class NormalInverseWishart(ConjugateFamily):
             if not np.all(scale > 0) or np.linalg.eigvalsh(correlation)[0] < 1e-12:
                 raise UndefinedEstimateError(
                     "mle",
-                    f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
+                    f"the sample covariance of {n[c]:g} rows in {sigma.shape[1]} features "
                     "is singular",
                     None if self.shared else c,
                     advice="use method='map' or the posterior predictive",
                 )
         return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
-
-    @staticmethod
-    def _dim_of(stats: ScatterStats) -> int:
-        return stats.mean.shape[1]
 
     def map(self) -> dict[str, Array]:
         """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma.
@@ -963,8 +969,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
-        live = self.live
-        part = self if len(live) == self.dim else self.marginal(live)
+        live, part = self.live, self.of_live(self.live)
 
         def of_draws(t: dict[str, Array]) -> Array:
             sigma = t["Sigma"][:, None] if self.shared else t["Sigma"]
@@ -990,8 +995,7 @@ class NormalInverseWishart(ConjugateFamily):
         if len(rare):
             _row_by_row(self, X, rare, out)
         for rows, columns in common:
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            read, n = reader(X, rows, columns)
+            part, (read, n) = self.of_live(columns), reader(X, rows, columns)
             if len(columns) <= _MOST_COLUMNS and kernels.pays(n * part.mu.size, predicting=True):
                 if n == X.shape[0] and part is self:
                     return _compiled(self, X)
@@ -1026,8 +1030,7 @@ class NormalInverseWishart(ConjugateFamily):
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) and (N,), as in `RowRemoval`; rows of the training set have no missing cells."""
         n_classes, live = len(self.mu), self.live
-        part = self if len(live) == self.dim else self.marginal(live)
-        left = np.ones(X.shape[0])
+        part, left = self.of_live(live), np.ones(X.shape[0])
         if not len(live):
             return np.zeros((X.shape[0], n_classes)), left
         if self.shared:
@@ -1052,9 +1055,7 @@ class NormalInverseWishart(ConjugateFamily):
         t = np.atleast_2d(t)
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            for rows, columns in pattern_blocks(X, self.live):
-                part = self if len(columns) == self.dim else self.marginal(columns)
-                x = dense_block(X, rows)[:, columns] - part.shift
+            for rows, _, part, x in self.parts(X):
                 t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
                 out[..., rows] = _of_complete_rows(part, x, t_rows)
         return out
@@ -1065,19 +1066,15 @@ class NormalInverseWishart(ConjugateFamily):
         if self.shared:
             return noncentral(rng, z, *distances(self, rng, X, n, None))
         out = np.zeros((n, X.shape[0], len(self.mu)))
-        for rows, columns in pattern_blocks(X, self.live):
+        for rows, columns, part, x in self.parts(X):
             if len(columns):
-                part = self if len(columns) == self.dim else self.marginal(columns)
-                x = dense_block(X, rows)[:, columns] - part.shift
                 out[:, rows] = _draws_of_complete_rows(part, rng, z, x)
         return out
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`, of classes with covariances of their own."""
         out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
-        for rows, columns in pattern_blocks(X, self.live):
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            x = dense_block(X, rows)[:, columns] - part.shift
+        for rows, _, part, x in self.parts(X):
             for c, nu in enumerate(part.nu):
                 z = solve_triangular(part.factor[c], (x - part.mu[c]).T, lower=True)
                 k = 1 / part.kappa[[c]]
@@ -1093,22 +1090,20 @@ class NormalInverseWishart(ConjugateFamily):
         self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
     ) -> Iterator[tuple[Array, Array, Array]]:
         """As in `TermDraws`."""
-        for rows, columns in pattern_blocks(X, self.live):
+        for rows, columns, part, x in self.parts(X):
             if not len(columns):
                 continue
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            x, at = dense_block(X, rows)[:, columns] - part.shift, np.arange(X.shape[0])[rows]
+            at = np.arange(X.shape[0])[rows]
             rule = _linear_rule(part, rng, a, b, n) if self.shared else None
-            step = max(1, _TERM_CELLS // (n * part.dim))
-            for start in range(0, len(x), step):
-                some = x[start : start + step]
+            for block in row_blocks(len(x), n * part.dim, _TERM_CELLS):
+                some = x[block]
                 if rule is not None:
                     w, middle = rule
                     terms = w[:, None] * (some - middle[:, None])
                 else:
                     terms = _quadratic_form(part, rng, some, a, n)
                     terms -= _quadratic_form(part, rng, some, b, n)
-                yield at[start : start + step], columns, terms
+                yield at[block], columns, terms
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
@@ -1409,8 +1404,7 @@ def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
             x, own = as_rows(X[rows]), out[rows]
             correlated_t(x, columns, shift, whiten, centre, step, scale, log_norm, power, own)
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out
 
 
@@ -1453,7 +1447,7 @@ def _linear_rule(
     triangle, nu, dim = f.factor[0], f.nu[0], f.dim
     v = solve_triangular(triangle, f.mu[a] - f.mu[b], lower=True)
     w, middle = np.empty((n, dim)), np.empty((n, dim))
-    for part in _draw_blocks(n, dim):
+    for part in row_blocks(n, dim, _TERM_CELLS):
         size = part.stop - part.start
         first, rest = _draw_student(rng, size, nu, dim), _draw_student(rng, size, nu + 1, dim)
         second = _scaled(first, 0.5, rest)
@@ -1472,7 +1466,7 @@ def _quadratic_form(
     triangle, nu, dim = f.factor[c], f.nu[c], f.dim
     v = solve_triangular(triangle, (x - f.mu[c]).T, lower=True).T
     out = np.empty((n, *x.shape))
-    for part in _draw_blocks(n, x.size):
+    for part in row_blocks(n, x.size, _TERM_CELLS):
         e = _draw_student(rng, part.stop - part.start, nu, dim)[:, None]
         y = v - e / np.sqrt(f.kappa[c])
         wy = _scaled(e, -0.5, _times_wishart(rng, nu + 1, _scaled(e, -0.5, y)))
@@ -1480,12 +1474,6 @@ def _quadratic_form(
         solved = solve_triangular(triangle, flat, lower=True, trans="T").T
         out[part] = -0.5 * (y @ triangle.T) * solved.reshape(wy.shape)
     return out
-
-
-def _draw_blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, _TERM_CELLS // width)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
 
 
 def _draw_student(rng: np.random.Generator, n: int, nu: float, dim: int) -> Array:

@@ -54,6 +54,7 @@ from bayesgen.numerics.rows import (
     Matrix,
     class_sums,
     distinct_cells,
+    row_blocks,
     row_sums,
     shared_sums,
     stored_blocks,
@@ -122,9 +123,7 @@ class DirichletCompound(WordCounts, Family):
             coefficient = log_factorial(length)[which] - row_sums(
                 log_factorial(cells.data), cells.indptr
             )
-            step = max(1, _TABLE // (n_classes * max(1, len(times), len(which))))
-            for start in range(0, len(alpha), step):
-                own = slice(start, start + step)
+            for own in row_blocks(len(alpha), n_classes * max(len(times), len(which)), _TABLE):
                 with np.errstate(invalid="ignore"):  # a mean that underflowed to 0: -inf
                     words = log_gamma_difference(alpha[own][..., word], times)
                 document = shared_sums(shared, words)
@@ -151,13 +150,9 @@ class DirichletCompound(WordCounts, Family):
         labelled = np.flatnonzero(y >= 0)
         # in how many documents: repetitions say little
         seen = class_sums(cells[labelled], y[labelled], n_classes, None, np.sign) + alpha
-        return replace(
-            self,
-            alpha=alpha,
-            typical=np.asarray(max(1.0, length) if self.typical is None else self.typical, float),
-            reference=seen if self.reference is None else self.reference,
-            length=max(1, round(float(length))) if self.length is None else self.length,
-        )
+        drawn = max(1, round(float(length))) if self.length is None else self.length
+        out = replace(self, alpha=alpha, length=drawn)
+        return out.filled(typical=np.array(max(1.0, length)), reference=seen)
 
     def to_pymc(
         self,

@@ -54,11 +54,10 @@ from bayesgen.families.shared.gaussian import (
     robust_location_and_scale,
 )
 from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
     declare,
     declare_correlation,
+    declare_location,
     observe_rows,
-    parameter,
     prefixed,
     scale_above_rounding,
 )
@@ -263,21 +262,10 @@ class GaussianMixture(Family):
         m, s = prior["location"], prior["scale"]
         dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
         theta = {"weight": self._declare_weights(prefix, prior["concentration"], dims["weight"])}
-        theta["mu"] = parameter(
-            self,
-            prefix,
-            "mu",
-            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
-        )
+        theta["mu"] = declare_location(self, prefix, m, s)
         theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
-            theta["correlation"] = declare_correlation(
-                "correlation",
-                self.eta,
-                dims["weight"],
-                dims["correlation"][-2:],
-                prefix=prefix,
-            )
+            theta["correlation"] = declare_correlation(self, prefix)
         if X is not None and not summed:
             self._observe(prefix, np.asarray(X, dtype=np.float64), y, theta)
         elif X is not None:

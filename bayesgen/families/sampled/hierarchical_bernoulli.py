@@ -32,7 +32,7 @@ Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the paramet
 hierarchical models (z, w).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,8 +47,6 @@ from bayesgen.families.shared.pymc_parts import (
     class_axes,
     declare,
     declare_deviations,
-    declare_inequality,
-    declare_spread,
     known_codes,
     known_share,
     observe_cells,
@@ -147,17 +145,10 @@ class HierarchicalBernoulli(Family):
         on, off = _count(X[known], y[known], n_classes, own)
         p = (on + (ones + 0.5) / (ones + zeros + 1)) / (on + off + 1)
         information = (on + off) * p * (1 - p)
-        defaults = {
-            "location": log_odds.mean() * unit,
-            "scale": np.sqrt(1 + log_odds.var()) * unit,
-            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
-        }
-        return replace(
-            self,
-            **{
-                k: v if (own := getattr(self, k)) is None else np.broadcast_to(own, v.shape) * 1.0
-                for k, v in defaults.items()
-            },
+        return self.filled(
+            location=log_odds.mean() * unit,
+            scale=np.sqrt(1 + log_odds.var()) * unit,
+            share=information / (information.sum(axis=0) + 1 / SPREAD**2),
         )
 
     def to_pymc(
@@ -176,13 +167,10 @@ class HierarchicalBernoulli(Family):
         prior = declare(self, "prior", prefix)
         dims = prefixed(prefix, self.params["theta"])
         n_classes, n_features = self.share.shape
-        tau = declare_spread(prefix, self.tau)
-        omega = declare_inequality(prefix, self.inequality)
         known = known_share(prior["share"]).mean(axis=0)
         rotated = declare_deviations(
+            self,
             prefix,
-            tau,
-            omega,
             known / (1 + known),
             np.full(n_features, n_classes),
             np.arange(n_features),

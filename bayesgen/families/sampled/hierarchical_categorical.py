@@ -51,9 +51,7 @@ from bayesgen.families.shared.pymc_parts import (
     class_axes,
     declare,
     declare_deviations,
-    declare_inequality,
     declare_probabilities,
-    declare_spread,
     known_codes,
     known_share,
     observe_cells,
@@ -169,18 +167,10 @@ class HierarchicalCategorical(Family):
         rate = np.where(real, pooled + 0.5, 0.0)
         p = (counts + rate / rate.sum(axis=1, keepdims=True)) / (n + 1)
         information = n * p * (1 - p)
-        defaults = {
-            "new": 1 / (n[..., 0] + k + 1),
-            "scale": np.sqrt(1 + variance),
-            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
-        }
-        return replace(
-            self,
-            n_categories=k,
-            **{
-                name: v if (own := getattr(self, name)) is None else np.broadcast_to(own, v.shape)
-                for name, v in defaults.items()
-            },
+        return replace(self, n_categories=k).filled(
+            new=1 / (n[..., 0] + k + 1),
+            scale=np.sqrt(1 + variance),
+            share=information / (information.sum(axis=0) + 1 / SPREAD**2),
         )
 
     def to_pymc(
@@ -212,13 +202,10 @@ class HierarchicalCategorical(Family):
         def cells(contrasts: Any) -> Any:  # (..., D, K - 1) to (..., D, K)
             return (contrasts[..., None, :] * basis).sum(axis=-1)
 
-        tau = declare_spread(prefix, self.tau)
-        omega = declare_inequality(prefix, self.inequality)
         known = known_share(prior["share"]).sum(axis=(0, 2)) / (n_classes * k)
         rotated = declare_deviations(
+            self,
             prefix,
-            tau,
-            omega,
             known / (1 + known),
             n_classes * np.maximum(k - 1, 1),
             free[0],

@@ -28,10 +28,10 @@ from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import gaussian
 from bayesgen.families.shared.gaussian import log_normal_of_draws, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
     container,
     declare,
     declare_correlation,
+    declare_location,
     observe_rows,
     parameter,
     prefixed,
@@ -188,17 +188,9 @@ class LKJNormal(Family):
         sigma = parameter(
             self, prefix, "sigma", lambda sigma, dims: pm.HalfNormal(sigma, 2.5 * s, dims=dims)
         )
-        correlation = declare_correlation(
-            "correlation", self.eta, self._group, dims["correlation"][-2:], prefix=prefix
-        )
-        tau = np.sqrt(10.0) * s
+        correlation = declare_correlation(self, prefix)
         if codes is None or self.mu is not None:
-            mu = parameter(
-                self,
-                prefix,
-                "mu",
-                lambda mu, dims: centred_normal(mu, m, tau, s, dims),
-            )
+            mu = declare_location(self, prefix, m, s)
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
             centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
@@ -211,6 +203,7 @@ class LKJNormal(Family):
             centre, root, has_rows = (
                 container(f"{prefix}{k}", v, dims["mu"]) for k, v in numbers.items()
             )
+            tau = np.sqrt(10.0) * s
             unit = pt.switch(has_rows, sigma / root, tau)
             name = f"{prefix}mu_white"
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])

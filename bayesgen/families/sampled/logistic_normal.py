@@ -182,9 +182,7 @@ class LogisticNormal(WordCounts, Family):
                 words = np.log(centre[s])[..., None] + np.einsum("sckj,qk->scjq", loading[s], z)
             lse = logsumexp(words, axis=2)  # (s, C, Q)
             own = centre[s]
-            step = max(1, _TABLE // (len(own) * n_classes * len(z)))
-            for start in range(0, X.shape[0], step):
-                rows = slice(start, start + step)
+            for rows in row_blocks(X.shape[0], len(own) * n_classes * len(z), _TABLE):
                 part = cells[rows]
                 along = dot(part, np.moveaxis(loading[s], 2, 1))  # (s, K, n, C)
                 exponent = np.einsum("sknc,qk->sncq", along, z) + log_w

@@ -57,6 +57,7 @@ from bayesgen.numerics.rows import (
     distinct_cells,
     exact_parts,
     refuse_negative_counts,
+    row_blocks,
     shared_sums,
     split_missing,
     stored_blocks,
@@ -147,9 +148,7 @@ class NegativeBinomial(Family):
         for value in np.unique(w):  # a row of exposure w: rates w mu, non-Poissonness w delta
             rows = np.flatnonzero(w == value)
             part = X if len(rows) == len(w) else X[rows]
-            step = max(1, _TABLE // max(1, min(part.shape[0], 1 << 10) * n_classes))
-            for start in range(0, len(mu), step):
-                own = slice(start, start + step)
+            for own in row_blocks(len(mu), min(part.shape[0], 1 << 10) * n_classes, _TABLE):
                 out[own, rows] = _log_mass(part, value * mu[own], value * delta[own])
         return out.reshape(*batch, X.shape[0], n_classes)
 
@@ -173,11 +172,11 @@ class NegativeBinomial(Family):
         """Pooled rates, mean exposure, and what the labelled rows say of each rate."""
         n_features = X.shape[1]
         exposure = np.zeros(n_features) if self.exposure is None else np.asarray(self.exposure)
-        family = replace(self, exposure=exposure)
-        X, w = family._split(X)
-        counted = family._counted(n_features)
+        out = replace(self, exposure=exposure)
+        X, w = out._split(X)
+        counted = out._counted(n_features)
         weight = np.ones(len(w)) if weight is None else weight
-        unit = np.average(w, weights=weight) if self.unit is None else self.unit
+        out = out.filled(unit=np.average(w, weights=weight))
         counts, missing = split_missing(X)
         labelled = np.flatnonzero(y >= 0)
 
@@ -185,24 +184,18 @@ class NegativeBinomial(Family):
         seen = np.full(n_features, weight @ w)
         if missing is not None:
             seen -= class_sums(missing, np.zeros(len(w), dtype=np.int64), 1, weight * w)[0]
-        rate = (pooled + 0.5) / np.where(seen > 0, seen, unit)
-        rate = np.where(counted, rate, 1.0) if self.rate is None else self.rate
-        rate = np.broadcast_to(np.asarray(rate, dtype=np.float64), (n_features,))
+        rate = (pooled + 0.5) / np.where(seen > 0, seen, out.unit)
+        out = out.filled(rate=np.where(counted, rate, 1.0))
         # by class, labelled rows alone; half an event at the pooled rate for those without
         own, codes, each = counts[labelled], y[labelled], (weight * w)[labelled]
         events = class_sums(own, codes, n_classes, weight[labelled])
         total = np.broadcast_to(class_counts(codes, n_classes, each)[:, None], events.shape)
         if missing is not None:
             total = total - class_sums(missing[labelled], codes, n_classes, each)
-        log_rate = np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / rate))
-        # of a log rate: events over their prior dispersion 1 + delta w
-        precision = np.where(counted, events / (2 + unit * rate), 0.0)
-        return replace(
-            family,
-            rate=rate,
-            unit=np.asarray(unit, dtype=np.float64),
-            log_rate=log_rate if self.log_rate is None else self.log_rate,
-            precision=precision if self.precision is None else self.precision,
+        return out.filled(
+            log_rate=np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / out.rate)),
+            # of a log rate: events over their prior dispersion 1 + delta w
+            precision=np.where(counted, events / (2 + out.unit * out.rate), 0.0),
         )
 
     def to_pymc(

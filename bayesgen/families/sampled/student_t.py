@@ -30,8 +30,8 @@ from bayesgen.families.names import CLASS, DENSITY, FEATURE
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
     declare,
+    declare_location,
     observe_cells,
     parameter,
     scale_above_rounding,
@@ -126,12 +126,7 @@ class StudentT(Family):
         m, s = prior["location"], prior["scale"]
         nu = parameter(self, prefix, "nu", lambda nu, dims: pm.Gamma(nu, 2.0, 0.1, dims=dims))
         sigma = scale_above_rounding(self, prefix, s, prior["resolution"])
-        mu = parameter(
-            self,
-            prefix,
-            "mu",
-            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
-        )
+        mu = declare_location(self, prefix, m, s)
         if X is not None:
             observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
         return {"mu": mu, "sigma": sigma, "nu": nu}

@@ -235,8 +235,7 @@ def _look_up_compiled(X: Array, table: Array) -> Array:
         for rows in codes.row_slices(X, start, stop):
             codes.look_up(codes.as_codes(X[rows]), flat, out, rows.start)
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out.reshape(*lead, X.shape[0], n_classes)
 
 

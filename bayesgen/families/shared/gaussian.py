@@ -316,8 +316,7 @@ def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]
             rows = slice(start, stop)
             gaussian.observed_distances(x[rows], mu, scale, q[rows], half_log_det[rows])
 
-        for _ in over_blocks(part, n, dim * dim):
-            pass
+        list(over_blocks(part, n, dim * dim))
         return q, half_log_det
     for rows in row_blocks(n, dim * dim):
         seen = ~np.isnan(x[rows])

@@ -291,6 +291,15 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
     return guided(name, pm.Normal, (mean, sd), (unit,), Centred(), dims)
 
 
+def declare_location(family: Any, prefix: str, m: Any, s: Any) -> Any:
+    """Locations ``mu`` with the prior given, or Normal about `m` with variance 10 s^2."""
+
+    def default(name: str, dims: tuple[str, ...]) -> Any:
+        return centred_normal(name, m, np.sqrt(10.0) * s, s, dims)
+
+    return parameter(family, prefix, "mu", default)
+
+
 # ----------------------------------------------------------------------------- rows, observed
 
 
@@ -649,40 +658,25 @@ class _CellProbabilities:
 # vines and extended onion method, section 2.4.
 
 
-def declare_correlation(
-    name: str, eta: float, dims: tuple[str, ...], axes: tuple[str, ...], *, prefix: str = ""
-) -> Any:
-    """Declare correlation matrices with an LKJ prior in the PyMC model on the stack.
+def declare_correlation(family: Any, prefix: str) -> Any:
+    """Declare ``correlation`` (..., D, D) with an LKJ prior in the PyMC model on the stack.
 
-    Parameters
-    ----------
-    name : str
-        Of the matrices, a function of the free variable ``{name}_partial``, (1 + r)/2.
-    eta : float
-    dims : dims that the matrices have one each of
-    axes : their own two
-    prefix : str
-        Stands before both names and the dim ``pair``.
-
-    Returns
-    -------
-    tensor (*dims, D, D)
+    The matrices are a function of the free variable ``correlation_partial``, (1 + r)/2, which has
+    the dim ``pair`` in place of their own two. The prior's shape is `family.eta`.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    model = pm.modelcontext(None)
+    model, name = pm.modelcontext(None), f"{prefix}correlation"
+    dims = prefixed(prefix, family.params["correlation"])
     shape = tuple(len(model.coords[d]) for d in dims)
-    n_axes = len(model.coords[axes[0]])
-    if n_axes == 1:
-        return pm.Deterministic(f"{prefix}{name}", pt.ones((*shape, 1, 1)), dims=(*dims, *axes))
-    j = np.tril_indices(n_axes, -1)[1]
-    pair, b = f"{prefix}pair", eta + (n_axes - 2 - j) / 2
+    if shape[-1] == 1:
+        return pm.Deterministic(name, pt.ones(shape), dims=dims)
+    j = np.tril_indices(shape[-1], -1)[1]
+    pair, b = f"{prefix}pair", family.eta + (shape[-1] - 2 - j) / 2
     model.add_coords({pair: np.arange(len(j))})
-    half = pm.Beta(f"{prefix}{name}_partial", b, b, dims=(*dims, pair))
-
-    omega = _operations()[0](half)
-    return pm.Deterministic(f"{prefix}{name}", omega, dims=(*dims, *axes))
+    half = pm.Beta(f"{name}_partial", b, b, dims=(*dims[:-2], pair))
+    return pm.Deterministic(name, _operations()[0](half), dims=dims)
 
 
 @cache
@@ -771,22 +765,6 @@ def _operations() -> tuple[Any, Any]:
 SPREAD = 0.5  # median of tau, in log-odds
 
 
-def declare_inequality(prefix: str, given: Any) -> Any:
-    """How unequal columns are in the spread of their classes: half-Normal with 0.5 by default."""
-    import pymc as pm
-
-    name = f"{prefix}inequality"
-    return variable(name, given, (), lambda name, _: pm.HalfNormal(name, 0.5))
-
-
-def declare_spread(prefix: str, given: Any) -> Any:
-    """Spread ``tau`` of the classes about the base log-odds: log-Normal about 0.5 by default."""
-    import pymc as pm
-
-    name = f"{prefix}tau"
-    return variable(name, given, (), lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
-
-
 def known_share(share: Any) -> Any:
     """Information on the difference of a cell to the other classes, beside that of the prior.
 
@@ -821,9 +799,8 @@ def class_axes(share: Array) -> Array:
 
 
 def declare_deviations(
+    family: Any,
     prefix: str,
-    tau: Any,
-    omega: Any,
     centring: Any,
     number: Any,
     column: Any,
@@ -832,6 +809,9 @@ def declare_deviations(
     cell_dim: str,
 ) -> Any:
     """Deviations of the classes about the base log-odds, by the free variable ``deviation_raw``.
+
+    Their spread ``tau`` is log-Normal about 0.5, ``inequality``, how unequal the columns are in it,
+    half-Normal with 0.5, unless the family has priors of them.
 
     Parameters
     ----------
@@ -853,6 +833,8 @@ def declare_deviations(
     import pymc as pm
     import pytensor.tensor as pt
 
+    tau = parameter(family, prefix, "tau", lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
+    omega = parameter(family, prefix, "inequality", lambda name, _: pm.HalfNormal(name, 0.5))
     unit = 1 / np.sqrt(2.0 * np.asarray(number))
     count = pt.as_tensor(np.asarray(number, dtype=np.float64))
 

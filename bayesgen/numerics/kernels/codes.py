@@ -98,8 +98,7 @@ def log_masses(X: Array, log_one: Array, log_zero: Array, threshold: float) -> A
             own = out[at : at + len(block)]
             _refuse(at, d, _add_up(block, limit, one, zero, own))
 
-    for _ in over_blocks(add_up, n, d):
-        pass
+    list(over_blocks(add_up, n, d))
     return out
 
 

@@ -32,8 +32,7 @@ def log_masses(X: Array, shape: Array, rate: Array) -> Array:
     def score(start: int, stop: int) -> None:
         _score(_rows(X, start, stop), shape, rate, table, out[start:stop])
 
-    for _ in over_blocks(score, n, d):
-        pass
+    list(over_blocks(score, n, d))
     return out
 
 
