@@ -352,6 +352,14 @@ class ConjugateFamily(Family):
             )
         return self.scaled(dict.fromkeys(names, k))
 
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """As `scaled`, for ``prior="loo"``; the weight of a scale moves without the scale."""
+        return self.scaled(factors)
+
+    def other_scales(self, given: Any) -> list[Any]:
+        """Resolved priors that ``prior="loo"`` tries beside this one; `given` is unresolved."""
+        return []
+
     def pooled(self) -> Self:
         """The prior of one theta for all classes; raises ValueError if the classes' differ."""
         for name, (dims, value) in self.arrays().items():

@@ -58,12 +58,6 @@ class _Normal(NamedTuple):
         return self.mean + step, -0.5 * np.square(z).sum(axis=1) - log_norm
 
 
-def check(draws: int) -> None:
-    """Raise on arguments that the samplers would answer with an error of their own."""
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
-
-
 def sample(
     model: Any,
     method: Approximation,

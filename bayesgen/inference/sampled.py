@@ -422,7 +422,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
             own.pop(name, None)
             if name in given:
                 raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
-        approximation.check((own | given).get("draws", 1))
+        nuts.check((own | given).get("draws", 1), 0, 1, "nutpie")
         return own | given
     defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
     asked: dict[str, Any] = defaults | own | given

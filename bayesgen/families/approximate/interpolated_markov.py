@@ -31,7 +31,7 @@ import numpy as np
 from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_prior, broadcast_priors
 from bayesgen.families.shared.ngrams import (
     START,
     DocumentCounts,
@@ -199,17 +199,8 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         discount = broadcast_prior("discount", self.discount, (n_classes,), positive=False)
         if (discount < 0).any() or (discount >= 1).any():
             raise ValueError(f"discount must be in [0, 1), got {self.discount!r}")
-        return replace(
-            self,
-            **self._known(stats),
-            discount=discount,
-            concentration=broadcast_prior("concentration", self.concentration, (n_classes,)),
-            strength=broadcast_prior("strength", self.strength, (n_classes,)),
-        )
-
-    def strengthened(self, factors: Any) -> Self:
-        """As `scaled`."""
-        return self.scaled(factors)
+        known = replace(self, **self._known(stats), discount=discount)
+        return broadcast_priors(known, (n_classes,), "concentration", "strength")
 
     def other_scales(self, given: Any) -> list[Any]:
         """Two other discounts, where it is the default."""

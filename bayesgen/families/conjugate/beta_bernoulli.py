@@ -30,12 +30,13 @@ from bayesgen.families.shared.codes import (
     sum_of_log_betas,
 )
 from bayesgen.families.shared.densities import (
+    beta_mode,
     density_by_draws,
     log_beta_density,
     log_gamma_derivatives,
     log_product,
 )
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.numerics.rows import (
     Matrix,
@@ -208,12 +209,7 @@ class BetaBernoulli(ConjugateFamily):
 
     def resolve(self, stats: BernoulliStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        shape = stats.ones.shape
-        return replace(
-            self,
-            alpha=broadcast_prior("alpha", self.alpha, shape),
-            beta=broadcast_prior("beta", self.beta, shape),
-        )
+        return broadcast_priors(self, stats.ones.shape, "alpha", "beta")
 
     def update(self, stats: BernoulliStats) -> Self:
         """alpha + ones, beta + zeros."""
@@ -227,15 +223,7 @@ class BetaBernoulli(ConjugateFamily):
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
-        a, b = self.alpha, self.beta
-        refuse_undefined(
-            "map",
-            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
-            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
-            "and one exceeds 1",
-            "use larger alpha and beta, or method='posterior_mean'",
-        )
-        return {"theta": (a - 1) / ((a - 1) + (b - 1))}
+        return {"theta": beta_mode(self.alpha, self.beta)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(alpha + beta)."""

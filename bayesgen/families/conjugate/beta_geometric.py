@@ -20,12 +20,13 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import (
+    beta_mode,
     density_by_draws,
     log_beta_density,
     log_gamma_derivatives,
     log_product,
 )
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, refuse_fractional
 from bayesgen.numerics.rows import (
     Matrix,
@@ -149,12 +150,7 @@ class BetaGeometric(ConjugateFamily):
 
     def resolve(self, stats: GeometricStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        shape = stats.rows.shape
-        return replace(
-            self,
-            alpha=broadcast_prior("alpha", self.alpha, shape),
-            beta=broadcast_prior("beta", self.beta, shape),
-        )
+        return broadcast_priors(self, stats.rows.shape, "alpha", "beta")
 
     def update(self, stats: GeometricStats) -> Self:
         """alpha + rows, beta + total: a row is one success after x failures."""
@@ -167,15 +163,7 @@ class BetaGeometric(ConjugateFamily):
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
-        a, b = self.alpha, self.beta
-        refuse_undefined(
-            "map",
-            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
-            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
-            "and one exceeds 1",
-            "use larger alpha and beta, or method='posterior_mean'",
-        )
-        return {"p": (a - 1) / ((a - 1) + (b - 1))}
+        return {"p": beta_mode(self.alpha, self.beta)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(alpha + beta)."""

@@ -40,7 +40,7 @@ from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_prior, broadcast_priors
 from bayesgen.families.shared.ngrams import (
     START,
     DocumentLevel,
@@ -313,13 +313,9 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         leaf = broadcast_prior("leaf", self.leaf, (n_classes,))
         if (leaf >= 1).any():
             raise ValueError(f"leaf must be a probability below 1, got {self.leaf!r}")
-        return replace(
-            self,
-            **known,
-            strength=broadcast_prior("strength", self.strength, (n_classes,)),
-            leaf=leaf,
-            base=base / base.sum(axis=1, keepdims=True),
-        )
+        base = base / base.sum(axis=1, keepdims=True)
+        known |= {"leaf": leaf, "base": base}
+        return broadcast_priors(replace(self, **known), (n_classes,), "strength")
 
     # -- closed forms ----------------------------------------------------------------------------
 

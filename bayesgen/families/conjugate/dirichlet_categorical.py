@@ -37,6 +37,7 @@ from bayesgen.families.shared.codes import (
 )
 from bayesgen.families.shared.densities import (
     density_by_draws,
+    dirichlet_mode,
     log_dirichlet_density,
     log_gamma_derivatives,
     log_product,
@@ -289,23 +290,7 @@ class DirichletCategorical(ConjugateFamily):
 
         A category with alpha = 1 beside others above 1 has probability 0.
         """
-        real = self.alpha > 0
-        choice = (real.sum(axis=-1) > 1)[..., None]  # one category: the simplex is a point
-        refuse_undefined(
-            "map",
-            real & (self.alpha < 1) & choice,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
-            "use alpha >= 1, or method='posterior_mean'",
-        )
-        excess = np.where(real & choice, self.alpha - 1, real)
-        total = excess.sum(axis=-1)
-        refuse_undefined(
-            "map",
-            total == 0,
-            "all pseudo-counts plus counts are 1: the density is flat",
-            "use alpha > 1, or method='posterior_mean'",
-        )
-        return {"theta": excess / total[..., None]}
+        return {"theta": dirichlet_mode(self.alpha)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(sum of alpha)."""

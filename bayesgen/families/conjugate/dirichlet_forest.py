@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
-from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import (
     CATEGORY,
     CATEGORY_BIS,
@@ -293,6 +293,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     describes: ClassVar[str] = PROBABILITY
     positions: ClassVar[tuple[str, ...]] = ("parents",)
+    given: ClassVar[str] = "tables"
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
@@ -497,11 +498,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
-        codes, unit = self.codes(X), np.eye(len(self.pairs))
-        found = cgf_by_tables(self, codes, unit.sum(axis=0))
-        if found is not None:
-            return found
-        return np.stack([forests.cgf(self, codes, e) for e in unit], axis=1)
+        found = cgf_by_tables(self, self.codes(X), np.ones(len(self.pairs)))
+        return super().log_predictive(X) if found is None else found
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
@@ -563,14 +561,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         width = self.pairs.shape[-1]
         own = padded(stats.pairs, width, 2)[..., :width, :width]
         return mle(own, self.levels, self.edges)
-
-    def map(self) -> dict[str, Array]:
-        """Refused: probabilities of forests and densities of their tables have no common mode."""
-        raise UndefinedEstimateError(
-            "map",
-            "forests have tables of different dimensions, whose densities cannot be compared",
-            advice="structure='map' plugs in the most probable forest",
-        )
 
 
 # ------------------------------------------------------------------------------------------------

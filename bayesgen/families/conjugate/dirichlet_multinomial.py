@@ -35,12 +35,13 @@ from bayesgen.families.records import array
 from bayesgen.families.shared.codes import deal, first_of_equals
 from bayesgen.families.shared.densities import (
     density_by_draws,
+    dirichlet_mode,
     log_dirichlet_density,
     log_gamma_derivatives,
     log_product,
 )
 from bayesgen.families.shared.documents import WordCounts, row_of_cells
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.pymc_parts import (
     cells_data,
     declare,
@@ -297,7 +298,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def resolve(self, stats: MultinomialStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        return replace(self, alpha=broadcast_prior("alpha", self.alpha, stats.counts.shape))
+        return broadcast_priors(self, stats.counts.shape, "alpha")
 
     def update(self, stats: MultinomialStats) -> Self:
         """Pseudo-counts + counts."""
@@ -314,22 +315,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
         A word with alpha = 1 beside others above 1 has probability 0.
         """
-        if self.alpha.shape[-1] == 1:  # one word: the simplex is a point
-            return {"theta": np.ones_like(self.alpha)}
-        refuse_undefined(
-            "map",
-            self.alpha < 1,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
-            "use alpha >= 1, or method='posterior_mean'",
-        )
-        excess = self.alpha - 1
-        refuse_undefined(
-            "map",
-            ~excess.any(axis=-1),
-            "all pseudo-counts plus counts are 1: the density is flat",
-            "use alpha > 1, or method='posterior_mean'",
-        )
-        return {"theta": excess / excess.sum(axis=-1, keepdims=True)}
+        return {"theta": dirichlet_mode(self.alpha)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(sum of alpha)."""

@@ -16,7 +16,7 @@ Bayesian analysis of the Gaussian distribution.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -42,11 +42,13 @@ from bayesgen.families.shared.densities import (
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
     noncentral,
+    prior_location,
     unit_information,
     warn_lost_digits,
 )
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
+from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     BLOCK_CELLS,
@@ -279,6 +281,7 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
+_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
 _BY_FORMULA = (DensityDraws, SharedVariances, DensityCumulants)
 
 
@@ -510,11 +513,7 @@ class NormalInverseGamma(ConjugateFamily):
         shape = stats.mean.shape
         group = self._group_sum(np.ones(shape)).shape
         default = unit_information(stats.n, stats.mean, stats.scatter, stats.shift)
-        if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
-        else:
-            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
-            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])
         if self.over_features:  # one variance for columns of one unit, constant ones included
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
             sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
@@ -722,21 +721,20 @@ class NormalInverseGamma(ConjugateFamily):
         return out
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) and (N,), as in `RowRemoval`."""
-        out = np.empty((X.shape[0], len(self.mu))) if self.over_classes else self.log_predictive(X)
+        """By the cgf; and what is left of the least sum of squares (`RowRemoval`)."""
         left = np.ones(X.shape[0])
-        cells = _Cells.of(self)
-        for rows in row_blocks(*X.shape, _CELLS):
-            x = (dense_block(X, rows) - self.shift)[:, self.live]
+        for rows in row_blocks(X.shape[0], X.shape[1]):
             own, w = y[rows], weight[rows, None]
-            n = np.arange(len(own))
-            block = _Block.of(cells, x, own, w[:1] if (w == w[0]).all() else w)
-            left[rows] = block.left
-            if self.over_classes:
-                for c in range(len(self.mu)):
-                    out[rows, c] = block.of_class(c)
-            out[n + rows.start, own] = block.of_own_class()
-        return out, left
+            square = np.square(dense_block(X, rows) - self.shift - self.mu[own])
+            kappa = self.kappa[own]
+            rest = np.maximum(kappa - w, _LOST * kappa)
+            taken = np.where(np.isnan(square) | ~self.live, 0.0, square) * (w * kappa / rest)
+            if self.over_features:
+                taken = taken.sum(axis=1, keepdims=True)
+            whole = self.sum_of_squares[0 * own if self.over_classes else own]
+            left[rows] = (1 - taken / whole).min(axis=1, initial=1.0)
+        log_x, kept = removal_by_cgf(self, X, y, weight)
+        return log_x, np.minimum(left, kept)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """(N, C) tensor, over the observed cells of the live columns."""
@@ -878,122 +876,6 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
                 z = x - mu[s]
                 z *= z
                 out[s, rows] = total(log_norm[s] - z / (2 * sigma2[s]), axis=1)
-
-
-# ------------------------------------------------------------------------------------------------
-# The predictive of a training row without the row itself, sums of squares updated backwards.
-#
-# With row i of weight w in class k, :math:`\delta = x_i - m_k` and :math:`\kappa' = \kappa_k - w`:
-#
-# .. math:: m_k' = m_k - w \delta / \kappa', \qquad
-#           SS' = SS - w \kappa_k \delta^2 / \kappa', \qquad \nu' = \nu - w
-#
-# of each cell, or summed over the columns that share a variance. A variance that classes share
-# changes for all of them. Source: the update of Gelman et al. (2013), section 3.3, solved for the
-# prior.
-
-_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
-_CELLS = 1 << 16  # of one block: a dozen temporaries of 512 KiB
-
-
-class _Cells(NamedTuple):
-    """The posterior of the columns that count; G classes (1 if they share), H columns (or 1)."""
-
-    mu: Array  # (C, D)
-    kappa: Array  # (C, D)
-    nu: Array  # (G, H)
-    ss: Array  # (G, H)
-    over_classes: bool
-    over_features: bool
-
-    @classmethod
-    def of(cls, f: "NormalInverseGamma") -> Self:
-        """Without the ignored columns."""
-
-        def live(table: Array) -> Array:
-            return table[:, f.live] if table.shape[1] > 1 else table
-
-        kappa = np.broadcast_to(f.kappa, f.mu.shape)
-        return cls(
-            live(f.mu),
-            live(kappa),
-            live(f.nu),
-            live(f.sum_of_squares),
-            f.over_classes,
-            f.over_features,
-        )
-
-
-class _Block(NamedTuple):
-    """Some rows, what their own class loses without them, and what is left."""
-
-    cells: _Cells
-    x: Array  # (n, D)
-    seen: Array | None  # (n, D), None if no cell is missing
-    n_seen: Array  # (n, 1) or a number
-    delta: Array  # (n, D) x less the mean of its class
-    kappa: Array  # (n, D) of its class
-    kappa_left: Array  # (n, D)
-    nu: Array  # (n or 1, H) degrees of freedom of the row's variances without it
-    ss: Array  # (n, H) sums of squares without it
-    left: Array  # (n,) the least share of a sum of squares that is left
-
-    @classmethod
-    def of(cls, cells: _Cells, x: Array, own: Array, w: Array) -> Self:
-        """`x` (n, D) with NaN; `own` (n,); `w` (n or 1, 1)."""
-        missing = np.isnan(x)
-        seen = ~missing if missing.any() else None
-        delta = x - cells.mu[own]
-        if seen is not None:
-            delta[missing] = 0.0
-        kappa = cells.kappa[own]
-        kappa_left = kappa - w
-        lost = kappa_left < _LOST * kappa
-        kappa_left = np.where(lost, kappa, kappa_left)
-        taken: Array = np.square(delta) * (w * kappa / kappa_left)
-        n_seen: Any = x.shape[1] if seen is None else seen.sum(axis=1, keepdims=True)
-        n_taken = w
-        if cells.over_features:
-            taken, n_taken = taken.sum(axis=1, keepdims=True), w * n_seen
-        group = np.zeros_like(own) if cells.over_classes else own
-        whole = cells.ss[group]
-        ss = whole - taken
-        left = np.ones(len(x))
-        if taken.size:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                left = np.minimum((ss / whole).min(axis=1), 1.0)
-            left[lost.any(axis=1)] = 0.0
-        nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
-        return cls(cells, x, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
-
-    def of_class(self, c: int) -> Array:
-        """(n,) log densities in a class that is not the row's own but shares its variances."""
-        d = self.x - self.cells.mu[c]
-        if self.seen is not None:
-            d[~self.seen] = 0.0
-        return self._log_t(d, self.cells.kappa[c])
-
-    def of_own_class(self) -> Array:
-        """(n,) log densities in the row's own class."""
-        return self._log_t(self.delta * (self.kappa / self.kappa_left), self.kappa_left)
-
-    def _log_t(self, d: Array, kappa: Array) -> Array:
-        def over_cells(values: Array) -> Array:
-            if self.seen is not None:
-                values = np.where(self.seen, values, 0.0)
-            total: Array = values.sum(axis=1)
-            return total
-
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            scale = self.ss * (1 + 1 / kappa)
-            if not self.cells.over_features:
-                t = log_gamma_difference(self.nu / 2, 0.5) - 0.5 * np.log(np.pi * scale)
-                return over_cells(t - (self.nu + 1) / 2 * np.log1p(np.square(d) / scale))
-            m = self.n_seen
-            norm = log_gamma_difference(self.nu / 2, m / 2) - m / 2 * np.log(np.pi)
-            distance = np.log1p((np.square(d) / scale).sum(axis=1, keepdims=True))
-            rest: Array = (norm - (self.nu + m) / 2 * distance)[:, 0]
-            return rest - over_cells(np.log(np.broadcast_to(scale, d.shape))) / 2
 
 
 # ------------------------------------------------------------------------------------------------

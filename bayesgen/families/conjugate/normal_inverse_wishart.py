@@ -53,6 +53,7 @@ from bayesgen.families.shared.gaussian import (
     observed_distances,
     pattern_blocks,
     patterns,
+    prior_location,
     reader,
     squared_distances,
     unit_information,
@@ -781,11 +782,7 @@ class NormalInverseWishart(ConjugateFamily):
         n = stats.n if stats.n.ndim == 2 else stats.n[:, None]  # of the cells, if some are missing
         default = unit_information(n, stats.mean, diagonal, stats.shift)
         ignored = default.constant & (self.psi is None)
-        if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
-        else:
-            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
-            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])
         nu = broadcast_prior("nu0", n_features + 2.0 if self.nu is None else self.nu, groups)
         if np.any(nu <= n_features - 1):
             raise ValueError(

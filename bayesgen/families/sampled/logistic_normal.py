@@ -62,6 +62,7 @@ from bayesgen.families.shared.documents import (
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import (
     cells_data,
+    kernel_operation,
     known_codes,
     parameter,
     prefixed,
@@ -631,48 +632,25 @@ def _log_rows(f: "LogisticNormal", name: str, X: Matrix, y: Array, theta: Any) -
     }
     rows = [pm.Data(f"{name}_{key}", value) for key, value in data.items()]
     grid = [pt.as_tensor(a) for a in (z, log_w)]
-    return out + _operation()(pt.log(centre), loading, *grid, *rows)[0].sum()
+    return out + _grid_log_likelihood()(pt.log(centre), loading, *grid, *rows)[0].sum()
 
 
 @cache
-def _operation() -> Any:
-    """`kernels.factor_grid.grid_log_likelihood` as a PyTensor operation.
+def _grid_log_likelihood() -> Any:
+    """`kernels.sampling.grid_log_likelihood` as a PyTensor operation.
 
     One exponential for each document and node, for value and gradient together.
     """
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
-    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.sampling import grid_log_likelihood
 
-    class GridLogLikelihood(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            own = tensor(dtype="float64", shape=(None,))
-            return Apply(self, list(inputs), [own, inputs[0].type(), inputs[1].type()])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            for cell, value in zip(outputs, grid_log_likelihood(*inputs), strict=True):
-                cell[0] = value
-
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            return [[True, False, False]] * 2 + [[False] * 3] * 6
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            g = cotangents[0]
-            own = [g[:, None] * outputs[1], g[:, None, None] * outputs[2]]
-            return [*own, *(disconnected_type() for _ in inputs[2:])]
-
-    @register_funcify_default_op_cache_key(GridLogLikelihood)
-    def likelihood(op: Any, **kwargs: Any) -> Any:
-        return grid_log_likelihood, version()
-
-    return GridLogLikelihood()
+    return kernel_operation(
+        grid_log_likelihood,
+        lambda *given: [tensor(dtype="float64", shape=(None,)), *(v.type() for v in given[:2])],
+        lambda _, outputs, g: [g[:, None] * outputs[1], g[:, None, None] * outputs[2]],
+        (0, 1),
+    )
 
 
 def _times(matrix: Any, vector: Any) -> Any:

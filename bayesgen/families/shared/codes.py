@@ -155,7 +155,7 @@ def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | 
 
     def part(start: int, stop: int) -> Array:
         counts = np.zeros(shape)
-        for rows in codes.row_slices(X, start, stop):
+        for rows in codes.code_slices(X, start, stop):
             codes.count_codes(codes.as_codes(X[rows]), labels[rows], w[rows], counts)
         return counts
 
@@ -232,7 +232,7 @@ def _look_up_compiled(X: Array, table: Array) -> Array:
     out = np.empty((math.prod(lead), X.shape[0], n_classes))
 
     def part(start: int, stop: int) -> None:
-        for rows in codes.row_slices(X, start, stop):
+        for rows in codes.code_slices(X, start, stop):
             codes.look_up(codes.as_codes(X[rows]), flat, out, rows.start)
 
     list(over_blocks(part, X.shape[0], X.shape[1], most=32))

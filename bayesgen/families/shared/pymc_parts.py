@@ -642,6 +642,82 @@ class _CellProbabilities:
 
 
 # ------------------------------------------------------------------------------------------------
+# Kernels as PyTensor operations: the same as graphs of its own take numba a minute to compile.
+
+
+def kernel_operation(
+    kernel: Callable[..., Any],
+    types: Callable[..., list[Any]],
+    slopes: Callable[[Any, Any, Any], list[Any]] | None = None,
+    varying: tuple[int, ...] = (0,),
+    batched: Callable[..., Any] | None = None,
+) -> Any:
+    """A compiled function of arrays as an operation, to be made once per process.
+
+    Parameters
+    ----------
+    kernel : compiled
+        Of a name of its own, by which operations are equal, and kept on disk.
+    types : inputs to new variables of the outputs' types
+    slopes : (inputs, outputs, gradient in the first output) to gradients in the `varying` inputs
+    varying : positions of the inputs that the first output may be differentiated in
+    batched : the same for arrays with more axes in front; None: PyTensor loops over these
+    """
+    return _kernel_class()(kernel, types, slopes, varying, batched)
+
+
+@cache
+def _kernel_class() -> Any:
+    from pytensor.gradient import disconnected_type
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+    from pytensor.graph.replace import _vectorize_node
+    from pytensor.link.numba.dispatch import basic
+    from pytensor.tensor.blockwise import vectorize_node_fallback
+
+    from bayesgen.numerics.kernels.compiling import version
+
+    class Kernel(Op):
+        __props__ = ("name",)
+
+        def __init__(
+            self, kernel: Any, types: Any, slopes: Any, varying: tuple[int, ...], batched: Any
+        ) -> None:
+            self.name, self.kernel, self.types = kernel.__name__, kernel, types
+            self.slopes, self.varying, self.batched = slopes, varying, batched
+
+        def make_node(self, *inputs: Any) -> Any:
+            return Apply(self, list(inputs), self.types(*inputs))
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            found = (self.batched or self.kernel)(*inputs)
+            for cell, value in zip(outputs, found if outputs[1:] else [found], strict=True):
+                cell[0] = value
+
+        def connection_pattern(self, node: Any) -> list[list[bool]]:
+            others = [False] * (len(node.outputs) - 1)
+            return [[i in self.varying, *others] for i in range(len(node.inputs))]
+
+        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+            if self.slopes is None:
+                raise NotImplementedError(f"{self.name} has no gradient")
+            own = self.slopes(inputs, outputs, cotangents[0])
+            found = dict(zip(self.varying, own, strict=True))
+            return [found.get(i, disconnected_type()) for i in range(len(inputs))]
+
+    @_vectorize_node.register(Kernel)
+    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
+        one_by_one = op.batched is None
+        return vectorize_node_fallback(op, node, *inputs) if one_by_one else op.make_node(*inputs)
+
+    @basic.register_funcify_default_op_cache_key(Kernel)
+    def compiled(op: Any, **kwargs: Any) -> Any:
+        return op.kernel, version()
+
+    return Kernel
+
+
+# ------------------------------------------------------------------------------------------------
 # Correlation matrices with the LKJ prior, in coordinates that are free of each other.
 #
 # The canonical partial correlations :math:`r_{ij}`, i > j, of axes i and j given the axes before
@@ -676,69 +752,26 @@ def declare_correlation(family: Any, prefix: str) -> Any:
     pair, b = f"{prefix}pair", family.eta + (shape[-1] - 2 - j) / 2
     model.add_coords({pair: np.arange(len(j))})
     half = pm.Beta(f"{name}_partial", b, b, dims=(*dims[:-2], pair))
-    return pm.Deterministic(name, _operations()[0](half), dims=dims)
+    return pm.Deterministic(name, _correlation()(half), dims=dims)
 
 
 @cache
-def _operations() -> tuple[Any, Any]:
-    """`kernels.correlation` and its gradient as PyTensor operations on (..., D (D - 1)/2).
-
-    The same as a graph of PyTensor's own takes numba a minute to compile.
-    """
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+def _correlation() -> Any:
+    """`kernels.sampling.correlations` as a PyTensor operation on (..., D (D - 1)/2)."""
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import sampling
-    from bayesgen.numerics.kernels.compiling import version
 
-    def matrices(half: Any) -> Any:
-        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
-        out = sampling.correlation(flat)
-        return out.reshape((*half.shape[:-1], *out.shape[1:]))
+    def types(half: Any) -> list[Any]:
+        return [tensor(dtype="float64", shape=(*half.type.shape[:-1], None, None))]
 
-    def gradient(half: Any, weight: Any) -> Any:
-        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
-        each = np.ascontiguousarray(weight).reshape((-1, *weight.shape[-2:]))
-        return sampling.correlation_gradient(flat, each).reshape(half.shape)
-
-    class CorrelationGradient(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            return Apply(self, list(inputs), [inputs[0].type()])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = gradient(*inputs)
-
-    class Correlation(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            lead = inputs[0].type.shape[:-1]
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=(*lead, None, None))])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = matrices(*inputs)
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            return [CorrelationGradient()(*inputs, *cotangents)]
-
-    @_vectorize_node.register(Correlation)
-    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
-        return op.make_node(*inputs)
-
-    @register_funcify_default_op_cache_key(Correlation)
-    def correlation(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(matrices), version()
-
-    @register_funcify_default_op_cache_key(CorrelationGradient)
-    def correlation_gradient(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(gradient), version()
-
-    return Correlation(), CorrelationGradient()
+    slope = kernel_operation(sampling.correlations_gradient, lambda half, _: [half.type()])
+    return kernel_operation(
+        sampling.correlations,
+        types,
+        lambda inputs, _, g: [slope(*inputs, g)],
+        batched=sampling.correlations,
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -846,7 +879,7 @@ def declare_deviations(
         return stretched(pm.Normal.dist(0.0, 1.0, size=scale.shape), scale, bend, size)
 
     def log_p(value: Any, scale: Any, bend: Any) -> Any:
-        y = _operation()(by_column(pt.sqr(value / scale)), bend, count)
+        y = _squared_radius()(by_column(pt.sqr(value / scale)), bend, count)
         excess = bend * (y - count)
         root = pt.sqrt(1 + pt.sqr(excess))
         out = -y / 2 - count * pt.log(excess + root) - pt.log1p(2 * bend * y / root)
@@ -868,7 +901,7 @@ def declare_deviations(
         shape=shape,
         dims=(f"{prefix}class_axis", cell_dim),
     )
-    y = _operation()(by_column(pt.sqr(raw / cells)), bend, count)
+    y = _squared_radius()(by_column(pt.sqr(raw / cells)), bend, count)
     ratio = _stretch(omega * unit * (y - count)) / _stretch(bend * (y - count))
     return raw * (tau / scale * ratio)[column]
 
@@ -881,48 +914,27 @@ def _stretch(excess: Any) -> Any:
 
 
 @cache
-def _operation() -> Any:
-    """`kernels.stretched.squared_radius` as a PyTensor operation on (..., feature)."""
+def _squared_radius() -> Any:
+    """`kernels.sampling.squared_radius` as a PyTensor operation on (..., feature)."""
     import pytensor.tensor as pt
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
-    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.sampling import squared_radius
 
-    class SquaredRadius(Op):
-        __props__ = ()
+    def types(*inputs: Any) -> list[Any]:
+        shape = max((i.type.shape for i in inputs), key=len)
+        return [tensor(dtype="float64", shape=shape)]
 
-        def make_node(self, *inputs: Any) -> Any:
-            shape = max((i.type.shape for i in inputs), key=len)
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=shape)])
+    def slopes(inputs: Any, outputs: Any, g: Any) -> list[Any]:
+        (_, bend, size), y = inputs, outputs[0]
+        excess = bend * (y - size)
+        root = pt.sqrt(1 + pt.sqr(excess))
+        slope = root + 2 * bend * y
+        by_square = root / (pt.sqr(excess + root) * slope)
+        return [g * by_square, -2 * g * y * (y - size) / slope]
 
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            every = np.broadcast_arrays(*inputs)
-            flat = squared_radius(*(np.ravel(a) for a in every))
-            outputs[0][0] = flat.reshape(every[0].shape)
+    def batched(*inputs: Any) -> Array:
+        every = np.broadcast_arrays(*inputs)
+        return squared_radius(*map(np.ravel, every)).reshape(every[0].shape)
 
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            return [[True], [True], [False]]
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            (_, bend, size), y, g = inputs, outputs[0], cotangents[0]
-            excess = bend * (y - size)
-            root = pt.sqrt(1 + pt.sqr(excess))
-            slope = root + 2 * bend * y
-            by_square = root / (pt.sqr(excess + root) * slope)
-            return [g * by_square, -2 * g * y * (y - size) / slope, disconnected_type()]
-
-    @_vectorize_node.register(SquaredRadius)
-    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
-        return op.make_node(*inputs)
-
-    @register_funcify_default_op_cache_key(SquaredRadius)
-    def radius(op: Any, **kwargs: Any) -> Any:
-        return squared_radius, version()
-
-    return SquaredRadius()
+    return kernel_operation(squared_radius, types, slopes, (0, 1), batched)
