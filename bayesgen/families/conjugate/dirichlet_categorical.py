@@ -26,6 +26,7 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY, Method
 from bayesgen.families.records import array
+from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
     Codes,
     code_index,
@@ -35,22 +36,7 @@ from bayesgen.families.shared.codes import (
     look_up,
     n_codes,
 )
-from bayesgen.families.shared.densities import (
-    density_by_draws,
-    dirichlet_mode,
-    log_dirichlet_density,
-    log_gamma_derivatives,
-    log_product,
-)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    Cells,
-    declare,
-    dirichlet,
-    observe_cells,
-    prefixed,
-    sum_codes,
-)
 from bayesgen.numerics.rows import Matrix, cgf_by_rows
 from bayesgen.numerics.special import (
     Array,
@@ -139,7 +125,7 @@ class DirichletCategorical(ConjugateFamily):
         """The cells that exist, where features have different numbers of categories."""
         real = np.asarray(self.alpha) > 0
         padding = real.ndim == 3 and not real.all()
-        return {FEATURE_CATEGORY: Cells.numbered(real[0])} if padding else {}
+        return {FEATURE_CATEGORY: pymc_parts.Cells.numbered(real[0])} if padding else {}
 
     def log_likelihood(self, X: Codes, theta: Theta) -> Array:
         """(..., N, C) sum of log probabilities of the observed cells.
@@ -171,24 +157,24 @@ class DirichletCategorical(ConjugateFamily):
         import pytensor.tensor as pt
 
         # `new` is no part of the model of the training rows: they know their categories
-        prior = declare(replace(self, new=None), "prior", prefix)
-        dims = prefixed(prefix, self.params["theta"])
-        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        prior = pymc_parts.declare(replace(self, new=None), "prior", prefix)
+        dims = pymc_parts.prefixed(prefix, self.params["theta"])
+        theta = pymc_parts.dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
         k = self.alpha.shape[2]
         if stats is not None and X is None:
             counts = padded(stats.counts, k)[..., :k]
-            n = declare(replace(stats, counts=counts), "stats", prefix)["counts"]
+            n = pymc_parts.declare(replace(stats, counts=counts), "stats", prefix)["counts"]
             cells = (slice(None), *np.nonzero(self.alpha[0] > 0))
             pm.Potential(f"{prefix}x", (n[cells] * pt.log(theta[cells])).sum())
         elif X is not None:
             # refuses codes that are not declared: training rows know their categories
             self.update(self.stats(X, np.zeros(X.shape[0], dtype=np.int64), 1))
-            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
+            pymc_parts.observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""
-        return sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
+        return pymc_parts.sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
     def stats(
         self, X: Codes, y: Array, n_classes: int, weight: Array | None = None
@@ -290,7 +276,7 @@ class DirichletCategorical(ConjugateFamily):
 
         A category with alpha = 1 beside others above 1 has probability 0.
         """
-        return {"theta": dirichlet_mode(self.alpha)}
+        return {"theta": densities.dirichlet_mode(self.alpha)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(sum of alpha)."""
@@ -302,10 +288,8 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes and features of log Dirichlet densities; theta is 0 in padding."""
-        return density_by_draws(
-            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), (-2, -1)),
-            theta,
-            self.params,
+        return densities.density_by_draws(
+            lambda t: densities.log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
     def log_predictive(self, X: Codes) -> Array:
@@ -404,8 +388,8 @@ class DirichletCategorical(ConjugateFamily):
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`."""
         real = self.alpha > 0
-        norm = log_gamma_derivatives(self.alpha.sum(axis=-1), t=seen)[..., None]
-        table = log_gamma_derivatives(np.where(real, self.alpha, 1.0), t=seen) - norm
+        norm = densities.log_gamma_derivatives(self.alpha.sum(axis=-1), t=seen)[..., None]
+        table = densities.log_gamma_derivatives(np.where(real, self.alpha, 1.0), t=seen) - norm
         new = np.zeros(table.shape[:-1])
         with np.errstate(divide="ignore"):
             new[0] = np.log(self.p_new())

@@ -46,16 +46,10 @@ from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics import kernels
+from bayesgen.numerics import kernels, special
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
-from bayesgen.numerics.special import (
-    Array,
-    draw_dirichlet,
-    draw_log_beta,
-    log_gamma_difference,
-    log_sum_exp,
-)
+from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
 # Counts of pairs of categories: all that the average over forests needs of rows.
@@ -141,7 +135,7 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
         for block in row_blocks(n, n_features * k * k):
             alpha = concentrations(f, c, own[block])
             rows = alpha[..., 0] > 0
-            tables[block, c][rows] = draw_dirichlet(rng, alpha[rows], 1)[0]
+            tables[block, c][rows] = special.draw_dirichlet(rng, alpha[rows], 1)[0]
     return {"parents": parents, "tables": tables}
 
 
@@ -160,7 +154,7 @@ def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Arra
             pair = f.pairs[c][other, column, codes[above], codes]
             cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
             whole = np.where(root, f.totals[c], single[above])
-            each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            each = special.draw_log_beta(gamma, cell, whole - cell, 1)[0]
             out[draws, :, c] = each.sum(axis=-1)
     return out
 
@@ -587,22 +581,22 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     n_features, k = len(levels), pairs.shape[-1]
     diagonal = np.arange(n_features)
     margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
-    total = log_gamma_difference(strength, margin.sum(axis=1))
-    single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
+    total = special.log_gamma_difference(strength, margin.sum(axis=1))
+    single = special.log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
     i, j = np.tril_indices(n_features, -1)
     flat = pairs[i, j].ravel()
     cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
     pair = cell // k**2
     pseudo = (strength / (levels[i] * levels[j]))[pair]
     both = np.zeros((n_features, n_features))
-    both[i, j] = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), len(i))
+    both[i, j] = np.bincount(pair, special.log_gamma_difference(pseudo, flat[cell]), len(i))
     return single, both + both.T - total - single[:, None] - single
 
 
 def log_growth(a: Array, t: Array) -> Array:
     """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
     if np.iscomplexobj(t) or (np.abs(t) != 1).any():
-        return log_gamma_difference(a, t)
+        return special.log_gamma_difference(a, t)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(t * np.log(a + np.minimum(t, 0)))
 
@@ -694,7 +688,7 @@ def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tup
     for u, parent in enumerate(parents.T):
         control += both[u, parent]
     whole = _given_forests(f, c, parents, codes)
-    means = log_sum_exp(whole, axis=0), log_sum_exp(control, axis=0)
+    means = special.log_sum_exp(whole, axis=0), special.log_sum_exp(control, axis=0)
     shares = [np.exp(a - mean) for a, mean in zip((whole, control), means, strict=True)]
     spread = (shares[0] - shares[1]).std(axis=0, ddof=1) * np.sqrt(len(parents))
     return exact + means[0] - means[1], spread
@@ -781,7 +775,7 @@ def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
     right = ((forests < 0) | allowed[np.arange(n_columns), forests]).all(axis=1)
     weight = np.log(f.root_weight[c]) * (forests < 0).sum(axis=1)
     weight = np.where(right, weight, -np.inf)
-    out: Array = weight - log_sum_exp(weight)
+    out: Array = weight - special.log_sum_exp(weight)
     return out
 
 

@@ -50,17 +50,8 @@ from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
 from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import (
-    BLOCK_CELLS,
-    Matrix,
-    cgf_by_rows,
-    class_counts,
-    dense_block,
-    first_observed,
-    has_nan,
-    one_hot,
-    row_blocks,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 
 # ------------------------------------------------------------------------------------------------
@@ -84,22 +75,22 @@ class GaussianStats(Stats):
     def of_rows(cls, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Self:
         """Block by block: centred sums about the first observed value of each column."""
         shape = (n_classes, X.shape[1])
-        shift = first_observed(X)
+        shift = passes.first_observed(X)
         zero = np.zeros(shape)
         out = cls(zero, zero, zero, shift)
         if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
             return _compiled(X, y, weight, out)
-        for rows in row_blocks(*X.shape):
-            d = dense_block(X, rows) - shift
+        for rows in passes.row_blocks(*X.shape):
+            d = passes.dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else weight[rows]
-            indicator = one_hot(codes, n_classes, w)
-            if has_nan(d):
+            indicator = passes.one_hot(codes, n_classes, w)
+            if passes.has_nan(d):
                 seen = ~np.isnan(d)
                 n = indicator @ seen.astype(np.float64)
                 d = np.where(seen, d, 0.0)
             else:
                 seen = None
-                n = np.broadcast_to(class_counts(codes, n_classes, w)[:, None], shape)
+                n = np.broadcast_to(passes.class_counts(codes, n_classes, w)[:, None], shape)
             mean = np.divide(indicator @ d, n, out=np.zeros(shape), where=n > 0)
             d -= mean[codes]
             if seen is not None:
@@ -250,8 +241,8 @@ def distances(
     out, d = np.empty((X.shape[0], len(f.mu), n)), np.empty(X.shape[0], dtype=np.intp)
     share = 0.0 if label is None else kappa[label] / (kappa[label] + 1)
     chi: dict[int, Array] = {}
-    for rows in row_blocks(*X.shape):
-        x = dense_block(X, rows) - f.shift
+    for rows in passes.row_blocks(*X.shape):
+        x = passes.dense_block(X, rows) - f.shift
         seen = ~np.isnan(x) & f.live
         d[rows] = seen.sum(axis=1)
         delta2 = np.where(seen[:, None], np.square(x[:, None] - f.mu), 0.0)  # (n, C, D)
@@ -588,7 +579,7 @@ class NormalInverseGamma(ConjugateFamily):
         sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
         np.divide(self.sum_of_squares, sigma2, out=sigma2)
         mu = rng.standard_normal((n, *self.mu.shape))
-        for part in row_blocks(n, self.mu.size):  # no copy of them all
+        for part in passes.row_blocks(n, self.mu.size):  # no copy of them all
             mu[part] *= np.sqrt(sigma2[part] / self.kappa)
             mu[part] += self.mu + self.shift
         return {"mu": mu, "sigma2": self.as_theta(sigma2)}
@@ -700,8 +691,8 @@ class NormalInverseGamma(ConjugateFamily):
             if fast:
                 return _compiled_densities(self, X, "joint_t", spread, log_width, norm, power)
             out = np.empty((X.shape[0], n_classes))
-            for rows in row_blocks(*X.shape):
-                x = dense_block(X, rows) - self.shift
+            for rows in passes.row_blocks(*X.shape):
+                x = passes.dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
                 d = seen.sum(axis=1)
                 for c in range(n_classes):
@@ -712,9 +703,9 @@ class NormalInverseGamma(ConjugateFamily):
         if fast:
             return _compiled_densities(self, X, "product_t", spread, norm, power)
         out = np.empty((X.shape[0], n_classes))
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows) - self.shift
-            total = np.nansum if has_nan(x) else np.sum
+        for rows in passes.row_blocks(*X.shape):
+            x = passes.dense_block(X, rows) - self.shift
+            total = np.nansum if passes.has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
                 out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
@@ -723,9 +714,9 @@ class NormalInverseGamma(ConjugateFamily):
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """By the cgf; and what is left of the least sum of squares (`RowRemoval`)."""
         left = np.ones(X.shape[0])
-        for rows in row_blocks(X.shape[0], X.shape[1]):
+        for rows in passes.row_blocks(X.shape[0], X.shape[1]):
             own, w = y[rows], weight[rows, None]
-            square = np.square(dense_block(X, rows) - self.shift - self.mu[own])
+            square = np.square(passes.dense_block(X, rows) - self.shift - self.mu[own])
             kappa = self.kappa[own]
             rest = np.maximum(kappa - w, _LOST * kappa)
             taken = np.where(np.isnan(square) | ~self.live, 0.0, square) * (w * kappa / rest)
@@ -754,9 +745,9 @@ class NormalInverseGamma(ConjugateFamily):
         t = np.atleast_2d(t)
         n_points = int(np.prod(t.shape[:-2]))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            if n_points * X.size <= BLOCK_CELLS:  # one block: nothing to assemble
+            if n_points * X.size <= passes.BLOCK_CELLS:  # one block: nothing to assemble
                 return _of_block(self, X, t)
-            return cgf_by_rows(
+            return passes.cgf_by_rows(
                 lambda rows, own: _of_block(self, X[rows], own), len(X), X.shape[1], t
             )
 
@@ -764,8 +755,8 @@ class NormalInverseGamma(ConjugateFamily):
         """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
         out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
         nu, ss, live, spherical = self.nu, self.sum_of_squares, self.live, self.over_features
-        for rows in row_blocks(X.shape[0], self.mu.size):
-            x = dense_block(X, rows) - self.shift
+        for rows in passes.row_blocks(X.shape[0], self.mu.size):
+            x = passes.dense_block(X, rows) - self.shift
             here = ~np.isnan(x) & live
             q = np.where(here[:, None], np.square(x[:, None] - self.mu), 0.0) / ss  # (n, C, D)
             if spherical:
@@ -851,9 +842,9 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
     parts = [-0.5 * w, *([w * delta] if moved else [])]
     whole = np.hstack([*parts, constant.sum(axis=1, keepdims=True)])
     gappy = np.hstack([*parts, constant])
-    for rows in row_blocks(X.shape[0], len(parts) * n_live + 1):
-        x = dense_block(X, rows)[:, live]
-        gaps = has_nan(x)
+    for rows in passes.row_blocks(X.shape[0], len(parts) * n_live + 1):
+        x = passes.dense_block(X, rows)[:, live]
+        gaps = passes.has_nan(x)
         d = x - centre
         seen = np.ones((len(x), 1))
         if gaps:

@@ -209,7 +209,10 @@ def density_by_draws(
     theta: Mapping[str, Array],
     params: Mapping[str, tuple[str, ...]],
 ) -> Array:
-    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
+    """Assemble a log density (...) from ``density({name: (n, *dims)})``, block by block.
+
+    That is (n,), or (n, ...) to be summed as in `log_product`.
+    """
     arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
     shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
     name, first = next(iter(arrays.items()))
@@ -218,7 +221,8 @@ def density_by_draws(
     flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
     out = np.empty(n)
     for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
-        out[draws] = density({name: a[draws] for name, a in flat.items()})
+        found = density({name: a[draws] for name, a in flat.items()})
+        out[draws] = log_product(found, tuple(range(1, found.ndim)))
     return out.reshape(lead)
 
 
