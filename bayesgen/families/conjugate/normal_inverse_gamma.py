@@ -717,13 +717,15 @@ class NormalInverseGamma(ConjugateFamily):
         for rows in passes.row_blocks(X.shape[0], X.shape[1]):
             own, w = y[rows], weight[rows, None]
             square = np.square(passes.dense_block(X, rows) - self.shift - self.mu[own])
-            kappa = self.kappa[own]
-            rest = np.maximum(kappa - w, _LOST * kappa)
-            taken = np.where(np.isnan(square) | ~self.live, 0.0, square) * (w * kappa / rest)
+            seen, kappa = ~np.isnan(square) & self.live, self.kappa[own]
+            rest = np.where(seen, kappa - w, kappa)
+            lost = (rest < _LOST * kappa).any(axis=1)
+            rest = np.maximum(rest, _LOST * kappa)
+            taken = np.where(seen, square, 0.0) * (w * kappa / rest)
             if self.over_features:
                 taken = taken.sum(axis=1, keepdims=True)
             whole = self.sum_of_squares[0 * own if self.over_classes else own]
-            left[rows] = (1 - taken / whole).min(axis=1, initial=1.0)
+            left[rows] = np.where(lost, 0.0, (1 - taken / whole).min(axis=1, initial=1.0))
         log_x, kept = removal_by_cgf(self, X, y, weight)
         return log_x, np.minimum(left, kept)
 
