@@ -64,7 +64,7 @@ FIGURES = {
     "predict_proba: file changes": Figure(15, 10, 10, 20),
     "interval, C 2: file changes": Figure(47, 25, 25, 45),
     "interval, C 3: file changes": Figure(64, 35, 35, 65),
-    "explain: file changes": Figure(536, 60, 60, 456),
+    "explain: file changes": Figure(536, 60, 60, 134),
     "report: file changes": Figure(8_336, 1_000, 1_000, 2390),
     "lines of tests": Figure(40_700, 35_000, 38_000, 39_520),
 }

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import BOUND, CLASS, FEATURE
+from bayesgen.families.names import BOUND, FEATURE
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
@@ -247,16 +247,15 @@ def _add_columns(
     out: Array, own: ConjugateFamily, common: ConjugateFamily, X: Matrix, l: Array
 ) -> None:
     """Add the mixtures of all observed cells to out (N, C), each column on its own."""
-    one = np.ones((1, 1, 1))
-    shared = separate_columns(common)
-    apart = [separate_columns(own.at(CLASS, [c])) for c in range(out.shape[1])]
+    one, classes = np.ones((1, 1, 1)), np.arange(out.shape[1])[:, None, None]
+    shared, apart = separate_columns(common), separate_columns(own)
     for rows in row_blocks(*X.shape):
         x = dense_block(X, rows)
         i, j = np.nonzero(~np.isnan(x))
         values = x[i, j]
-        for c in range(out.shape[1]):
-            log_p = apart[c].cell_cgf(values, j, one)[0]
-            cells = _mixture(l[j], log_p, shared.cell_cgf(values, j, one)[0])
+        log_q = shared.cell_cgf(values, j, classes[0], one)[0]
+        for c, code in enumerate(classes):
+            cells = _mixture(l[j], apart.cell_cgf(values, j, code, one)[0], log_q)
             out[rows, c] += np.bincount(i, cells, minlength=len(x))
 
 

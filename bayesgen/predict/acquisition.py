@@ -206,14 +206,14 @@ class _Asker:
             return None
         column, value, width = self.values
         log_p = np.zeros((len(value), len(self.log_pi)))
-        unit = np.eye(len(self.log_pi))
+        classes, one = np.arange(len(self.log_pi))[:, None, None], np.ones((1, 1, 1))
         for block in blocks:
             own = np.arange(len(self.fitted.column_names))[block.columns]
             at = np.flatnonzero(np.isin(column, own))
             place = np.searchsorted(own, column[at])
             single = separate_columns(block.family)
-            for c, t in enumerate(unit):
-                log_p[at, c] = single.cell_cgf(value[at], place, t[None, None])[0] + width[at]
+            for c, code in enumerate(classes):
+                log_p[at, c] = single.cell_cgf(value[at], place, code, one)[0] + width[at]
         return _Cells.of(column, value, log_p)
 
     def cells(self, row: Array) -> _Cells:
