@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bayesgen.datatree import tree
 from bayesgen.datatree.tree import (
     CONSTANT_DATA,
     FEATURES,
@@ -27,10 +28,6 @@ from bayesgen.datatree.tree import (
     PRIOR_PREDICTIVE,
     REQUESTS,
     Coords,
-    described,
-    group,
-    indicator,
-    with_draws,
 )
 from bayesgen.families.capabilities import (
     GivenRows,
@@ -99,7 +96,7 @@ def add_groups(
     classes: Array,
 ) -> None:
     """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
-    say = partial(described, classes=classes, discriminative=family.discriminative)
+    say = partial(tree.described, classes=classes, discriminative=family.discriminative)
     if rows is not None:
         label, features = row_variables(family, theta, rows)
         observed = label if {LABEL, INDICATORS} & {*replicate} else {}
@@ -109,15 +106,15 @@ def add_groups(
         made = {OBSERVED_DATA: observed, **made}
         rest = {k: v for k, v in (label | features).items() if k not in observed}
         constants = out[CONSTANT_DATA].to_dataset()
-        out[CONSTANT_DATA] = constants.merge(say(group(rest, coords)))
+        out[CONSTANT_DATA] = constants.merge(say(tree.group(rest, coords)))
     for name, variables in made.items():
-        out[name] = say(group(variables, coords), name)
+        out[name] = say(tree.group(variables, coords), name)
 
 
 def _indicators(variables: Variables, classes: Array) -> Variables:
     """``is_<class>``, 1 in rows of the class, from ``label``."""
     dims, codes = variables[LABEL]
-    return {indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
+    return {tree.indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
@@ -182,7 +179,7 @@ def requested_groups(
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
             own = prior.family.capability(SamplerCoordinates)
             free = {} if own is None else own.pymc_coordinates(at, stats)
-            out[PRIOR] = with_draws(out[PRIOR] | free)
+            out[PRIOR] = tree.with_draws(out[PRIOR] | free)
         if PRIOR_PREDICTIVE in names and rows is not None:
             if prior.family.discriminative:
                 codes = labels_given_x(rng, prior.family, at, rows.X)
@@ -207,7 +204,7 @@ def requested_groups(
         found = log_likelihood(family, theta, *rows, indicators=len(indicators) > 0)
         density = {} if family.discriminative else {JOINT: found.joint}  # else nothing is said of x
         density |= {LABEL: found.label}
-        density |= {indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
+        density |= {tree.indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
         out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
     if LOG_PRIOR in names:
         out[LOG_PRIOR] = {k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()}
