@@ -18,6 +18,7 @@ predict Alzheimer's disease from genome-wide data; Dash and Cooper (2002), Exact
 with naive Bayesian classifiers.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
 
     fitted = fitted_of(clf, "feature_relevance")
     own = fitted.closed_form
-    log_factors, unit = log_bayes_factors(own.prior, own.stats)
+    (log_factors,), unit = log_bayes_factors([own.prior], own.stats)
     names = fitted.feature_names if unit is not None else ["document"]
     unit = np.zeros(1, dtype=int) if unit is None else unit
     log_odds = _log_odds(prior_odds, names)
@@ -117,8 +118,8 @@ def _over_strengths(prior: ClassModel, stats: ClassStats, own: Array) -> Array:
         priors = [replace(prior, family=prior.family.with_strength(k)) for k in _STRENGTHS]
     except NotImplementedError:
         return np.broadcast_to([-np.inf, np.inf], (len(own), 2))
-    found = [own, *(log_bayes_factors(other, stats)[0] for other in priors)]
-    return np.stack([np.min(found, axis=0), np.max(found, axis=0)], axis=-1)
+    found = np.vstack([own, log_bayes_factors(priors, stats)[0]])
+    return np.stack([found.min(axis=0), found.max(axis=0)], axis=-1)
 
 
 def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
@@ -142,21 +143,22 @@ def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
         return np.log(odds)
 
 
-def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Array | None]:
-    """(U,) log Bayes factors of the units, and (D,) the unit of each column.
+def log_bayes_factors(
+    priors: Sequence[ClassModel], stats: ClassStats
+) -> tuple[Array, Array | None]:
+    """(P, U) log Bayes factors of the units under each prior, and (D,) the unit of each column.
 
     None stands for the columns of a family that has none (token sequences).
     """
     factors: list[Array] = []
     unit: dict[int, int] = {}
     n = 0
-    for columns, family, own, *_ in prior.family.blocks(stats.features):
-        common, pooled = family.pooled(), own.pooled()
-        if family.independent:
-            apart = separate_columns(family).log_evidence_by_feature(own)
-            each = apart - separate_columns(common).log_evidence_by_feature(pooled)
-        else:
-            each = np.array([family.log_evidence(own) - common.log_evidence(pooled)])
+    for blocks in zip(*(prior.family.blocks(stats.features) for prior in priors), strict=True):
+        columns, family, own, *_ = blocks[0]
+        pooled = own.pooled()
+        each = np.stack(
+            [_log_evidence(f, own) - _log_evidence(f.pooled(), pooled) for _, f, *_ in blocks]
+        )
         width = _width(own)
         if width is None:
             return each, None
@@ -164,8 +166,15 @@ def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Arra
         for k, j in enumerate(where):
             unit[int(j)] = n + (k if family.independent else 0)
         factors.append(each)
-        n += len(each)
-    return np.concatenate(factors), np.array([unit[j] for j in range(len(unit))])
+        n += each.shape[1]
+    return np.concatenate(factors, axis=1), np.array([unit[j] for j in range(len(unit))])
+
+
+def _log_evidence(family: ConjugateFamily, stats: Any) -> Array:
+    """(U,) of each column, or of all where these are not independent."""
+    if family.independent:
+        return separate_columns(family).log_evidence_by_feature(stats)
+    return np.array([family.log_evidence(stats)])
 
 
 def _width(stats: Any) -> int | None:
@@ -211,7 +220,7 @@ def log_predictive(
     relevance : "averaged" or Dataset of `feature_relevance`
         "averaged" is that of prior odds 1.
     """
-    log_factors, unit = log_bayes_factors(prior, stats)
+    (log_factors,), unit = log_bayes_factors([prior], stats)
     log_odds = log_factors
     if not isinstance(relevance, str):
         log_odds = log_factors + _odds_of(relevance, len(unit) if unit is not None else 1, unit)
