@@ -29,13 +29,7 @@ from bayesgen.datatree.tree import (
     REQUESTS,
     Coords,
 )
-from bayesgen.families.capabilities import (
-    GivenRows,
-    PreparedPrior,
-    SamplerCoordinates,
-    ThetaDensity,
-    require,
-)
+from bayesgen.families import capabilities
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
@@ -59,10 +53,19 @@ class Rows(NamedTuple):
     y: Array
 
 
+class Asked(NamedTuple):
+    """Which groups are to be made, of what."""
+
+    names: list[str]  # among `tree.REQUESTS`
+    replicate: Sequence[str]  # what the predictive groups hold; indicators have likelihoods too
+    rows: Rows | None
+    classes: Array  # (C,) labels, which name the indicators
+
+
 def asked_for(
     groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
-) -> list[str]:
-    """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
+) -> Asked:
+    """Groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
     if groups is None:
         names = [] if rows is None else list(OF_ROWS)
     else:
@@ -81,21 +84,22 @@ def asked_for(
             f"'indicators' names a variable of a DataTree is_<class>, which may not contain '/': "
             f"replicate ['label'], or fit to labels that call {wrong[0]!r} something else"
         )
-    refuse_rowless(names, rows)
-    return names
+    for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
+        if name in names and rows is None:
+            raise ValueError(f"the group {name!r} is about rows: give X and y")
+    return Asked(names, replicate, rows, classes)
 
 
 def add_groups(
     out: "xr.DataTree",
+    asked: Asked,
     made: dict[str, Variables],
     family: Family,
     theta: Theta,
-    rows: Rows | None,
-    replicate: Sequence[str],
     coords: Coords,
-    classes: Array,
 ) -> None:
     """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
+    _, replicate, rows, classes = asked
     say = partial(tree.described, classes=classes, discriminative=family.discriminative)
     if rows is not None:
         label, features = row_variables(family, theta, rows)
@@ -127,18 +131,15 @@ def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, 
 
 
 def requested_groups(
-    names: Sequence[str],
+    asked: Asked,
     rng: np.random.Generator,
     prior: ClassModel,
     family: Family,
     theta: Theta,
-    rows: Rows | None,
     stats: Any,
-    classes: Array,
-    replicate: Sequence[str] = ("label", "x"),
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
-    """{group: variables} of the groups asked for, among `names.REQUESTS`.
+    """{group: variables} of the groups asked for.
 
     Parameters
     ----------
@@ -148,27 +149,21 @@ def requested_groups(
         such as a category never seen, is integrated out over the posterior.
     theta : {name: (chain, draw, *dims)}
         Posterior draws.
-    rows : Rows, optional
-        Needed by all but ``prior`` and ``log_prior``.
     stats : Stats
         Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
         ``prior`` shares with the posterior.
-    classes : (C,)
-        Labels, which name the indicators.
-    replicate : sequence of {"label", "indicators", "x"}
-        What the predictive groups hold; indicators have log likelihoods too.
     draw_prior : callable, optional
         n draws from the prior, of a family that has none of its own.
     """
+    names, replicate, rows, classes = asked
     lead = draw_shape(prior.family, theta)
-    refuse_rowless(names, rows)
     indicators = classes if INDICATORS in replicate else classes[:0]
     with_label = LABEL in replicate or INDICATORS in replicate
     with_x = rows is not None and FEATURES in replicate and _is_table(rows.X)
     _refuse_large(names, lead, theta, rows, with_x, len(indicators))
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
-    prepared = prior.family.capability(PreparedPrior)
+    prepared = prior.family.capability(capabilities.PreparedPrior)
     if prepared is not None:  # of the tables that theta has, where those grow with rows
         prior = replace(prior, family=prepared.prepared(stats))
     if PRIOR in names or PRIOR_PREDICTIVE in names:
@@ -177,7 +172,7 @@ def requested_groups(
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
         if PRIOR in names:
             out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
-            own = prior.family.capability(SamplerCoordinates)
+            own = prior.family.capability(capabilities.SamplerCoordinates)
             free = {} if own is None else own.pymc_coordinates(at, stats)
             out[PRIOR] = tree.with_draws(out[PRIOR] | free)
         if PRIOR_PREDICTIVE in names and rows is not None:
@@ -237,19 +232,12 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
 
 def as_long(family: Family, X: Array) -> Family:
     """The family that draws rows with the lengths or exposures of the rows X."""
-    own = family.capability(GivenRows)
+    own = family.capability(capabilities.GivenRows)
     return family if own is None else own.given_rows(X)
 
 
 def _is_whole(values: Array) -> bool:
     return not np.any(values % 1)  # NaN, a missing cell, is not
-
-
-def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
-    """Raise if a group that is about rows is asked for without them."""
-    for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
-        if name in names and rows is None:
-            raise ValueError(f"the group {name!r} is about rows: give X and y")
 
 
 def _refuse_large(
@@ -359,7 +347,7 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
-    density = require(prior.family, ThetaDensity, "the group 'log_prior'")
+    density = capabilities.require(prior.family, capabilities.ThetaDensity, "the group 'log_prior'")
     return {
         CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
         "theta": density.log_density(theta),

@@ -29,16 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
-from bayesgen.families.capabilities import (
-    FeatureTerms,
-    LinearRule,
-    SeparateColumns,
-    TermDraws,
-    TokenDraws,
-    UnattributedTerm,
-    Urns,
-    require,
-)
+from bayesgen.families import capabilities
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import MissingCapabilityError, NotLinearError
 from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER, OBS
@@ -153,7 +144,7 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
         if family.separable:
             _put_terms(out, (slice(None), every[columns]), _separable(family, x, pairs, request))
             continue
-        tokens = family.capability(TokenDraws)
+        tokens = family.capability(capabilities.TokenDraws)
         urns = None if tokens is None else tokens.urns(x)
         for (a, b), rows in by_pair(pairs):
             if urns is not None:
@@ -174,7 +165,7 @@ def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Re
     """Terms of a model that has class probabilities alone: all of it is theirs."""
     out = Terms(*(np.zeros((X.shape[0], n + 1)) for _ in Terms._fields))
     family, tail = model.family, (1 - request.prob) / 2
-    own = require(family, FeatureTerms, TERMS)
+    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
     for (a, b), rows in by_pair(pairs):
         terms, rest = own.log_odds_terms(X[rows], a, b)
         out.predictive[rows] = np.column_stack([terms, rest])
@@ -191,7 +182,7 @@ def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Re
 def additive(family: ConjugateFamily) -> bool:
     """Whether the features have predictive terms that add up to the predictive log-odds."""
     families = (block.family for block in family.blocks())
-    return all(f.independent or f.capability(TokenDraws) is not None for f in families)
+    return all(f.independent or f.capability(capabilities.TokenDraws) is not None for f in families)
 
 
 def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
@@ -218,7 +209,7 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
         if not request.intervals:
             out.mean[items] = source.cgf(items, 1j * TINY * _ODDS[None, None])[0].imag / TINY
             continue
-        contrast = Contrast(source, items, None, _ODDS)
+        contrast = Contrast(source, items, lambda t: np.zeros(len(t)), _ODDS)
         k = cumulants(contrast)
         ends = contrast_interval(contrast, request, k=k)
         out.mean[items], out.error[items] = k.mean, ends.error
@@ -230,7 +221,7 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
 class _Cells:
     """Items: cells, each of a pair of classes (2, n)."""
 
-    columns: SeparateColumns
+    columns: capabilities.SeparateColumns
     x: Array
     column: Array
     classes: Array
@@ -290,7 +281,9 @@ class _Tokens:
         return out
 
 
-def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
+def _of_urns(
+    urns: capabilities.Urns, pair: list[int], rows: Array, n_features: int, request: Request
+) -> Terms:
     """Tokens of some rows; a feature that a row does not show contributes 0."""
     place = np.full(int(max(urns.row.max(initial=-1), rows.max(initial=-1))) + 1, -1)
     place[rows] = np.arange(len(rows))
@@ -313,7 +306,7 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
-    mean, _ = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
+    mean, _ = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
     if not request.intervals:
         unknown = np.full(mean.shape, np.nan)
         return Terms(mean, unknown, unknown, unknown, unknown)
@@ -332,10 +325,10 @@ def _term_draws(
     family: ConjugateFamily, X: Matrix, seed: int, a: int = 0, b: int = 1
 ) -> Iterator[tuple[Array, Array, Array]]:
     """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
-    if (closed := family.capability(TermDraws)) is not None:
+    if (closed := family.capability(capabilities.TermDraws)) is not None:
         yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, a, b, N_DRAWS)
         return
-    own = require(family, FeatureTerms, TERMS)
+    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
     block = max(1, _CELLS // max(1, family.n_parameters()))
     sizes = [min(block, N_DRAWS - k) for k in range(0, N_DRAWS, block)]
     columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
@@ -349,7 +342,7 @@ def _term_draws(
 class _Intercepts:
     """Items: rows, each of a pair of classes; what no feature accounts for, and the weights."""
 
-    rest: Sequence[tuple[UnattributedTerm, Matrix]]
+    rest: Sequence[tuple[capabilities.UnattributedTerm, Matrix]]
     weights: WeightCGF
     pairs: Array
     unit: Array  # (C, C)
@@ -372,7 +365,7 @@ def _intercept(model: ClassModel, X: Matrix, pairs: Array, request: Request) -> 
         predictive = ratio[:, 0] - ratio[:, 1]
     rest, kind = [], pairs
     for columns, family, *_ in model.family.blocks():
-        if (own := family.capability(UnattributedTerm)) is not None:
+        if (own := family.capability(capabilities.UnattributedTerm)) is not None:
             rest.append((own, X if isinstance(columns, slice) else X[:, columns]))
             kind = np.column_stack([pairs, np.isnan(X)])
     _, one, item = np.unique(kind, axis=0, return_index=True, return_inverse=True)
@@ -461,9 +454,9 @@ def _columns_of_draws(
             part = family.at(FEATURE, [j])
             log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
             yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif family.capability(TokenDraws) is not None:
+    elif family.capability(capabilities.TokenDraws) is not None:
         try:
-            w, _ = require(family, LinearRule, TERMS).linear_form(theta)
+            w, _ = capabilities.require(family, capabilities.LinearRule, TERMS).linear_form(theta)
         except NotLinearError:
             raise NotImplementedError(
                 f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
@@ -474,7 +467,9 @@ def _columns_of_draws(
             term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
             yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
     else:
-        term, rest = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1, theta)
+        term, rest = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(
+            X, 0, 1, theta
+        )
         yield slice(None), term, rest
 
 
@@ -676,7 +671,7 @@ def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Arra
     if member.selection is not None and member.selection.documents:
         return odds[:, None]
     family: Any = fitted.family
-    if any(block.family.capability(UnattributedTerm) for block in family.blocks()):
+    if any(block.family.capability(capabilities.UnattributedTerm) for block in family.blocks()):
         return None  # products of features are no feature's own
     try:
         encoded = fitted.encoded(X.read(member))

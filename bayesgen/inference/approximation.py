@@ -23,15 +23,8 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bayesgen.families.names import CHAIN, DRAW
-from bayesgen.inference.nuts import (
-    Interrupts,
-    SamplingWarning,
-    Start,
-    not_swallowed,
-    refuse_incomplete,
-    third_parties,
-    turned,
-)
+from bayesgen.inference import nuts
+from bayesgen.inference.nuts import Interrupts, SamplingWarning, Start
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -96,7 +89,7 @@ def sample(
         ``lp``, and ``log_q`` of the approximation, both in unconstrained coordinates; attribute
         ``pareto_k``. Pathfinder: the attribute alone.
     """
-    with third_parties(), not_swallowed() as interrupts:
+    with nuts.third_parties(), nuts.not_swallowed() as interrupts:
         if method == "pathfinder":
             posterior, stats = _pathfinder(model, draws, random_seed, progressbar, options)
         else:
@@ -107,9 +100,9 @@ def sample(
                 q = _advi(model, random_seed, progressbar, interrupts, options)
             points, log_q = q.draw(np.random.default_rng(random_seed), draws)
             log_p = np.array([value_and_gradient(u)[0] for u in points])
-            posterior, stats = turned(model, points[None]), _stats(log_p, log_q)
+            posterior, stats = nuts.turned(model, points[None]), _stats(log_p, log_q)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
-    refuse_incomplete(found, 1, options.get("num_draws", draws), method)
+    nuts.refuse_incomplete(found, 1, options.get("num_draws", draws), method)
     return posterior, stats
 
 

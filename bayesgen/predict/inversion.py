@@ -101,7 +101,7 @@ class Contrast:
     family : ConjugateFamily
         The posterior.
     X : (N, D)
-    weights : cgf of the log class weights, optional
+    weights : cgf of the log class weights
     direction : (C,)
         w.
     tilts : (M, C), optional
@@ -110,14 +110,9 @@ class Contrast:
 
     family: Any
     X: Matrix
-    weights: WeightCGF | None
+    weights: WeightCGF
     direction: Array
     tilts: Array | None = None
-
-    def joint_cgf(self, X: Matrix, t: Array) -> Array:
-        """(K, n) of rows X and their class weights, at t (K, C)."""
-        k: Array = self.family.cgf(X, t[:, None])
-        return k if self.weights is None else k + self.weights(t)[:, None]
 
     def on_axis(self, parts: Sequence[Part]) -> list[Array]:
         """[(m, K)] values at ``i s``, for some rows and their points each."""
@@ -137,7 +132,7 @@ class Contrast:
     def at_tilts(self) -> tuple[Array, Array]:
         """(N,) the tilt with the largest K(t_0), and the log of the sum of exp K(t_0)."""
         t = np.asarray(self.tilts)
-        each = self.joint_cgf(self.X, t)
+        each = self.family.cgf(self.X, t[:, None]) + self.weights(t)[:, None]
         return each.argmax(axis=0), np.logaddexp.reduce(each, axis=0)
 
 
@@ -158,9 +153,10 @@ def on_axis(contrasts: Sequence[Contrast], parts: Sequence[Part]) -> list[Array]
         X = own.X if len(rows) == n_rows else own.X[rows]
         t = 1j * points[:, None] * own.direction
         if own.tilts is None:
-            values = own.joint_cgf(X, t)
+            values = own.family.cgf(X, t[:, None]) + own.weights(t)[:, None]
         else:
-            each = [own.joint_cgf(X, t + one) for one in own.tilts]
+            moved = [t + one for one in own.tilts]
+            each = [own.family.cgf(X, m[:, None]) + own.weights(m)[:, None] for m in moved]
             heaviest, total = (v[rows] for v in own.at_tilts)
             values = _log_sum(np.stack(each), heaviest) - total
         i, j = 0, 0
