@@ -51,9 +51,7 @@ def loo(
         fitted.refuse_if_discriminative("target='joint'")
     own = fitted.posterior
     rows = leave_one_out.training_rows(fitted, X, y, sample_weight, partial)
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no row has a label and a weight above 0: there is nothing to score")
+    at, some = rows.scored, rows.only_scored()
     n_groups = k = None
     if groups is None:
         log_joint, k = own.log_joint_without(*rows)
@@ -61,11 +59,11 @@ def loo(
         log_joint = leave_one_out.log_joint_without(fitted, rows, groups)
         n_groups = len(np.unique(leave_one_out.group_codes(groups, len(rows.codes))))
     nobody = np.full(len(at), -1)
-    full, _ = own.log_joint_without(rows.X[at], nobody, rows.weight[at])
+    full, _ = own.log_joint_without(some.X, nobody, some.weight)
     log_joint = left_out = log_joint[at]
     if target == "label":
         full, left_out = log_softmax(full), log_softmax(left_out)
-    own_class = np.arange(len(at)), rows.codes[at]
+    own_class = np.arange(len(at)), some.codes
     scores = elpd(
         left_out[own_class],
         full[own_class],
@@ -75,7 +73,7 @@ def loo(
         own.n_draws,
         n_groups,
     )
-    return scores, log_joint, TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    return scores, log_joint, some
 
 
 _WIDTH = 100  # of notes

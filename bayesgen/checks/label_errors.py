@@ -39,7 +39,7 @@ from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.pooled import comparable
-from bayesgen.predict.leave_one_out import TrainingRows, training_rows
+from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -225,11 +225,7 @@ def scored_rows(
 
 def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> ScoredRows:
     rows, own = training_rows(fitted, X, y, sample_weight), fitted.posterior
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no row has a label and a weight above 0")
-    every = len(at) == len(rows.codes)
-    some = rows if every else TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    at, some = rows.scored, rows.only_scored()
 
     def again(weight: Array) -> Array:
         stats = own.prior.stats(some.X, some.codes, len(fitted.classes), weight)

@@ -436,10 +436,8 @@ def _costs(cost: Any, fitted: Fitted) -> Array:
 
 def loo_exponent(fitted: Fitted, training: Any = None) -> float:
     """Exponent of p(x | y) under which the training labels are best predicted, leave-one-out."""
-    rows = rows_of_fit(fitted, training)
-    at = rows.scored
-    codes, weight = rows.codes[at], rows.weight[at]
-    joint, _ = fitted.posterior.log_joint_without(rows.X[at], codes, weight)
+    encoded, codes, weight = rows_of_fit(fitted, training).only_scored()
+    joint, _ = fitted.posterior.log_joint_without(encoded, codes, weight)
     log_pi = log_weights_of(fitted, codes, weight)
     log_x = joint - log_pi
 
