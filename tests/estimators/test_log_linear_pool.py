@@ -54,6 +54,7 @@ def expected_failures(pool):
     [bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()])],
     expected_failed_checks=expected_failures,
 )
+@pytest.mark.usefixtures("few_exponents")
 def test_scikit_learn(estimator, check):
     check(estimator)
 
