@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 65),
     "explain: file changes": Figure(536, 60, 60, 456),
     "report: file changes": Figure(8_336, 1_000, 1_000, 2390),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 39_520),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 39_080),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table",)  # classes that hold a table as it was given, by name
