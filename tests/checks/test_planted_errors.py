@@ -36,6 +36,7 @@ def draws_in_place_of_nuts(monkeypatch: Any, clf: Any, X: Any, y: Any) -> None:
     diverging = np.zeros((4, 1000), dtype=bool)
     tree["sample_stats"] = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
     monkeypatch.setattr(GenerativeClassifier, "sample_posterior", lambda *_, **__: tree.copy())
+    monkeypatch.setattr(module, "_SIMULATED", 5000)
 
 
 def cases(errors: Any, fast: int | None = None) -> list[Any]:
@@ -99,6 +100,8 @@ def test_an_error_that_draws_find(error, name, monkeypatch):
     _, plant, word = DRAWN[error]
     clf, X, family = CLASSIFIERS[name]
     draws_in_place_of_nuts(monkeypatch, clf, X, Y)
+    if error.startswith("simulated"):
+        monkeypatch.setattr(module, "_SIMULATED", 100_000)
     plant(monkeypatch, family)
     result = bg.validate(clf, X, Y, progressbar=False)
     assert result.verdict == "disagree", str(result)

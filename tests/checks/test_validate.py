@@ -172,6 +172,7 @@ class Exact:
             return wrong(tree) if wrong else tree
 
         monkeypatch.setattr(GenerativeClassifier, "sample_posterior", sample)
+        monkeypatch.setattr(module, "_SIMULATED", 5000)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,6 @@ class Exact:
 )
 def test_verdict_of_equal_distributions(name, monkeypatch):
     Exact(monkeypatch)
-    monkeypatch.setattr(module, "_SIMULATED", 5000)  # documents are long
     clf, data = ESTIMATORS[name]
     result = bg.validate(clf, data, Y, **QUIET)
     assert result.passed, str(result)
