@@ -221,7 +221,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted(self) -> Fitted:
         """What was learnt; NotFittedError before."""
-        check_is_fitted(self, "fitted_")
+        if "fitted_" not in vars(self):  # scikit-learn's check takes 10 us
+            check_is_fitted(self, "fitted_")
         return self.fitted_
 
     # -- scikit-learn, streams and files -------------------------------------------------------
@@ -1527,16 +1528,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> sorted(tree["log_likelihood"].data_vars)
         ['joint', 'label']
         """
-        return trees.draw_posterior(
-            self._fitted(),
-            draws,
-            chains,
-            random_state,
-            X=X,
-            y=y,
-            groups=groups,
-            replicate=replicate,
-        )
+        fitted = self._fitted()
+        fitted.closed_form  # noqa: B018 - raises where there is none
+        asked = trees.asked_of(fitted, X, y, groups, replicate)
+        return trees.draw_posterior(fitted, draws, chains, random_state, asked)
 
     @spelled
     def sample_posterior(
@@ -1598,20 +1593,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         fitted.closed_form  # noqa: B018 - raises where there is none
         nuts.check(draws, tune, chains, nuts_sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
+        options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
         return trees.sample_posterior(
             fitted,
             self.to_pymc(**of_rows, likelihood=likelihood),
-            draws,
-            tune,
-            chains,
-            random_state,
-            nuts_sampler,
-            X=X,
-            y=y,
-            groups=groups,
-            replicate=replicate,
-            progressbar=progressbar,
+            trees.asked_of(fitted, X, y, groups, replicate),
             **options,
+            nuts_sampler=nuts_sampler,
+            progressbar=progressbar,
         )
 
     @spelled
