@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.checks.compare_models import loo
 from bayesgen.checks.label_errors import label_weight
 from bayesgen.datatree.tree import named_rows
+from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.estimators.lazy_rows import row_by_row
@@ -36,13 +37,13 @@ from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import Method
 from bayesgen.inference import trees
-from bayesgen.inference.fitting import Gathered, Learner
+from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
-from bayesgen.predict import acquisition, plug_ins, tables
+from bayesgen.predict import acquisition, likelihood_ratio, plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
@@ -311,6 +312,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().training.n_unlabelled
 
     @property
+    def unlabelled_weight_(self) -> float:
+        """How much of a labelled row one without a label counts, after such a fit."""
+        found = self._fitted().training.unlabelled_weight
+        if found is None:
+            raise AttributeError(
+                f"unlabelled_weight_ is there after fit(..., unlabelled='weighted') of rows of which "
+                f"some have no label; this {type(self).__name__} had none"
+            )
+        return found
+
+    @property
     def n_features_in_(self) -> int:
         """Columns of X."""
         found = self._fitted().reader.n_features
@@ -352,6 +364,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         *,
         inference: Inference | None = None,
         label_noise: Any = None,
+        unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
         """Posterior of all parameters given rows.
@@ -428,7 +441,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 "label_noise= weighs rows by exact leave-one-out and fits in closed form: fit "
                 "without it, and again with 1 - label_errors(...)['wrong'] as sample_weight"
             )
-        fitted = learner.fit(X, y, sample_weight, inference, sample_options)
+        if label_noise is not None and unlabelled in ("weighted", "full"):
+            raise ValueError(
+                f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the others: "
+                "choose one, or unlabelled='ignore'"
+            )
+        if label_noise is not None and unlabelled == "ignore":
+            X, y, sample_weight = rows_with_label(X, y, sample_weight)
+            unlabelled = None
+        fitted = learner.fit(X, y, sample_weight, inference, sample_options, unlabelled)
         if label_noise is not None:
             weight = label_weight(fitted, X, y, sample_weight, label_noise)
             fitted = learner.fit(X, y, weight).with_training(label_noise=True)
@@ -1115,6 +1136,56 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self._fitted(), X, cost, decision_cost, temper, steps, class_prior, training
         )
 
+    @named_rows
+    def log_likelihood_ratio(
+        self, X: Any, a: Any, b: Any, prob: float | None = None, *, training: Any = None
+    ) -> "xr.Dataset":
+        """Strength of the evidence of rows for class `a` against class `b`, without class weights.
+
+        Parameters
+        ----------
+        X : (N, D)
+        a, b : labels
+        prob : float in (0, 1), optional
+            Of the interval; default ``az.rcParams["stats.ci_prob"]``.
+        training : (X, y) or (X, y, sample_weight), optional
+            The training rows, where they are not in memory, as in `typicality`.
+
+        Returns
+        -------
+        xarray.Dataset
+            (obs_id) ``log_lr``, log p(x | a, D) - log p(x | b, D), in nats (divide by log 10 for
+            bans), parameters integrated out; ``interval`` (obs_id, bound), credible interval of
+            log p(x | theta_a) - log p(x | theta_b), what the training rows leave open. ``cllr``,
+            the cost of the log likelihood ratios of the training rows, each without itself, in
+            bits: 0 is perfect, 1 no better than LR = 1. ``cllr_min``, after the best increasing
+            map of the ratios; what is between the two is lost by calibration.
+
+        Raises
+        ------
+        ValueError
+            If `a` or `b` is no class, or the training rows are neither known nor given.
+
+        Notes
+        -----
+        A model that leaves out dependence has ratios that are too extreme: `cllr` far above
+        `cllr_min` says so. Pool it then, ``LogLinearPool([clf])``; the ratios of a pool are odds
+        divided by those of the class weights, as it has no density of x.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = bg.datasets.load_penguins()
+        >>> clf = bg.MixedNB().fit(X, y)
+        >>> found = clf.log_likelihood_ratio(X[100:102], "Adelie", "Chinstrap", prob=0.9)
+        >>> found["log_lr"].values.round(1)
+        array([12.5, 10.5])
+        >>> found["cllr"].item() < 0.2
+        True
+        """
+        request = IntervalRequest.of(prob, "eti")
+        return likelihood_ratio.log_likelihood_ratio(self._fitted(), X, a, b, request, training)
+
     # -- training rows, each without itself ----------------------------------------------------
 
     def loo_log_joint(
@@ -1371,6 +1442,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
         """
         own = self._fitted().closed_form
+        if self.fitted_.training.unlabelled_weight:
+            self.fitted_.refuse_estimated_weights("the evidence")
         if why := own.prior.family.no_evidence:
             raise NoPosteriorError(f"the evidence is refused: {why}")
         return float(own.prior.log_evidence(own.stats))

@@ -78,6 +78,7 @@ def record(
         "inference": training.inference,
         "closed_form": training.exact,
         "label_noise": training.label_noise,
+        "unlabelled_weight": training.unlabelled_weight,
         **reader.state(),
     }
     coords = fitted.coords
@@ -134,7 +135,10 @@ def loaded(
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
     exact = bool(by_formula or state["closed_form"])
     noisy = bool(state.get("label_noise"))
-    training = Training(n_rows, n_unlabelled, inference, exact, noisy, scores=scores)
+    share = state.get("unlabelled_weight")
+    if not (share is None or (isinstance(share, float) and 0 <= share <= 1)):
+        raise ValueError("the weight of its rows without a label is not between 0 and 1")
+    training = Training(n_rows, n_unlabelled, inference, exact, noisy, share, scores=scores)
     own: Any = (
         ExactPosterior(prior, model, stats)
         if by_formula
