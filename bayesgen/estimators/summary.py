@@ -191,7 +191,7 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
         out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
     n, share = training.n_unlabelled, training.unlabelled_weight
     if share is not None:
-        out.append(f"{n:g} unlabelled row{'s' * (n != 1)} count as {share * n:.1f}")
+        out.append(unlabelled_rows(n, share))
         if training.weighed is not None and len(unlike := training.weighed.unlike):
             out.append(unlike_labelled(unlike))
     elif n:
@@ -213,6 +213,11 @@ def _cautions_of_draws(training: Training) -> list[str]:
     if training.inference not in ("nuts", "gibbs", "draws given") or stats is None:
         return [f"the posterior is an approximation ({training.inference})"]
     return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
+
+
+def unlabelled_rows(n: int, share: float) -> str:
+    """What rows without a label weigh."""
+    return f"{n} unlabelled row{' counts' if n == 1 else 's count'} as {share * n:.1f}"
 
 
 _ROUTES = {
