@@ -7,32 +7,34 @@ Each row without a label enters the statistics by its class probabilities, times
 
 found by five passes that start at the labelled rows (mean field); S is conjugate as any other.
 Under a wrong model the weight of Bayes' rule, 1, lets many rows without a label define the classes
-anew. Here the weight has a posterior, on a few values, by the labels alone,
+anew. Here the weight has a posterior, on four values, by the labels alone,
 
-.. math:: p(\lambda \mid y) \propto p(\lambda) \prod_i p(y_i \mid x_i, S_\lambda^{-i}),
+.. math:: p(\lambda \mid y) \propto p(\lambda) \prod_i p(y_i \mid x_i, S_\lambda^{-i}), \qquad
+          p(y \mid x) = \sum_\lambda p(\lambda \mid y)\, p(y \mid x, S_\lambda),
 
-in which the passes are repeated without row i: the others would have learnt its label. The fit has
-the weight whose logarithm is the posterior mean.
+in which the passes are repeated without row i: the others would have learnt its label. A priori
+three quarters are on weight 0, for models that are too sure of a few labels. No single weight does
+as well as the average: ``tests/benchmarks/unlabelled.py``.
 
 Source: Nigam, McCallum, Thrun and Mitchell (2000), Text classification from labeled and unlabeled
 documents using EM, section 5.3, for the weight.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import gammaln
 
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, averaged
 from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
 
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)
-_LEAST = 1e-3  # stands for 0 in the mean of logarithms
+_ALONE = 0.75  # prior probability of weight 0
 _PASSES = 5
-_FEW = 2  # labels of a class; where there are no more, half of the prior is on weight 0
 _MOST_GROUPS = 60  # of labelled rows, left out in turn
 _MOST_ENTRIES = 4000  # rows without a label times classes, in the passes that find the weight
 _NEGLIGIBLE = 1e-12  # class probability
@@ -43,7 +45,7 @@ _UNLIKELY = 0.01  # share of data sets in which rows are called unlike the label
 class Weighed(NamedTuple):
     """What rows without a label have added to a fit."""
 
-    weight: float
+    weight: float  # posterior mean
     log_scores: Array  # (W,) of the labels under each of the weights tried
     joint: Array  # (n, C) log joint densities of labelled rows, each without its group
     log_pi: Array  # (n, C) the class weights in them
@@ -72,43 +74,48 @@ def weighed(
     assert w is not None, "each row has a weight"
     prior, n_classes = own.prior, len(own.prior.alpha)
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    of_known = codes[known], w[known]
+    if not prior.generative:  # rows without a label say nothing
+        joint, _ = own.log_joint_without(X[known], *of_known)
+        alone = Weighed(0.0, np.zeros(1), joint, np.zeros_like(joint), *of_known, others[:0])
+        return alone, own
     n_some = min(len(others), max(1, _MOST_ENTRIES // n_classes))
     some = others[np.linspace(0, len(others) - 1, n_some).astype(int)]
     few, w_few = X[some], w[some] * (w[others].sum() / w[some].sum())
     order = known[np.argsort(codes[known], kind="stable")]
     groups = [order[k::_MOST_GROUPS] for k in range(min(_MOST_GROUPS, len(order)))]
 
-    def left_out(weight: float) -> tuple[Array, Array]:
-        """(n, C) log joint densities, and class weights, of labelled rows without their groups."""
-        joint, log_pi = np.empty((2, len(codes), n_classes))
-        for group in groups:
-            rest = np.setdiff1d(known, group)
-            stats = prior.stats(X[rest], codes[rest], n_classes, w[rest])
-            model = prior.update(_passed(prior, stats, few, weight * w_few))
-            log_pi[group] = log_weights(model.mean_weights())
-            joint[group] = model.family.log_predictive(X[group]) + log_pi[group]
-        return joint[known], log_pi[known]
+    joint, log_pi = np.empty((2, len(weights), len(codes), n_classes))
+    for group in groups:
+        rest = np.setdiff1d(known, group)
+        stats = prior.stats(X[rest], codes[rest], n_classes, w[rest])
+        for k, weight in enumerate(weights):
+            model = _passed(prior, stats, few, weight * w_few).model
+            log_pi[k, group] = log_weights(model.mean_weights())
+            joint[k, group] = model.family.log_predictive(X[group]) + log_pi[k, group]
+    joint, log_pi = joint[:, known], log_pi[:, known]
+    scores = log_softmax(joint)[:, np.arange(len(known)), codes[known]] @ w[known]
+    log_prior = [(1 - _ALONE) / max(1, len(weights) - 1) if lam else _ALONE for lam in weights]
+    mass = np.exp(log_softmax((scores + np.log(log_prior))[None])[0])
+    parts = [_passed(prior, own.stats, X[others], lam * w[others]) for lam in weights]
+    if len(parts) > 1:
+        out = ExactPosterior(prior, own.model, own.stats, tuple(zip(mass.tolist(), parts, strict=True)))
+        stats = _with(prior, own.stats, X[others], mass @ weights * w[others], out.log_joint(X[others]))
+        out = replace(out, model=prior.update(stats), stats=stats)
+    else:
+        out = parts[0]
+    unlike = others[:0] if weights[0] else _unlike(own, joint[0], X[others], others)
+    joint, log_pi = averaged(mass, joint), np.log(np.tensordot(mass, np.exp(log_pi), 1))
+    return Weighed(float(mass @ weights), scores, joint, log_pi, *of_known, unlike), out
 
-    def labels(joint: Array) -> float:
-        log_p = log_softmax(joint)[np.arange(len(known)), codes[known]]
-        return float(w[known] @ log_p)
 
-    if not prior.generative:  # which learns nothing from x alone
-        joint, _ = own.log_joint_without(X[known], codes[known], w[known])
-        zero = Weighed(0.0, np.zeros(1), joint, np.zeros_like(joint), codes[known], w[known], some[:0])
-        return zero, own
-    tried = [left_out(weight) for weight in weights]
-    scores = np.array([labels(joint) for joint, _ in tried])
-    weight = averaged(scores, weights, int(np.bincount(codes[known]).min()))
-    joint, log_pi = tried[weights.index(weight)] if weight in weights else left_out(weight)
-    least = log_sum_exp(tried[0][0]).min() if weights[0] == 0 else -np.inf
-    below = others[log_sum_exp(own.log_joint(X[others])) < least]
-    n, m = len(known), len(others)  # of n + m rows in any order, the lowest are all without labels
-    by_chance = np.exp(betaln(n + m - len(below) + 1, m + 1) - betaln(n + m + 1, m - len(below) + 1))
-    unlike = below if by_chance < _UNLIKELY else below[:0]
-    stats = _passed(prior, own.stats, X[others], weight * w[others])
-    found = Weighed(weight, scores, joint, log_pi, codes[known], w[known], unlike)
-    return found, ExactPosterior(prior, prior.update(stats), stats)
+def _unlike(own: ExactPosterior, joint: Array, X: Matrix, at: Array) -> Array:
+    """Positions of rows X that are less probable than all labelled ones, unless by chance."""
+    below = at[log_sum_exp(own.log_joint(X)) < log_sum_exp(joint).min()]
+    n, m, k = len(joint), len(at), len(below)
+    # of n + m rows in any order, that the last k have no label
+    by_chance = gammaln([m + 1, n + m - k + 1]).sum() - gammaln([m - k + 1, n + m + 1]).sum()
+    return below if by_chance < np.log(_UNLIKELY) else below[:0]
 
 
 def unlike_labelled(at: Array) -> str:
@@ -120,23 +127,19 @@ def unlike_labelled(at: Array) -> str:
     )
 
 
-def averaged(scores: Array, weights: tuple[float, ...], fewest: int) -> float:
-    """The weight at the posterior mean of the logarithm; 0 where the posterior is on it alone."""
-    log_p = np.array(scores)
-    if fewest <= _FEW:
-        log_p[0] += np.log(max(1, len(weights) - 1))
-    log_weight = np.exp(log_softmax(log_p[None])[0]) @ np.log(np.maximum(weights, _LEAST))
-    out = float(np.exp(log_weight))
-    return out if len(weights) > 1 else weights[0]
-
-
-def _passed(prior: ClassModel, known: ClassStats, X: Matrix, weight: Array) -> ClassStats:
-    """Statistics of labelled rows and of rows X that enter by their class probabilities."""
-    out = known
+def _passed(prior: ClassModel, known: ClassStats, X: Matrix, weight: Array) -> ExactPosterior:
+    """The posterior of labelled rows and of rows X, which enter by their class probabilities."""
+    own = ExactPosterior(prior, prior.update(known), known)
     for _ in range(_PASSES if weight.any() else 0):
-        model = prior.update(out)
-        q = np.exp(log_softmax(model.family.log_predictive(X) + log_weights(model.mean_weights())))
-        row, code = np.nonzero(q > _NEGLIGIBLE)
-        mass = q[row, code] * weight[row]
-        out = known.merge(prior.stats(X[row], code, len(known.count), mass))
-    return out
+        stats = _with(prior, known, X, weight, own.log_joint(X))
+        own = ExactPosterior(prior, prior.update(stats), stats)
+    return own
+
+
+def _with(
+    prior: ClassModel, known: ClassStats, X: Matrix, weight: Array, log_joint: Array
+) -> ClassStats:
+    """Statistics with those of rows X of these weights and log joint densities."""
+    q = np.exp(log_softmax(log_joint))
+    row, code = np.nonzero(q > _NEGLIGIBLE)
+    return known.merge(prior.stats(X[row], code, len(known.count), q[row, code] * weight[row]))

@@ -13,7 +13,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, averaged
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
@@ -39,6 +39,10 @@ def log_joint(
     at = np.flatnonzero(np.isnan(X).any(axis=1))
     if not len(at):
         return own.log_joint(X, method, weights, quantity)
+    if getattr(own, "mixture", ()) and method == "posterior_predictive":
+        mass, parts = zip(*own.mixture, strict=True)
+        joints = [log_joint(fitted, part, X, method, weights, quantity) for part in parts]
+        return averaged(np.array(mass), np.stack(joints))
     family: Any = own.model.family
     knows = hasattr(family, "log_likelihood_of_known")
     if knows and not (isinstance(own, ExactPosterior) and method == "posterior_predictive"):
