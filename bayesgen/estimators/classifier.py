@@ -317,8 +317,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         found = self._fitted().training.unlabelled_weight
         if found is None:
             raise AttributeError(
-                f"unlabelled_weight_ is there after fit(..., unlabelled='weighted') of rows of which "
-                f"some have no label; this {type(self).__name__} had none"
+                "unlabelled_weight_ is there after fit(..., unlabelled='weighted') of rows of "
+                f"which some have no label; this {type(self).__name__} had none"
             )
         return found
 
@@ -374,10 +374,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X : (N, D)
             NaN is a missing cell. With a full covariance such rows need ``inference="nuts"``.
         y : (N,)
-            Labels of any sortable type. With ``inference="nuts"`` labels may be missing: masked
-            (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in numbers. (Beside one
-            other label or another negative one, -1 is refused: it may be a label. In closed form
-            it always is one.)
+            Labels of any sortable type. With ``inference="nuts"``, and with `unlabelled`, labels
+            may be missing: masked (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in
+            numbers. (Beside one other label or another negative one, -1 is refused: it may be a
+            label. Else it always is one.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row. Quantile bins count a row once, and what leaves
@@ -400,6 +400,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             posterior is too narrow: `predict_interval`, `predict_posterior`,
             `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
             `merge` and `forget`; `loo` needs these weights.
+        unlabelled : {"weighted", "full", "ignore"}, optional
+            What rows without a label do. ``"weighted"``: in closed form, each enters by its class
+            probabilities times 0, .01, .1 or 1, and predictions are averaged over these weights
+            by how probable they make the known labels, each left out (Notes). ``"full"``: weight
+            1, by Gibbs or another `inference`; it warns where leave-one-out says that these rows
+            hurt. ``"ignore"``: the fit to the labelled rows. None: an error in closed form.
         **sample_options
             Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
@@ -420,7 +426,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             If NUTS reports divergences, or the chains disagree or are too short.
         UserWarning
             If with ``prior="empirical"`` the evidence is largest where a factor may go no further;
-            with `label_noise`, if the classifier takes its own errors for wrong labels.
+            with `label_noise`, if the classifier takes its own errors for wrong labels; with
+            `unlabelled`, if rows are unlike all labelled ones, or hurt.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
             one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
@@ -430,6 +437,16 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Default priors that depend on the data are set from all rows; a row without a label counts
         for every class in equal parts. Missing cells and labels are assumed missing at random: that
         they are missing says nothing of their values beyond what is observed.
+
+        ``unlabelled="weighted"``: class probabilities of rows without a label are found by five
+        passes from the labelled rows, and again without each of these (60 groups of them, if they
+        are more; of many rows without a label 4000 over the number of classes choose the weight).
+        The prior is that of the labelled rows; categories, bins and words are known from all. On
+        open tables with 5 and 10 labels per class it seldom costs, where weight 1 often does much
+        harm (``tests/benchmarks/unlabelled.py``). The labels are guesses, so that intervals,
+        `explain`, draws, evidence, leave-one-out, `partial_fit`, `merge` and `forget` are refused;
+        ``unlabelled_weight_`` is the mean weight, and estimates are of the statistics at it.
+        A discriminative classifier learns nothing from these rows.
 
         A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`
         and `predict_set`; copies, pickles and model files are without it.
@@ -443,8 +460,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             )
         if label_noise is not None and unlabelled in ("weighted", "full"):
             raise ValueError(
-                f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the others: "
-                "choose one, or unlabelled='ignore'"
+                f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the "
+                "others: choose one, or unlabelled='ignore'"
             )
         if label_noise is not None and unlabelled == "ignore":
             X, y, sample_weight = rows_with_label(X, y, sample_weight)

@@ -468,7 +468,9 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
     if any(member.fitted.posterior.n_draws for member in members):
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
     if (share := fitted.training.unlabelled_weight) is not None:
-        out.append(f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members.")
+        out.append(
+            f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members."
+        )
     for name, reason in fitted.training.left_out.items():
         out.append(f"Left out: {name} ({reason}).")
     odd = fitted.training.suspects
@@ -769,7 +771,13 @@ class LogLinearPool(GenerativeClassifier):
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
         training = Training(
-            len(codes), len(codes) - len(known), _ROUTE, False, suspects=odd, ranks=ranks, left_out=left_out
+            len(codes),
+            len(codes) - len(known),
+            _ROUTE,
+            False,
+            suspects=odd,
+            ranks=ranks,
+            left_out=left_out,
         )
         if rows.unlabelled:
             share = [m.fitted.training.unlabelled_weight for m in members]
@@ -1033,9 +1041,15 @@ class LogLinearPool(GenerativeClassifier):
             by_feature=by_feature,
         )
         training = Training(
-            storage.whole(state, "n_rows_seen"), storage.whole(state, "n_unlabelled"), _ROUTE, False,
-            unlabelled_weight=state["unlabelled_weight"], scores=scores, ranks=ranks, left_out=dict(state["left_out"]),
-        )  # fmt: skip
+            storage.whole(state, "n_rows_seen"),
+            storage.whole(state, "n_unlabelled"),
+            _ROUTE,
+            False,
+            unlabelled_weight=state["unlabelled_weight"],
+            scores=scores,
+            ranks=ranks,
+            left_out=dict(state["left_out"]),
+        )
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __sklearn_tags__(self) -> Tags:

@@ -154,7 +154,9 @@ def loaded(
             prior,
             model,
             stats,
-            tuple((p, ExactPosterior(prior, *part[1:])) for p, part in zip(mass, mixed, strict=True)),
+            tuple(
+                (p, ExactPosterior(prior, *part[1:])) for p, part in zip(mass, mixed, strict=True)
+            ),
         )
         if by_formula
         else DrawnPosterior(prior, model, stats, {})

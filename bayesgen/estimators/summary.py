@@ -12,9 +12,9 @@ from bayesgen.encoding.literals import listed
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.posterior.training import Training
 
 if TYPE_CHECKING:

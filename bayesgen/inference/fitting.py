@@ -177,7 +177,9 @@ class Learner:
             if unlabelled == "ignore":
                 X, y, sample_weight = rows_with_label(X, y, sample_weight)
             elif unlabelled == "full" and inference == "closed form":
-                raise NoClosedFormError("unlabelled='full' has no closed form: leave inference= out")
+                raise NoClosedFormError(
+                    "unlabelled='full' has no closed form: leave inference= out"
+                )
             elif unlabelled == "full" and inference is None:
                 inference = "gibbs" if conjugate else "nuts"
             elif unlabelled == "weighted" and inference in (None, "closed form") and conjugate:

@@ -99,8 +99,12 @@ def weighed(
     mass = np.exp(log_softmax((scores + np.log(log_prior))[None])[0])
     parts = [_passed(prior, own.stats, X[others], lam * w[others]) for lam in weights]
     if len(parts) > 1:
-        out = ExactPosterior(prior, own.model, own.stats, tuple(zip(mass.tolist(), parts, strict=True)))
-        stats = _with(prior, own.stats, X[others], mass @ weights * w[others], out.log_joint(X[others]))
+        out = ExactPosterior(
+            prior, own.model, own.stats, tuple(zip(mass.tolist(), parts, strict=True))
+        )
+        stats = _with(
+            prior, own.stats, X[others], mass @ weights * w[others], out.log_joint(X[others])
+        )
         out = replace(out, model=prior.update(stats), stats=stats)
     else:
         out = parts[0]

@@ -45,7 +45,9 @@ def tables(folder: Path) -> dict[str, OpenSet]:
     out["digits bits"] = OpenSet("digits bits", (X > 7).astype(bool), y, "bits")
     if (path := folder / "udhr_10.tsv").is_file():
         rows = pd.read_csv(path, sep="\t")
-        out["udhr"] = OpenSet("udhr", rows["text"].to_numpy(object), rows["lang"].to_numpy(), "text")
+        out["udhr"] = OpenSet(
+            "udhr", rows["text"].to_numpy(object), rows["lang"].to_numpy(), "text"
+        )
     return out
 
 
@@ -139,12 +141,17 @@ def main(arguments: list[str] | None = None) -> None:
                 ratio = mean[1:4] / mean[0]
                 ratios.append([*ratio, gap.mean() / max(se, 1e-12)])
                 cells = [f"{mean[0]:.3f}", *(f"{v:.2f}" for v in ratio), f"{mean[4]:.3f}"]
-                print(f"| {name} | {model} | {n} | {' | '.join(cells)} | {ratios[-1][3]:.1f} |", flush=True)
+                print(
+                    f"| {name} | {model} | {n} | {' | '.join(cells)} | {ratios[-1][3]:.1f} |",
+                    flush=True,
+                )
     r = np.array(ratios)
     for k, how in enumerate(("weighted", "weight 1", "self-training")):
         geometric = np.exp(np.log(r[:, k]).mean())
         print(f"{how}: geometric mean {geometric:.3f}, {r[:, k].min():.2f} to {r[:, k].max():.2f}")
-    print(f"weighted above 1.05: {(r[:, 0] > 1.05).sum()} of {len(r)}; z > 2: {(r[:, 3] > 2).sum()}")
+    print(
+        f"weighted above 1.05: {(r[:, 0] > 1.05).sum()} of {len(r)}; z > 2: {(r[:, 3] > 2).sum()}"
+    )
 
 
 if __name__ == "__main__":
