@@ -39,6 +39,7 @@ from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
+from bayesgen.inference.fitting import Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
@@ -679,7 +680,7 @@ class LogLinearPool(GenerativeClassifier):
         sample_weight: Any = None,
         *,
         inference: Inference | None = None,
-        unlabelled: Literal["weighted", "ignore"] | None = None,
+        unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
         """Fit the members; draw exponents and intercepts given their leave-one-out joints.

@@ -114,8 +114,10 @@ def weighed(
 
 
 def _unlike(own: ExactPosterior, joint: Array, X: Matrix, at: Array) -> Array:
-    """Positions of rows X that are less probable than all labelled ones, unless by chance."""
-    below = at[log_sum_exp(own.log_joint(X)) < log_sum_exp(joint).min()]
+    """Positions of rows X less probable than all labelled ones, lowest first, unless by chance."""
+    log_x = log_sum_exp(own.log_joint(X))
+    order = np.argsort(log_x, kind="stable")
+    below = at[order[log_x[order] < log_sum_exp(joint).min()]]
     n, m, k = len(joint), len(at), len(below)
     # of n + m rows in any order, that the last k have no label
     by_chance = gammaln([m + 1, n + m - k + 1]).sum() - gammaln([m - k + 1, n + m + 1]).sum()
@@ -127,7 +129,7 @@ def unlike_labelled(at: Array) -> str:
     some = ", ".join(map(str, at[:_NAMED])) + (", ..." if len(at) > _NAMED else "")
     return (
         f"{len(at)} rows without a label are less probable than every labelled row, more than "
-        f"chance explains (rows {some}): they may be of a class that no label names"
+        f"chance explains (lowest: rows {some}): they may be of a class that no label names"
     )
 
 

@@ -19,6 +19,7 @@ from bayesgen.datatree import tree
 from bayesgen.families.names import BOUND, CLASS, OBS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.predict.leave_one_out import log_joint_without, log_weights_of, rows_of_fit
 from bayesgen.predict.probabilities import log_proba
 from bayesgen.predict.request import IntervalRequest
@@ -59,7 +60,7 @@ def _costs(fitted: Fitted, pair: Array, training: Any) -> tuple[float, float]:
     at = np.flatnonzero(np.isin(rows.codes, pair) & (rows.weight > 0))
     rows = type(rows)(rows.X[at], rows.codes[at], rows.weight[at])
     joint = log_joint_without(fitted, rows)
-    if fitted.posterior.members:
+    if isinstance(fitted.posterior, PooledPosterior):
         joint = joint + fitted.posterior.shift(np.ones(len(fitted.classes)))
     else:
         joint = joint - log_weights_of(fitted, rows.codes, rows.weight)
