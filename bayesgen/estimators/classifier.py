@@ -463,9 +463,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the "
                 "others: choose one, or unlabelled='ignore'"
             )
-        if label_noise is not None and unlabelled == "ignore":
+        if unlabelled == "ignore":
             X, y, sample_weight = rows_with_label(X, y, sample_weight)
-            unlabelled = None
         fitted = learner.fit(X, y, sample_weight, inference, sample_options, unlabelled)
         if label_noise is not None:
             weight = label_weight(fitted, X, y, sample_weight, label_noise)

@@ -6,6 +6,7 @@ hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,7 +16,7 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
 from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
-from bayesgen.encoding.labelled import Labelled, among, labelled, rows_with_label
+from bayesgen.encoding.labelled import Labelled, among, labelled
 from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
@@ -171,31 +172,24 @@ class Learner:
     ) -> Fitted:
         """The posterior of all parameters given rows."""
         options = options or {}
+        conjugate = self.family_type.conjugate
         if unlabelled is not None:
             refuse_unknown("unlabelled", unlabelled, get_args(Unlabelled))
-            conjugate = self.family_type.conjugate
-            if unlabelled == "ignore":
-                X, y, sample_weight = rows_with_label(X, y, sample_weight)
-            elif unlabelled == "full" and inference == "closed form":
-                raise NoClosedFormError(
-                    "unlabelled='full' has no closed form: leave inference= out"
-                )
-            elif unlabelled == "full" and inference is None:
-                inference = "gibbs" if conjugate else "nuts"
-            elif unlabelled == "weighted" and inference in (None, "closed form") and conjugate:
-                return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
-            elif unlabelled == "weighted":
-                raise NoClosedFormError(
-                    "unlabelled='weighted' is a fit in closed form"
-                    + ("" if conjugate else f", which {self.family_type.__name__} has not")
-                    + ": unlabelled='full' takes rows without a label by draws"
-                )
-            if unlabelled == "full" and conjugate and self.prior != "loo":
+        if unlabelled == "full":
+            if inference == "closed form":
+                raise NoClosedFormError("unlabelled='full' has no closed form: leave inference out")
+            inference = inference or ("gibbs" if conjugate else "nuts")
+            if conjugate:
                 self._warn_if_worse(X, y, sample_weight)
         if inference is None:
-            inference = "closed form" if self.family_type.conjugate else "nuts"
+            inference = "closed form" if conjugate else "nuts"
         if inference in SAMPLED and (why := self.family_type.approximate):
             raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
+        if inference in SAMPLED and unlabelled == "weighted":
+            raise NoClosedFormError(
+                f"unlabelled='weighted' is a fit in closed form, and inference={inference!r} draws: "
+                "unlabelled='full' takes rows without a label so"
+            )
         if inference in SAMPLED:
             fitted = self._sampled(X, y, sample_weight, inference, options)
             return self._keep(fitted, X, y, sample_weight)
@@ -204,6 +198,8 @@ class Learner:
             raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
         if options:
             raise TypeError(f"fit() got {', '.join(options)}, which is for inference='nuts' alone")
+        if unlabelled == "weighted":
+            return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         _, gathered, rows = self._gathered(None, X, y, sample_weight)
         scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
         return self._keep(self.settle(gathered, scored), X, y, sample_weight)
@@ -368,7 +364,9 @@ class Learner:
 
     def _warn_if_worse(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Warn where rows without a label make the labels less probable."""
-        found = self._weighed(X, y, sample_weight, (0.0, 1.0)).training.weighed
+        found = None
+        with suppress(ValueError):  # of missing cells that have no closed form
+            found = self._weighed(X, y, sample_weight, (0.0, 1.0)).training.weighed
         if found is not None and len(found.log_scores) > 1:
             alone, all_rows = found.log_scores
             if all_rows < alone - 1:

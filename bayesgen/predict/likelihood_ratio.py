@@ -16,14 +16,14 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from bayesgen.datatree import tree
-from bayesgen.families.names import BOUND, CLASS, OBS
+from bayesgen.families.names import BOUND, OBS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.pooled import PooledPosterior
+from bayesgen.predict.distribution import credible_intervals
 from bayesgen.predict.leave_one_out import log_joint_without, log_weights_of, rows_of_fit
 from bayesgen.predict.probabilities import log_proba
 from bayesgen.predict.request import IntervalRequest
-from bayesgen.predict.tables import intervals
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,14 +39,19 @@ def log_likelihood_ratio(
     if pair[0] == pair[1]:
         raise ValueError(f"a and b are the same class, {a!r}: a ratio compares two")
     equal = np.isin(np.arange(len(fitted.classes)), pair) / 2
-    rows = fitted.read(X)
+    if fitted.training.estimated:
+        fitted.refuse_estimated_weights("log_likelihood_ratio")
+    rows, own = fitted.read(X), fitted.posterior
     log_p = log_proba(fitted, rows, "posterior_predictive", equal)[:, pair]
-    ends = intervals(fitted, rows, request, equal)["log_odds"].isel({CLASS: pair[0]})
+    encoded = fitted.encoded_near(rows)
+    joint = own.log_joint(encoded, "posterior_predictive", equal, "probability")
+    found = credible_intervals(own, encoded, joint, request, equal, 0)
+    ends = np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1)[:, pair[0]]
     cost, least = _costs(fitted, pair, training)
     return tree.group(
         {
             "log_lr": ((OBS,), log_p[:, 0] - log_p[:, 1]),
-            "interval": ((OBS, BOUND), ends.values),
+            "interval": ((OBS, BOUND), ends),
             "cllr": ((), np.array(cost)),
             "cllr_min": ((), np.array(least)),
         },
