@@ -312,15 +312,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().training.n_unlabelled
 
     @property
-    def unlabelled_weight_(self) -> float:
-        """How much of a labelled row one without a label counts, after such a fit."""
-        found = self._fitted().training.unlabelled_weight
-        if found is None:
-            raise AttributeError(
-                "unlabelled_weight_ is there after fit(..., unlabelled='weighted') of rows of "
-                f"which some have no label; this {type(self).__name__} had none"
-            )
-        return found
+    def unlabelled_weight_(self) -> float | None:
+        """What a row without a label has counted, after ``unlabelled="weighted"``; else None."""
+        return self._fitted().training.unlabelled_weight
 
     @property
     def n_features_in_(self) -> int:

@@ -187,8 +187,8 @@ class Learner:
             raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
         if inference in SAMPLED and unlabelled == "weighted":
             raise NoClosedFormError(
-                f"unlabelled='weighted' is a fit in closed form, and inference={inference!r} draws: "
-                "unlabelled='full' takes rows without a label so"
+                "unlabelled='weighted' is a fit in closed form, and inference="
+                f"{inference!r} draws: unlabelled='full' takes rows without a label so"
             )
         if inference in SAMPLED:
             fitted = self._sampled(X, y, sample_weight, inference, options)
