@@ -1189,7 +1189,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf = bg.MixedNB().fit(X, y)
         >>> found = clf.log_likelihood_ratio(X[100:102], "Adelie", "Chinstrap", prob=0.9)
         >>> found["log_lr"].values.round(1)
-        array([12.5, 10.5])
+        array([10.1,  4.7])
         >>> found["cllr"].item() < 0.2
         True
         """
