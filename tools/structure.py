@@ -46,13 +46,13 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 40_629),
-    "modules": Figure(339, 200, 215, 206),
+    "lines of code": Figure(37_400, 32_000, 34_000, 41_040),
+    "modules": Figure(339, 200, 215, 208),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
     "own classes of GaussianNB": Figure(15, 4, 4, 2),
-    "members of GaussianNB": Figure(118, 75, 75, 61),
+    "members of GaussianNB": Figure(118, 75, 75, 63),
     "private calls across folders": Figure(74, 0, 0, 0),
     "TAN fit: tables built": Figure(7, 1, 1, 1),
     "TAN fit: encodings": Figure(4, 1, 1, 1),
@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 3: file changes": Figure(64, 35, 35, 65),
     "explain: file changes": Figure(536, 60, 60, 456),
     "report: file changes": Figure(8_336, 1_000, 1_000, 2390),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 39_520),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 39_868),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table",)  # classes that hold a table as it was given, by name
