@@ -439,7 +439,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         The prior is that of the labelled rows; categories, bins and words are known from all. On
         open tables with 5 and 10 labels per class it seldom costs, where weight 1 often does much
         harm (``tests/benchmarks/unlabelled.py``). The labels are guesses, so that intervals,
-        `explain`, draws, evidence, leave-one-out, `partial_fit`, `merge` and `forget` are refused;
+        `predict_posterior`, `explain`, evidence, leave-one-out and what adds rows up are refused;
         ``unlabelled_weight_`` is the mean weight, and estimates are of the statistics at it.
         A discriminative classifier learns nothing from these rows.
 
