@@ -274,17 +274,6 @@ class RowRemoval(Protocol):
 
 
 @runtime_checkable
-class PriorChoices(Protocol):
-    """Priors beside multiples of the hyper-parameters: asked by ``prior="loo"``."""
-
-    def strengthened(self, factors: Mapping[str, float]) -> "ConjugateFamily":
-        """As `ConjugateFamily.scaled`; the weight of a scale moves without the scale."""
-
-    def other_scales(self, given: Any) -> "list[Any]":
-        """Resolved priors that are tried beside this one; `given` is the unresolved prior."""
-
-
-@runtime_checkable
 class DensityDraws(Protocol):
     """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
 
