@@ -434,7 +434,12 @@ class Learner:
         elif fitted is None:
             fitted = self._of_coords(draws)
         own = drawn_posterior(fitted, draws, given=True)
-        known = {"label_noise": False, "unlabelled_weight": None, "weighed": None, "exact": False}
+        known: dict[str, Any] = {
+            "label_noise": False,
+            "unlabelled_weight": None,
+            "weighed": None,
+            "exact": False,
+        }
         training = replace(fitted.training, draws=None, scores=None, **known)
         if own.members:
             return replace(fitted, posterior=own, training=training)
