@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 41_092),
+    "lines of code": Figure(37_400, 32_000, 34_000, 40_427),
     "modules": Figure(339, 200, 215, 208),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
