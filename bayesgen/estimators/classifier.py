@@ -221,7 +221,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted(self) -> Fitted:
         """What was learnt; NotFittedError before."""
-        if not hasattr(self, "fitted_"):  # scikit-learn's check takes 10 us
+        if "fitted_" not in vars(self):  # scikit-learn's check takes 10 us
             check_is_fitted(self, "fitted_")
         return self.fitted_
 
@@ -1562,16 +1562,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> sorted(tree["log_likelihood"].data_vars)
         ['joint', 'label']
         """
-        return trees.draw_posterior(
-            self._fitted(),
-            draws,
-            chains,
-            random_state,
-            X=X,
-            y=y,
-            groups=groups,
-            replicate=replicate,
-        )
+        fitted = self._fitted()
+        fitted.closed_form  # noqa: B018 - raises where there is none
+        asked = trees.asked_of(fitted, X, y, groups, replicate)
+        return trees.draw_posterior(fitted, draws, chains, random_state, asked)
 
     def sample_posterior(
         self,
@@ -1632,20 +1626,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         fitted.closed_form  # noqa: B018 - raises where there is none
         nuts.check(draws, tune, chains, sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
+        options |= {"draws": draws, "tune": tune, "chains": chains, "random_seed": random_seed}
         return trees.sample_posterior(
             fitted,
             self.to_pymc(**of_rows, likelihood=likelihood),
-            draws,
-            tune,
-            chains,
-            random_seed,
-            sampler,
-            X=X,
-            y=y,
-            groups=groups,
-            replicate=replicate,
-            progressbar=progressbar,
+            trees.asked_of(fitted, X, y, groups, replicate),
             **options,
+            sampler=sampler,
+            progressbar=progressbar,
         )
 
     def posterior_groups(

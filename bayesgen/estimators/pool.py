@@ -60,7 +60,7 @@ from bayesgen.predict.leave_one_out import check_training_rows, rows_of_fit, tra
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
-from bayesgen.predict.typicality import member_ranks, of_labels, scored_rows
+from bayesgen.predict.typicality import member_ranks, of_labels
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
@@ -848,7 +848,7 @@ class LogLinearPool(GenerativeClassifier):
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
         if training is not None:
-            X, *own = scored_rows(rows_of_fit(fitted, training, partial))
+            X, *own = rows_of_fit(fitted, training, partial).only_scored()
             joints = [X.log_joint_without(member, *own) for member in members]
             fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
             self.fitted_ = fitted
@@ -889,7 +889,7 @@ class LogLinearPool(GenerativeClassifier):
         fitted, own = self._fitted(), self._pooled()
         scored = own.scored
         if X is not None:
-            rows = scored_rows(training_rows(fitted, X, y))
+            rows = training_rows(fitted, X, y).only_scored()
             scored = Scored(own.scores(*rows), rows.codes, rows.weight)
         if scored is None:
             raise ValueError(

@@ -157,7 +157,8 @@ def _block_by_column(
     apart = classes_are_apart(family)
     out = np.zeros((X.shape[1], X.shape[0], n_classes))
     left = np.ones(X.shape[0])
-    unit = np.eye(n_classes)
+    unit, one = np.eye(n_classes), np.ones((1, 1, 1))
+    every = np.arange(n_classes)[:, None]
     for rows in row_blocks(X.shape[0], X.shape[1] * n_classes):
         x = dense_block(X, rows)
         row, column = np.nonzero(~np.isnan(x))
@@ -165,15 +166,16 @@ def _block_by_column(
         codes, w = y[rows][row], weight[rows][row]
         terms = np.empty((n_classes, len(cells)))
         for c in range(n_classes):
-            terms[c] = columns.cell_cgf(cells, column, unit[c][None, None])[0]
+            terms[c] = columns.cell_cgf(cells, column, every[[c]], one)[0]
         for k in range(n_classes):
             own = np.flatnonzero((codes == k) & (w > 0))
             if not len(own):
                 continue
             t = -w[own, None] * unit[k]
-            base = columns.cell_cgf(cells[own], column[own], t[None])[0]
+            here = cells[own], column[own], every
+            base = columns.cell_cgf(*here, t[None])[0]
             for c in [k] if apart else range(n_classes):
-                whole = columns.cell_cgf(cells[own], column[own], (t + unit[c])[None])[0]
+                whole = columns.cell_cgf(*here, (t + unit[c])[None])[0]
                 terms[c, own] = whole - base
             kept = digits_left(terms[k, own], base, w[own])
             np.minimum.at(left, rows.start + row[own], kept)

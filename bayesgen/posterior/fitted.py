@@ -212,6 +212,7 @@ def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
         If it is not fitted.
     """
     refuse_others(clf, function, pools=pools)
-    check_is_fitted(clf, "fitted_")
+    if not hasattr(clf, "fitted_"):
+        check_is_fitted(clf, "fitted_")
     found: Fitted = clf.fitted_
     return found

@@ -37,6 +37,14 @@ class TrainingRows(NamedTuple):
         """Positions of the rows that have a label and a weight."""
         return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
 
+    def only_scored(self) -> "TrainingRows":
+        """Those rows; a ValueError if there is none."""
+        at = self.scored
+        if not len(at):
+            raise ValueError("no training row has a label and a weight above 0")
+        every = len(at) == len(self.codes)
+        return self if every else TrainingRows(self.X[at], self.codes[at], self.weight[at])
+
 
 def training_rows(
     fitted: Fitted,
