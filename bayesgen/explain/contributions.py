@@ -490,6 +490,8 @@ def explain(
     fitted: Fitted, X: Any, classes: Any, request: Request, posterior: Any = None
 ) -> "xr.Dataset":
     """Contributions of features to log-odds, as `GenerativeClassifier.explain` gives them."""
+    if posterior is None and fitted.training.unlabelled_weight:
+        fitted.refuse_estimated_weights("explain")
     own = posterior_of(fitted, posterior)
     weights = request.class_prior
     encoded = fitted.encoded_near(X)

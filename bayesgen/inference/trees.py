@@ -192,7 +192,7 @@ def to_pymc(
     if X is not None:
         fitted.reader.refuse_unseen(fitted.read(X))
     else:
-        fitted.refuse_label_noise("to_pymc without rows")
+        fitted.refuse_estimated_weights("to_pymc without rows")
     if not fitted.training.exact:
         return _pymc_of_rows(fitted, X, y, likelihood)
     if X is None:

@@ -17,7 +17,7 @@ from bayesgen.families.shared.removal_by_cgf import (
 )
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import (
     ClassModel,
@@ -183,6 +183,15 @@ def _block_by_column(
     return out, left
 
 
+def averaged(mass: Array, joints: Array) -> Array:
+    """(N, C) log joint densities (K, N, C) of which class probabilities and densities are means."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mass, log_x = np.log(mass)[:, None], log_sum_exp(joints)
+        log_p = np.where(np.isfinite(log_x)[..., None], joints - log_x[..., None], -np.inf)
+    mean: Array = log_sum_exp(log_p + log_mass[..., None], axis=0)
+    return mean + log_sum_exp(log_x + log_mass, axis=0)[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class ExactPosterior:
     """Hyper-parameters of prior and posterior, and the statistics between them.
@@ -196,11 +205,14 @@ class ExactPosterior:
         Prior and posterior of one conjugate family.
     stats : ClassStats
         Of all training rows.
+    mixture : tuple of (probability, ExactPosterior)
+        Whose predictives are averaged, where there are several; `model` then describes them.
     """
 
     prior: ClassModel
     model: ClassModel
     stats: ClassStats
+    mixture: tuple[tuple[float, "ExactPosterior"], ...] = ()
 
     exact: ClassVar[bool] = True
     n_draws: ClassVar[int] = 0
@@ -251,6 +263,10 @@ class ExactPosterior:
         """
         if method != "posterior_predictive":
             return self._plugged_in(X, method, class_prior, quantity)
+        if self.mixture:
+            mass, parts = zip(*self.mixture, strict=True)
+            joints = [part.log_joint(X, class_prior=class_prior) for part in parts]
+            return averaged(np.array(mass), np.stack(joints))
         weights = self.model.mean_weights() if class_prior is None else class_prior
         log_pi = log_weights(weights)
         log_x = self.model.family.log_predictive(X)

@@ -13,7 +13,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, averaged
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
@@ -44,6 +44,10 @@ def log_joint(
     at = np.flatnonzero(np.isnan(X).any(axis=1))
     if not len(at):
         return ask(X)
+    if getattr(own, "mixture", ()) and method == "posterior_predictive":
+        mass, parts = zip(*own.mixture, strict=True)
+        joints = [log_joint(fitted, part, X, method, weights, quantity) for part in parts]
+        return averaged(np.array(mass), np.stack(joints))
     family: Any = own.model.family
     exact = isinstance(own, ExactPosterior) and method == "posterior_predictive"
     if hasattr(family, "log_likelihood_of_known") and not exact:

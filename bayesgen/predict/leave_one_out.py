@@ -61,6 +61,11 @@ def training_rows(
     values, masked = labels_and_mask(y)
     check_consistent_length(rows, values)
     parts = fitted.parts(rows)
+    if any(part.training.unlabelled_weight for part, _ in parts):
+        raise NoClosedFormError(
+            "leave-one-out after unlabelled='weighted' needs the rows without a label again "
+            "without each row: fit to the labelled rows, with unlabelled='ignore'"
+        )
     if all(part.posterior.exact for part, _ in parts):
         refuse_unlabelled(masked)
         codes = fitted.codes_of(values)

@@ -56,13 +56,18 @@ def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False)
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
     if training is None and fitted.training.scores is not None:
         return fitted.training.scores
-    rows = rows_of_fit(fitted, training, partial).only_scored()
-    joint, _ = fitted.posterior.log_joint_without(*rows)
-    _, codes, weight = rows
+    found = fitted.training.weighed
+    if found is None or training is not None:
+        rows = rows_of_fit(fitted, training, partial).only_scored()
+        joint, _ = fitted.posterior.log_joint_without(*rows)
+        _, codes, weight = rows
+    else:
+        joint, codes, weight = found.joint, found.codes, found.row_weight
     if not fitted.posterior.model.generative:
         return of_labels(joint, codes, weight)
     own_class = np.arange(len(codes)), codes
-    of_class = (joint - log_weights_of(fitted, codes, weight))[own_class]
+    log_pi = log_weights_of(fitted, codes, weight) if found is None else found.log_pi
+    of_class = (joint - log_pi)[own_class]
     label = log_odds(joint)[own_class]
     return LeftOut(codes, weight, of_class, log_sum_exp(joint), label).sorted()
 
