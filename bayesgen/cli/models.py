@@ -102,7 +102,9 @@ class Plan:
 
     @property
     def at_once(self) -> bool:
-        """Whether bins or members are chosen from all rows."""
+        """Whether bins are chosen from all rows."""
+        if self.model is Model.AUTO:
+            return False
         chosen = _holds(self.model)[0] == "code"
         return chosen or not hasattr(classifier(self.model)(), "partial_fit")
 

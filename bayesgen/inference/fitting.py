@@ -6,7 +6,7 @@ hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 
@@ -265,6 +265,24 @@ class Learner:
         lenient = sample_weight is None and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
+
+    def count(
+        self, known: Fitted, rows: Rows, codes: Array, classes: Array, weight: Array | None
+    ) -> Gathered:
+        """Statistics of further rows in the encoding of a fit, as it stands."""
+        model = self.unresolved(known.reader, classes)
+        before = known.posterior.stats.features
+        model = replace(model, family=model.family.further(before))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
+            stats = model.stats(rows.as_read, codes, len(classes), weight)
+        names = _names(known.reader, model.family)
+        refuse_large_cells(model.family, rows.as_read, names, stats.features)
+        return Gathered(classes, known.reader, stats, len(codes))
+
+    passes: ClassVar[int] = 1  # over rows that come in parts, at most
+
+    def then(self, gathered: Gathered) -> None:
+        """No second pass."""
 
     def gathered(self, fitted: Fitted) -> Gathered:
         """Statistics behind a fit."""
