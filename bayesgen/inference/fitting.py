@@ -87,8 +87,6 @@ class Learner:
     prior : {"default", "empirical", "loo"}
     options : dict
         Of the sampler, where the fit is not told otherwise.
-    chosen : bool
-        Whether the user has chosen the kinds of the columns.
     text : bool
         Whether columns of text are taken.
     why_apart : callable
@@ -103,7 +101,6 @@ class Learner:
     class_alpha: Any = 1.0
     prior: str = "default"
     options: dict[str, Any] = field(default_factory=dict)
-    chosen: bool = True
     text: bool = False
     why_apart: Callable[[Fitted, Any], str] = lambda fitted, draws: ""
     unsaved: tuple[str, ...] = ()
@@ -190,7 +187,7 @@ class Learner:
             odd = suspects.find(
                 X,
                 set(fitted.feature_names),
-                chosen=self.chosen,
+                chosen=fitted.reader.chosen,
                 text=self.text,
                 normal=fitted.reader.normal_by_type,
             )
