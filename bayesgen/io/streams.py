@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from sklearn.utils import Tags
 
-    from bayesgen.inference.fitting import Gathered, Learner
+    from bayesgen.inference.fitting import Learner
     from bayesgen.posterior.fitted import Fitted
 
 

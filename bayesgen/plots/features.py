@@ -38,7 +38,7 @@ from bayesgen.plots.style import (
     percent,
     rows_like,
 )
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
@@ -319,6 +319,7 @@ _BINS = 50  # of a density that is known by simulated rows alone
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
+@through_pipelines
 def plot_densities(
     clf: Any,
     X: Any,
@@ -511,6 +512,7 @@ def _curves(
 # Class probabilities along one feature, and along those that matter most.
 
 
+@through_pipelines
 def plot_section(
     clf: Any,
     X: Any,
@@ -623,6 +625,7 @@ def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
     return found
 
 
+@through_pipelines
 def plot_effects(
     clf: Any,
     X: Any,
@@ -694,6 +697,7 @@ _LABELLED = 4  # classes whose lines have their mass written on them
 _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
+@through_pipelines
 def plot_regions(
     clf: Any,
     X: Any,
@@ -917,6 +921,7 @@ _SETS_SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs
 _MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
 
 
+@through_pipelines
 def plot_prior_predictive(
     clf: Any,
     X: Any,
@@ -978,6 +983,7 @@ def plot_prior_predictive(
     return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
 
 
+@through_pipelines
 def plot_predictive_check(
     clf: Any,
     X: Any,

@@ -25,6 +25,7 @@ from bayesgen.plots.style import (
     look,
     percent,
 )
+from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isoton
     return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
 
 
+@through_pipelines
 def plot_reliability(
     clf: Any,
     X: Any,

@@ -24,6 +24,7 @@ from bayesgen.plots.style import (
     look,
     percent,
 )
+from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _ROWS = 60
 
 
+@through_pipelines
 def plot_class_probability(
     clf: Any,
     X: Any,
@@ -133,6 +135,7 @@ _LINE, _LINES = 16, 3  # letters of a line of a class name at a corner, and line
 _CLOUDS = 25  # rows with clouds; more of them hide each other
 
 
+@through_pipelines
 def plot_ternary(
     clf: Any,
     X: Any,

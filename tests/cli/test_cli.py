@@ -569,7 +569,7 @@ def test_parquet_columns_of_other_types(tmp_path):
       "year=poisson"], "auto chooses"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "forest", "--kind",
       "year=poisson"], "poisson"),
-    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--text", "sex"], "--model markov"),
+    (["fit", "-m", "mixed", PENGUINS, "--target", "species", "-o", "m.nc", "--text", "sex"], "--model markov"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov"], "by --text"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "markov", "--order", "0"],
      "--order"),
