@@ -132,7 +132,8 @@ def test_a_pool_reads_a_large_file_twice(tmp_path, parts, monkeypatch):
     parts(300)
     told = " ".join(run("fit", data, "--target", "label", "-o", model).stdout.split())
     pool, n = bg.load(model), int(rows()["label"].notna().sum())
-    assert pool.n_rows_seen_ == n and pool.n_rows_ == 120
+    assert pool.n_rows_seen_ == n
+    assert pool.n_rows_ == 120
     whole = fitted(tmp_path, data)
     own = pool.members_["independent columns"]
     assert own.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9)
@@ -161,4 +162,5 @@ def test_the_score_of_a_model_in_parts(tmp_path, parts):
         frequency.append(np.log(((y[keep] == y[i]).sum() + 1) / (39 + 2)))
     assert f"without its row: {-np.mean(own):.3f} nats (40 rows)" in told
     assert f"of the class frequencies alone: {-np.mean(frequency):.3f}" in told
-    assert "no better than class frequencies" in told and "LogLinearPool" in told
+    assert "no better than class frequencies" in told
+    assert "LogLinearPool" in told

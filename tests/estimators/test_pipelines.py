@@ -26,8 +26,9 @@ def pipe():
 CALLS = {
     "compare_predictives": lambda clf, X: bg.compare_predictives(clf, X, Y),
     "compare_models": lambda clf, X: bg.compare_models({"a": clf}, X, Y).table,
-    "each its rows": lambda clf, X: bg.compare_models({"a": clf, "b": clf}, {"a": X, "b": X}, Y)
-    .table,
+    "each its rows": lambda clf, X: (
+        bg.compare_models({"a": clf, "b": clf}, {"a": X, "b": X}, Y).table
+    ),
     "row_influence": lambda clf, X: bg.row_influence(clf, X, Y, progressbar=False),
     "label_errors": lambda clf, X: bg.label_errors(clf, X, Y),
     "estimate_class_prior": lambda clf, X: bg.estimate_class_prior(clf, X)["summary"].dataset,

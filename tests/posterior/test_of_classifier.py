@@ -40,7 +40,7 @@ def test_pools_and_pipelines(name):
     with pytest.raises(TypeError, match=r"a LogLinearPool.*members"):
         EVERY[name](bg.LogLinearPool([bg.GaussianNB()]))
     if name != "estimate_class_prior":  # which takes rows, and a pipeline to read them
-        with pytest.raises(TypeError, match="a Pipeline: clf, rows = bg.final_estimator"):
+        with pytest.raises(TypeError, match=r"a Pipeline: clf, rows = bg\.final_estimator"):
             EVERY[name](make_pipeline(StandardScaler(), bg.GaussianNB()))
 
 
