@@ -1,4 +1,4 @@
-"""``bayesgen demo``: what integrating parameters out gains; penguins, and how sure it is of them."""
+"""``bayesgen demo``: what integrating parameters out gains, and how sure it is of penguins."""
 
 from typing import TYPE_CHECKING, cast
 
