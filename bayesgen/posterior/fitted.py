@@ -243,7 +243,8 @@ def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             values[first], values["X"] = final_estimator(models, X)
             if (training := values.get("training")) is not None:
                 values["training"] = (final_estimator(models, training[0])[1], *training[1:])
-        return function(*given.args, **given.kwargs)
+        call: Callable[..., R] = function
+        return call(*given.args, **given.kwargs)
 
     return wrapped
 
