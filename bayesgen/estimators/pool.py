@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import Labelled, RowSample, labelled
+from bayesgen.encoding.labelled import Labelled, RowSample, labelled, rows_with_label
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
@@ -31,7 +31,7 @@ from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscrimina
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
-from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of
+from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import Documents, MarkovNB
@@ -41,7 +41,7 @@ from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
-from bayesgen.inference.fitting import Gathered
+from bayesgen.inference.fitting import Gathered, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
@@ -66,7 +66,7 @@ from bayesgen.predict.leave_one_out import (
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
-from bayesgen.predict.typicality import member_ranks, of_labels, scored_rows
+from bayesgen.predict.typicality import member_ranks, of_labels
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
@@ -172,16 +172,17 @@ def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     """A member fitted to labelled rows; the pipeline first."""
     clf = member.clf
+    how: dict[str, Any] = {"unlabelled": "weighted"} if y.unlabelled else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
         if member.front is not None:
             rows = member.front.fit_transform(X.X, y.labels)
-            clf = clf.fit(rows, y.labels, sample_weight=y.weight)
+            clf = clf.fit(rows, y.labels, sample_weight=y.weight, **how)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight)
+            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight, **how)
         else:
-            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight)
+            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight, **how)
     # rows that nobody else keeps are not kept
     own = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
     clf.fitted_ = clf.fitted_.with_training(rows=own)
@@ -485,6 +486,10 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
         )
     if any(member.fitted.posterior.n_draws for member in members):
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
+    if (share := fitted.training.unlabelled_weight) is not None:
+        out.append(
+            f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members."
+        )
     for name, reason in fitted.training.left_out.items():
         out.append(f"Left out: {name} ({reason}).")
     odd = fitted.training.suspects
@@ -694,6 +699,7 @@ class LogLinearPool(GenerativeClassifier):
         sample_weight: Any = None,
         *,
         inference: Inference | None = None,
+        unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
         """Fit the members; draw exponents and intercepts given their leave-one-out joints.
@@ -701,12 +707,15 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         X : (N, D) table, sparse counts, or documents, as the members take them
-        y : (N,) labels, none missing
+        y : (N,) labels, none missing unless `unlabelled` is given
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
             in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
         inference : None
             Members are fitted as they are by default. For another way fit them before (``prefit``).
+        unlabelled : {"weighted", "ignore"}, optional
+            As of a classifier: each member weighs rows without a label by leave-one-out, and
+            exponents are learnt from the labelled rows, the members' passes without them.
         **sample_options
             None are taken.
 
@@ -730,17 +739,28 @@ class LogLinearPool(GenerativeClassifier):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        reader, rows = self._read(X, y, sample_weight)
+        if unlabelled is not None:
+            refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
+            if unlabelled == "ignore":
+                X, y, sample_weight = rows_with_label(X, y, sample_weight)
+            elif self.prefit or self.exponents == "feature":
+                raise NoClosedFormError(
+                    "unlabelled='weighted' needs exponents='model' and members that are not fitted"
+                )
+        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
         seen = MemberRows(rows.X, _joint)
         members, left_out = self._members(seen, rows)
         self.fitted_ = self._weighed(reader, members, left_out, seen, rows)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[PoolReader, Labelled]:
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, unlabelled: bool = False
+    ) -> tuple[PoolReader, Labelled]:
         """Rows for training, and the reader that knows their columns."""
         reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight)
-        return reader, rows._replace(known=rows.coded())
+        rows = labelled(read, y, sample_weight, unlabelled=unlabelled)
+        coded = rows.coded()
+        return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
 
     def _weighed(
         self,
@@ -756,8 +776,12 @@ class LogLinearPool(GenerativeClassifier):
         `n_rows`: those that members were fitted to, if these are some.
         """
         classes = _common_classes(members)
-        codes, weight = codes_of(rows.labels, classes), rows.weight_of_each()
-        at = self._sample_of(codes)
+        codes, weight = rows.coded()[1], rows.weight_of_each()
+        known = np.flatnonzero(codes >= 0)
+        if self.prefit or n_rows is not None:  # whose members may know more classes
+            codes = codes_of(rows.labels, classes)
+        scored_at = self._sample_of(codes[known])
+        at = known[scored_at]
         some, own = seen[at], (codes[at], weight[at])
         if self.prefit:
             for m in members:
@@ -767,7 +791,11 @@ class LogLinearPool(GenerativeClassifier):
         if by_feature:
             scores = np.concatenate([some.log_columns(m, *own) for m in members])
         else:
-            joints = [some.log_joint_without(m, *own) for m in members]
+            joints = [
+                some.log_joint_without(m, *own) if how is None else how.joint[scored_at]
+                for m in members
+                for how in [m.fitted.training.weighed]
+            ]
             ranks, scores = member_ranks(members, joints, *own), comparable(np.stack(joints))
         parts = len({member.selection for member in members})  # of the columns
         scale = self.intercept_scale if self.intercepts else None
@@ -784,10 +812,21 @@ class LogLinearPool(GenerativeClassifier):
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
-        n = len(codes) if n_rows is None else n_rows
-        known = Training(n, 0, _ROUTE, False, suspects=odd, ranks=ranks, left_out=left_out)
+        training = Training(
+            len(codes) if n_rows is None else n_rows,
+            len(codes) - len(known),
+            _ROUTE,
+            False,
+            suspects=odd,
+            ranks=ranks,
+            left_out=left_out,
+        )
+        if rows.unlabelled:
+            share = [m.fitted.training.unlabelled_weight for m in members]
+            mean = float(np.average(share, weights=found.mean[0]))
+            training = replace(training, unlabelled_weight=mean)
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
-        return Fitted(type(self).__name__, classes, reader, posterior, known)
+        return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __bayesgen_learner__(self) -> "PoolLearner":
         """For streams and workers."""
@@ -843,7 +882,7 @@ class LogLinearPool(GenerativeClassifier):
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
         if training is not None:
-            X, *own = scored_rows(rows_of_fit(fitted, training, partial))
+            X, *own = rows_of_fit(fitted, training, partial).only_scored()
             joints = [X.log_joint_without(member, *own) for member in members]
             fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
             self.fitted_ = fitted
@@ -884,7 +923,7 @@ class LogLinearPool(GenerativeClassifier):
         fitted, own = self._fitted(), self._pooled()
         scored = own.scored
         if X is not None:
-            rows = scored_rows(training_rows(fitted, X, y))
+            rows = training_rows(fitted, X, y).only_scored()
             scored = Scored(own.scores(*rows), rows.codes, rows.weight)
         if scored is None:
             raise ValueError(
@@ -982,6 +1021,8 @@ class LogLinearPool(GenerativeClassifier):
             "feature_names": None if names is None else [str(name) for name in names],
             "n_rows": own.n_rows,
             "n_rows_seen": fitted.training.n_rows,
+            "n_unlabelled": fitted.training.n_unlabelled,
+            "unlabelled_weight": fitted.training.unlabelled_weight,
             "prior": list(prior.settings().values()),
             "left_out": fitted.training.left_out,
             "members": entries,
@@ -1045,9 +1086,15 @@ class LogLinearPool(GenerativeClassifier):
             by_feature=by_feature,
         )
         training = Training(
-            storage.whole(state, "n_rows_seen"), 0, _ROUTE, False,
-            scores=scores, ranks=ranks, left_out=dict(state["left_out"]),
-        )  # fmt: skip
+            storage.whole(state, "n_rows_seen"),
+            storage.whole(state, "n_unlabelled"),
+            _ROUTE,
+            False,
+            unlabelled_weight=state["unlabelled_weight"],
+            scores=scores,
+            ranks=ranks,
+            left_out=dict(state["left_out"]),
+        )
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __sklearn_tags__(self) -> Tags:

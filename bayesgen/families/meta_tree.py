@@ -190,9 +190,9 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.meta_trees import hash_rows
 
         keys = np.empty(len(X), np.uint64)
-        for at in row_blocks(*X.shape):
-            cells = (X[at] + 0.0).view(np.uint64)  # 0.0 is -0.0
-            hash_rows(cells, y[at], weight[at].view(np.uint64), self.seed, keys[at])
+        for some in row_blocks(*X.shape):
+            cells = (X[some] + 0.0).view(np.uint64)  # 0.0 is -0.0
+            hash_rows(cells, y[some], weight[some].view(np.uint64), self.seed, keys[some])
         order = np.argsort(keys, kind="stable")
         fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
         at = np.arange(len(keys))
@@ -334,11 +334,10 @@ class MetaTree(ApproximateFamily):
         self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
     ) -> Iterator[tuple[Array, Array, Array]]:
         """The same of draws, those of the roots last, a few rows at a time."""
-        every, step = np.arange(X.shape[1] + 1), max(1, _CELLS // (n * (X.shape[1] + 2)))
-        state = rng.bit_generator.state
-        for start in range(0, X.shape[0], step):
+        every, state = np.arange(X.shape[1] + 1), rng.bit_generator.state
+        for some in row_blocks(X.shape[0], n * (X.shape[1] + 2), _CELLS):
             rng.bit_generator.state = state  # rows share their draws
-            rows = np.arange(start, min(start + step, X.shape[0]))
+            rows = np.arange(some.start, some.stop)
             yield rows, every, _log_terms(self._draws(rng, X[rows], n, [a, b])[1])
 
     # -- PyMC --------------------------------------------------------------------------------
