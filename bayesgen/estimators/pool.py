@@ -828,7 +828,7 @@ class LogLinearPool(GenerativeClassifier):
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
-    def __bayesgen_learner__(self) -> "PoolLearner":
+    def __bayesgen_learner__(self) -> Any:
         """For streams and workers."""
         return PoolLearner(self)
 
