@@ -65,13 +65,9 @@ class _Story:
         self.test = np.arange(len(self.X)) % 3 == 2
         train = ~self.test
         X_test, y_test = self.X[self.test], self.y[self.test]
+        wine, kinds = load_wine(return_X_y=True)
         self.gain = bg.learning_curve(
-            {"wine": bg.GaussianNB()},
-            *load_wine(return_X_y=True),
-            _SEEN,
-            _REPEATS,
-            methods=METHODS,
-            progressbar=False,
+            {"": bg.GaussianNB()}, wine, kinds, _SEEN, _REPEATS, 0, METHODS, progressbar=False
         )
         self.clf = bg.MixedNB().fit(self.X[train], self.y[train])
         self.scores = bg.compare_predictives(self.clf, X_test, y_test)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.cli import models
 from bayesgen.io import tabular
 from tests.cli.test_cli import refused, run
 from tests.selection import crossed
@@ -128,7 +129,13 @@ def test_a_pool_reads_a_large_file_twice(tmp_path, parts, monkeypatch):
     """All rows are counted; the log loss is that of exact leave-one-out, stated with its rivals."""
     data, model = tmp_path / "data.csv", tmp_path / "m.nc"
     rows().to_csv(data, index=False)
-    monkeypatch.setitem(bg.LogLinearPool.__init__.__kwdefaults__, "max_rows", 120)
+    untrained = models.Plan.untrained
+
+    def small(plan, features):
+        clf = untrained(plan, features)
+        return clf.set_params(max_rows=120) if "max_rows" in clf.get_params() else clf
+
+    monkeypatch.setattr(models.Plan, "untrained", small)
     parts(300)
     told = " ".join(run("fit", data, "--target", "label", "-o", model).stdout.split())
     pool, n = bg.load(model), int(rows()["label"].notna().sum())
@@ -154,7 +161,9 @@ def test_the_score_of_a_model_in_parts(tmp_path, parts):
     X, y = table.drop(columns="y"), table["y"]
     own, frequency = [], []
     prior = bg.load(tmp_path / "m.nc").prior_.family
-    settings = {k: getattr(prior, k) for k in ("mu0", "kappa0", "nu0", "sigma0_sq")}
+    settings = {
+        "mu0": prior.mu, "kappa0": prior.kappa, "nu0": prior.nu, "sigma2_0": prior.sigma2
+    }  # fmt: skip
     for i in range(40):
         keep = np.arange(40) != i
         clf = bg.GaussianNB(**settings).fit(X[keep], y[keep])
