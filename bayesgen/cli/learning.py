@@ -87,7 +87,8 @@ def _in_parts(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
             continue
         tally.add(part.X)
         waiting.append(part)
-        if state is not None or tally.all_seen():  # a column without a category teaches nothing
+        # a column without a category teaches nothing; a pool, which samples, reads the same parts
+        if learner.passes > 1 or state is not None or tally.all_seen():
             state, waiting = gathered(waiting), []
     selection.report(clf)
     if waiting:
