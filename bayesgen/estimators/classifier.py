@@ -214,7 +214,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.class_alpha,
             self._prior_choice(),
             options,
-            chosen=getattr(self, "columns", True) is not None,
             text=hasattr(self, "categories"),
             why_apart=self._why_apart,
             unsaved=unsaved(self),

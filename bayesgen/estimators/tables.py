@@ -259,6 +259,11 @@ class MixedColumns(TableReader):
         """A schema finds columns by name."""
         return self.schema is None
 
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.chosen(self.kinds, self.declared)
+
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """The reader that knows the columns."""
         reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
@@ -322,10 +327,8 @@ class MixedColumns(TableReader):
     @property
     def normal_by_type(self) -> Collection[str]:
         """Columns that are Normal because they hold numbers."""
-        if self.kinds is not None:
-            return ()
         pairs = zip(self.columns, self.encoder.kinds, strict=True)
-        return {name for name, kind in pairs if kind == "gaussian"}
+        return {name for name, kind in pairs if kind == "gaussian"} - {*self.chosen}
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior, of each kind of columns its own."""
@@ -353,11 +356,11 @@ class MixedNB(TableClassifier):
     ----------
     columns : {kind: list of names or positions}, optional
         Kinds are "gaussian", "categorical", "bernoulli", "poisson", "multinomial", and "drop" for
-        columns to leave out; every column must be named. None: by dtype, booleans are bernoulli,
+        columns to leave out. Columns that are not named are read by dtype: booleans are bernoulli,
         strings and categories categorical, other numbers gaussian, with a warning where they are
         two numbers alone, such as 0 and 1.
     categories : {column: list}, optional
-        Declared categories of categorical columns, as in `CategoricalNB`.
+        Declared categories, as in `CategoricalNB`; a column that is named here is categorical.
     unseen : {"prior", "ignore", "raise"}
         As in `CategoricalNB`.
     alpha : float or array broadcasting to (class, feature of the block), default 1.0

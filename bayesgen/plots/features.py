@@ -23,7 +23,7 @@ from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots import style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
@@ -304,6 +304,7 @@ _BINS = 50  # of a density that is known by simulated rows alone
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
+@through_pipelines
 def plot_densities(
     clf: Any,
     X: Any,
@@ -497,6 +498,7 @@ def _curves(
 
 
 @spelled
+@through_pipelines
 def plot_section(
     clf: Any,
     X: Any,
@@ -610,6 +612,7 @@ def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
 
 
 @spelled
+@through_pipelines
 def plot_effects(
     clf: Any,
     X: Any,
@@ -682,6 +685,7 @@ _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
 @spelled
+@through_pipelines
 def plot_regions(
     clf: Any,
     X: Any,
@@ -906,6 +910,7 @@ _MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line
 
 
 @spelled
+@through_pipelines
 def plot_prior_predictive(
     clf: Any,
     X: Any,
@@ -968,6 +973,7 @@ def plot_prior_predictive(
 
 
 @spelled
+@through_pipelines
 def plot_predictive_check(
     clf: Any,
     X: Any,
