@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 40_629),
+    "lines of code": Figure(37_400, 32_000, 34_000, 40_022),
     "modules": Figure(339, 200, 215, 206),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
@@ -65,7 +65,7 @@ FIGURES = {
     "interval, C 2: file changes": Figure(47, 25, 25, 45),
     "interval, C 3: file changes": Figure(64, 35, 35, 65),
     "explain: file changes": Figure(536, 60, 60, 456),
-    "report: file changes": Figure(8_336, 1_000, 1_000, 2390),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 2389),
     "lines of tests": Figure(40_700, 35_000, 38_000, 39_520),
 }
 APART = ("benchmarks", "fuzz")
