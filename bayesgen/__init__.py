@@ -167,10 +167,16 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         if name not in __all__:
             raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
         import importlib
+        import inspect
+
+        from bayesgen.errors import spelled
 
         home = _HOME.get(name, "estimators")
         module = importlib.import_module(f"bayesgen.{home}")
         value = module if name == home else getattr(module, name)
+        if inspect.isfunction(value):
+            value = spelled(value)
+            setattr(module, name, value)  # pickles find a function by its module
         globals()[name] = value
         return value
 

@@ -59,7 +59,7 @@ def validate(
         )
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
-        result = compare(clf, rows.X, rows.labels, draws=draws, random_seed=seed)
+        result = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
     if as_json:
         attrs = {str(k): v for k, v in result.checks.attrs.items()}
         told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}

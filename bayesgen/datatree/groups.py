@@ -41,10 +41,19 @@ class Rows(NamedTuple):
     y: Array
 
 
+class Asked(NamedTuple):
+    """Which groups are to be made, of what."""
+
+    names: list[str]  # among `tree.REQUESTS`
+    replicate: Sequence[str]  # what the predictive groups hold; indicators have likelihoods too
+    rows: Rows | None
+    classes: Array  # (C,) labels, which name the indicators
+
+
 def asked_for(
     groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
-) -> list[str]:
-    """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
+) -> Asked:
+    """Groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
     if groups is None:
         names = [] if rows is None else list(OF_ROWS)
     else:
@@ -63,21 +72,22 @@ def asked_for(
             f"'indicators' names a variable of a DataTree is_<class>, which may not contain '/': "
             f"replicate ['label'], or fit to labels that call {wrong[0]!r} something else"
         )
-    refuse_rowless(names, rows)
-    return names
+    for name in (tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE, tree.LOG_LIKELIHOOD):
+        if name in names and rows is None:
+            raise ValueError(f"the group {name!r} is about rows: give X and y")
+    return Asked(names, replicate, rows, classes)
 
 
 def add_groups(
     out: "xr.DataTree",
+    asked: Asked,
     made: dict[str, Variables],
     family: Family,
     theta: Theta,
-    rows: Rows | None,
-    replicate: Sequence[str],
     coords: tree.Coords,
-    classes: Array,
 ) -> None:
     """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
+    _, replicate, rows, classes = asked
     say = partial(tree.described, classes=classes, discriminative=family.discriminative)
     if rows is not None:
         label, features = row_variables(family, theta, rows)
@@ -109,18 +119,15 @@ def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, 
 
 
 def requested_groups(
-    names: Sequence[str],
+    asked: Asked,
     rng: np.random.Generator,
     prior: ClassModel,
     family: Family,
     theta: Theta,
-    rows: Rows | None,
     stats: Any,
-    classes: Array,
-    replicate: Sequence[str] = ("label", "x"),
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
-    """{group: variables} of the groups asked for, among `names.REQUESTS`.
+    """{group: variables} of the groups asked for.
 
     Parameters
     ----------
@@ -130,20 +137,14 @@ def requested_groups(
         such as a category never seen, is integrated out over the posterior.
     theta : {name: (chain, draw, *dims)}
         Posterior draws.
-    rows : Rows, optional
-        Needed by all but ``prior`` and ``log_prior``.
     stats : Stats
         Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
         ``prior`` shares with the posterior.
-    classes : (C,)
-        Labels, which name the indicators.
-    replicate : sequence of {"label", "indicators", "x"}
-        What the predictive groups hold; indicators have log likelihoods too.
     draw_prior : callable, optional
         n draws from the prior, of a family that has none of its own.
     """
+    names, replicate, rows, classes = asked
     lead = draw_shape(prior.family, theta)
-    refuse_rowless(names, rows)
     indicators = classes if tree.INDICATORS in replicate else classes[:0]
     with_label = tree.LABEL in replicate or tree.INDICATORS in replicate
     with_x = rows is not None and tree.FEATURES in replicate and _is_table(rows.X)
@@ -233,13 +234,6 @@ def as_long(family: Family, X: Array) -> Family:
 
 def _is_whole(values: Array) -> bool:
     return not np.any(values % 1)  # NaN, a missing cell, is not
-
-
-def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
-    """Raise if a group that is about rows is asked for without them."""
-    for name in (tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE, tree.LOG_LIKELIHOOD):
-        if name in names and rows is None:
-            raise ValueError(f"the group {name!r} is about rows: give X and y")
 
 
 def _refuse_large(

@@ -345,14 +345,16 @@ class SeparateColumns(Protocol):
     A family that does not offer it is cut into its columns (`shared.separate_columns`).
     """
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
 
         Parameters
         ----------
         x, column : (n,)
             Values, none missing, and where they stand.
-        t : (K, n or 1, C)
+        classes : (M, n or 1)
+            Different classes, of which the cells are asked.
+        t : (K, n or 1, M)
 
         Returns
         -------

@@ -4,14 +4,23 @@ A `Learner` is what an estimator chooses: how rows are read, and the family with
 hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and `Fitted` of these.
 """
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from bayesgen.datatree.fit import drawn_posterior
-from bayesgen.datatree.tree import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.datatree.tree import (
+    POSTERIOR,
+    POSTERIOR_PREDICTIVE,
+    SAMPLE_STATS,
+    draws_dataset,
+    posterior_group,
+    read_draws,
+)
 from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, labelled
@@ -19,22 +28,27 @@ from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError, refuse_unknown
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS, COMPONENT, FEATURE, FEATURE_BIS, OBS
 from bayesgen.inference import approximation, nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
 from bayesgen.inference.sampled import SAMPLED, Inference, imputed
 from bayesgen.inference.trees import tree_of
+from bayesgen.inference.unlabelled import WEIGHTS, unlike_labelled, weighed
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import Training, kept
+from bayesgen.posterior.training import GIVEN, Training, kept
 
 if TYPE_CHECKING:
     import xarray as xr
 
+_PLAIN = {CLASS, FEATURE, FEATURE_BIS, COMPONENT}  # dims of parameters of plain columns
+_ROWS = 1000  # of each class, drawn from draws that come without rows
+Unlabelled = Literal["weighted", "full", "ignore"]
 _FORGET = "forget takes away rows that were learned before"
 
 
@@ -143,15 +157,17 @@ class Learner:
         """Raise NoClosedFormError where a fit by draws is to be added to."""
         self.refuse_no_statistics(what)
         if fitted is not None and fitted.training.inference != "closed form":
+            how = fitted.training.inference
+            came = "given draws" if how == GIVEN else f"fitted by {how.upper()}"
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and this classifier was fitted by "
-                f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
-                "together, or without inference="
+                f"{what} works on sufficient statistics, and this classifier was {came}: its draws "
+                "do not add up. Fit all rows together, or without inference="
             )
-        if fitted is not None and fitted.training.label_noise:
+        if fitted is not None and fitted.training.estimated:
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and label_noise= has weighed rows by the "
-                "probability that their label is right given all rows: fit all rows together"
+                f"{what} works on sufficient statistics, and {fitted.training.estimated} has "
+                "weighed rows by probabilities of their labels given all rows: fit all rows "
+                "together"
             )
 
     # -- fits ---------------------------------------------------------------------------------
@@ -163,13 +179,28 @@ class Learner:
         sample_weight: Any = None,
         inference: Inference | None = None,
         options: dict[str, Any] | None = None,
+        unlabelled: Unlabelled | None = None,
     ) -> Fitted:
         """The posterior of all parameters given rows."""
         options = options or {}
+        conjugate = self.family_type.conjugate
+        if unlabelled is not None:
+            refuse_unknown("unlabelled", unlabelled, get_args(Unlabelled))
+        if unlabelled == "full":
+            if inference == "closed form":
+                raise NoClosedFormError("unlabelled='full' has no closed form: leave inference out")
+            inference = inference or ("gibbs" if conjugate else "nuts")
+            if conjugate:
+                self._warn_if_worse(X, y, sample_weight)
         if inference is None:
-            inference = "closed form" if self.family_type.conjugate else "nuts"
+            inference = "closed form" if conjugate else "nuts"
         if inference in SAMPLED and (why := self.family_type.approximate):
             raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
+        if inference in SAMPLED and unlabelled == "weighted":
+            raise NoClosedFormError(
+                "unlabelled='weighted' is a fit in closed form, and inference="
+                f"{inference!r} draws: unlabelled='full' takes rows without a label so"
+            )
         if inference in SAMPLED:
             fitted = self._sampled(X, y, sample_weight, inference, options)
             return self._keep(fitted, X, y, sample_weight)
@@ -178,6 +209,8 @@ class Learner:
             raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
         if options:
             raise TypeError(f"fit() got {', '.join(options)}, which is for inference='nuts' alone")
+        if unlabelled == "weighted":
+            return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         _, gathered, rows = self._gathered(None, X, y, sample_weight)
         scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
         return self._keep(self.settle(gathered, scored), X, y, sample_weight)
@@ -312,6 +345,51 @@ class Learner:
             raise ValueError(f"{_FORGET}: {error}") from None
         return replace(before, stats=stats, n_rows=max(0, before.n_rows - rows.n_rows))
 
+    # -- rows without a label, weighed
+
+    def _weighed(
+        self, X: Any, y: Any, sample_weight: Any, weights: tuple[float, ...] = WEIGHTS
+    ) -> Fitted:
+        """`fit` in closed form that weighs rows without a label by leave-one-out."""
+        reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
+        classes, codes = rows.coded()
+        read, weight = rows.X, rows.weight_of_each()
+        if not isinstance(y, Labelled):
+            reader, read = reader.learnt(read, True)
+        model, known = self.unresolved(reader, classes), codes >= 0
+        data = LabelledRows(read.encoded, codes, weight)
+        refuse_large_cells(model.family, data.X, _names(reader, model.family), rows=rows.at)
+        of_known = LabelledRows(data.X[known], codes[known], weight[known])
+        stats = model.stats(*of_known[:2], len(classes), of_known.weight)
+        fitted = self.settle(Gathered(classes, reader, stats, len(codes)), of_known)
+        if known.all():
+            return fitted
+        found, own = weighed(fitted.closed_form, data, weights)
+        if len(found.unlike):
+            at = found.unlike if rows.at is None else rows.at[found.unlike]
+            found = found._replace(unlike=at)
+            warnings.warn(unlike_labelled(at), UserWarning, stacklevel=4)
+        return replace(fitted, posterior=own).with_training(
+            n_unlabelled=int((~known).sum()), unlabelled_weight=found.weight, weighed=found
+        )
+
+    def _warn_if_worse(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Warn where rows without a label make the labels less probable."""
+        found = None
+        with suppress(ValueError):  # of missing cells that have no closed form
+            found = self._weighed(X, y, sample_weight, (0.0, 1.0)).training.weighed
+        if found is not None and len(found.log_scores) > 1:
+            alone, all_rows = found.log_scores
+            if all_rows < alone - 1:
+                n = len(found.codes)
+                warnings.warn(
+                    f"unlabelled='full': with the rows without a label counted as {self.name} has "
+                    f"them, leave-one-out log loss of the labels is {-all_rows / n:.3f}, and "
+                    f"{-alone / n:.3f} without these rows: use unlabelled='weighted'",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
     # -- by draws
 
     def _sampled(
@@ -319,6 +397,21 @@ class Learner:
     ) -> Fitted:
         """`fit` with an `inference` that draws."""
         options = sampled.check_options(inference, self.options, options)
+        fitted, goal, data, at = self._pilot(X, y, sample_weight, inference)
+        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
+        why = self.why_apart(fitted, draws)
+        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
+        drawn = drawn_posterior(fitted, out)
+        seed = options.get("random_state")
+        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
+        if group is not None:
+            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, at)
+        return replace(fitted, posterior=drawn).with_training(draws=out)
+
+    def _pilot(
+        self, X: Any, y: Any, sample_weight: Any, inference: str
+    ) -> tuple[Fitted, sampled.Target, sampled.Data, Array | None]:
+        """A fit without draws, what is to be drawn of which rows, and their positions."""
         reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
         classes, codes = rows.coded()
         reader, read = reader.learnt(rows.X, False)
@@ -330,15 +423,76 @@ class Learner:
         training = Training(len(codes), int((codes < 0).sum()), inference, goal.exact)
         pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
         fitted = Fitted(self.name, classes, reader, pilot, training)
-        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
-        why = self.why_apart(fitted, draws)
-        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
-        drawn = drawn_posterior(fitted, out)
-        seed = options.get("random_seed")
-        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
-        if group is not None:
-            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, rows.at)
-        return replace(fitted, posterior=drawn).with_training(draws=out)
+        return fitted, goal, data, rows.at
+
+    # -- by draws of others
+
+    def given(self, fitted: Fitted | None, draws: Any, X: Any, y: Any) -> Fitted:
+        """A fit whose posterior is draws of the user's, of the rows given or of `fitted`."""
+        if X is not None or y is not None:
+            fitted = self._keep(self._pilot(X, y, None, GIVEN)[0], X, y, None)
+        elif fitted is None:
+            fitted = self._of_coords(draws)
+        own = drawn_posterior(fitted, draws, given=True)
+        known: dict[str, Any] = {
+            "label_noise": False,
+            "unlabelled_weight": None,
+            "weighed": None,
+            "exact": False,
+        }
+        training = replace(fitted.training, draws=None, scores=None, **known)
+        if own.members:
+            return replace(fitted, posterior=own, training=training)
+        own.refuse_invalid()
+        fitted = replace(fitted, posterior=own, training=replace(training, inference=GIVEN))
+        params = dict(own.params)
+        if own.by_row:
+            params[CLASS_WEIGHTS] = (OBS, CLASS)
+        groups = {POSTERIOR: draws_dataset(own.theta, params, fitted.coords)}
+        if SAMPLE_STATS in getattr(draws, "children", ()):
+            groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
+        out = tree_of(fitted, groups, GIVEN)
+        out.attrs |= getattr(draws, "attrs", {})
+        return fitted.with_training(draws=out)
+
+    def _of_coords(self, draws: Any) -> Fitted:
+        """A fit to no rows, of the classes and columns that draws have as coords.
+
+        Rows that are drawn from them set the prior's defaults, and are not counted.
+        """
+        own = posterior_group(draws)
+        try:
+            family: Any = self.make_family(self.reader, np.empty(0))
+            params = family.params
+        except (AttributeError, TypeError):  # cuts, categories, structures are learnt from rows
+            params = {"": ("",)}
+        if {dim for each in params.values() for dim in each} - _PLAIN:
+            raise ValueError(
+                f"draws do not say how {self.name} reads its columns, and it is not fitted: "
+                "with_posterior needs X and y"
+            )
+        if absent := {CLASS, FEATURE} - set(own.coords):
+            raise ValueError(
+                f"the draws have no coordinate {min(absent)!r}, and the classifier is not fitted: "
+                "name classes and columns there, or give X and y"
+            )
+        coords = {str(k): np.asarray(v) for k, v in own.coords.items()}
+        classes, names = np.unique(coords[CLASS]), coords[FEATURE]
+        theta = read_draws(own, params, {CLASS: classes, FEATURE: names})
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
+        rng = np.random.default_rng(0)
+        n = len(next(iter(flat.values())))
+        at = rng.permutation(n)[:_ROWS].repeat(len(classes))
+        codes = np.arange(len(at)) % len(classes)
+        X = family.simulate(rng, {k: v[at] for k, v in flat.items()}, codes)
+        if names.dtype.kind in "OU" and names.tolist() != [f"x{j}" for j in range(len(names))]:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=names)
+        fitted, goal, *_ = self._pilot(X, classes[codes], None, GIVEN)
+        stats = goal.pilot_stats.remove(goal.pilot_stats)
+        posterior = DrawnPosterior(goal.prior, goal.prior, stats, {})
+        return replace(fitted, posterior=posterior, training=Training(0, 0, GIVEN, False))
 
 
 def sampled_tree(
@@ -352,9 +506,9 @@ def sampled_tree(
     """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
     library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
     if inference == "nuts":
-        library = options.get("sampler", "nutpie")
+        library = options.get("nuts_sampler", "nutpie")
     groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, groups, inference, options.get("random_seed"), library)
+    out = tree_of(fitted, groups, inference, options.get("random_state"), library)
     if inference == "nuts":
         out.attrs["sampler"] = library
     if inference in approximation.APPROXIMATIONS:

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayesgen.predict.left_out import LeftOut, MemberRanks
+
+GIVEN: Final = "draws given"  # how a posterior was found that the user brings
 
 _MOST = 64 << 20  # bytes: more are not kept alive
 _LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all
@@ -36,6 +38,10 @@ class Training:
         Whether the posterior has a closed form, however it was found.
     label_noise : bool
         Whether rows were weighed by the probability that their label is right.
+    unlabelled_weight : float, optional
+        That of rows without a label, where it was found by leave-one-out.
+    weighed : Weighed, optional
+        How it was found, and the scores of the labelled rows.
     rows : KeptRows, optional
         While they are in memory anyway.
     suspects : {column: what is odd about it}
@@ -53,12 +59,21 @@ class Training:
     inference: str = "closed form"
     exact: bool = True
     label_noise: bool = False
+    unlabelled_weight: float | None = None
+    weighed: Any = None
     rows: KeptRows | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None
     ranks: "MemberRanks | None" = None
     left_out: dict[str, str] = field(default_factory=dict)
     draws: "xr.DataTree | None" = None
+
+    @property
+    def estimated(self) -> str:
+        """The argument of `fit` by which weights of rows were estimated, or ""."""
+        if self.label_noise:
+            return "label_noise="
+        return "unlabelled='weighted'" if self.unlabelled_weight else ""
 
 
 def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:

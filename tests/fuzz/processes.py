@@ -169,7 +169,7 @@ def sample(clf, X, y):
     """Replace the fit of a classifier by one of NUTS, which is a whole one or none."""
     before = clf.predict_proba(X)
     try:
-        clf.fit(X, y, inference="nuts", random_seed=1, **SAMPLING)
+        clf.fit(X, y, inference="nuts", random_state=1, **SAMPLING)
     except BaseException:
         if not np.array_equal(clf.predict_proba(X), before):
             os._exit(3)  # the earlier fit is not what it was

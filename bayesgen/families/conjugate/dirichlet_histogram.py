@@ -241,12 +241,12 @@ class DirichletHistogram(DirichletCategorical):
         out[0] += self._log_within(X, codes)[:, None]
         return out
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
         one = replace(self, edges=self.edges[column])
         codes = one.codes(x[None])[0]
         within = -one.log_scales[np.arange(len(x)), codes.astype(np.int64)] - one.beyond(x[None])[0]
-        return super().cell_cgf(codes, column, t) + t.sum(axis=-1) * within
+        return super().cell_cgf(codes, column, classes, t) + t.sum(axis=-1) * within
 
     def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
         """(D,) log probability of the sequence of bins, and density within them."""

@@ -332,9 +332,9 @@ class GammaPoisson(ConjugateFamily):
         table[0] -= log_factorial(values)
         return np.moveaxis(passes.shared_sums(count, table), 1, -1)
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
-        a, b = self.shape[:, column], self.rate[:, column]
+        a, b = self.shape[classes, column], self.rate[classes, column]
         return np.sum(
             [special.log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0
         )
