@@ -114,31 +114,31 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     feature_names_in_ : array of str
         Only if X had column names.
     class_count_, class_log_prior_ : array (class,)
-        As in scikit-learn, here and below, after a fit in closed form: weights of the rows; logs of
-        the posterior means of the class weights.
+        Weights of the rows; logs of the posterior means of the class weights. These and the
+        attributes below have scikit-learn's names, and exist after a fit in closed form.
     coef_, intercept_ : array (1, feature) and (1,) of two classes, else (class, feature), (class,)
-        Where a rule is linear: that of the posterior predictive (bits), else of the posterior
-        means. ``linear_form(method)`` has the others.
+        The linear rule, if there is one: of the posterior predictive (bits), else of the
+        posterior means. ``linear_form(method)`` returns those of other methods.
     theta_, var_, means_, covariance_, feature_log_prob_ : array
-        Where scikit-learn's class has them: posterior means, of probabilities their logs.
-        ``estimates(method)`` has them and others with names.
+        Posterior means, or their logs for probabilities, if scikit-learn's class has the
+        attribute. ``estimates(method)`` returns all estimates with names.
 
     Notes
     -----
-    ``prior="empirical"`` maximises p(X, y), in which the features outweigh the labels: it is no
-    guide to classification. Where rows are few and columns many it may classify worse than the
-    default (the quadratic rule up to 8 times its log loss), and better where the model is right.
+    ``prior="empirical"`` maximises p(X, y), in which the features outweigh the labels. It is not a
+    guide to classification. With few rows and many columns it may classify worse than the default
+    (the quadratic rule up to 8 times its log loss); if the model is right, it may do better.
 
-    ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less
-    (log f - log 4)^2 / (2 log^2 5) for each factor f, a prior of its logarithm: models leave out
-    dependence, and their probabilities are too extreme under the default where the score cannot
-    show it. Leave-one-out is exact (`loo`), at most 40 times, of at most 4000 rows. With a full
-    covariance it also tries variances without correlations; a factor of nu0 then leaves nu0 / psi0
-    as it is. The score is never below the default's, whatever the order of the rows, and after
-    choosing optimistic by a little. Most is gained where the model is wrong, as naive Bayes is with
-    dependent columns. It needs the rows: `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream`
-    and `bayesgen.fit_dask` refuse it. What both reach on open data:
-    ``tests/benchmarks/priors_on_open_sets.py --chosen``.
+    ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less (log f -
+    log 4)^2 / (2 log^2 5) for each factor f, a prior on its logarithm. The prior favours factors
+    above 1, because models leave out dependence: under the default their probabilities are too
+    extreme even where the score cannot show it. Leave-one-out is exact (`loo`), at most 40 times,
+    of at most 4000 rows. With a full covariance it also tries variances without correlations; a
+    factor of nu0 then leaves nu0 / psi0 as it is. The score is never below the default's, whatever
+    the order of the rows, and after choosing optimistic by a little. The gain is largest if the
+    model is wrong, for example naive Bayes with dependent columns. It needs the rows:
+    `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream` and `bayesgen.fit_dask` refuse it.
+    Results of both on open data: ``tests/benchmarks/priors_on_open_sets.py --chosen``.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _family_type(self) -> type[Family]:
-        """Of what `_family` makes, known before any rows are."""
+        """Return the class of the family, known before any rows are."""
         if self.family is None:
             return NormalInverseGamma
         if not isinstance(self.family, Family):
@@ -183,24 +183,24 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return type(self.family)
 
     def _reader(self) -> Reader:
-        """How rows are read; it has read nothing yet."""
+        """Return a new reader, which has not read any rows."""
         return Reader(type(self).__name__, self._family_type.sparse)
 
     def _family(self, reader: Reader, classes: Array) -> Family:
-        """The unresolved prior, of the columns and classes of a fit."""
+        """Return the unresolved prior for the columns and classes of a fit."""
         family: Family = NormalInverseGamma() if self.family is None else self.family
         return family
 
     def _prior_choice(self) -> str:
-        """What `prior` stands for with the other arguments as they are."""
+        """Return the choice of prior that `prior` and the other arguments make."""
         return self.prior or "default"
 
     def _why_apart(self, fitted: Fitted, draws: Any) -> str:
-        """What to say where chains disagree, if this model knows more than that they do."""
+        """Return a reason of this model for chains that disagree, or ""."""
         return ""
 
     def _learner(self) -> Learner:
-        """All choices: what makes fits of rows."""
+        """Return the learner, which makes fits of rows with these arguments."""
         options = {k: v for k in ("draws", "tune", "chains") if (v := getattr(self, k, None))}
         if hasattr(self, "random_state"):
             options["random_state"] = self.random_state
@@ -220,7 +220,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _fitted(self) -> Fitted:
-        """What was learnt; NotFittedError before."""
+        """Return the fit; raise NotFittedError if there is none."""
         if "fitted_" not in vars(self):  # scikit-learn's check takes 10 us
             check_is_fitted(self, "fitted_")
         return self.fitted_
@@ -242,27 +242,27 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __bayesgen_learner__(self) -> Learner:
-        """For streams and workers, which gather statistics before there is a fit."""
+        """Return the learner, for streams and workers that gather statistics before a fit."""
         return self._learner()
 
     def __bayesgen_record__(self, fitted: Fitted) -> Any:
-        """What `storage.write` takes of a fit."""
+        """Return the record of a fit that `storage.write` takes."""
         return record(self, fitted)
 
     def __bayesgen_load__(
         self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
     ) -> Fitted:
-        """The fit that a model file holds; `known` are the classes that it may be made of."""
+        """Return the fit in a model file; `known` are the classes that the file may name."""
         return loaded(self, fit, state, draws)
 
     _html_repr = with_summary
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> str:
-        """Nothing: the summary says what the fit is, and ``posterior_`` draws when asked for."""
+        """Return "": the summary describes the fit, and reading ``posterior_`` would draw."""
         return ""
 
     def __dir__(self) -> Iterable[str]:
-        """Names; methods that do not apply are left out, properties (some draw) not looked at."""
+        """List names without methods that do not apply; do not read properties, as some draw."""
         cls = type(self)
         return [
             name
@@ -294,32 +294,32 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def encoder_(self) -> Any:
-        """What was learnt of the columns: categories, bins, a vocabulary."""
+        """Encoder of the columns: categories, bins, a vocabulary."""
         return self._fitted().reader.encoder
 
     @property
     def inference_(self) -> str:
-        """How the posterior was found: "closed form", "nuts", ..."""
+        """Method of inference: "closed form", "nuts", ..."""
         return self._fitted().training.inference
 
     @property
     def n_rows_seen_(self) -> int:
-        """Rows of a positive weight."""
+        """Number of rows with a positive weight."""
         return self._fitted().training.n_rows
 
     @property
     def n_unlabelled_(self) -> int:
-        """Those without a label."""
+        """Number of rows without a label."""
         return self._fitted().training.n_unlabelled
 
     @property
     def unlabelled_weight_(self) -> float | None:
-        """What a row without a label has counted, after ``unlabelled="weighted"``; else None."""
+        """Mean weight of a row without a label after ``unlabelled="weighted"``; else None."""
         return self._fitted().training.unlabelled_weight
 
     @property
     def n_features_in_(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         found = self._fitted().reader.n_features
         if found is None:
             raise AttributeError(f"{type(self).__name__} reads documents, which have no columns")
@@ -362,7 +362,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
-        """Posterior of all parameters given rows.
+        """Fit the posterior of all parameters to rows.
 
         Parameters
         ----------
@@ -371,39 +371,39 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         y : (N,)
             Labels of any sortable type. With ``inference="nuts"``, and with `unlabelled`, labels
             may be missing: masked (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in
-            numbers. (Beside one other label or another negative one, -1 is refused: it may be a
-            label. Else it always is one.)
+            numbers. (Next to a single other label or another negative one, -1 is refused: it may
+            be a label. Without these arguments -1 always is a label.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
-            equal rows, a weight of 0 is no row. Quantile bins count a row once, and what leaves
-            rows out (``prior="loo"``, `loo`) takes it away whole: repeat the rows of a table of
-            counts there, as in ``X.loc[X.index.repeat(count)]``.
+            equal rows, a weight of 0 is no row. Quantile bins count a row once, and
+            leave-one-out (``prior="loo"``, `loo`) takes away the whole row. For them repeat the
+            rows of a table of counts: ``X.loc[X.index.repeat(count)]``.
         inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
-            Default: the closed form where the family has one, else NUTS. NUTS takes what has no
-            closed form, for the same model: missing labels and missing cells are integrated out,
-            not filled in. ``posterior_`` then holds its draws, which the predict methods average
-            over, and in the group ``posterior_predictive`` draws of the unknown labels
-            (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a minute
-            where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and theta
-            in turn, for conjugate families: nothing to compile. The last three approximate the
-            posterior by a Normal in unconstrained coordinates, for large data;
-            ``posterior_.attrs`` and a warning say how far that can be trusted.
+            Default: the closed form where the family has one, else NUTS. NUTS handles missing
+            labels and missing cells that have no closed form, in the same model: they are
+            integrated out, not filled in. ``posterior_`` then holds its draws, which the predict
+            methods average over, and in the group ``posterior_predictive`` draws of the unknown
+            labels (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a
+            minute where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and
+            theta in turn, for conjugate families; it does not compile anything. The last three
+            approximate the posterior by a Normal in unconstrained coordinates, for large data;
+            ``posterior_.attrs`` and a warning state how good the approximation is.
         label_noise : "estimate", float or array (class, class), optional
-            Some labels are wrong, as in `bayesgen.label_errors`: rows are weighed by the
-            probability that their label is right, in closed form. The fit is that with
+            Assume that some labels are wrong, with the arguments of `bayesgen.label_errors`: rows
+            are weighted by the probability that their label is right. The fit is that with
             ``sample_weight`` times 1 - ``label_errors(...)["wrong"]`` (at least 1e-6). Such a
             posterior is too narrow: `predict_interval`, `predict_posterior`,
             `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
             `merge` and `forget`; `loo` needs these weights.
         unlabelled : {"weighted", "full", "ignore"}, optional
-            What rows without a label do. ``"weighted"``: in closed form, each enters by its class
-            probabilities times 0, .01, .1 or 1, and predictions are averaged over these weights
-            by how probable they make the known labels, each left out (Notes). ``"full"``: weight
-            1, by Gibbs or another `inference`; it warns where leave-one-out says that these rows
-            hurt. ``"ignore"``: the fit to the labelled rows. None: an error in closed form.
+            Use of rows without a label. ``"weighted"``: in closed form, each row counts by its
+            class probabilities times 0, .01, .1 or 1; predictions are averaged over these weights
+            by the leave-one-out probability of the known labels (Notes). ``"full"``: weight 1, by
+            Gibbs or another `inference`; it warns if leave-one-out shows that these rows hurt.
+            ``"ignore"``: the fit to the labelled rows. None: an error in closed form.
         **sample_options
-            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_state``, ``nuts_sampler``,
-            ``progressbar``, and what the sampler takes (``target_accept``), as in
+            Options of NUTS: ``draws``, ``tune``, ``chains``, ``random_state``, ``nuts_sampler``,
+            ``progressbar``, and those of the sampler (``target_accept``); see
             `sample_posterior`.
 
         Returns
@@ -413,38 +413,36 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            On input that the model cannot take; the message names the row and column.
+            If the model cannot take the input; the message names the row and column.
 
         Warns
         -----
         SamplingWarning
             If NUTS reports divergences, or the chains disagree or are too short.
         UserWarning
-            If with ``prior="empirical"`` the evidence is largest where a factor may go no further;
-            with `label_noise`, if the classifier takes its own errors for wrong labels; with
-            `unlabelled`, if rows are unlike all labelled ones, or hurt.
+            With ``prior="empirical"``, if the evidence is largest at the bound of a factor; with
+            `label_noise`, if the classifier takes its own errors for wrong labels; with
+            `unlabelled`, if rows are unlike all labelled ones, or make predictions worse.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
             one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
 
-        Notes
-        -----
-        Default priors that depend on the data are set from all rows; a row without a label counts
-        for every class in equal parts. Missing cells and labels are assumed missing at random: that
-        they are missing says nothing of their values beyond what is observed.
+        Notes ----- Default priors that depend on the data are set from all rows; a row without a
+        label counts for every class in equal parts. Missing cells and labels are assumed missing at
+        random: given the observed values, missingness does not depend on the missing ones.
 
         ``unlabelled="weighted"``: class probabilities of rows without a label are found by five
         passes from the labelled rows, and again without each of these (60 groups of them, if they
         are more; of many rows without a label 4000 over the number of classes choose the weight).
         The prior is that of the labelled rows; categories, bins and words are known from all. On
-        open tables with 5 and 10 labels per class it seldom costs, where weight 1 often does much
-        harm (``tests/benchmarks/unlabelled.py``). The labels are guesses, so that intervals,
-        `predict_posterior`, `explain`, evidence, leave-one-out and what adds rows up are refused;
-        ``unlabelled_weight_`` is the mean weight, and estimates are of the statistics at it.
-        A discriminative classifier learns nothing from these rows.
+        open tables with 5 and 10 labels per class it seldom raises log loss, and weight 1 often
+        does by much (``tests/benchmarks/unlabelled.py``). The labels are guesses, so intervals,
+        `predict_posterior`, `explain`, evidence, leave-one-out and methods that add rows are
+        refused. ``unlabelled_weight_`` is the mean weight; estimates use the statistics at it.
+        A discriminative classifier cannot learn from these rows.
 
         A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`
-        and `predict_set`; copies, pickles and model files are without it.
+        and `predict_set`. Copies, pickles and model files do not hold it.
         """
         learner = self._learner()
         in_closed_form = self._family_type.conjugate and inference in (None, "closed form")
@@ -474,7 +472,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.
+            Rows, labels and weights in the form that `fit` takes.
         classes : array, optional
             All labels that may come. Without it, new labels are added as they appear; a class
             without rows keeps its prior.
@@ -503,28 +501,28 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows away that were learned before; the result is that of one fit to the others.
+        """Remove rows that were fitted; the result is that of one fit to the other rows.
 
-        Only the statistics are kept, so nothing can tell whether the rows were really among those
-        learned; what the statistics show to be impossible is refused. Classes, categories and
+        Only the statistics are kept, so a removal is refused only if the statistics show that it is
+        impossible: whether the rows were really fitted cannot be checked. Classes, categories and
         tokens stay known when their last row goes, as if they had been declared.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.
+            Rows, labels and weights in the form that `fit` takes.
 
         Raises
         ------
         ValueError
-            If the rows hold a label, category or token that was never learned; if more would be
-            taken away than there is, or all there is; or after a fit by NUTS.
+            If the rows hold a label, category or token that was never fitted; if all rows or more
+            would be removed; or after a fit by NUTS.
 
         Warns
         -----
         UserWarning
-            If the rows carry almost all the variance of a Gaussian feature, so that rounding is
-            what is left.
+            If the rows hold almost all the variance of a Gaussian feature, so that only rounding
+            error remains.
 
         Examples
         --------
@@ -543,37 +541,37 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
         """Return a classifier whose posterior is these draws; all methods work from there.
 
-        For draws of a PyMC model that has the parameters of this classifier: `to_pymc` with
-        priors of your own (`pymc.do`), or one written by hand. Nothing is fitted or sampled.
+        The draws come from a PyMC model that has the parameters of this classifier: `to_pymc` with
+        your own priors (`pymc.do`), or a model written by hand. This method does not fit or sample.
 
         Parameters
         ----------
         tree : xarray.DataTree or Dataset
-            As `pymc.sample` returns it, or its group ``posterior``: the parameters and ``pi``, the
+            The result of `pymc.sample`, or its group ``posterior``: the parameters and ``pi``, the
             class weights, with the names and dims of ``posterior_``. Draws that `arviz.extract`
-            has stacked are unstacked. ``pi`` may have a dim ``obs_id``, as a regression on the
-            class weights gives it: these are of the rows that are predicted, in their order.
+            has stacked are unstacked. ``pi`` may have a dim ``obs_id``, for example from a
+            regression of the class weights: the rows to predict, in their order.
         X, y : labelled rows, optional
-            Those behind the draws, which say how rows are read: classes, columns, encodings.
-            Default: the rows of the fit; a classifier that is not fitted, of columns that need no
-            encoding, takes the coords ``class`` and ``feature`` of the draws.
+            The rows behind the draws. They define classes, columns and encodings. Default: the
+            rows of the fit. If the classifier is not fitted and its columns need no encoding, the
+            coords ``class`` and ``feature`` of the draws.
 
         Returns
         -------
         classifier
-            Another one, with the same arguments. Its ``prior_`` is that of the rows; without rows,
-            defaults that depend on the data are set from rows drawn from the draws.
+            A new classifier with the same arguments. Its ``prior_`` is that of the rows; without
+            rows, defaults that depend on the data are set from rows simulated from the draws.
 
         Raises
         ------
         ValueError
-            If a parameter is not there, has other dims, labels or draws that are not finite.
+            If a parameter is absent, has other dims or labels, or has draws that are not finite.
 
         Notes
         -----
-        ``posterior=`` of the predict methods is the same for one call. `loo` is Pareto-smoothed
-        importance sampling. What needs the closed form (evidence, `partial_fit`, `merge`,
-        `draw_posterior`) is refused.
+        ``posterior=`` of the predict methods does the same for one call. `loo` is Pareto-smoothed
+        importance sampling. Evidence, `partial_fit`, `merge` and `draw_posterior` need the closed
+        form and are refused.
 
         Examples
         --------
@@ -598,26 +596,26 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N, C) log p(y = c, x) of each row on its own.
+        """Return log p(y = c, x) (N, C), each row on its own.
 
         Parameters
         ----------
         X : (N, D)
-            In memory; or, here and in the methods below, a dask array or data frame, for a dask
-            array that is computed block by block when it is asked for; or an xarray.DataArray
-            (rows first, or ``obs_id``), for one with dims (obs_id, class) and their labels.
+            Rows in memory. This and the following methods also take a dask array or data frame,
+            and return a lazy dask array; or an xarray.DataArray (rows first, or ``obs_id``), and
+            return one with dims (obs_id, class) and their labels.
         method : {"posterior_predictive", "posterior_mean", "map", "mle"}
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones; must sum to 1.
         posterior : xarray.DataTree, optional
-            Draws of this model's parameters, as from `sample_posterior` or `draw_posterior`, that
-            replace the closed form. Joint densities are averaged over draws, then normalised;
-            `predict_monte_carlo` gives the error.
+            Draws of this model's parameters that replace the closed form, for example those of
+            `sample_posterior` or `draw_posterior`. Joint densities are averaged over draws, then
+            normalised; `predict_monte_carlo` gives the error.
         relevance : "averaged" or Dataset, optional
             Average over which features depend on the class at all, by their posterior
             probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
-            depend on it. For the posterior predictive in closed form.
+            features depend on it. Only for the posterior predictive in closed form.
 
         Warns
         -----
@@ -636,7 +634,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N, C) log of `predict_proba`."""
+        """Return the log (N, C) of `predict_proba`."""
         fitted = self._fitted()
         return normalised(
             fitted, _log_joint(fitted, X, method, class_prior, posterior, relevance), method
@@ -651,15 +649,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N, C) p(y = c | x); by default the exact posterior predictive.
+        """Return p(y = c | x) (N, C), by default the exact posterior predictive.
 
-        A ratio of expectations, E[pi_c p(x | theta_c)] / sum_d E[pi_d p(x | theta_d)], for each
-        row on its own. It is neither a plug-in nor the mean over draws of p(y | x, theta).
+        It is a ratio of expectations, E[pi_c p(x | theta_c)] / sum_d E[pi_d p(x | theta_d)], for
+        each row on its own. It is neither a plug-in nor the mean over draws of p(y | x, theta).
 
         Parameters
         ----------
         X, method, class_prior, posterior, relevance
-            As in `predict_joint_log_proba`.
+            Rows, estimate, class weights, draws and relevance: see `predict_joint_log_proba`.
 
         Raises
         ------
@@ -681,7 +679,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N,) most probable labels."""
+        """Return the most probable labels (N,)."""
         fitted = self._fitted()
         joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
         return fitted.classes[np.argmax(normalised(fitted, joint, method), axis=1)]
@@ -695,7 +693,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N,) log-odds of ``classes_[1]`` for two classes, else (N, C) log p(y = c | x)."""
+        """Return log-odds (N,) of ``classes_[1]`` for two classes, else log p(y = c | x) (N, C)."""
         fitted = self._fitted()
         joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
@@ -713,9 +711,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         relevance: Any = None,
     ) -> Array:
-        """(N,) log p(x), of the mixture of the classes with their weights: low for odd rows.
+        """Return log p(x) (N,) of the mixture of classes with their weights; low for unusual rows.
 
-        Absent of a discriminative classifier, which has no density of x.
+        A discriminative classifier does not have this method, as it does not model x.
         """
         return log_sum_exp(
             _log_joint(self._fitted(), X, method, class_prior, posterior, relevance, "density")
@@ -725,20 +723,21 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def predict_monte_carlo(
         self, X: Any, posterior: Any = None, class_prior: Any = None
     ) -> "xr.Dataset":
-        """Class probabilities from posterior draws, and how far they can be trusted.
+        """Return class probabilities from posterior draws, and their Monte Carlo error.
 
         Parameters
         ----------
         X, posterior, class_prior
-            As in `predict_joint_log_proba`; the default posterior is ``posterior_``.
+            Rows, draws and class weights: see `predict_joint_log_proba`. The default posterior is
+            ``posterior_``.
 
         Returns
         -------
         xarray.Dataset
             (obs_id, class) ``probability``; ``mcse``, its Monte Carlo standard error;
-            ``weight_ess``, the number of draws that the mean of p(x | theta_c) rests on;
-            ``log_density_sd`` of log p(x | theta_c) over draws. (obs_id) ``trusted``: False where
-            the error is larger than ``mcse`` says (no warning is given here).
+            ``weight_ess``, the effective number of draws in the mean of p(x | theta_c);
+            ``log_density_sd``, the sd of log p(x | theta_c) over draws. (obs_id) ``trusted``: False
+            where the error is larger than ``mcse`` (this method does not warn).
 
         Examples
         --------
@@ -759,7 +758,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         source: Literal["predictive", "draw"] = "predictive",
     ) -> tuple[Any, Array]:
-        """New labelled rows.
+        """Simulate new labelled rows.
 
         Parameters
         ----------
@@ -774,12 +773,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         X, y
-            Rows as the classifier reads them, and their labels.
+            Rows in the form that the classifier takes, and their labels.
         """
         return tables.simulated(self._fitted(), n, y, random_state, source)
 
     def linear_form(self, method: Method = "posterior_predictive") -> LinearForm:
-        """Weights (w, w0) of the rule, where it is linear in the features.
+        """Return the weights (w, w0) of the rule, if it is linear in the features.
 
         Returns
         -------
@@ -789,12 +788,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         NotLinearError
-            With the reason: a full predictive is often curved where its plug-in is linear.
+            If the rule is not linear, with the reason: a full predictive is often curved although
+            its plug-in is linear.
         """
         return plug_ins.linear_form(self._fitted(), method)
 
     def estimates(self, method: Method = "posterior_mean") -> "xr.Dataset":
-        """One estimate of every parameter, as ``predict_proba(X, method=...)`` plugs it in.
+        """Return the estimate of every parameter that ``predict_proba(X, method=...)`` plugs in.
 
         Parameters
         ----------
@@ -803,15 +803,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         xarray.Dataset
-            The parameters by their names in ``posterior_``, with dims and labels: of `GaussianNB`
-            ``mu`` and ``sigma2`` (class, feature); ``pi`` (class), the class weights.
+            The parameters by their names in ``posterior_``, with dims and labels. For `GaussianNB`:
+            ``mu`` and ``sigma2`` (class, feature), and the class weights ``pi`` (class).
 
         Raises
         ------
         ValueError
             If the estimate does not exist (naming class and feature).
         NoClosedFormError
-            After a fit by draws: ``posterior_`` has them.
+            After a fit by draws; take estimates from ``posterior_``.
 
         Examples
         --------
@@ -836,11 +836,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior: Any = None,
         given: "Given" = "training",
     ) -> "xr.Dataset":
-        """Credible interval of p(y = c | x, theta): what the training rows leave open.
+        """Return credible intervals of the class probabilities p(y = c | x, theta).
 
-        The spread of the class probability over the posterior of theta. It is not centred on
-        `predict_proba`, which is p(y | x, D) with theta integrated out: another number, given
-        beside it.
+        The interval is the spread of the class probability over the posterior of theta. It is not
+        centred on `predict_proba`, which is p(y | x, D) with theta integrated out. The result
+        holds both.
 
         Parameters
         ----------
@@ -853,53 +853,54 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method : {"auto", "exact", "draws"}
             For two classes ``"auto"`` and ``"exact"`` invert the characteristic function of the
             log-odds; nothing is drawn. For more classes both average over quasi-random points that
-            all rows share. ``"auto"`` expands what is nearly normal (Cornish-Fisher) and takes 256
-            to 1024 points: percentiles are right to .003, nearly always (``error`` says more).
-            ``"exact"`` inverts every class and takes 4096. ``"draws"`` draws theta.
+            all rows share. ``"auto"`` expands nearly normal distributions (Cornish-Fisher) and
+            takes 256 to 1024 points: percentiles are nearly always right to .003 (see ``error``).
+            ``"exact"`` inverts every class and takes 4096 points. ``"draws"`` draws theta.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
-            Of routes that draw; the same numbers at every call by default.
+            Seed of routes that draw. By default each call draws the same numbers.
         posterior : xarray.DataTree, optional
             Draws of this model's parameters that replace the closed form.
         given : {"training", "training and row"}
-            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the row itself has
-            been added without its label. See Notes.
+            Posterior of theta: p(theta | D), or p(theta | D, x), to which the row has been added
+            without its label. See Notes.
 
         Returns
         -------
         xarray.Dataset
             ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
             ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
-            and ``error`` of the posterior probability beyond an end. Of draws weighted by the row
-            also ``weight_ess``, the number of draws that the weights leave.
+            and ``error`` of the posterior probability beyond an end. For draws weighted by the row
+            also ``weight_ess``, their effective number.
 
         Warns
         -----
         MonteCarloWarning
-            Where a posterior known by draws is weighted by p(x | theta) and too few draws carry the
-            weight; it names the rows.
+            If a posterior known by draws is weighted by p(x | theta) and too few draws carry the
+            weight; the warning names the rows.
 
         Notes
         -----
-        Coverage, where theta is drawn from the prior and rows from theta: both intervals hold
-        p(y = c | x, theta) as often as they say, of different rows. ``"training"``: of rows x that
-        have nothing to do with theta, such as points of a grid. A row drawn from the same theta
-        tells of it, which that interval does not use: with few training rows it covers less
+        Both intervals have nominal coverage of p(y = c | x, theta), but for different rows (theta
+        drawn from the prior, training rows from theta). ``"training"``: for rows x that do not
+        depend on theta, for example points of a grid. A row drawn from the same theta is evidence
+        about it, which this interval does not use: with few training rows it covers less
         (two classes of Poisson counts in 100 columns with Gamma(1, 1) priors: .83 in place of .90
-        with 40 training rows, .65 with 10). ``"training and row"``: of new rows from the same
-        source as the training rows (.90 in both cases), and of no others: of rows from elsewhere it
-        held the truth .26 and .13 of the time. Its mean is `predict_proba`.
+        with 40 training rows, .65 with 10). ``"training and row"``: for new rows from the
+        same source as the training rows alone (.90 in both cases). It covered rows from elsewhere
+        .26 and .13 of the time. Its mean is `predict_proba`.
 
-        ``predictive`` may lie outside the interval of ``"training"``, and that is no error: it is a
-        ratio of expectations, E p(y, x | theta) / E p(x | theta), in which those theta count most
-        under which the row is likely (6 % of the rows of simulated tables of 5 to 80 rows per
-        class; more with few rows, and in rows unlike the training rows, see `typicality`).
+        ``predictive`` may lie outside the interval of ``"training"``. This is not an error:
+        ``predictive`` is a ratio of expectations, E p(y, x | theta) / E p(x | theta), in which
+        those theta count most that make the row likely (6 % of the rows of simulated tables of 5 to
+        80 rows per class; more with few rows, and in rows unlike the training rows, see
+        `typicality`).
 
         A posterior in closed form given the row is a mixture of ordinary posteriors, one for each
-        label that the row may have. One that is known by draws is weighted by p(x | theta). Of a
-        discriminative model (`BayesianLogisticRegression`) a row without its label says nothing:
-        both intervals are one.
+        label that the row may have. One that is known by draws is weighted by p(x | theta). A
+        discriminative model (`BayesianLogisticRegression`) learns nothing from a row without its
+        label: both intervals are the same.
 
         Cost: a row takes time in proportion to the number of classes, given the row too (Gaussian,
         5 columns, 10 rows per class, a row of its own: 1000 classes .2 s, given the row .5 s;
@@ -938,7 +939,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         per_row: bool = False,
         max_memory: float = 4.0,
     ) -> "xr.DataTree":
-        """Draws of the class probabilities p(y = c | x, theta) of rows.
+        """Draw the class probabilities p(y = c | x, theta) of rows.
 
         Parameters
         ----------
@@ -947,16 +948,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         random_state : int or numpy.random.Generator
         class_prior : array (class,) or {label: weight}, optional
         posterior : xarray.DataTree, optional
-            As in `predict_interval`; all its draws are used, and `draws` and `chains` are not.
+            Draws of this model's parameters that replace the closed form. All of them are used;
+            `draws` and `chains` have no effect.
         per_row : bool
-            False: one theta per draw for all rows, so that a draw is a possible rule and rows can
-            be compared within it. True: what each row's probabilities depend on is drawn instead of
-            theta, which is faster for Gaussian families with many features, and a hundred times
-            for sparse rows of 2^18 columns; every row has its exact distribution, but nothing can
-            be said of two rows together.
+            False: one theta per draw for all rows. A draw is then a possible rule, and rows can be
+            compared within it. True: draw, in place of theta, the quantities on which each row's
+            probabilities depend. This is faster for Gaussian families with many features, and a
+            hundred times for sparse rows of 2^18 columns. Every row has its exact distribution, but
+            rows have no joint one.
         max_memory : float
-            GiB for the result and what is held on the way: theta is drawn, and rows are passed
-            through, in blocks that fit. A result that alone is larger is refused.
+            GiB for the result and temporary arrays. Draws and rows are processed in blocks that
+            fit. A result that is larger by itself is refused.
 
         Returns
         -------
@@ -983,24 +985,25 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = 0,
         posterior: Any = None,
     ) -> "xr.Dataset":
-        """Entropy of the label of a row, and how much of it more training rows could remove.
+        """Return the entropy of each row's label, and the part that more rows could remove.
 
         total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
         entropy at known theta, and the information of the label about theta, all three under one
-        distribution of theta. They presuppose the model: that it may be wrong is in none of them.
+        distribution of theta. All three assume the model: none allows for a wrong one.
 
         Parameters
         ----------
         X : (N, D)
         unit : {"nats", "bits"}
         given : {"training", "training and row"}
-            Whose posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row
-            itself has been added. Only the second has `predict_proba` as its mean and the entropy
+            Posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row has
+            been added. Only the second has `predict_proba` as its mean and the entropy
             of `predict_proba` as its total.
         class_prior : array (class,) or {label: weight}, optional
         random_state : int or numpy.random.Generator
         posterior : xarray.DataTree, optional
-            As in `predict_interval`; only for ``given="training"``.
+            Draws of this model's parameters that replace the closed form; only for
+            ``given="training"``.
 
         Returns
         -------
@@ -1035,10 +1038,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
         random_state: Any = 0,
     ) -> "xr.Dataset":
-        r"""Each feature's contribution to the log-odds of two classes, with its interval.
+        r"""Return each feature's contribution to the log-odds of two classes, with its interval.
 
-        Contributions and the intercept (class weights) add up to the log-odds, in two ways that
-        are not the same numbers. ``predictive`` adds up to the log-odds of `predict_proba`, theta
+        Contributions and the intercept (class weights) add up to log-odds, in two different ways.
+        ``predictive`` adds up to the log-odds of `predict_proba`, theta
         integrated out. ``mean`` adds up to the mean of the log-odds under the posterior of theta,
         and ``interval`` is the spread of each contribution under it. A missing cell contributes 0.
 
@@ -1047,29 +1050,30 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X : (N, D)
         classes : (label, label) or label, optional
             The log-odds are those of the first label against the second. One label: against the
-            most probable other class of each row; the odds against all others together are no sum
-            over features. None: ``classes_[1]`` against ``classes_[0]``, as `decision_function`;
-            for more classes the most probable of each row against its runner-up.
+            most probable other class of each row; the odds against all others together are not a
+            sum over features. None: ``classes_[1]`` against ``classes_[0]``, like
+            `decision_function`; with more classes the most probable of each row against its
+            runner-up.
         prob : float in (0, 1), optional
             Posterior probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval; default ``az.rcParams["stats.ci_kind"]``.
         method : {"auto", "exact", "draws"}
-            Of the intervals, as in `predict_interval`; of features that are independent every
-            method inverts, of correlated ones every method draws.
+            Route of the intervals. With independent features every method inverts the
+            characteristic function; with correlated ones every method draws.
         posterior : xarray.DataTree, optional
-            Draws of this model's parameters that replace the closed form; there is no
-            ``predictive`` then.
+            Draws of this model's parameters that replace the closed form. The result then has no
+            ``predictive``.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
-            Of intervals by draws.
+            Seed of intervals by draws.
 
         Returns
         -------
         xarray.Dataset
             In nats. (obs_id, feature) ``mean`` and ``predictive``; ``interval`` (obs_id, feature,
-            bound), and ``error`` of the posterior probability beyond its ends. The same of the
+            bound), and ``error`` of the posterior probability beyond its ends. The same for the
             class weights: ``mean_intercept``, ``predictive_intercept``, ``interval_intercept``.
             (obs_id) ``mean_log_odds``, ``predictive_log_odds``; the classes, ``label`` and
             ``against``. The features of `MarkovNB` are the n-grams that X shows.
@@ -1079,7 +1083,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a label is not known, or the table would be too large.
         NotImplementedError
-            For a family whose log density is not known as a sum over features.
+            If the log density of the family is not known as a sum over features.
 
         Notes
         -----
@@ -1088,16 +1092,16 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         orders of the tokens.
 
         *Correlated features.* `LinearDiscriminant`: :math:`w_j (x_j - m_j)` with w the weights of
-        the linear rule and m the point halfway between the class means; its own value alone
-        matters. `QuadraticDiscriminant`: the terms of the two quadratic forms, products shared
-        equally by their two features; half the log-ratio of the determinants is in the intercept.
-        Intervals are by 4096 draws. There is no ``predictive``, which would depend on the order of
-        the features; nor is there for a variance that features share.
+        the linear rule and m the midpoint of the class means; a contribution depends on the value
+        of its own feature alone. `QuadraticDiscriminant`: the terms of the two quadratic forms,
+        products shared equally by their two features; half the log-ratio of the determinants is in
+        the intercept. Intervals are by 4096 draws. The result has no ``predictive``, which would
+        depend on the order of the features; nor has it for a variance that features share.
 
         *Forests.* `TreeAugmentedNB`, `TreeAugmentedGaussianNB` and `AnDE` of one super-parent: a
-        column's own log density, and half of what each edge says beyond its two columns, averaged
-        over the forests; the Shapley value of columns and edges. Two super-parents and a column
-        depend on each other three at a time, and get none.
+        column's own log density plus half of each edge's log density ratio, averaged over the
+        forests; this is the Shapley value of columns and edges. With two super-parents, columns
+        depend on each other three at a time, and `explain` is refused.
 
         *Pools*: `LogLinearPool`, Notes.
 
@@ -1130,52 +1134,52 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
         training: Any = None,
     ) -> "xr.Dataset":
-        """Which missing cell of each row to measure next, and whether to stop measuring.
+        """Choose the missing cell of each row to measure next, and whether to stop measuring.
 
         Parameters
         ----------
         X : (N, D)
-            Rows in which what was not measured is missing (NaN, None).
+            Rows; cells that were not measured are missing (NaN, None).
         cost : number, array (feature,) or {column: cost}, optional
-            What a measurement costs, in the unit of `decision_cost` (nats without it). None: 0.
+            Cost of a measurement, in the unit of `decision_cost` (nats without it). None: 0.
         decision_cost : optional
-            What a decision costs if a class is the true one, as ``cost`` of `bayesgen.decide`;
+            Cost of each decision for each true class, in the form of ``cost`` of `bayesgen.decide`;
             ``1 - np.eye(n_classes)`` counts mistakes. None: the log score, -log p(y | x), in nats.
         temper : float or "loo"
-            Exponent of p(x | y). 1 is what the model says: gains are never negative, and those of
-            several cells add up. ``"loo"`` is the one exponent that predicts the training labels
-            best, each row left out: for a model that is too sure because its columns are not
+            Exponent of p(x | y). 1 leaves the model unchanged: gains are never negative, and those
+            of several cells add up. ``"loo"`` takes the exponent that predicts the training labels
+            best, each row left out. It is for a model that is too sure because its columns are not
             independent. A gain may then be negative.
         steps : {1, 2}
-            2 adds to the value of a cell that of the best cell to measure after it: for a few
-            columns of which two tell only together. The cost is the square of that of 1.
+            2 adds to the value of a cell that of the best cell to measure after it. It is for a few
+            columns, if two of them are informative only together; the time is the square of that
+            of 1.
         class_prior : array (class,) or {label: weight}, optional
         training : (X, y) or (X, y, sample_weight), optional
-            For ``temper="loo"``, where the training rows are not in memory, as in `typicality`.
+            The training rows, for ``temper="loo"``, if the classifier does not hold them (see
+            `typicality`).
 
         Returns
         -------
         xarray.Dataset
             (obs_id, feature), NaN where the cell is known: ``gain``, by how much the entropy of the
             label is expected to fall, in nats; ``value``, the expected saving of decisions less the
-            cost of the cell. (obs_id) ``stop``: no cell, nor any number of cells, is expected to
-            pay; ``best``, the column to measure next, "" where to stop. Attributes: ``exponent``,
+            cost of the cell. (obs_id) ``stop``: no cell and no set of cells is expected to
+            pay; ``best``, the column to measure next, "" at a stop. Attributes: ``exponent``,
             ``steps``, ``unit_of_value``.
 
         Raises
         ------
         NotImplementedError
-            If the model has no density of rows with missing cells.
+            If the model cannot predict rows with missing cells.
 
-        Notes
-        -----
-        Sums over categories, bits and bins are exact, those over real cells and counts good to
-        about 1e-4 nats. ``value`` looks `steps` measurements ahead. Where no value is positive and
-        the columns are independent given the class, up to 12 cells in the order of their gains are
-        tried by draws before ``stop`` is said. Elsewhere it is said too early where cells tell only
-        together. Exponent 1 is the default because it had the lower total cost on seven of ten
-        open tables (``tests/benchmarks/acquisition.py``): one exponent for complete rows tempers
-        too much where few cells are known.
+        Notes ----- Sums over categories, bits and bins are exact, those over real cells and counts
+        good to about 1e-4 nats. ``value`` looks `steps` measurements ahead. Where no value is
+        positive and the columns are independent given the class, up to 12 cells in the order of
+        their gains are tried by draws before ``stop`` is set. With dependent columns ``stop`` comes
+        too early if cells are informative only together. Exponent 1 is the default because it had
+        the lower total cost on seven of ten open tables (``tests/benchmarks/acquisition.py``): one
+        exponent for complete rows tempers too much if few cells are known.
 
         Examples
         --------
@@ -1198,37 +1202,39 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def log_likelihood_ratio(
         self, X: Any, a: Any, b: Any, prob: float | None = None, *, training: Any = None
     ) -> "xr.Dataset":
-        """Strength of the evidence of rows for class `a` against class `b`, without class weights.
+        """Return the log likelihood ratio of rows for class `a` against class `b`.
+
+        It is the strength of the evidence, and does not depend on class weights.
 
         Parameters
         ----------
         X : (N, D)
         a, b : labels
         prob : float in (0, 1), optional
-            Of the interval; default ``az.rcParams["stats.ci_prob"]``.
+            Probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
         training : (X, y) or (X, y, sample_weight), optional
-            The training rows, where they are not in memory, as in `typicality`.
+            The training rows, if the classifier does not hold them (see `typicality`).
 
         Returns
         -------
         xarray.Dataset
             (obs_id) ``log_lr``, log p(x | a, D) - log p(x | b, D), in nats (divide by log 10 for
             bans), parameters integrated out; ``interval`` (obs_id, bound), credible interval of
-            log p(x | theta_a) - log p(x | theta_b), what the training rows leave open. ``cllr``,
+            log p(x | theta_a) - log p(x | theta_b). ``cllr``,
             the cost of the log likelihood ratios of the training rows, each without itself, in
-            bits: 0 is perfect, 1 no better than LR = 1. ``cllr_min``, after the best increasing
-            map of the ratios; what is between the two is lost by calibration.
+            bits: 0 is perfect, 1 no better than LR = 1. ``cllr_min``, the same after the best
+            increasing map of the ratios; the difference is the calibration loss.
 
         Raises
         ------
         ValueError
-            If `a` or `b` is no class, or the training rows are neither known nor given.
+            If `a` or `b` is not a class, or the training rows are neither known nor given.
 
         Notes
         -----
-        A model that leaves out dependence has ratios that are too extreme: `cllr` far above
-        `cllr_min` says so. Pool it then, ``LogLinearPool([clf])``; the ratios of a pool are odds
-        divided by those of the class weights, as it has no density of x.
+        A model that leaves out dependence gives too extreme ratios: `cllr` is then far above
+        `cllr_min`. Use ``LogLinearPool([clf])``. A pool has no density of x; its ratios are the
+        odds of the classes divided by the odds of the class weights.
 
         Examples
         --------
@@ -1255,24 +1261,24 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         groups: Any = None,
         partial: bool = False,
     ) -> Array:
-        r"""(N, C) log p(y = c, x_i \| D without row i) of the training rows.
+        r"""Return log p(y = c, x_i \| D without row i) (N, C) of the training rows.
 
         Parameters
         ----------
         X, y, sample_weight : the training rows
-            As given to `fit`. They are checked against the statistics of the fit.
+            The arguments that `fit` was given. They are checked against the statistics of the fit.
         groups : (N,) or int, optional
             Labels of groups (sites, subjects, folds): each row is scored without its whole group.
             An integer K makes K folds, row i in fold ``i % K``.
         partial : bool
-            `X` and `y` are some of the training rows, as a sample of a stream: their statistics
-            are checked to be part of those of the fit.
+            True if `X` and `y` are some of the training rows, for example a sample of a stream.
+            Their statistics are checked to be part of those of the fit.
 
         Returns
         -------
         (N, C)
-            Normalised over the classes it is p(y = c | x_i, D without row i). A row of weight w
-            leaves whole; a row of weight 0, or without a label, was never in.
+            Normalised over the classes it is p(y = c | x_i, D without row i). A row is left out
+            with its whole weight; a row of weight 0, or without a label, never counted.
 
         Raises
         ------
@@ -1282,8 +1288,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Notes
         -----
         One pass over the rows, at the cost of a prediction. Forests that rows choose
-        (``structure="tree"``, ``"map"``) are chosen again without each row. What else was chosen
-        from all rows stays as it was: means and scales of default priors; strengths and root
+        (``structure="tree"``, ``"map"``)         are chosen again without each row. Other choices
+        from all rows stay as they are: means and scales of default priors; strengths and root
         weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
         vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
         high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
@@ -1311,12 +1317,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         groups: Any = None,
         partial: bool = False,
     ) -> "ELPDData":
-        """Leave-one-out score of the fit, as ArviZ holds it.
+        """Return the leave-one-out score of the fit as ArviZ's ELPDData.
 
         Parameters
         ----------
         X, y, sample_weight, groups, partial
-            As in `loo_log_joint`.
+            Training rows, their weights, groups and whether they are a sample: see
+            `loo_log_joint`.
         target : {"label", "joint"}
             Sum over rows of log p(y_i | x_i, D without row i), by which to choose a classifier; or
             of log p(x_i, y_i | D without row i), in which the features outweigh the label.
@@ -1326,14 +1333,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         arviz_stats ELPDData
             ``elpd``, ``se``, ``p`` (effective number of parameters: the score with the row less
             the score without), ``elpd_i`` (obs_id) of the rows that have a label and a weight.
-            `arviz.compare` and `arviz.plot_compare` take it beside others of the same rows and
+            `arviz.compare` and `arviz.plot_compare` take it with others of the same rows and
             target. After a fit by draws also ``pareto_k``, and ``warning`` where it is too large.
 
         Notes
         -----
-        The whole row leaves, features and label, with its whole weight; in the sums a row counts
-        once, whatever its weight. ``az.loo(tree, var_name="label")`` of a
-        generative model takes out the label alone: x_i then still tells of theta.
+        The whole row is left out, features and label, with its whole weight. In the sums a row
+        counts once, whatever its weight. For a generative model ``az.loo(tree, var_name="label")``
+        leaves out the label alone: x_i is then still evidence about theta.
 
         Examples
         --------
@@ -1348,34 +1355,34 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @available(partial(_no_density, "typicality"))
     @named_rows
     def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
-        """How likely a row this improbable, or more so, is among rows like the training rows.
+        """Return the tail probability of each row among rows like the training rows.
 
-        The rank of a row's density among the exact leave-one-out densities of the training rows:
-        a small number says that the row is like none of them. What `score_samples` gives has no
-        scale of its own.
+        It is the rank of the row's density among the exact leave-one-out densities of the training
+        rows. A small number means that the row is like none of them. The densities of
+        `score_samples` do not have a fixed scale.
 
         Parameters
         ----------
         X : (N, D)
         training : (X, y) or (X, y, sample_weight), optional
             The training rows. Needed once, and only if the classifier does not know their scores:
-            after streams, merges, `partial_fit` and `forget`, of more than 64 MiB of rows, and of
-            a model file or pickle that was made before the first call.
+            after streams, merges, `partial_fit` and `forget`, with more than 64 MiB of rows, and
+            after loading a model file or pickle that was made before the first call.
         partial : bool
-            `training` is a sample of the training rows, as of a stream.
+            True if `training` is a sample of the training rows, for example of a stream.
 
         Returns
         -------
         xarray.Dataset
-            ``by_class`` (obs_id, class), the tail probability of log p(x | y = c, D) among
-            log p(x_i | y_i = c, D without row i) of the training rows of class c:
-            (1 + number of them that are not larger) / (1 + number of all), a row of weight w
-            counted w times; ``overall`` (obs_id), the same of log p(x | D) among all training rows.
+            ``by_class`` (obs_id, class), the tail probability of log p(x | y = c, D) among log
+            p(x_i | y_i = c, D without row i) of the training rows of class c: (1 + number of them
+            that are not larger) / (1 + number of all), a row of weight w counted w times;
+            ``overall`` (obs_id), the same for log p(x | D) among all training rows.
 
         Raises
         ------
         AttributeError
-            For a discriminative classifier, which has no density of x.
+            If the classifier is discriminative: it does not model x.
         ValueError
             If the training rows are neither known nor given, or are not those of the fit.
 
@@ -1384,15 +1391,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         MonteCarloWarning
             After a fit by draws, if Pareto-smoothed importance sampling cannot leave some rows out.
 
-        Notes
-        -----
-        Of new rows drawn as the training rows were, each number is uniform on its steps of
-        1 / (n + 1), nearly: the scores rest on one row less than the density of the new row. Where
-        densities are tied, as those of discrete rows, it is larger. A class without training
-        rows finds everything typical. Densities of rows with different missing cells, or of texts
-        of different lengths, have no common scale: a row with few cells is typical. The scores
-        are computed at the first call, in one pass, and kept. After a fit by draws the density of
-        a row far from all others rests on few of them; its rank is about the lowest in any case.
+        Notes ----- For new rows drawn like the training rows, each number is nearly uniform on
+        steps of 1 / (n + 1): the scores rest on one row less than the density of the new row. Tied
+        densities, for example of discrete rows, make it larger. For a class without training rows
+        every row is typical. Densities of rows with different missing cells, or of texts of
+        different lengths, do not have a common scale: a row with few cells is typical. The scores
+        are computed at the first call, in one pass, and kept. After a fit by draws the density of a
+        row far from all others rests on few of them; its rank is about the lowest in any case.
 
         Examples
         --------
@@ -1419,11 +1424,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         *,
         partial: bool = False,
     ) -> "xr.Dataset":
-        """A set of labels for each row; about a share `coverage` of the sets hold the true one.
+        """Return a set of labels for each row; a share of about `coverage` contains the true one.
 
-        Conformal prediction from exact leave-one-out: a label is in the set if its probability is
-        at least that which a share `coverage` of the training labels reached without their row.
-        The share is counted, so that it holds, nearly, even if the probabilities are wrong.
+        This is conformal prediction from exact leave-one-out. A label is in the set if its
+        probability is at least the limit that a share `coverage` of the training labels reached
+        without their row. The share is counted, so it nearly holds even if the probabilities are
+        wrong.
 
         Parameters
         ----------
@@ -1433,13 +1439,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             False: one limit, so that `coverage` holds on average over classes. True: a limit per
             class (Mondrian), so that it holds within each, at the price of larger sets.
         training, partial
-            As in `typicality`.
+            The training rows, if the classifier does not hold their scores, and whether they are a
+            sample: see `typicality`.
 
         Returns
         -------
         xarray.Dataset
-            ``included`` (obs_id, class) bool; ``size`` (obs_id), the number of labels: 0 where
-            none is probable enough; ``limit`` (class), the probability from which on a label is in.
+            ``included`` (obs_id, class) bool; ``size`` (obs_id), the number of labels, 0 if none is
+            probable enough; ``limit`` (class), the smallest probability of a label in a set.
 
         Raises
         ------
@@ -1449,18 +1456,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Warns
         -----
         MonteCarloWarning
-            As in `typicality`.
+            After a fit by draws, if Pareto-smoothed importance sampling cannot leave some rows out.
 
-        Notes
-        -----
-        Guaranteed: nothing for a particular row, and nothing where new rows are drawn otherwise
-        than the training rows were. For rows drawn alike, split conformal sets cover with at least
-        the stated probability whatever the model; these compare a new row, under the posterior of
-        all rows, with training rows under a posterior of one row less (the jackknife). They cover
-        as stated, up to 1 / (n + 1), where one row more or less hardly changes the probabilities,
-        as under a posterior of many rows. For a guarantee without that condition calibrate on
-        held-out rows. In exchange no row is held out. With fewer than
-        coverage / (1 - coverage) rows (of a class, with `by_class`) every label is in.
+        Notes ----- Coverage is an average: it is not guaranteed for a particular row, nor for new
+        rows that are drawn differently from the training rows. For rows drawn alike, split
+        conformal sets cover with at least the stated probability whatever the model; these compare
+        a new row, under the posterior of all rows, with training rows under a posterior of one row
+        less (the jackknife). They cover as stated, up to 1 / (n + 1), if one row more or less
+        hardly changes the probabilities, for example under a posterior of many rows. In exchange,
+        no row needs to be held out. For a guarantee without this condition, calibrate on held-out
+        rows. With fewer than coverage / (1 - coverage) rows (of a class, with `by_class`) every
+        label is in.
 
         Examples
         --------
@@ -1495,9 +1501,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def log_evidence_(self) -> float:
         """log p(X, y) of the training rows, in nats, with all parameters integrated out.
 
-        Given the hyper-parameters (``prior_``), and bins where there are any: what defaults and
-        `prior` have taken from the same rows is not discounted. Forests that the same rows have
-        chosen (``structure="tree"``, ``"map"``) are too much to leave out: NoPosteriorError.
+        It is conditional on the hyper-parameters (``prior_``) and on bins, if there are any: that
+        defaults and `prior` use the same rows is not discounted. If the same rows have chosen the
+        forest (``structure="tree"``, ``"map"``), the evidence is refused: NoPosteriorError.
         """
         own = self._fitted().closed_form
         if self.fitted_.training.unlabelled_weight:
@@ -1510,8 +1516,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def posterior_(self) -> "xr.DataTree":
         """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
-        Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. Made on first use,
-        with seed 0. After ``fit(inference="nuts")``: the draws of that fit.
+        Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. It is made on first
+        use, with seed 0. After ``fit(inference="nuts")`` it holds the draws of the fit.
         """
         draws: Any = self._drawn().training.draws
         return draws
@@ -1536,7 +1542,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         groups: Sequence[str] | None = None,
         replicate: Sequence[str] = ("label",),
     ) -> "xr.DataTree":
-        """Independent draws of all parameters from the closed-form posterior.
+        """Draw all parameters independently from the closed-form posterior.
 
         Parameters
         ----------
@@ -1544,16 +1550,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             Draws of each chain. Fewer, with a warning, if they would exceed 1 GiB.
         random_state : int or numpy.random.Generator
         X, y : labelled rows, optional
-            What ``observed_data``, ``log_likelihood`` and the predictive groups are about:
-            usually the training rows.
+            Rows of ``observed_data``, ``log_likelihood`` and the predictive groups; usually the
+            training rows.
         groups : sequence of str, optional
-            Of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
+            Some of ``"prior"``, ``"prior_predictive"``, ``"posterior_predictive"``,
             ``"log_likelihood"``, ``"log_prior"``. Default: with rows ``log_likelihood`` and
             ``posterior_predictive``, else none.
         replicate : sequence of {"label", "indicators", "x"}
-            What of the rows is observed and drawn in the predictive groups; the other is constant.
-            ``"indicators"``: beside ``label`` a variable ``is_<class>`` of 0 and 1 for each class,
-            with its own log likelihood. Ask for them to score three or more classes.
+            Part of the rows that is observed, and drawn in the predictive groups; the other part is
+            constant. ``"indicators"``: in addition to ``label``, a variable ``is_<class>`` of 0 and
+            1 for each class, with its own log likelihood. Ask for them to score three or more
+            classes.
 
         Returns
         -------
@@ -1564,8 +1571,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
             - ``prior``: draws from the prior, as many as from the posterior.
             - ``posterior_predictive``: ``label``, a class code, drawn from p(y | x, theta) given
-              the row's x, and ``x`` drawn given the row's label. As in `to_pymc` there is one
-              ``x`` for each kind of columns, and none of sparse or text X.
+              the row's x, and ``x`` drawn given the row's label. There is one ``x`` for each kind
+              of columns, named like in `to_pymc`, and none for sparse or text X.
             - ``prior_predictive``: ``label`` drawn from the class weights pi, and ``x`` given
               that label.
             - ``log_likelihood``: ``joint``, log p(y, x | theta), and ``label``,
@@ -1574,8 +1581,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
               the others, as large as ``label`` for each class.
             - ``log_prior``: log densities of ``pi`` and of the features' ``theta``.
 
-            ``obs_id`` is the position of the row, as in `to_pymc`; predictions have the index of a
-            frame there.
+            ``obs_id`` is the position of the row, like in `to_pymc`. In predictions it is the index
+            of a data frame.
 
             Attributes of the tree say how and when it was made (``created_at``,
             ``inference_library``, ``route``, ``seed``, ...); attribute ``long_name`` of a
@@ -1598,7 +1605,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         alphabet. Score each class with ``replicate=["indicators"]``:
         ``az.loo_score(tree, var_name="is_<class>")`` is minus the class's Brier score,
         ``az.loo_metrics(tree, kind="acc", var_name="is_<class>")`` the accuracy of "is it of
-        this class?", ``az.loo_pit(tree, var_names="is_<class>")`` its transform. Of the codes
+        this class?", ``az.loo_pit(tree, var_names="is_<class>")`` its transform. With the codes,
         ``az.loo``, ``az.compare`` and ``az.plot_loo_pava(tree, var_names="label",
         data_type="categorical")`` are right.
 
@@ -1632,23 +1639,23 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         progressbar: bool = True,
         **options: Any,
     ) -> "xr.DataTree":
-        """Draws of all parameters by NUTS, in the vocabulary of ``posterior_``.
+        """Draw all parameters by NUTS, with the names, dims and coords of ``posterior_``.
 
-        The closed form is exact and takes milliseconds; NUTS is there to check it. Compiling the
+        The closed form is exact and takes milliseconds; NUTS checks it. Compiling the
         model takes 5 to 60 s the first time; a model of the same shape (as many classes and
         features, the same kind of prior) is compiled once per process.
 
         Parameters
         ----------
         draws, tune, chains : int
-            Draws of each chain, after `tune` steps that are thrown away.
+            Draws of each chain, after `tune` steps that are discarded.
         random_state : int, optional
         nuts_sampler : {"nutpie", "pymc"}
         X, y, groups, replicate
-            As in `draw_posterior`: what the groups of rows are about.
+            Rows, groups of the tree and part of the rows to replicate: see `draw_posterior`.
         likelihood : {"statistics", "rows"}
-            What the posterior is conditioned on: the statistics of the fit, whatever X and y are,
-            or the rows X and y, which are needed for that and should be those of the fit.
+            Data of the posterior: the statistics of the fit, whatever X and y are, or the rows X
+            and y, which must then be given and should be those of the fit.
         progressbar : bool
         **options
             To the sampler, e.g. ``target_accept=0.95``.
@@ -1656,18 +1663,19 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         xarray.DataTree
-            As `draw_posterior`, and ``sample_stats``. The attributes ``divergences``, ``r_hat``
-            (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the draws.
+            The groups of `draw_posterior`, and ``sample_stats``. The attributes ``divergences``,
+            ``r_hat`` (the largest), ``ess`` (the smallest) and ``verdict`` say whether to trust the
+            draws.
 
         Raises
         ------
         NotImplementedError, ValueError
-            For an average over structures: `draw_posterior` has exact draws of it.
+            If the model averages over structures; `draw_posterior` draws from it exactly.
 
         Warns
         -----
         SamplingWarning
-            As in `fit`.
+            If NUTS reports divergences, or the chains disagree or are too short.
         """
         from bayesgen.inference import nuts
 
@@ -1695,25 +1703,26 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         replicate: Sequence[str] = ("label",),
         random_state: Any = 0,
     ) -> "xr.DataTree":
-        """``posterior_`` with what its draws say of labelled rows, for ArviZ.
+        """Return ``posterior_`` with groups of labelled rows, for ArviZ.
 
-        By whatever route the posterior was found, so that conjugate, sampled and discriminative
-        models can be compared on one target.
+        The posterior may come from any route, so conjugate, sampled and discriminative models can
+        be compared on one target.
 
         Parameters
         ----------
         X, y : labelled rows
-            For leave-one-out those of the fit.
+            For leave-one-out the rows of the fit.
         groups, replicate
-            As in `draw_posterior`. Default: ``log_likelihood`` and ``posterior_predictive``.
+            Groups of the tree and part of the rows to replicate: see `draw_posterior`. Default:
+            ``log_likelihood`` and ``posterior_predictive``.
         random_state : int or numpy.random.Generator
-            Of what is replicated.
+            Seed of replicated labels and rows.
 
         Returns
         -------
         xarray.DataTree
-            As `draw_posterior`. ``log_likelihood`` has ``joint``, log p(y, x | theta), and
-            ``label``, log p(y | x, theta); a discriminative model has the latter alone.
+            The groups of `draw_posterior`. ``log_likelihood`` has ``joint``, log p(y, x | theta),
+            and ``label``, log p(y | x, theta); a discriminative model has the latter alone.
             Provenance is that of the posterior draws.
 
         Examples
@@ -1739,13 +1748,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         observed: bool = True,
         X_new: Any = None,
     ) -> "pm.Model":
-        """The model as a PyMC graph: the same priors on the same data.
+        """Return the model as a PyMC graph: the same priors on the same data.
 
         Parameters
         ----------
         X, y : rows and labels, optional
-            What the model is conditioned on, in place of the statistics of the fit: these rows,
-            of weight 1, encoded as in the fit, under the prior as it was resolved there. A fitted
+            Rows that replace the statistics of the fit: of weight 1, with the encoding and the
+            resolved prior of the fit. A fitted
             classifier keeps statistics, not rows: they are needed for ``likelihood="rows"``, and
             for either `likelihood` after a fit by NUTS to rows that have no sufficient statistics
             (no conjugate prior, no label, or missing cells under a full covariance).
