@@ -1,4 +1,4 @@
-r"""Whether dependent draws come from the distribution that independent draws come from.
+r"""Test whether dependent draws have the distribution of independent draws.
 
 Each quantity of a Markov chain is put on the scale of the reference: its rank among R independent
 draws, turned into a normal score g. If both come from one distribution, g is standard Normal,

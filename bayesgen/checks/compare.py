@@ -1,4 +1,4 @@
-"""Plug-in against full predictive on held-out rows."""
+"""Compare plug-ins with the full predictive on held-out rows."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     clf : fitted classifier, or {name: fitted classifier}
         Several must have the same classes.
     X : (N, D)
-        Held-out rows. Where several models read different columns, {name: rows}.
+        Held-out rows; {name: rows} if several models read different columns.
     y : (N,)
         Their labels, all among ``clf.classes_``.
 
@@ -42,14 +42,14 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
         number of rows that have probability 0 under every class; ``note``, why a method has no
         numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
-        ``log_loss_se``, standard error over rows; ``log_loss_diff``, what it is above that of the
-        same model's posterior predictive, and ``log_loss_diff_se``, the standard error of that
-        paired difference; of several models ``log_loss_above_best`` and ``log_loss_above_best_se``
-        likewise, relative to the posterior predictive of the model that has the least.
+        ``log_loss_se``, standard error over rows; ``log_loss_diff``, the excess over the posterior
+        predictive of the same model, and ``log_loss_diff_se``, the standard error of that paired
+        difference; with several models ``log_loss_above_best`` and ``log_loss_above_best_se``
+        likewise, relative to the posterior predictive of the model with the least log loss.
 
     Notes
     -----
-    A row that is impossible under every class gets no probability anywhere: it counts as wrong,
+    A row that is impossible under every class has no class probabilities: it counts as wrong,
     with an infinite log loss and a Brier error of 1. An infinite mean has no standard error (NaN).
     Standard errors are about other rows, not about other training sets: see `learning_curve`.
 

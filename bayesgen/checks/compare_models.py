@@ -1,4 +1,4 @@
-"""Several models of the same training rows, compared by exact leave-one-out."""
+"""Compare several models of the same training rows by exact leave-one-out."""
 
 import textwrap
 import warnings
@@ -88,16 +88,16 @@ class ModelComparison:
     ----------
     table : xarray.Dataset
         (model), the best first: ``elpd``, sum over rows of log p(y_i | x_i, D without row i), and
-        its standard error ``se``; ``elpd_diff``, what it has less than the best (0 or negative),
+        its standard error ``se``; ``elpd_diff``, the difference from the best (0 or negative),
         and ``dse``, the standard error of that paired difference; ``log_loss``, mean of
         -log p(y_i | x_i, D without row i) in nats; ``accuracy`` and ``ece`` (15 bins) of the
         leave-one-out predictions; ``log_evidence``, log p(X, y), NaN without a closed form;
         ``stacking``, weights of a mixture of the models; ``evidence_weight``, p(model | X, y) at
         equal prior weights; ``pool``, exponents of a `LogLinearPool` of these models.
     loo : {name: ELPDData}
-        What `arviz.compare` and `arviz.plot_compare` take.
+        Entries for `arviz.compare` and `arviz.plot_compare`.
     notes : tuple of str
-        What to think of before a choice.
+        Cautions before a choice.
     """
 
     table: "xr.Dataset"
@@ -105,7 +105,7 @@ class ModelComparison:
     notes: tuple[str, ...]
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One line a model."""
+        """Return one row per model."""
         return self.table.to_dataframe()
 
     def __repr__(self) -> str:
@@ -138,15 +138,15 @@ class ModelComparison:
 def compare_models(
     models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
 ) -> ModelComparison:
-    """Compare fitted classifiers by what they say of each training label without its row.
+    """Compare fitted classifiers by their leave-one-out probabilities of the training labels.
 
     Parameters
     ----------
     models : {name: fitted classifier}
         All with the same classes; fitted in closed form or by draws; pools of them too.
     X, y, sample_weight : the training rows
-        As given to `fit`; they are checked against the statistics of each model. Where the models
-        read different columns, `X` is {name: rows}, with the rows in the same order.
+        The arguments that `fit` was given; they are checked against the statistics of each model.
+        If the models read different columns, `X` is {name: rows}, with the rows in the same order.
 
     Returns
     -------
@@ -159,25 +159,24 @@ def compare_models(
     ValueError
         If the models differ in their classes, or were fitted to other rows.
 
-    Notes
-    -----
-    Exact where the posterior has a closed form: one pass over the rows, no refit. After a fit by
-    draws, Pareto-smoothed importance sampling, with a note where it cannot be trusted; so are the
-    exponents of a pool (`LogLinearPool.loo`). A row counts once, whatever its weight, but for the
-    exponents ``pool``. What was chosen from all rows and is not left out (bins, strengths, scales,
-    ``prior="loo"``) is listed at `GenerativeClassifier.loo_log_joint`.
+    Notes ----- Leave-one-out is exact if the posterior has a closed form: one pass over the rows,
+    without a refit. After a fit by draws it is Pareto-smoothed importance sampling, with a note if
+    that cannot be trusted; so it is for the exponents of a pool (`LogLinearPool.loo`). A row counts
+    once, whatever its weight, but for the exponents ``pool``. What was chosen from all rows and is
+    not left out (bins, strengths, scales, ``prior="loo"``) is listed at
+    `GenerativeClassifier.loo_log_joint`.
 
-    Which weights: ``stacking`` for the mixture of the models' probabilities that predicts best
-    (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool`` for
-    the product of their powers, which also calibrates: `LogLinearPool` has it with its intercepts,
-    and its exponents are no shares: one far below 1 says that the model is too sure;
-    ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for
-    the truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can
-    describe x better and tell the classes apart worse. It also depends on how wide the priors are.
-    It is compared where all models describe the same: densities or probabilities, of the same
-    columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents
-    with tokens outside a vocabulary, which ``MarkovNB(smoothing="dirichlet")`` scores too high, are
-    no training rows: they are refused.
+    Three kinds of weights: ``stacking`` for the mixture of the models' probabilities that predicts
+    best (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool``
+    for the product of their powers, which also calibrates. `LogLinearPool` adds intercepts; its
+    exponents do not sum to 1, and one far below 1 shows that the model is too sure;
+    ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for the
+    truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can describe
+    x better and separate the classes worse. It also depends on how wide the priors are. It is
+    compared if all models describe the same data: densities or probabilities, of the same columns,
+    bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents with
+    tokens outside a vocabulary, which ``MarkovNB(smoothing="dirichlet")`` scores too high, are
+    refused.
 
     Examples
     --------

@@ -1,21 +1,22 @@
-r"""Scores to expect on rows whose labels nobody knows.
+r"""Predict scores on rows whose labels are unknown.
 
 Predictions of n rows are fixed, their labels are not. Row i has the score :math:`s_i(y_i)`, to be
-expected as :math:`e_i = \sum_c p_{ic} s_i(c)`. A model that leaves out dependence expects too much
-of itself, so that two things come from exact leave-one-out of the N training rows: p are the
+expected as :math:`e_i = \sum_c p_{ic} s_i(c)`. A model that leaves out dependence expects
+too good a score, so two quantities come from exact leave-one-out of the N training rows: p are the
 model's probabilities raised to an exponent that makes the labels most probable; and the residuals
-:math:`r_j = s_j(y_j) - e_j` of the training rows say what is still wrong on average,
+:math:`r_j = s_j(y_j) - e_j` of the training rows correct the remaining mean error,
 
 .. math:: S = \frac1n \sum_i e_i + \sum_j w_j r_j + \frac1n \sum_i (s_i(y_i) - e_i), \qquad
           w \sim \text{Dirichlet}(1, \dots, 1), \quad y_i \sim p_i
 
-The second term is what N rows leave open of the mean score, the Bayesian bootstrap of residuals;
-the third is chance. Residuals should have the variance that p expects: where they have more, chance
-is scaled up by it, where they have less, the bootstrap is (no error in 100 rows is no proof).
+The second term is the uncertainty of the mean score given N rows, by the Bayesian bootstrap of
+residuals; the third is chance. Residuals should have the variance that p expects. If they have
+more, chance is scaled up by the ratio; if they have less, the bootstrap is (100 rows without an
+error are not a proof).
 Under other class weights rows of class c count by the ratio of these, which multiplies p too.
 
 Sources: Rubin (1981), The Bayesian bootstrap; Angelopoulos et al. (2023), Prediction-powered
-inference, for residuals of labelled rows beside predictions of others.
+inference, for residuals of labelled rows added to predictions of others.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -55,31 +56,31 @@ def expected_score(
     draws: int = 1000,
     random_state: int = 0,
 ) -> "xr.Dataset":
-    """Log loss, accuracy and Brier score to expect on rows without labels.
+    """Predict log loss, accuracy and Brier score on rows without labels.
 
     Parameters
     ----------
     clf : fitted classifier or pool
     X : (n, D)
-        Rows drawn as the training rows were, but for the frequencies of the classes.
+        Rows drawn like the training rows, except for the class frequencies.
     class_prior : array (class,), {label: weight} or DataTree, optional
-        Class weights of the population that X comes from, for predictions and labels alike; or what
-        `estimate_class_prior` says of them: predictions use the mean, labels each of its draws.
+        Class weights of the population that X comes from, for predictions and labels alike; or the
+        result of `estimate_class_prior`: predictions use the mean, labels each of its draws.
     training : (X, y) or (X, y, sample_weight), optional
-        The rows of the fit. Default: those that `fit` has kept, up to 64 MiB; pools, and
-        classifiers that were loaded or copied, have none.
+        The rows of the fit. Default: the rows that `fit` has kept, up to 64 MiB. Pools, and
+        classifiers that were loaded or copied, have not kept any.
     prob : float in (0, 1), optional
-        Of the interval; default ``az.rcParams["stats.ci_prob"]``.
+        Probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
     draws, random_state : int
-        Of the bootstrap.
+        Number of draws of the bootstrap, and its seed.
 
     Returns
     -------
     xarray.Dataset
         (score) ``mean``; ``interval`` (score, bound), which holds the score that the labels would
-        give with probability `prob`; ``sd_parameters``, what the training rows leave open of the
-        mean score; ``sd_chance``, of the labels of these n rows; ``sd`` of both. Attributes:
-        ``rows``, ``exponent``.
+        give with probability `prob`; ``sd_parameters``, the standard deviation of the mean score
+        given the training rows; ``sd_chance``, that from the labels of these n rows; ``sd`` of
+        both. Attributes: ``rows``, ``exponent``.
 
     Raises
     ------
@@ -88,8 +89,8 @@ def expected_score(
 
     Notes
     -----
-    Rows unlike the training rows are no ground for it: `typicality` tells them. How often intervals
-    hold the score on open tables: ``tests/benchmarks/expected_score.py``.
+    The result does not hold for rows unlike the training rows: `typicality` finds them. Coverage of
+    the intervals on open tables: ``tests/benchmarks/expected_score.py``.
 
     Examples
     --------

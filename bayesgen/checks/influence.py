@@ -1,11 +1,11 @@
-r"""Training rows whose label the others contradict, and what each row does to the others.
+r"""Find training rows whose label the others contradict, and the influence of each row.
 
 The influence of row i is a difference of two leave-one-out scores of all other rows,
 
 .. math:: \sum_{j \ne i} \log p(y_j \mid x_j, D_{-i,-j}) - \log p(y_j \mid x_j, D_{-j}),
 
 exact where the posterior has a closed form: the statistics of all rows but i are added up by
-halving, and row j leaves them as in `posterior.removal`. Source: Vehtari, Gelman and Gabry (2017),
+halving, and `posterior.removal` takes row j away. Source: Vehtari, Gelman and Gabry (2017),
 Practical Bayesian model evaluation using leave-one-out, for the score; Cook and Weisberg (1982),
 Residuals and influence in regression, chapter 3, for leaving out pairs.
 """
@@ -41,13 +41,13 @@ def row_influence(
     rows: Any = None,
     progressbar: bool = True,
 ) -> "xr.Dataset":
-    """Which training labels the other rows contradict, and which rows harm the others.
+    """Find training labels that the other rows contradict, and rows that harm the others.
 
     Parameters
     ----------
     clf : fitted classifier
     X, y, sample_weight : the training rows
-        As given to `fit`; they are checked against the statistics.
+        The arguments that `fit` was given; they are checked against the statistics.
     rows : array of int, optional
         Positions of the rows whose influence is wanted; the result has these alone. Default: all
         rows, with the influence of each of up to 2000 rows, and of 4 million / N of the least
@@ -58,14 +58,14 @@ def row_influence(
     Returns
     -------
     xarray.Dataset
-        (obs_id, the index of a frame): ``position``; ``label``, as given; ``probability``,
-        p(y_i | x_i, D without row i): a small one says that the label is wrong or the row odd;
-        ``other``, the most probable other label without the row, and ``other_probability``;
-        ``change``, by how many nats the summed log p(y_j | x_j, D without row j) of all other rows
-        rises when row i is forgotten as well: rows with a large one harm the others. NaN where it
-        was not computed, as after a fit by draws, whose importance weights do not leave out pairs
-        of rows. After a fit by draws also ``pareto_k``. Rows without a label or a weight are not in
-        the result; with one class there is no ``other``.
+        (obs_id, the index of a frame): ``position``; ``label``, as given; ``probability``, p(y_i |
+        x_i, D without row i): if small, the label is wrong or the row unusual; ``other``, the most
+        probable other label without the row, and ``other_probability``; ``change``, by how many
+        nats the summed log p(y_j | x_j, D without row j) of all other rows rises when row i is
+        forgotten as well: rows with a large one harm the others. NaN if it was not computed:
+        importance weights after a fit by draws do not leave out pairs of rows. After a fit by draws
+        also ``pareto_k``. Rows without a label or a weight are not in the result; with one class
+        there is no ``other``.
 
     Raises
     ------
@@ -74,11 +74,9 @@ def row_influence(
     NoClosedFormError
         If `rows` are given and the fit is by draws.
 
-    Notes
-    -----
-    Each influence costs a pass over the rows: of all classes, or of the row's class alone where
-    classes share no parameter. Forgetting a row takes its whole weight away; in the sum each of the
-    others counts once, whatever its weight.
+    Notes ----- Each influence costs a pass over the rows: of all classes, or of the row's class
+    alone if classes do not share parameters. Forgetting a row takes its whole weight away; in the
+    sum each of the others counts once, whatever its weight.
 
     Examples
     --------

@@ -49,8 +49,8 @@ def learning_curve(
     repeats : int, >= 2
     random_state : int or numpy.random.Generator
     methods : sequence of {"posterior_predictive", "posterior_mean", "map", "mle"}
-        Plug-ins beside the posterior predictive. Of other classifiers the probabilities count as
-        the first.
+        Plug-ins to score in addition to the posterior predictive. Of other classifiers the
+        probabilities count as the first.
     progressbar : bool
         On stderr, if that is a terminal.
 

@@ -1,12 +1,11 @@
-r"""Expected log predictive density by leave-one-out, as ArviZ holds it.
+r"""Expected log predictive density by leave-one-out, as ArviZ's ELPDData.
 
-The target ``"label"`` is :math:`\sum_i \log p(y_i \mid x_i, D_{-i})`, what a classifier is for;
-``"joint"`` is :math:`\sum_i \log p(x_i, y_i \mid D_{-i})`, which the features dominate: a model may
-have the better joint score and the worse probabilities. Source: Vehtari, Gelman and Gabry (2017),
-Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC.
+The target ``"label"`` is :math:`\sum_i \log p(y_i \mid x_i, D_{-i})`, by which to choose a
+classifier; ``"joint"`` is :math:`\sum_i \log p(x_i, y_i \mid D_{-i})`, which the features dominate:
+a model may have the better joint score and the worse probabilities. Source: Vehtari, Gelman and
+Gabry (2017), Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC.
 
-This module imports ArviZ, of whose class it has a subclass: it is imported by `loo` when it is
-called, and by nothing else.
+This module imports ArviZ to subclass ELPDData. Only `loo` imports it, when it is called.
 """
 
 from dataclasses import dataclass

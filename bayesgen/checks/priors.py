@@ -1,4 +1,4 @@
-r"""What the prior decides, and a prior from what is known of the columns.
+r"""Measure the sensitivity to a prior, and make a prior from ranges of the columns.
 
 Strength k multiplies the pseudo-counts of a conjugate prior and leaves its centre and scale as they
 are: Beta(ka, kb), Dirichlet(k alpha), Gamma(ka, kb), (k kappa0, k nu0 at the same variance; of a
@@ -50,7 +50,7 @@ _STENCIL = {-2: 1 / 12, -1: -8 / 12, 1: 8 / 12, 2: -1 / 12}
 @named_rows
 @through_pipelines
 def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset":
-    """How far the strength of the prior decides the class of each row.
+    """Return how the class probabilities of each row depend on the strength of the prior.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
         hyperparameter), for that class: ``sensitivity``, d log odds / d log k at k = 1 against all
         others; ``range`` (..., bound) of its probability over five strengths k from 1/2 to 2;
         ``changes``, whether another class is the most probable at one of them. The
-        hyper-parameters are "class_alpha", those of the features, scaled one by one where they are
-        no parts of one pseudo-count (kappa, nu), and "all" at once. Of draws also ``mcse``, the
+        hyper-parameters are "class_alpha", those of the features, scaled one by one if they are
+        not parts of one pseudo-count (kappa, nu), and "all" at once. With draws also ``mcse``, the
         largest Monte Carlo standard error of a probability in the range, and (hyperparameter)
-        ``weight_ess``, the least number of draws that the weights leave.
+        ``weight_ess``, the least effective number of draws under the weights.
 
     Raises
     ------
     NotImplementedError
-        If the prior is not conjugate: it has no strength apart from its shape.
+        If the prior is not conjugate: its strength cannot be separated from its shape.
         ``az.psense_summary`` scales powers of such priors.
 
     Warns
@@ -86,7 +86,7 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
     -----
     In closed form the numbers are exact, but for the differentiation: 1e-6 or so, relative. A
     probability of .99 and one of .5 may have the same ``sensitivity``: look at ``range`` first.
-    Where a prior's centre comes from the training rows (defaults) it is held fixed.
+    If the centre of a prior comes from the training rows (defaults), it is held fixed.
 
     Examples
     --------
@@ -220,24 +220,24 @@ def prior_from_range(
     kappa0: float = 1.0,
     nu0: float = 3.0,
 ) -> dict[str, Any]:
-    """Hyper-parameters from ranges: "bill length is 30 to 50".
+    """Return hyper-parameters from ranges, for example "bill length is 30 to 50".
 
     Parameters
     ----------
     given : (low, high) or {column: (low, high)}
-        What lies in the range with probability `prob`: of a "gaussian" column a cell of a row to
-        come; of "poisson" and "bernoulli" columns the mean of a class, a rate or a share.
+        Range with probability `prob`: of a cell of a new row for a "gaussian" column; of the mean
+        of a class, a rate or a share, for "poisson" and "bernoulli" columns.
     kind : {"gaussian", "poisson", "bernoulli"}
     prob : float in (0, 1)
     kappa0, nu0 : float
-        Of gaussian columns: what the prior mean and variance are worth, in rows. A smaller `kappa0`
-        puts more of the range down to differences between the classes.
+        Weights of the prior mean and variance of gaussian columns, in rows. A smaller `kappa0`
+        attributes more of the range to differences between the classes.
 
     Returns
     -------
     {argument: number or {column: number}}
         For `GaussianNB` (mu0, kappa0, nu0, sigma2_0), `PoissonNB` (shape, rate) or `BernoulliNB`
-        (alpha, beta), and for `MixedNB` of one range. Half of what is left lies on each side.
+        (alpha, beta), and for `MixedNB` with one range. Each tail has probability (1 - `prob`) / 2.
 
     Examples
     --------

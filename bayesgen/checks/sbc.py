@@ -1,4 +1,4 @@
-r"""Simulation-based calibration: a test of inference over the whole prior, by either route.
+r"""Simulation-based calibration: test inference over the whole prior, by either route.
 
 Each replicate draws theta from the prior, labelled rows from theta, and L posterior draws given
 the rows. If the posterior is right, theta and the draws are L+1 draws of one distribution, and
@@ -72,7 +72,7 @@ def simulation_based_calibration(
     clf : fitted classifier, or ClassModel
         Only its prior is used, ``clf.prior_``, and its names of classes and features.
     n_rows : int
-        Of each simulated data set. Few rows show errors in the prior's part of the posterior
+        Rows of each simulated data set. Few rows show errors in the prior's part of the posterior
         best; classes may remain empty.
     replicates : int
         Data sets.
@@ -85,10 +85,10 @@ def simulation_based_calibration(
         families (Normal ones) are compiled for each pattern: a `class_alpha` of 10 or more
         prevents that.
     X : (M, D), optional
-        For a discriminative classifier, which says nothing of x: n_rows of these rows are drawn,
-        with replacement, for each replicate, and labelled. Others draw their own.
+        Rows for a discriminative classifier, which does not model x: for each replicate n_rows of
+        them are drawn with replacement and labelled. Other classifiers simulate their rows.
     false_alarm : float
-        Probability at most that inference which is right is refused: that any p-value falls below
+        Largest probability that correct inference is refused, that is, that any p-value falls below
         `false_alarm` over the number of quantities tested (Bonferroni, which holds however
         the quantities depend on each other).
     random_state : int or numpy.random.Generator
@@ -99,7 +99,7 @@ def simulation_based_calibration(
     **options
         With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``nuts_sampler``,
         ``target_accept``
-        (default: as in the classifier's ``fit``), ...
+        (default: that of the classifier's ``fit``), ...
 
     Returns
     -------

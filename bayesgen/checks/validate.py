@@ -1,7 +1,7 @@
 """The closed form against NUTS on the same prior and the same rows.
 
-NUTS knows the prior, the likelihood and PyMC; nothing of the closed form's algebra. What is
-compared:
+NUTS uses the prior and the likelihood in PyMC, and none of the closed form's algebra. The
+comparison has these parts:
 
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
@@ -73,7 +73,7 @@ class Validation:
     passed : bool
         Whether the verdict is ``"agree"``.
     reasons : tuple of str
-        What was found, if the verdict is another one.
+        The findings, if the verdict is another one.
     checks : xarray.Dataset
         dims (check, statistic): ``nuts``, ``closed_form``, ``z``; (check,) ``ess``, ``r_hat``,
         ``variable``; ``source`` of the draws behind ``nuts``, which is "NUTS" or, where the
@@ -84,11 +84,11 @@ class Validation:
         the closed form is right (Bonferroni).
     false_alarm : float
     tree : xarray.DataTree
-        Draws of NUTS, as from ``sample_posterior``, with the group ``validation``.
+        Draws of NUTS in the form of ``sample_posterior``, with the group ``validation``.
     exact : tuple of str
-        What was compared without draws, to many digits; it cannot be a false alarm.
+        Quantities compared without draws, to many digits; they cannot be a false alarm.
     not_compared : tuple of str
-        What could not be compared, and why.
+        Quantities that could not be compared, with the reason.
     """
 
     verdict: str
@@ -102,7 +102,7 @@ class Validation:
 
     @property
     def passed(self) -> bool:
-        """Whether closed form and NUTS agree."""
+        """True if closed form and NUTS agree."""
         return self.verdict == "agree"
 
     @property
@@ -111,7 +111,7 @@ class Validation:
         return float(np.nanmax(np.abs(self.checks["z"].values)))
 
     def summary(self) -> "pd.DataFrame":
-        """One line a variable: how many numbers, largest |z| by statistic, R-hat, ESS."""
+        """Return a line per variable: number of elements, largest |z| by statistic, R-hat, ESS."""
         import pandas as pd
 
         checks = self.checks
@@ -188,26 +188,26 @@ def validate(
     Parameters
     ----------
     clf : GenerativeClassifier
-        Is cloned and fitted to the rows; stays as it is.
+        It is cloned; the clone is fitted to the rows.
     X, y, sample_weight
         Training rows. Few are better than many: against many rows a wrong pseudo-count is small.
     X_test : (N, D), optional
         Rows whose densities and class probabilities are compared, at most 20 of them, evenly
         spaced. Default: of X.
     draws, tune, chains, random_state, nuts_sampler, progressbar, **options
-        As in ``sample_posterior``.
+        Options of NUTS: see ``sample_posterior``.
     false_alarm : float
         Probability of the verdict "disagree" on a closed form that is right.
 
     Returns
     -------
     Validation
-        With the verdict, what was compared, and what could not be.
+        The verdict, the comparisons, and quantities that could not be compared.
 
     Raises
     ------
     NoClosedFormError
-        If there is none, as of a classifier that is fitted by NUTS.
+        If there is no closed form, for example for a classifier that is fitted by NUTS.
     NotImplementedError
         If the PyMC model has other variables than the posterior (averages over structures).
 
