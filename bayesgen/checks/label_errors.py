@@ -1,4 +1,4 @@
-r"""Which labels are wrong: a noisy channel between true and given labels, on leave-one-out.
+r"""Find wrong labels: a noisy channel between true and given labels, on leave-one-out.
 
 The given label y_i is drawn from row z_i of a channel, z_i the true label,
 
@@ -10,13 +10,13 @@ The given label y_i is drawn from row z_i of a channel, z_i the true label,
 .. math:: p(z_i = c \mid X, y) \propto p(c \mid x_i, D_{-i})^{\eta} \, p(y_i \mid c)
 
 with :math:`\eta = 1`: exactly the evidences of the C relabellings of row i. A model that leaves out
-dependence is too sure, and calls its own mistakes wrong labels; wrong labels among the others make
+dependence is too sure, and takes its own mistakes for wrong labels; wrong labels of other rows make
 it too timid. The exponent :math:`\eta`, log-normal with median 1 and sd 1, is learnt together with
 :math:`\varepsilon` from the probability of the given labels,
 :math:`\prod_i \sum_c p(c \mid x_i, D_{-i})^\eta p(y_i \mid c)`; both are integrated out on a grid.
 
-*Iterated.* Rows are weighed by the probability that their label is right, the posterior is made
-again with these weights, each row is left out of it whole, and so on (mean field).
+*Iterated.* Rows are weighted by the probability that their label is right, and the posterior is
+fitted again with these weights. Each row is left out of it whole. This is repeated (mean field).
 
 Source: Lawrence and Schölkopf (2001), Estimating a kernel Fisher discriminant in the presence of
 label noise, for the channel; Natarajan et al. (2013), Learning with noisy labels.
@@ -75,29 +75,29 @@ def label_errors(
     form: Literal["auto", "one flip", "iterated"] = "auto",
     prob: float | None = None,
 ) -> "xr.Dataset":
-    """Probability that each training label is wrong, and what the true one may be.
+    """Return the probability that each training label is wrong, and the likely true label.
 
     Parameters
     ----------
     clf : fitted classifier or pool
     X, y, sample_weight : the training rows
-        As given to `fit`; they are checked against the statistics.
+        The arguments that `fit` was given; they are checked against the statistics.
     label_noise : "estimate", float or array (class, class)
-        How labels go wrong. ``"estimate"``: at a rate that is learnt, to any other class alike. A
-        number: at this rate. An array: probabilities of the given label (columns) for each true
-        one (rows that sum to 1), in the order of ``classes_``.
+        Model of wrong labels. ``"estimate"``: a rate that is learnt, all other classes being
+        equally likely. A number: this rate. An array: probabilities of the given label (columns)
+        for each true one (rows that sum to 1), in the order of ``classes_``.
     exponent : "estimate" or float
-        Power of the leave-one-out probabilities. 1: as the model has them. Estimated: as the given
-        labels bear them out, which a pool needs less than a single classifier.
+        Power of the leave-one-out probabilities. 1: those of the model. Estimated: the power that
+        the given labels support; a pool needs it less than a single classifier.
     form : {"auto", "one flip", "iterated"}
         ``"one flip"`` takes the labels of all other rows as they are. ``"iterated"`` fits up to 5
-        times to rows weighed by the probability that their label is right; a pass costs a fit.
-        ``"auto"``: passes while they make the given labels more probable, if the exponent of one
-        flip is above 1.05: then wrong labels of others blur the probabilities; below 1 the model
-        errs, and passes would follow its errors. One flip also after a fit by draws and for pools
-        with ``prefit=True``.
+        times to rows weighted by the probability that their label is right; a pass costs a fit.
+        ``"auto"`` iterates while passes make the given labels more probable, if the exponent of one
+        flip is above 1.05: then wrong labels of other rows blur the probabilities. Below 1 the
+        model errs, and passes would follow its errors. After a fit by draws, and for pools with
+        ``prefit=True``, it takes one flip.
     prob : float in (0, 1), optional
-        Of the interval of the rate; default ``az.rcParams["stats.ci_prob"]``.
+        Probability of the interval of the rate; default ``az.rcParams["stats.ci_prob"]``.
 
     Returns
     -------
@@ -118,19 +118,19 @@ def label_errors(
 
     Notes
     -----
-    Rows with probabilities around 1/2 are those to look at: a low one says that model and label
-    agree, a high one that they do not. Errors that depend on x (labels go wrong only where classes
-    are near each other) look like overlap of the classes, and are not found: with 20 % of the
-    labels changed so, the mean of ``wrong`` was .001 to .06. A known `label_noise` with
+    Look at rows with probabilities around 1/2: at a low one model and label agree, at a high one
+    they do not. Errors that depend on x (labels are wrong only if classes are near each other)
+    look like overlap of the classes and are not found: with 20 % of the labels changed in this
+    way, the mean of ``wrong`` was .001 to .06. A known `label_noise` with
     ``exponent=1`` finds more of them.
 
     ``noise`` is a Dirichlet posterior for each true class: 20 rows at the rate found, and the rows
     at the probabilities of their true labels. Probabilities of rows use the rate alone.
 
-    Labels flipped at random in eight open tables, pool of three classifiers: log loss of "is
-    wrong" .13 to .40 times that of one minus the leave-one-out probability, at most .008 wrong on
-    average in clean tables (``tests/benchmarks/label_errors.py``). A single classifier that is too
-    sure (exponent below 1/2) finds fewer; pool it.
+    With labels flipped at random in eight open tables and a pool of three classifiers, the log loss
+    of "is wrong" was .13 to .40 times that of one minus the leave-one-out probability. In clean
+    tables the mean of ``wrong`` was at most .008 (``tests/benchmarks/label_errors.py``). A single
+    classifier that is too sure (exponent below 1/2) finds fewer; use a pool of it.
 
     Examples
     --------

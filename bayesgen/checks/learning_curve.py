@@ -33,12 +33,12 @@ def learning_curve(
     methods: Sequence[Method] = ("posterior_predictive",),
     progressbar: bool = True,
 ) -> "xr.Dataset":
-    """Scores on held-out rows of models fitted to few rows of each class, and to more.
+    """Score models on held-out rows after fits to few rows of each class, and to more.
 
     Parameters
     ----------
     models : {name: classifier}
-        Not fitted, or fitted to other rows: they are cloned. Any scikit-learn classifier that has
+        Not fitted, or fitted to other rows: they are cloned. Any scikit-learn classifier with
         ``predict_proba``.
     X, y : labelled rows
         Every repeat draws a training set of n rows of each class; all other rows are the test. All
@@ -49,23 +49,23 @@ def learning_curve(
     repeats : int, >= 2
     random_state : int or numpy.random.Generator
     methods : sequence of {"posterior_predictive", "posterior_mean", "map", "mle"}
-        Plug-ins to score in addition to the posterior predictive. Of other classifiers the
-        probabilities count as the first.
+        Plug-ins to score in addition to the posterior predictive. The probabilities
+        of other classifiers count as the posterior predictive.
     progressbar : bool
         On stderr, if that is a terminal.
 
     Returns
     -------
     xarray.Dataset
-        (model, predictive, train_size, repeat) ``accuracy``, ``log_loss``, ``brier``, ``ece`` as
-        in `compare_predictives`, NaN where an estimate does not exist; (model, predictive,
+        (model, predictive, train_size, repeat) ``accuracy``, ``log_loss``, ``brier``, ``ece`` (see
+        `compare_predictives`), NaN if an estimate does not exist; (model, predictive,
         train_size) ``log_loss_mean``, ``log_loss_se``; ``log_loss_diff``, above the first model
         and method, and ``log_loss_diff_se``, paired over repeats.
 
     Notes
     -----
     Standard errors over repeats are about training sets of these rows. Repeats share test rows, so
-    of other rows they understate the uncertainty a little.
+    they slightly understate the uncertainty for other rows.
 
     Examples
     --------

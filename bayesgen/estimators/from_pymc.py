@@ -60,7 +60,7 @@ _OWN_ROWS = (
 
 
 def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
-    """Return the classifier that a PyMC model of labels and rows is.
+    """Return a classifier from a PyMC model of labels and rows.
 
     Parameters
     ----------
@@ -74,14 +74,15 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
     Returns
     -------
     PyMCClassifier
-        It holds the rows of the model: ``fit()`` samples it, ``with_posterior(trace)`` takes draws
-        that there are. New rows are tables with a column for each column of the model's data, by
+        It holds the rows of the model: ``fit()`` samples it, ``with_posterior(trace)`` takes
+        existing draws. New rows are tables with a column for each column of the model's data, by
         their names (`columns_`): those of the data containers, or of the observed variables.
 
     Raises
     ------
     ValueError
-        If rows do not depend on the label, or a row has no density of its own; with the reason.
+        If rows do not depend on the label, or their density is not a product over rows; with the
+        reason.
 
     Examples
     --------
@@ -958,7 +959,7 @@ class PartsReader(Reader):
 
 
 class PyMCClassifier(GenerativeClassifier):
-    """The classifier that a PyMC model is; `from_pymc` makes it.
+    """A classifier from a PyMC model; `from_pymc` makes it.
 
     Parameters
     ----------
@@ -971,7 +972,7 @@ class PyMCClassifier(GenerativeClassifier):
     columns_ : list of str
         Columns of X: those of the model's data.
     recognised_ : str
-        The conjugate pairs that the model is a product of, or why it is none.
+        The conjugate pairs whose product the model is, or the reason why it is not one.
     """
 
     _unsaved = ("model",)
@@ -1059,15 +1060,16 @@ class PyMCClassifier(GenerativeClassifier):
         inference: Inference | None = None,
         **sample_options: Any,
     ) -> Self:
-        """Sample the model: it holds the rows.
+        """Sample the model, which holds the rows; a recognised model is fitted in closed form.
 
         Parameters
         ----------
         X, y, sample_weight : None
-            Rows are data of the model: `pm.set_data`, or a model of others, changes them.
+            Rows are data of the model: change them by `pm.set_data`, or write a model of other
+            rows.
         inference : {"nuts", "laplace", "advi", "pathfinder"}
         **sample_options
-            As in `GenerativeClassifier.fit`.
+            Options of NUTS: see `GenerativeClassifier.fit`.
 
         Returns
         -------
@@ -1101,12 +1103,12 @@ class PyMCClassifier(GenerativeClassifier):
         return self
 
     def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
-        """Return the classifier whose posterior is these draws of the model's free variables.
+        """Return a classifier with these draws of the model's free variables as its posterior.
 
         Parameters
         ----------
         tree : xarray.DataTree or Dataset
-            As `pymc.sample` returns it, or its group ``posterior``; draws that `arviz.extract` has
+            The result of `pymc.sample`, or its group ``posterior``. Draws that `arviz.extract` has
             stacked are unstacked.
         X, y : None
             The model holds the rows.
@@ -1114,7 +1116,7 @@ class PyMCClassifier(GenerativeClassifier):
         Raises
         ------
         ValueError
-            If a free variable of the model is not there, or has other dims.
+            If a free variable of the model is absent, or has other dims.
         """
         if X is not None or y is not None:
             raise TypeError(_OWN_ROWS.format("with_posterior(tree)"))
@@ -1137,13 +1139,13 @@ class PyMCClassifier(GenerativeClassifier):
         observed: bool = True,
         X_new: Any = None,
     ) -> Any:
-        """The model itself."""
+        """Return the model."""
         if likelihood != "rows" or not observed or any(v is not None for v in (X, y, X_new)):
             raise ValueError("the model is the user's own, with the rows that it observes")
         return self.model
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Refuse: no file holds a PyMC model.
+        """Refuse, because a PyMC model cannot be written to a file.
 
         Raises
         ------

@@ -20,15 +20,15 @@ class ColumnsOfTests(MixedColumns):
 
     @property
     def normal_by_type(self) -> Collection[str]:
-        """None: numbers are compared with cuts."""
+        """Return (): numbers are compared with cuts."""
         return ()
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The same: tests name categories by their codes."""
+        """Return the columns unchanged: tests name categories by their codes."""
         return super(MixedColumns, self).merged(self)
 
     def refuse_parts(self, what: str) -> None:
-        """Raise where rows leave, or come from elsewhere."""
+        """Raise if rows are removed, or come from another fit."""
         if what != "partial_fit":
             raise NoClosedFormError(
                 f"{what} is refused: the first rows have chosen the structures of a "
@@ -40,15 +40,15 @@ class ColumnsOfTests(MixedColumns):
 class MetaTreeForest(TableClassifier):
     r"""Label trees with Dirichlet leaves, averaged exactly over all prunings of each of many.
 
-    Half of the rows choose the tests of a tree, the other half decide how deep it is believed: with
+    Half of the rows choose the tests of a tree, the other half weight its prunings. With
     :math:`P_e` the Dirichlet-multinomial evidence of their labels at a node,
 
     .. math:: P_w(s) = (1 - q)\, P_e(s) + q\, P_w(s_1)\, P_w(s_2), \qquad
               w_s = (1 - q)\, P_e(s) / P_w(s),
 
     and :math:`p_s = w_s e_s + (1 - w_s)\, p_{s'}` along the path of a row. The halves are swapped
-    in every second tree. Prefer it where several columns together decide; it is discriminative, and
-    says nothing of x.
+    in every second tree. Prefer it if the class depends on several columns together. It is
+    discriminative: it does not model x.
 
     Parameters
     ----------
@@ -58,43 +58,44 @@ class MetaTreeForest(TableClassifier):
     alpha : float, optional
         Pseudo-count of each class in a leaf, in rows. None: the lesser of 1/2 and 1/C.
     columns : {kind: list of names or positions}, optional
-        As in `MixedNB`: a "categorical" column is tested by sets of categories, all other kinds by
-        cuts. None: by dtype.
+        Kinds of the columns, with the names that `MixedNB` takes. A "categorical" column is tested
+        by sets of categories, all other kinds by cuts. None: by dtype.
     categories : {column: list}, optional
-        Declared categories, as in `CategoricalNB`.
+        Declared categories of columns, known without any row (see `CategoricalNB`).
     unseen : {"prior", "ignore", "raise"}
-        A category never seen: in no set that a test names; a missing cell; an error.
+        Treatment of an unknown category: outside every set that a test names; a missing cell; an
+        error.
     random_state : int, default 0
-        Of halves and tests. The same rows in any order, by any number of threads, give the same
-        forest.
+        Seed of halves and tests. The same rows in any order, by any number of threads, give the
+        same forest.
 
     Notes
     -----
-    *Halves.* They are hashes of the rows: of equal rows every second one chooses. A row of weight w
-    is one row there and counts w times; so weights are not quite repeated rows.
+    *Halves.* Hashes of the rows decide on them: of equal rows every second one chooses tests. A row
+    of weight w is one row there and counts w times, so weights are not quite repeated rows.
 
-    *Leaves* count all rows, which had 12 % less log loss than the rows of the second half alone on
-    12 open tables; the weights of the prunings are of the second half alone.
+    *Leaves* count all rows. This had 12 % less log loss than counting the rows of the second half
+    alone, on 12 open tables; the weights of the prunings are of the second half alone.
 
-    *Missing cells* go to the side of a test that explains the labels better, or are told from all
-    others by a test; where training had none, to the side of more rows.
+    *Missing cells* go to the side of a test that explains the labels better, or a test separates
+    them from all other cells. If training had none, they go to the side with more rows.
 
     *Leave-one-out* (`loo`, `predict_set`) is exact given the structures: a row is scored by the
-    trees whose structure it did not choose. They are half of all, so that with few rows the score
+    trees whose structure it did not choose. These are half of all trees, so with few rows the score
     is a little too low (5 % with 20 rows per class, 1 % with two thirds of 12 open tables).
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
     *Intervals* are by draws of a tree, its pruning and its leaves, given the structures. A draw is
-    of one tree: means over several are narrower than what the rows leave open. Intervals of 90 %
-    held p(y | x) of new rows in 96 % (90 to 100 %; six simulated truths, 100 to 2000 rows); means
-    of two trees would have held it in 83 %, of ten in 53 %.
+    of one tree: means over several trees understate the uncertainty. Intervals of 90 % covered p(y
+    | x) of new rows in 96 % (90 to 100 %; six simulated truths, 100 to 2000 rows); means of two
+    trees would have covered it in 83 %, of ten in 53 %.
 
-    *Explanations.* Each test on the path of a row moves the class probabilities by a step. Steps of
-    one column are its own; they are turned into log-odds so that they add up to those of
+    *Explanations.* Each test on the path of a row changes the class probabilities by a step. Steps
+    are attributed to the column of the test, and turned into log-odds that add up to those of
     `predict_proba` (``predictive``), and of each draw (``mean``, ``interval``).
 
-    *PyMC.* `to_pymc` has the model of one tree (``n_trees=1``) with few prunings, given the labels
-    of the second half.
+    *PyMC.* `to_pymc` gives the model of one tree (``n_trees=1``) with few prunings, given the
+    labels of the second half.
 
     References
     ----------

@@ -190,7 +190,7 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
 
 
 def named(members: Any) -> list[tuple[str, Any]]:
-    """(name, estimator) of what the user gave."""
+    """Return (name, estimator) pairs of the user's members."""
     given = list(members.items()) if isinstance(members, dict) else list(members)
     if not given:
         raise ValueError("members: a pool needs at least one classifier")
@@ -233,14 +233,14 @@ def _member(name: str, estimator: Any) -> Member:
 def chosen(
     rows: MemberRows, n_classes: int, *, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
-    """Members for the columns at hand, and why others were left out.
+    """Choose members for the columns, and give the reasons for leaving out others.
 
     Parameters
     ----------
     rows : for training: a table, sparse counts, or documents
     n_classes : int
     separable : bool
-        Only those whose density is a product over the columns.
+        Choose only members whose density is a product over the columns.
     """
     if sparse.issparse(rows.X):
         return _of_counts(rows.X), {}
@@ -439,7 +439,7 @@ class PoolSummary(Summary):
         return cls(title, table, told)
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One row per member: exponent and interval."""
+        """Return one row per member: exponent and interval."""
         interval = self.table["interval"].to_pandas()
         frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
         return frame[["exponent", "lower", "upper"]]
@@ -508,11 +508,11 @@ class LogLinearPool(GenerativeClassifier):
     :math:`J_{mc}(x) = \log p_m(y = c, x \mid D)` is the joint predictive of member m, its
     parameters integrated out. Exponents :math:`\eta_m > 0` and intercepts b are learned from the
     members' leave-one-out joints, in which no row has scored itself. A single member is
-    calibrated: an exponent below 1 says that it counts evidence more than once, as naive Bayes
-    does with dependent columns.
+    calibrated: an exponent below 1 means that it counts evidence more than once, like naive Bayes
+    with dependent columns.
 
-    It is a pool of predictives with a discriminative layer of M + C numbers; not Bayesian model
-    averaging, which weighs members by their evidence and ends with one of them
+    It is a pool of predictives with a discriminative layer of M + C numbers. It is not Bayesian
+    model averaging, which weights members by their evidence and in the limit takes one of them
     (`bayesgen.compare_models` shows both). Exponents and intercepts are integrated out: predictions
     are means over 2000 draws of their posterior.
 
@@ -535,26 +535,26 @@ class LogLinearPool(GenerativeClassifier):
         Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
         needed.
     prefit : bool
-        The members are fitted: X and y of `fit` are their training rows, or, of a stream, a sample
-        of them.
+        True if the members are fitted: X and y of `fit` are their training rows, or, after a
+        stream, a sample of them.
     shape : float, default 0.5
-        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1), of members of
-        G parts of the columns (texts and others) G / M.
+        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1). If the
+        members are of G parts of the columns (texts and others), it is G / M.
     intercept_scale : float, default 2.0
         Prior standard deviation of an intercept, in nats.
     max_rows : int, default 20000
-        Exponents are learned from at most so many rows, drawn at random.
+        Largest number of rows from which exponents are learned; more rows are sampled.
     random_state : int, optional
-        Of that draw, and of the draws of exponents, which None leaves reproducible.
+        Seed of that sample and of the draws of exponents, which are reproducible with None too.
 
     Attributes
     ----------
     classes_ : array (class,)
     members_ : {name: fitted classifier}
     exponents_ : array (member,) or (feature of a member,)
-        Posterior means, to be read: predictions use the draws.
+        Posterior means, for reading; predictions use the draws.
     intercepts_ : array (class,)
-        Likewise.
+        Posterior means of the intercepts.
     text_columns_ : tuple of str
         Columns of a data frame that ``"auto"`` has given to language models.
     posterior_ : xarray.DataTree
@@ -567,40 +567,41 @@ class LogLinearPool(GenerativeClassifier):
     -----
     The prior of an exponent is Gamma(shape, shape M); draws are by Hamiltonian Monte Carlo, made
     longer until R-hat is at most 1.01. Scores are taken relative to each row's best class and cut
-    at -300 nats. With few rows that the members separate without error exponents stay near their
+    at -300 nats. If the members separate few rows without error, exponents stay near their
     prior mean 1 / M, and the pool is less confident than its best member. Views of ``"auto"``
     (bins, normal scores, means in place of missing cells for full covariances) are learned from
     all rows without labels and stay when a row is left out.
 
-    *Methods* are those of a classifier. A pool says nothing of x, so that some are absent or
-    refused: `score_samples`, `simulate`, ``given="training and row"``, ``target="joint"``, what
-    adds rows up, and plug-ins. ``class_prior=`` multiplies the odds by its ratio to the class
-    weights of training; ``posterior=`` are draws of exponents and intercepts.
+    *Methods* are those of a classifier. A pool does not model x, so some are absent or refused:
+    `score_samples`, `simulate`, ``given="training and row"``, ``target="joint"``, methods that add
+    rows, and plug-ins. ``class_prior=`` multiplies the odds by its ratio to the class weights of
+    training; ``posterior=`` are draws of exponents and intercepts.
 
     *Intervals, uncertainty, draws*: exponents and intercepts vary, and the members' scores, by
     their parameters' posteriors as if all members erred together (they learn from the same rows,
     and independent errors would cancel): 1000 draws, or as many as asked for. Each row's draws are
     shifted in log odds, so that their mean is the prediction (to 1e-6, or to 1e-3 in rows that 200
-    steps do not centre); an interval that would still not hold it is made wider. It is an interval
-    of what the pool may say, no posterior of a model of x: how often it holds the probability that
-    made the rows is measured in the documentation (benchmarks, "Pools"). Members that have a
-    predictive and no posterior (hierarchical smoothing) enter by it, with a warning.
+    steps do not centre); an interval that would still not contain it is made wider. The interval
+    is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
+    probability that made the rows is measured in the documentation (benchmarks, "Pools"). Members
+    with a predictive and without a posterior (hierarchical smoothing) enter by the predictive, with
+    a warning.
 
     *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
-    draws make the intervals. What no column accounts for alone (quadratic discriminants, pipelines)
-    is in the intercepts, and apart in ``rest`` (obs_id); ``by_member`` (obs_id, member) has the
-    members' shares of ``predictive_log_odds``.
+    draws make the intervals. Parts that do not belong to a single column (quadratic discriminants,
+    pipelines) are in the intercepts, and separately in ``rest`` (obs_id); ``by_member`` (obs_id,
+    member) has the members' shares of ``predictive_log_odds``.
 
-    *Leave-one-out*: members are without the row exactly (or by importance sampling, where they were
-    fitted by draws). Exponents and intercepts are without it by Pareto-smoothed importance weights
-    of their draws; new draws are made without a row that has a tenth of the weight or more. The
-    members' scores of the other rows stay as they are.
+    *Leave-one-out*: the row is left out of members exactly (or by importance sampling, if they were
+    fitted by draws). It is left out of exponents and intercepts by Pareto-smoothed importance
+    weights of their draws; new draws are made without a row that has a tenth of the weight or more.
+    The members' scores of the other rows stay as they are.
 
-    *Typicality*: tail probabilities of the members that have a density differ: a row may be unlike
-    the others in single columns, in pairs of them, or in all together. Their harmonic mean is small
-    where one of them is; the result is its rank among those of the training rows, each without
-    itself. Small values have their nominal frequency, or a little less; where members count bins,
-    large ones are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
+    *Typicality*: tail probabilities of the members that have a density differ, because a row may be
+    unlike the others in single columns, in pairs of them, or in all together. Their harmonic mean
+    is small if one of them is; the result is its rank among those of the training rows, each
+    without itself. Small values have their nominal frequency, or a little less; if members count
+    bins, large ones are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
     `max_rows` rows the ranks are among those that exponents are learned from; with
     ``exponents="feature"`` the training rows are needed once.
 
@@ -709,13 +710,13 @@ class LogLinearPool(GenerativeClassifier):
         X : (N, D) table, sparse counts, or documents, as the members take them
         y : (N,) labels, none missing unless `unlabelled` is given
         sample_weight : (N,), optional
-            A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
-            in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
+            A row is left out whole, whatever its weight. Repeat the rows of a table of counts,
+            ``X.loc[X.index.repeat(count)]``; otherwise exponents are learned without any equal row.
         inference : None
-            Members are fitted as they are by default. For another way fit them before (``prefit``).
+            Members are fitted by their default. For another way fit them first (``prefit``).
         unlabelled : {"weighted", "ignore"}, optional
-            As of a classifier: each member weighs rows without a label by leave-one-out, and
-            exponents are learnt from the labelled rows, the members' passes without them.
+            Use of rows without a label. Each member weights them by leave-one-out; exponents are
+            learnt from the labelled rows, each left out of the members' passes.
         **sample_options
             None are taken.
 
@@ -838,7 +839,7 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         tree : xarray.DataTree or Dataset
-            With the names and dims of ``posterior_``, as of the model of `to_pymc`.
+            Draws with the names and dims of ``posterior_``, for example of the model of `to_pymc`.
         X, y : None
             Members have been fitted to rows.
         """
@@ -871,7 +872,7 @@ class LogLinearPool(GenerativeClassifier):
 
     @property
     def left_out_(self) -> dict[str, str]:
-        """{member: why ``"auto"`` did not take it}."""
+        """{member: reason why ``"auto"`` did not take it}."""
         return self._fitted().training.left_out
 
     @property
@@ -919,7 +920,7 @@ class LogLinearPool(GenerativeClassifier):
         observed: bool = True,
         X_new: Any = None,
     ) -> "pm.Model":
-        """Model of the exponents and intercepts, labels given the members' scores.
+        """Return the PyMC model of exponents and intercepts, given the members' scores.
 
         Priors are Gamma and Normal. Members' scores are data: leave-one-out log joint densities
         (member, obs_id, class). NUTS on it and `posterior_` agree.
@@ -927,13 +928,13 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         X, y : training rows, optional
-            Needed of a pool that was read from a file, which holds none.
+            Needed for a pool that was read from a file, which does not hold rows.
         likelihood : {"statistics", "rows"}
             The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
         X_new : rows, optional
-            As in `GenerativeClassifier.to_pymc`.
+            Rows to predict: the model has their ``class_probability``.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -986,12 +987,12 @@ class LogLinearPool(GenerativeClassifier):
         return fitted
 
     def summary(self, prob: float | None = None) -> PoolSummary:
-        """Exponents and intercepts with intervals, and what they say of the members.
+        """Return exponents and intercepts with intervals, and their meaning in words.
 
         Parameters
         ----------
         prob : float in (0, 1), optional
-            Of the intervals; default ``az.rcParams["stats.ci_prob"]``.
+            Probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
         """
         return PoolSummary.of(self._fitted(), prob)
 
@@ -1168,7 +1169,7 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class PoolLearner:
-    """How a pool learns from rows in parts, for `fit_stream`, `fit_dask` and the command line.
+    """Learner of a pool from rows in parts, for `fit_stream`, `fit_dask` and the command line.
 
     The first pass makes a `RowSample`, and `then` a learner of the second, whose members have been
     fitted to the sample and which makes a `Counted`. It is a pickle's size, for workers.

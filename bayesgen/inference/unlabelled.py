@@ -1,20 +1,20 @@
-r"""Rows without a label, counted as much as the labelled rows bear out.
+r"""Rows without a label, with the weight that the labelled rows support.
 
 Each row without a label enters the statistics by its class probabilities, times one weight,
 
 .. math:: S_\lambda = S_{\text{labelled}} + \lambda \sum_u \sum_c q_u(c)\, t(x_u, c), \qquad
           q_u(c) = p(c \mid x_u, S_\lambda),
 
-found by five passes that start at the labelled rows (mean field); S is conjugate as any other.
-Under a wrong model the weight of Bayes' rule, 1, lets many rows without a label define the classes
-anew. Here the weight has a posterior, on four values, by the labels alone,
+found by five passes that start at the labelled rows (mean field); the posterior given S is
+conjugate. Under a wrong model the weight of Bayes' rule, 1, lets many rows without a label redefine
+the classes. Here the weight has a posterior, on four values, given the labels alone,
 
 .. math:: p(\lambda \mid y) \propto p(\lambda) \prod_i p(y_i \mid x_i, S_\lambda^{-i}), \qquad
           p(y \mid x) = \sum_\lambda p(\lambda \mid y)\, p(y \mid x, S_\lambda),
 
-in which the passes are repeated without row i: the others would have learnt its label. A priori
-three quarters are on weight 0, for models that are too sure of a few labels. No single weight does
-as well as the average: ``tests/benchmarks/unlabelled.py``.
+in which the passes are repeated without row i, because they would have learnt its label. The prior
+probability of weight 0 is three quarters, for models that are too sure of a few labels. The average
+has less log loss than any single weight: ``tests/benchmarks/unlabelled.py``.
 
 Source: Nigam, McCallum, Thrun and Mitchell (2000), Text classification from labeled and unlabeled
 documents using EM, section 5.3, for the weight.
@@ -43,7 +43,7 @@ _UNLIKELY = 0.01  # share of data sets in which rows are called unlike the label
 
 
 class Weighed(NamedTuple):
-    """What rows without a label have added to a fit."""
+    """Contribution of rows without a label to a fit."""
 
     weight: float  # posterior mean
     log_scores: Array  # (W,) of the labels under each of the weights tried
@@ -67,8 +67,8 @@ def weighed(
 
     Notes
     -----
-    Of more than 60 labelled rows 60 groups are left out in turn. Of many rows without a label at
-    most 4000 over the number of classes, evenly spaced, find the weight, and count as all of them.
+    With more than 60 labelled rows, 60 groups are left out in turn. With many rows without a label,
+    at most 4000 over the number of classes, evenly spaced, find the weight and count as all.
     """
     X, codes, w = rows
     assert w is not None, "each row has a weight"
@@ -114,7 +114,7 @@ def weighed(
 
 
 def _unlike(own: ExactPosterior, joint: Array, X: Matrix, at: Array) -> Array:
-    """Positions of rows X less probable than all labelled ones, lowest first, unless by chance."""
+    """Return positions of rows X less probable than all labelled ones, unless by chance."""
     log_x = log_sum_exp(own.log_joint(X))
     order = np.argsort(log_x, kind="stable")
     below = at[order[log_x[order] < log_sum_exp(joint).min()]]
@@ -125,7 +125,7 @@ def _unlike(own: ExactPosterior, joint: Array, X: Matrix, at: Array) -> Array:
 
 
 def unlike_labelled(at: Array) -> str:
-    """What to say of rows that are less probable than every labelled row."""
+    """Return the warning about rows that are less probable than every labelled row."""
     some = ", ".join(map(str, at[:_NAMED])) + (", ..." if len(at) > _NAMED else "")
     return (
         f"{len(at)} rows without a label are less probable than every labelled row, more than "
@@ -134,7 +134,7 @@ def unlike_labelled(at: Array) -> str:
 
 
 def _passed(prior: ClassModel, known: ClassStats, X: Matrix, weight: Array) -> ExactPosterior:
-    """The posterior of labelled rows and of rows X, which enter by their class probabilities."""
+    """Return the posterior of labelled rows and rows X, counted by their class probabilities."""
     own = ExactPosterior(prior, prior.update(known), known)
     for _ in range(_PASSES if weight.any() else 0):
         stats = _with(prior, known, X, weight, own.log_joint(X))
@@ -145,7 +145,7 @@ def _passed(prior: ClassModel, known: ClassStats, X: Matrix, weight: Array) -> E
 def _with(
     prior: ClassModel, known: ClassStats, X: Matrix, weight: Array, log_joint: Array
 ) -> ClassStats:
-    """Statistics with those of rows X of these weights and log joint densities."""
+    """Add the statistics of rows X with these weights and log joint densities."""
     q = np.exp(log_softmax(log_joint))
     row, code = np.nonzero(q > _NEGLIGIBLE)
     return known.merge(prior.stats(X[row], code, len(known.count), q[row, code] * weight[row]))

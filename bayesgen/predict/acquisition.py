@@ -1,4 +1,4 @@
-r"""Which missing cell of a row to measure next, and when to stop measuring.
+r"""Choose the missing cell of a row to measure next, and when to stop measuring.
 
 With x_o the known cells of a row, the cell of column j has the values v with probability
 :math:`p(v \mid x_o, D) = \sum_c p(c \mid x_o, D)\, p(v \mid c, x_o, D)`. Knowing it is worth
@@ -12,8 +12,8 @@ by Gauss-Legendre panels between the quantiles of all classes, whose weights are
 column is then a channel with finitely many values, so that gains are not negative.
 
 Tempered: :math:`\tilde p(c \mid x) \propto \pi_c\, p(x \mid c, D)^\eta` takes the place of
-p(c | x, D), and p(v | c, x_o, D) stays. The distribution of v is then no longer the one that the
-updates presuppose: a gain may be negative, and gains do not add up.
+p(c | x, D), and p(v | c, x_o, D) stays. The updates then assume another
+distribution of v: a gain may be negative, and gains do not add up.
 
 Source: Lindley (1956), On a measure of the information provided by an experiment; Howard (1966),
 Information value theory; Heckerman, Horvitz and Middleton (1993), for myopic stopping.
@@ -500,33 +500,33 @@ def acquisition_curve(
     training: Any = None,
     random_state: Any = 0,
 ) -> "xr.Dataset":
-    """Loss and cost against the number of measured cells, by three policies.
+    """Return loss and cost against the number of measured cells, for three policies.
 
     All cells of labelled rows are hidden, then measured one by one: by ``next_measurement``, in the
-    order that is best on average, and in an order at random for each row.
+    order that is best on average, and in a random order for each row.
 
     Parameters
     ----------
     clf : fitted classifier
     X, y : (N, D) and (N,)
-        Rows that were not in the training rows. A cell that is missing here is never measured.
+        Rows outside the training rows. A cell that is missing here is never measured.
     cost, decision_cost, temper, class_prior, training
-        As in ``clf.next_measurement``.
+        Costs, exponent, class weights and training rows: see ``clf.next_measurement``.
     probability : float
-        Of the most probable class, from which on a row counts as decided.
+        Probability of the most probable class from which a row counts as decided.
     random_state : int or numpy.random.Generator
-        Of the random orders.
+        Seed of the random orders.
 
     Returns
     -------
     xarray.Dataset
         (policy, n_cells) ``log_loss`` and ``error_rate`` of the labels; ``measured``, the cost of
         the cells measured so far, ``decided``, that of the decisions taken with them, and
-        ``expected``, what the model expects of the latter; all per row. (policy)
+        ``expected``, the model's expectation of the latter; all per row. (policy)
         ``cells_to_probability``, the mean number of cells until one class has `probability` (all
-        that there are, where it never does); ``total_cost``, of measurements and decisions: of
-        ``next`` where each row stops as ``next_measurement`` says, of the orders at the one number
-        of cells at which the model expects the least. ``order`` (place), the names of the fixed
+        cells, if it never does); ``total_cost``, of measurements and decisions: for ``next`` each
+        row stops by ``next_measurement``, for the orders at the one number of cells at which the
+        model expects the least cost. ``order`` (place), the names of the fixed
         order: at each step the column of the largest mean gain over the rows, which needs no
         labels.
 

@@ -1,13 +1,14 @@
-r"""Strength of evidence: the likelihood ratio of two classes, and what such ratios are worth.
+r"""Strength of evidence: the likelihood ratio of two classes, and its calibration.
 
 .. math:: \text{LR}(x) = \frac{p(x \mid a, D)}{p(x \mid b, D)}, \qquad
           C_{llr} = \frac12 \Big[ \frac1{n_a} \sum_{i \in a} \log_2 (1 + 1 / \text{LR}_i)
                   + \frac1{n_b} \sum_{i \in b} \log_2 (1 + \text{LR}_i) \Big]
 
-No class weights enter. The cost :math:`C_{llr}` is over training rows, each without itself: 0 is
-perfect, 1 as good as LR = 1 for every row, and more than 1 misleads. Its minimum over all
-increasing functions of LR is what the ranks alone could reach; the rest is lost by calibration.
-Source: Brümmer and du Preez (2006), Application-independent evaluation of speaker detection.
+The ratio does not depend on class weights. The cost :math:`C_{llr}` is over training rows, each
+without itself: 0 is perfect, 1 as good as LR = 1 for every row, and more than 1 misleads. Its
+minimum over all increasing functions of LR is the least cost that the ranks allow; the difference
+is the calibration loss. Source: Brümmer and du Preez (2006), Application-independent evaluation of
+speaker detection.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ _LARGEST = 1e6  # nats, in place of an infinite ratio
 def log_likelihood_ratio(
     fitted: Fitted, X: Any, a: Any, b: Any, request: IntervalRequest, training: Any = None
 ) -> "xr.Dataset":
-    """Log LR of rows with its interval, and the cost of those of the training rows."""
+    """Return log LR of rows with its interval, and the cost of log LR of the training rows."""
     pair = fitted.codes_of([a, b])
     if pair[0] == pair[1]:
         raise ValueError(f"a and b are the same class, {a!r}: a ratio compares two")
@@ -60,7 +61,7 @@ def log_likelihood_ratio(
 
 
 def _costs(fitted: Fitted, pair: Array, training: Any) -> tuple[float, float]:
-    """Cllr of the training rows of two classes, as they are and after the best increasing map."""
+    """Return Cllr of the training rows of two classes, before and after the best increasing map."""
     rows = rows_of_fit(fitted, training)
     at = np.flatnonzero(np.isin(rows.codes, pair) & (rows.weight > 0))
     rows = type(rows)(rows.X[at], rows.codes[at], rows.weight[at])
