@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.column import Column, column_of_floats
+from bayesgen.encoding.column import Column, column_of_floats, most_frequent, real_kind
 from bayesgen.encoding.literals import did_you_mean, parse_number, shown
 from bayesgen.encoding.tables import (
     Table,
@@ -34,7 +34,7 @@ from bayesgen.encoding.tables import (
 from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
-KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian")
+KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal", "spiked")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class TableSchema:
         Names of the columns left out.
     categories : Categories
         Of the categorical columns, in order.
+    spikes : tuple of float or None
+        Of the spiked columns, in order: the value that many cells have; None: not known yet.
     """
 
     names: tuple[str, ...] | None
@@ -63,6 +65,7 @@ class TableSchema:
     n_columns: int
     dropped: tuple[str, ...]
     categories: Categories
+    spikes: tuple[float | None, ...] = ()
 
     @classmethod
     def learn(cls, X: Any, columns: Any = None, categories: Any = None) -> Self:
@@ -71,9 +74,11 @@ class TableSchema:
         Parameters
         ----------
         X : table, or a `Table`
-        columns : mapping {kind or "drop": list of names or positions}, or None
+        columns : mapping {kind or "drop": list of names or positions}, "auto", or None
             None: booleans are bernoulli; text and categorical dtypes are categorical; other
-            numbers are gaussian. If given, every column must be named once.
+            numbers are gaussian. "auto": by their cells, real numbers may be spiked (`spike_of`)
+            or lognormal (`is_lognormal`) too. If given, every column must be named once;
+            "spiked" may be {column: value}, else its most frequent value is the spike.
         categories : mapping {name or position: categories or K}, or None
             Declared categories, as in `Categories.learn`.
 
@@ -85,7 +90,11 @@ class TableSchema:
         """
         table = as_table(X)
         refuse_no_rows(table.n_rows, table.n_columns)
-        kinds = _inferred(table) if columns is None else _chosen(columns, table)
+        declared: dict[int, float] = {}
+        if columns is None or (isinstance(columns, str) and columns == "auto"):
+            kinds = _inferred(table, by_cells=columns is not None)
+        else:
+            kinds, declared = _chosen(columns, table)
         used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
         if not used:
             raise ValueError("columns: every column is dropped; keep at least one")
@@ -97,8 +106,9 @@ class TableSchema:
             n_columns=table.n_columns,
             dropped=tuple(n for n, kind in zip(names or (), kinds, strict=False) if kind == "drop"),
             categories=Categories(()),
+            spikes=tuple(declared.get(j) for j in used if kinds[j] == "spiked"),
         )
-        return out._learn_categories(table, categories)
+        return out._learn_spikes(table)._learn_categories(table, categories)
 
     def relearn(self, X: Any, categories: Any = None) -> Self:
         """The same columns and kinds with the categories of X, a further batch, for `merge`.
@@ -117,7 +127,7 @@ class TableSchema:
                     f"{column.label} held nothing but missing cells in the rows before, and holds "
                     "numbers now: name its kind in columns="
                 )
-        return self._learn_categories(table, categories)
+        return self._learn_spikes(table)._learn_categories(table, categories)
 
     @property
     def blocks(self) -> dict[str, Array]:
@@ -194,7 +204,17 @@ class TableSchema:
                 )
         nominal = [labels[j] for j in self.blocks.get("categorical", ())]
         categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
-        return replace(self, names=names, categories=categories), maps_self, maps_other
+        spiked = [labels[j] for j in self.blocks.get("spiked", ())]
+        for label, mine, theirs in zip(spiked, self.spikes, other.spikes, strict=True):
+            if None not in (mine, theirs) and mine != theirs:
+                raise ValueError(
+                    f"the spike of {label} is {mine:g} on one side and {theirs:g} on the other; "
+                    'declare it on both, columns={"spiked": {column: value}}'
+                )
+        pairs = zip(self.spikes, other.spikes, strict=True)
+        spikes = tuple(b if a is None else a for a, b in pairs)
+        found = replace(self, names=names, categories=categories, spikes=spikes)
+        return found, maps_self, maps_other
 
     def to_json(self) -> str:
         """Text that `from_json` reads."""
@@ -226,6 +246,9 @@ class TableSchema:
             raise ValueError(f"{n} columns have the kinds {shown(kinds)}")
         if not all(type(j) is int and 0 <= j < self.n_columns for j in self.positions):
             raise ValueError(f"columns stand at {shown(self.positions)} of {self.n_columns!r}")
+        known = [spike for spike in self.spikes if spike is not None]
+        if len(self.spikes) != kinds.count("spiked") or not np.isfinite(known).all():
+            raise ValueError(f"the spikes of columns are {shown(self.spikes)}")
 
     def _learn_categories(self, table: Table, declared: Any) -> Self:
         if declared is not None and not isinstance(declared, Mapping):
@@ -242,6 +265,19 @@ class TableSchema:
             entries[among[j]] = entry
         found = Categories.learn(part, entries) if part.positions else Categories(())
         return replace(self, categories=found)
+
+    def _learn_spikes(self, table: Table) -> Self:
+        """The schema that knows the most frequent value of spiked columns without a spike."""
+        where = zip(self._locate(table), self.kinds, strict=True)
+        columns = (table.column(j) for j, kind in where if kind == "spiked")
+        pairs = zip(self.spikes, columns, strict=True)
+        return replace(
+            self,
+            spikes=tuple(
+                most_frequent(_numbers(column, "spiked")) if spike is None else spike
+                for spike, column in pairs
+            ),
+        )
 
     def _nominal(self, table: Table) -> "_Part":
         """The categorical columns."""
@@ -294,24 +330,26 @@ class _Part:
         return self.table.column(self.positions[j])
 
 
-def _inferred(table: Table) -> list[str]:
-    """The kind of every column by what it holds."""
+def _inferred(table: Table, by_cells: bool = False) -> list[str]:
+    """The kind of every column by what it holds: its dtype, or the numbers too."""
     out = []
     for j in range(table.n_columns):
         column = table.column(j)
         # a column of missing objects has no categories, and is left out by that
         nominal = column.nominal or column.kind in ("text", "empty")
         numeric = "bernoulli" if column.kind == "boolean" else "gaussian"
+        if by_cells and numeric == "gaussian" and not nominal:
+            numeric = real_kind(_numbers(column, numeric))
         out.append("categorical" if nominal else numeric)
     return out
 
 
-def _chosen(columns: Any, table: Table) -> list[str]:
-    """The kind of every column by the user's word, "drop" for those left out."""
+def _chosen(columns: Any, table: Table) -> tuple[list[str], dict[int, float]]:
+    """The kind of every column by the user's word, "drop" for those left out; declared spikes."""
     if not isinstance(columns, Mapping):
         raise TypeError(
-            f"columns must be a dict {{kind: list of columns}} or None, not {columns!r}; kinds are "
-            f"{', '.join(KINDS)} and drop"
+            f"columns must be a dict {{kind: list of columns}}, 'auto' or None, not {columns!r}; "
+            f"kinds are {', '.join(KINDS)} and drop"
         )
     if table.numbered is not None and table.numbered != list(range(table.n_columns)):
         raise ValueError(
@@ -319,6 +357,7 @@ def _chosen(columns: Any, table: Table) -> list[str]:
             "columns= could be a name or a position; rename them, as in df.columns.astype(str)"
         )
     out: dict[int, str] = {}
+    spikes: dict[int, float] = {}
     places = places_of(table.names)
     for kind, keys in columns.items():
         if kind not in (*KINDS, "drop"):
@@ -332,12 +371,14 @@ def _chosen(columns: Any, table: Table) -> list[str]:
                     "name it once"
                 )
             out[j] = kind
+            if kind == "spiked" and isinstance(keys, Mapping):
+                spikes[j] = float(keys[key])
     if forgotten := [table.label(j) for j in range(table.n_columns) if j not in out]:
         raise ValueError(
             f"columns names no kind for {', '.join(forgotten)}; add each to a kind, or to "
             '"drop": [...] to leave it out'
         )
-    return [out[j] for j in range(table.n_columns)]
+    return [out[j] for j in range(table.n_columns)], spikes
 
 
 _OTHERWISE = "correct it or choose another kind in columns="
@@ -365,6 +406,8 @@ def _numbers(column: Column, kind: str) -> Array:
         bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "must be 0, 1 or missing"
     elif kind in ("poisson", "multinomial"):
         bad, need = values < 0, "must not be negative"
+    elif kind == "lognormal":
+        bad, need = values <= 0, "must be positive"
     else:
         return values
     if bad.any():

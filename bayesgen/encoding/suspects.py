@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from bayesgen.encoding.column import Column
+from bayesgen.encoding.column import Column, real_kind, spike_of
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.errors import Facts
@@ -52,7 +52,8 @@ def find(
     - whole numbers, all different, in a column whose name says that it identifies rows (``id``,
       ``row_id``, ``PassengerId``, ``index``, ``Unnamed: 0``);
     - a single value, unless it is 0 or 1: indicator columns are constant in many a subset;
-    - two different numbers in a column of `normal`.
+    - two different numbers in a column of `normal`; numbers there of which a value has a share of
+      its own (`spike_of`), or that are positive and skewed (`is_lognormal`).
 
     And of all rows, however few: nothing but missing cells.
 
@@ -81,7 +82,7 @@ def find(
             continue
         why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
         if not why and name in normal:
-            why = _two_numbers(column)
+            why = _two_numbers(column) or _no_normal(column)
         if why:
             out[name] = why
     return out
@@ -161,6 +162,20 @@ def _two_numbers(column: Column) -> str:
         return ""
     kind = "bernoulli" if (low, high) == (0, 1) else "categorical"
     return f"holds {low:g} and {high:g} alone, for which a Normal is no model: make its kind {kind}"
+
+
+def _no_normal(column: Column) -> str:
+    """That another kind is a better model of a real column."""
+    present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
+    if len(present) < _FEW:
+        return ""
+    kind = real_kind(present.astype(np.float64))
+    if kind == "lognormal":
+        return "is positive and skewed, its sd above its mean: make its kind lognormal"
+    if kind == "spiked":
+        spike = spike_of(present.astype(np.float64))
+        return f"holds {spike:g} in {(present == spike).mean():.0%} of its cells: make its kind spiked"
+    return ""
 
 
 def _oddity(column: Column, name: str, chosen: bool) -> str:

@@ -22,7 +22,7 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning, documents
 from bayesgen.encoding.tables import feature_names, refuse_elsewhere
-from bayesgen.encoding.views import Selection, TableView
+from bayesgen.encoding.views import REAL, Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -271,7 +271,7 @@ def _of_counts(X: Any) -> list[Member]:
 def _of_table(
     rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
-    mixed = Member("independent columns", MixedNB(), selection=own)
+    mixed = Member("independent columns", MixedNB(columns="auto"), selection=own)
     read = _seen(mixed, rows)
     reader: Any = read.reader
     schema, cells, n_rows = reader.schema, read.encoded, len(read)
@@ -279,7 +279,7 @@ def _of_table(
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
     members = [mixed]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
         bins = TableView.learn(schema, cells, "bins")
@@ -296,7 +296,7 @@ def _of_table(
     else:
         members += _of_dependences(rows, mixed, schema, n_classes, left_out)
     views = [("", numbers)]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
     width = numbers.n_columns
     for suffix, view in views:
@@ -341,7 +341,8 @@ def _of_dependences(
         if len(kept) < len(levels):
             columns: dict[str, list[str]] = {}
             for j, (column, kind) in enumerate(zip(schema.names or (), schema.kinds, strict=True)):
-                columns.setdefault(kind if j in kept else "drop", []).append(column)
+                own = "gaussian" if kind in REAL else kind
+                columns.setdefault(own if j in kept else "drop", []).append(column)
             for column in columns["drop"]:
                 left_out[f"{name} of {column!r}"] = (
                     f"with the many categories it would need {needed:.0e} counts"

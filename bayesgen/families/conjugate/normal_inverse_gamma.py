@@ -474,9 +474,15 @@ class NormalInverseGamma(ConjugateFamily):
             log_p = n * pt.log(2 * np.pi * variance) + (scatter + n * step * step) / variance
             pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
         elif X is not None:
-            sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
+            sd = self._sd({"mu": mu, "sigma2": sigma2})
             observe_cells(prefix, X, pm.Normal.dist, mu[y], sd[y], counted=self.live)
         return {"mu": mu, "sigma2": sigma2}
+
+    def _sd(self, theta: Mapping[str, Any]) -> Any:
+        """(class, feature) tensor of the standard deviations."""
+        import pytensor.tensor as pt
+
+        return pt.broadcast_to(pt.sqrt(self.with_axes(theta["sigma2"])), theta["mu"].shape)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -728,7 +734,8 @@ class NormalInverseGamma(ConjugateFamily):
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) and (N,), as in `RowRemoval`."""
-        out = np.empty((X.shape[0], len(self.mu))) if self.over_classes else self.log_predictive(X)
+        shape = X.shape[0], len(self.mu)  # of Normal cells, whatever a subclass makes of them
+        out = np.empty(shape) if self.over_classes else NormalInverseGamma.log_predictive(self, X)
         left = np.ones(X.shape[0])
         step = max(1, _CELLS // max(1, X.shape[1]))
         cells = _Cells.of(self)
