@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.column import Column, column_of_floats, most_frequent, real_kind
+from bayesgen.encoding.column import Column, column_of_floats, most_frequent, spike_of
 from bayesgen.encoding.literals import did_you_mean, parse_number, shown
 from bayesgen.encoding.tables import (
     Table,
@@ -76,8 +76,8 @@ class TableSchema:
         X : table, or a `Table`
         columns : mapping {kind or "drop": list of names or positions}, "auto", or None
             None: booleans are bernoulli; text and categorical dtypes are categorical; other
-            numbers are gaussian. "auto": by their cells, real numbers may be spiked (`spike_of`)
-            or lognormal (`is_lognormal`) too. If given, every column must be named once;
+            numbers are gaussian. "auto": by their cells, real numbers may be spiked
+            (`spike_of`) too. If given, every column must be named once;
             "spiked" may be {column: value}, else its most frequent value is the spike.
         categories : mapping {name or position: categories or K}, or None
             Declared categories, as in `Categories.learn`.
@@ -338,8 +338,8 @@ def _inferred(table: Table, by_cells: bool = False) -> list[str]:
         # a column of missing objects has no categories, and is left out by that
         nominal = column.nominal or column.kind in ("text", "empty")
         numeric = "bernoulli" if column.kind == "boolean" else "gaussian"
-        if by_cells and numeric == "gaussian" and not nominal:
-            numeric = real_kind(_numbers(column, numeric))
+        if by_cells and not nominal and numeric == "gaussian":
+            numeric = "gaussian" if spike_of(_numbers(column, numeric)) is None else "spiked"
         out.append("categorical" if nominal else numeric)
     return out
 

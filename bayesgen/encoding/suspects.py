@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from bayesgen.encoding.column import Column, real_kind, spike_of
+from bayesgen.encoding.column import Column, is_lognormal, spike_of
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.errors import Facts
@@ -169,12 +169,11 @@ def _no_normal(column: Column) -> str:
     present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
     if len(present) < _FEW:
         return ""
-    kind = real_kind(present.astype(np.float64))
-    if kind == "lognormal":
+    if (spike := spike_of(present.astype(np.float64))) is not None:
+        share = f"{(present == spike).mean():.0%}"
+        return f"holds {spike:g} in {share} of its cells: make its kind spiked"
+    if is_lognormal(present.astype(np.float64)):
         return "is positive and skewed, its sd above its mean: make its kind lognormal"
-    if kind == "spiked":
-        spike = spike_of(present.astype(np.float64))
-        return f"holds {spike:g} in {(present == spike).mean():.0%} of its cells: make its kind spiked"
     return ""
 
 

@@ -10,8 +10,8 @@ change of variables: its Jacobian is common to the classes and leaves p(y | x) a
   the mid-rank, linear between knots and beyond the last ones (van der Waerden 1952).
 - ``"bins"``: real columns as codes of intervals between quantiles, categories and bits as codes.
 
-A spiked column is a bit, whether it is at its spike, and a real column elsewhere, missing at the
-spike; in bins the spike is a bin of its own.
+In bins a spike is a bin of its own. Numbers and normal scores are not divided into a bit and a
+number elsewhere: members with full covariances were worse by it (``tests/benchmarks/spikes.py``).
 
 A missing cell, and a category without an indicator, is the mean of its columns in the first two,
 where full covariances need all cells, and stays missing in bins.
@@ -144,7 +144,7 @@ class BinnedTable:
         ----------
         rows : of a table
         n_bins : int, >= 2
-            At most so many bins of a real column, fewer where values are tied.
+            At most so many bins of a real column, fewer where values are tied; one more for a spike.
         columns, categories
             As in `TableSchema.learn`.
         cuts : {column: rising numbers}, optional
@@ -254,12 +254,12 @@ def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
 
 
 def ends_with_spike(seen: Array, n_bins: int) -> tuple[float, ...]:
-    """As `quantile_ends`; a spike has a bin of its own, and the other cells their quantiles."""
+    """As `quantile_ends`, and a spike has one bin more of its own."""
     spike = spike_of(seen)
     if spike is None:
         return quantile_ends(seen, n_bins)
-    others = quantile_ends(seen[seen != spike], n_bins - 1)
-    return tuple(np.unique([*others, spike, np.nextafter(spike, np.inf)]).tolist())
+    own = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
+    return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *own]).tolist())
 
 
 def rising_ends(given: Any, argument: str, name: Any) -> tuple[float, ...]:
@@ -290,7 +290,9 @@ def _inside(ends: Array) -> Array:
     width = float(np.diff(ends).mean()) if len(ends) > 1 else 1.0
     middle = (ends[1:] + ends[:-1]) / 2
     middle = np.where(ends[1:] == np.nextafter(ends[:-1], np.inf), ends[:-1], middle)
-    return np.concatenate([[ends[0] - width / 2], middle, [ends[-1] + width / 2]])
+    last = float(np.nextafter(ends[0], -np.inf))  # in the first bin: a short number is a spike
+    first = last if last == float(f"{last:.9g}") else ends[0] - width / 2
+    return np.concatenate([[first], middle, [ends[-1] + width / 2]])
 
 
 ViewName = Literal["numbers", "normal scores", "bins"]
@@ -338,8 +340,7 @@ class TableView:
             elif name == "bins":
                 knots.append(list(ends_with_spike(seen, n_bins)))
             else:
-                off = ~_on_spike(schema, j, seen) if kind == "spiked" else slice(None)
-                knots.append(_normal_scores(seen[off]))
+                knots.append(_normal_scores(seen))
         view = cls(name, schema, tuple(knots), ())
         if name == "bins":
             return view
@@ -416,9 +417,8 @@ class TableView:
 
     def _width(self, j: int) -> int:
         """Columns of the view that show column j."""
-        kind = self.schema.kinds[j]
-        if self.name == "bins" or kind != "categorical":
-            return 2 if kind == "spiked" and self.name != "bins" else 1
+        if self.name == "bins" or self.schema.kinds[j] != "categorical":
+            return 1
         return len(self._indicated(j))
 
     def _indicated(self, j: int) -> Array:
@@ -440,24 +440,14 @@ class TableView:
                 parts.append((values[:, None] == codes).astype(np.float64))
                 rare = np.isin(values, self.knots[j])
                 parts[-1][np.isnan(values) | unseen | rare] = np.nan
+            elif kind in REAL and self.name == "normal scores":
+                parts.append(_interpolated(values, *self.knots[j])[:, None])
             elif kind in REAL and self.name == "bins":
                 codes = np.searchsorted(self.knots[j], values, side="right").astype(np.float64)
                 parts.append(np.where(np.isnan(values), np.nan, codes)[:, None])
             else:
-                if kind == "spiked":
-                    on = _on_spike(self.schema, j, values)
-                    parts.append(np.where(np.isnan(values), np.nan, on)[:, None])
-                    values = np.where(on, np.nan, values)
-                if kind in REAL and self.name == "normal scores":
-                    values = _interpolated(values, *self.knots[j])
                 parts.append(values[:, None])
         return np.concatenate(parts, axis=1)
-
-
-def _on_spike(schema: TableSchema, j: int, values: Array) -> Array:
-    """Which cells of column j are at its spike."""
-    spike = schema.spikes[schema.kinds[:j].count("spiked")]
-    return np.asarray(values == (np.nan if spike is None else spike))
 
 
 def _normal_scores(seen: Array) -> list[list[float]]:

@@ -74,6 +74,8 @@ _WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
 _MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
+_MANY_ROWS = 2000  # from which on there are members with more bins: tails of columns
+_FINE = 20  # bins of these
 _MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
 
 
@@ -278,12 +280,14 @@ def _of_table(
     numbers = TableView.learn(schema, cells, "numbers")
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
-    members = [mixed]
+    members, many = [mixed], n_rows >= _MANY_ROWS
     if kinds & {*REAL}:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
-        bins = TableView.learn(schema, cells, "bins")
-        members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
+        fine = {f"{_FINE} bins": _FINE} if many else {}
+        for name, n_bins in {"bins": 8, **fine}.items():
+            bins = TableView.learn(schema, cells, "bins", n_bins)
+            members.append(Member(name, CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
     n_columns = len(schema.kinds)
@@ -294,7 +298,7 @@ def _of_table(
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
     else:
-        members += _of_dependences(rows, mixed, schema, n_classes, left_out)
+        members += _of_dependences(rows, mixed, schema, n_classes, left_out, many)
     views = [("", numbers)]
     if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
@@ -318,14 +322,25 @@ def _of_table(
 
 
 def _of_dependences(
-    rows: MemberRows, mixed: Member, schema: TableSchema, n_classes: int, left_out: dict[str, str]
+    rows: MemberRows,
+    mixed: Member,
+    schema: TableSchema,
+    n_classes: int,
+    left_out: dict[str, str],
+    many: bool,
 ) -> list[Member]:
-    """Forests and super-parents, without columns whose many categories need too many counts."""
+    """Forests and super-parents, without columns whose many categories need too many counts.
+
+    `many`: rows enough for a forest of more bins.
+    """
     out = []
     found: tuple[tuple[str, Any, int, Any, float], ...] = (
         ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
         ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
     )
+    if many and {*schema.kinds} & {*REAL}:
+        fine = clone(found[0][1]).set_params(n_bins=_FINE)
+        found += ((f"forest of {_FINE} bins", fine, *found[0][2:]),)
     for name, clf, least, counted, most in found:
         reader: Any = _seen(replace(mixed, clf=clf), rows).reader
         levels = reader.binned.levels
@@ -380,7 +395,7 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     width = numbers.n_columns
     if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
-    return Member("independent columns with tied variances", MixedNB(variance="tied"))
+    return Member("independent columns with tied variances", MixedNB("auto", variance="tied"))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -498,7 +513,8 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns, quantile bins, the averages over forests of
+        for the columns: independent columns (``columns="auto"`` of `MixedNB`: spikes), quantile
+        bins (8; from 2000 rows on 20 too), the averages over forests of
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
         (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
         as indicators) and on normal scores; bits and counts of sparse matrices; language models of

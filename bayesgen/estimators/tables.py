@@ -358,11 +358,10 @@ class MixedNB(TableClassifier):
         "drop" for columns to leave out; every column must be named. The spike of a column is its
         most frequent value, or declared as ``{"spiked": {column: value}}``, which parts that are
         merged need. None: by dtype, booleans are bernoulli, strings and categories categorical,
-        other numbers gaussian, with a warning where that is no model of their cells. "auto": by the
-        cells of the first rows, without labels, numbers are spiked where 30 % of them or more are
-        one value and the others two values or more; lognormal where they are positive, their
-        standard deviation is above their mean, and the evidence of one Normal for all is larger for
-        the logarithms; else gaussian.
+        other numbers gaussian, with a warning where that is no model of their cells. "auto": as
+        None, but by the cells of the first rows, without labels, numbers are spiked where 30 % of
+        them or more are one value and the others three values or more. No column is lognormal unless
+        it is named: such a model refuses new cells that are not positive.
     categories : {column: list}, optional
         Declared categories of categorical columns, as in `CategoricalNB`.
     unseen : {"prior", "ignore", "raise"}
