@@ -28,6 +28,7 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
+from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary
 from bayesgen.estimators.super_parents import AnDE
@@ -68,11 +69,13 @@ if TYPE_CHECKING:
 
 
 _WIDEST = 1000  # columns of a view for which a member with full covariances is considered
-_MOST_WORK = 4e9  # rows x columns^2 x covariances
+_MOST_WORK = 2e10  # rows x columns^2 x covariances: a Gram matrix of 2e6 rows, 100 columns
 _WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
 _WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
 _MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
+_MOST_PAIR_WORK = 5e8  # the same, of super-parents, whose rows are left out one by one
 _MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
+_TREES, _TREE_ROWS = (16, 200), 5_000_000  # label trees, and rows times trees
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
 _MANY_ROWS = 2000  # from which on there are members with more bins: tails of columns
 _FINE = 20  # bins of these
@@ -292,13 +295,15 @@ def _of_table(
         return members, left_out
     n_columns = len(schema.kinds)
     work = n_rows * n_classes * n_columns**3
-    if n_columns > _WIDEST_FOREST or work > _MOST_FOREST_WORK:
-        for name, what in (("forest", "forests"), ("super-parents", "pairs of super-parents")):
+    for name, what, most in (
+        ("forest", "forests", _MOST_FOREST_WORK),
+        ("super-parents", "pairs of super-parents", _MOST_PAIR_WORK),
+    ):
+        if n_columns > _WIDEST_FOREST or work > most:
             left_out[name] = (
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
-    else:
-        members += _of_dependences(rows, mixed, schema, n_classes, left_out, many)
+    members += _of_dependences(rows, mixed, schema, n_classes, left_out, many)
     views = [("", numbers)]
     if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
@@ -318,6 +323,8 @@ def _of_table(
                 )
             else:
                 members.append(Member(name + suffix, clf, view))
+    n_trees = int(np.clip(_TREE_ROWS // n_rows, *_TREES))
+    members.append(Member("label trees", MetaTreeForest(n_trees=n_trees)))
     return members, left_out
 
 
@@ -338,10 +345,12 @@ def _of_dependences(
         ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
         ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
     )
-    if many and {*schema.kinds} & {*REAL}:
+    if many and {*schema.kinds} & {*REAL} and "forest" not in left_out:
         fine = clone(found[0][1]).set_params(n_bins=_FINE)
         found += ((f"forest of {_FINE} bins", fine, *found[0][2:]),)
     for name, clf, least, counted, most in found:
+        if name in left_out:
+            continue
         reader: Any = _seen(replace(mixed, clf=clf), rows).reader
         levels = reader.binned.levels
         kept = np.argsort(levels, kind="stable")
@@ -516,10 +525,11 @@ class LogLinearPool(GenerativeClassifier):
         for the columns: independent columns (``columns="auto"`` of `MixedNB`: spikes), quantile
         bins (8; from 2000 rows on 20 too), the averages over forests of
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
-        (`AnDE`) where they take seconds, linear and quadratic discriminants on numbers (categories
-        as indicators) and on normal scores; bits and counts of sparse matrices; language models of
-        documents, and of each named column of a data frame that holds texts (of four words or
-        more, most of them different), whose missing cells are empty texts.
+        (`AnDE`) where they take seconds, label trees (`MetaTreeForest`), linear and quadratic
+        discriminants on numbers (categories as indicators) and on normal scores; bits and counts of
+        sparse matrices; language models of documents, and of each named column of a data frame that
+        holds texts (of four words or more, most of them different), whose missing cells are empty
+        texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).

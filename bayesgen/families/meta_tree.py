@@ -40,7 +40,7 @@ from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.contract import Stats
 from bayesgen.families.names import CLASS, FEATURE, LABEL
 from bayesgen.families.records import array
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -128,8 +128,9 @@ class MetaTree(ApproximateFamily):
     ) -> MetaTreeStats:
         """Counts at each node; where there are no nodes yet, these rows choose them."""
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
-        at = np.flatnonzero(weight > 0)
-        X, y, weight = _cells(X)[at], np.asarray(y, dtype=np.int64)[at], weight[at]
+        X, y = _cells(X), np.asarray(y, dtype=np.int64)
+        if not (some := weight > 0).all():
+            X, y, weight = X[some], y[some], weight[some]
         own = self if self.roots is not None else self._grown(X, y, weight, n_classes)
         nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         return MetaTreeStats(own._counts((X, y, weight, *nobody), n_classes), own)
@@ -157,8 +158,8 @@ class MetaTree(ApproximateFamily):
 
         rows = self._rows(X, y, weight)
         order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
-        cells, codes, weight, keys, copies = (part[order] for part in rows)
-        a, columns = self._a(n_classes), np.ascontiguousarray(cells.T)
+        codes, weight, keys, copies = (part[order] for part in rows[1:])
+        a, columns = self._a(n_classes), X.T.take(order, axis=1)
         whole = np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
         kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
@@ -179,7 +180,7 @@ class MetaTree(ApproximateFamily):
         test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
         own = replace(self, roots=roots, test=test, cut=cut, child=child)
-        return replace(own, chosen=own._counts((cells, codes, weight, keys, copies), n_classes))
+        return replace(own, chosen=own._counts(rows, n_classes))
 
     def _rows(self, X: Array, y: Array, weight: Array) -> "Rows":
         """With hashes of the rows, and which of the rows with the same hash each is.
@@ -189,7 +190,9 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.meta_trees import hash_rows
 
         keys = np.empty(len(X), np.uint64)
-        hash_rows((X + 0.0).view(np.uint64), y, weight.view(np.uint64), self.seed, keys)
+        for at in row_blocks(*X.shape):
+            cells = (X[at] + 0.0).view(np.uint64)  # 0.0 is -0.0
+            hash_rows(cells, y[at], weight[at].view(np.uint64), self.seed, keys[at])
         order = np.argsort(keys, kind="stable")
         fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
         at = np.arange(len(keys))

@@ -11,10 +11,11 @@ draws of the posterior of (eta, b), by Hamiltonian Monte Carlo in coordinates z 
 
 With a = 1/2 the prior of z is exactly standard Normal, and an exponent of 0 is a point like any
 other: log exponents have long tails there, in which Laplace's method and medians go wrong.
-Trajectories may be led by the forces of some of the rows, as long as the density of all decides
-whether they are accepted: the draws are exact. The sum of the intercepts changes no probability
-and has its prior. Sources: Genest, Weerahandi and Zidek (1984), Aggregating opinions through
-logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics, section 5.
+With many rows chains walk in an approximation, second order at the mode but for some rows, and the
+density of all rows decides whether a step is accepted: the draws are exact. The sum of the
+intercepts changes no probability and has its prior. Sources: Genest, Weerahandi and Zidek (1984),
+Aggregating opinions through logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics,
+section 5; Christen and Fox (2005), MCMC using an approximation.
 """
 
 import warnings
@@ -37,9 +38,10 @@ _WARM_UP = 120
 _PATH = 2.5  # length of the longest trajectory, in standard deviations
 _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
-_CELLS = 1 << 11  # rows x classes whose forces lead a trajectory ...
-_MORE = 8  # ... and so many times as many where those mislead
-_MISLED, _ENOUGH = 1.05, 2  # R-hat, or else runs, after which they do
+_FEW = 1 << 10  # rows x classes that need no approximation, or are first kept out of it ...
+_MORE = 8  # ... and so many times as many where it misleads
+_STEPS = 3  # at most, in an approximation before all rows decide: where that takes longest
+_MISLED, _ENOUGH = 1.05, 3  # R-hat, or else runs, after which it does
 _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
@@ -190,25 +192,49 @@ class _Target:
         if offset is not None:
             self.shift[n_members:] = offset[1:] - offset[0]
         self.given = scores, codes, weight
-        self.rows = self.leading = _Rows(scores, codes, weight)
-        self.correction: tuple[Array, Array] | None = None
+        self.rows = self.kept = _Rows(scores, codes, weight)
+        self.second_order: tuple[Array, Array] | None = None
+        self.n_steps = 1
         self.mode = self._mode()
         self.bend = self._curvature(self.mode, self.rows)
 
-    def lead(self, n_cells: int, rng: np.random.Generator) -> bool:
-        """Let so many cells lead trajectories, corrected at the mode; whether they are all."""
+    def approximate(self, n_cells: int) -> bool:
+        """Keep so many cells as they are, the others to second order; whether all are kept."""
         scores, codes, weight = self.given
         _, n, n_classes = scores.shape
-        if n * n_classes <= n_cells:
-            self.leading, self.correction = self.rows, None
+        if n * n_classes <= max(n_cells, _FEW):
+            self.kept, self.second_order = self.rows, None
             return True
-        some = rng.choice(n, -(-n_cells // n_classes), replace=False)
-        share = weight[some] * (weight.sum() / weight[some].sum())
-        self.leading = _Rows(scores[:, some], codes[some], share)
+        self.n_steps = int(np.clip(n * n_classes // (n_cells + 10 * _FEW), 1, _STEPS))
+        some = np.argsort(-self._unlike_second_order(), kind="stable")[: n_cells // n_classes]
+        self.kept = _Rows(scores[:, some], codes[some], weight[some])
         at = self.mode[None]
-        constant = self._slopes(at, self.rows) - self._slopes(at, self.leading)
-        self.correction = constant, self._curvature(self.mode, self.leading) - self.bend
+        constant = self._slopes(at, self.rows) - self._slopes(at, self.kept)
+        self.second_order = constant[0], self._curvature(self.mode, self.kept) - self.bend
         return False
+
+    def _unlike_second_order(self) -> Array:
+        """(N,) size of each row's third-order term, two standard deviations from the mode."""
+        scores, codes, weight = self.given
+        eta, v = self.mode[: self.m], self.mode[self.m :]
+        b = v @ self.contrasts.T
+        if len(self.shift) > self.m:
+            b[1:] += self.shift[self.m :]
+        told = self.bend.copy()
+        told[self.diagonal] += self._prior_curvature(self.mode)
+        root = np.linalg.cholesky(np.linalg.inv(told))[: self.m, : self.m]
+        rows = np.arange(len(codes))
+        z = np.tensordot(eta, scores, 1) + b
+        z -= z[rows, codes][:, None]
+        away = scores - scores[:, rows, codes][:, :, None]
+        sd = np.sqrt(np.square(np.tensordot(root.T, away, 1)).sum(axis=0))
+        near = np.maximum(np.abs(z) - 2 * sd, 0.0)
+        return weight * (sd**3 * np.exp(-near)).sum(axis=1)
+
+    def _prior_curvature(self, point: Array) -> Array:
+        """(size,) minus the second derivatives of the log prior of (log eta, v), as (eta, v)."""
+        eta, v = point[: self.m], point[self.m :]
+        return np.r_[self.prior.shape / eta**2, np.full(len(v), self.precision)]
 
     def exponents(self, x: Array) -> tuple[Array, Array]:
         """Exponents (..., M) and intercepts (..., C)."""
@@ -224,12 +250,26 @@ class _Target:
         out: Array = self.basis @ rows.curvature(point @ self.basis + self.shift) @ self.basis.T
         return out
 
+    def _near(self, point: Array) -> Array:
+        """(K,) log likelihood, nearly."""
+        out = self.kept.value(point @ self.basis + self.shift)
+        if self.second_order is not None:
+            constant, bend = self.second_order
+            away = point - self.mode
+            out += away @ constant + ((away @ bend) * away).sum(axis=1) / 2
+        return out
+
+    def excess(self, x: Array) -> Array:
+        """(K,) log density of all rows over the one in which chains walk."""
+        z, v = x[:, : self.m], x[:, self.m :]
+        point = np.concatenate([self.unit * np.abs(z) ** self.power, v], axis=1)
+        return self.rows.value(point @ self.basis + self.shift) - self._near(point)
+
     def value(self, x: Array) -> Array:
-        """(K,) log density."""
+        """(K,) log density in which chains walk."""
         z, v = x[:, : self.m], x[:, self.m :]
         power = np.abs(z) ** self.power
-        point = np.concatenate([self.unit * power, v], axis=1)
-        out = self.rows.value(point @ self.basis + self.shift)
+        out = self._near(np.concatenate([self.unit * power, v], axis=1))
         out -= power.sum(axis=1) / self.power
         out -= self.precision * np.square(v).sum(axis=1) / 2
         if (tilt := self.power * self.prior.shape - 1) > 0:
@@ -237,14 +277,14 @@ class _Target:
         return out
 
     def slopes(self, x: Array) -> Array:
-        """(K, size) its gradient; nearly, where some of the rows lead."""
+        """(K, size) its gradient."""
         m, z = self.m, x[:, : self.m]
         pull = np.abs(z) ** (self.power - 1)
         point = x.copy()
         point[:, :m] = self.unit * pull * np.abs(z)
-        out = self._slopes(point, self.leading)
-        if self.correction is not None:
-            constant, bend = self.correction
+        out = self._slopes(point, self.kept)
+        if self.second_order is not None:
+            constant, bend = self.second_order
             out += constant + (point - self.mode) @ bend
         out[:, :m] = (out[:, :m] * (self.unit * self.power) - 1) * np.copysign(pull, z)
         out[:, m:] -= self.precision * x[:, m:]
@@ -263,7 +303,7 @@ class _Target:
             prior = np.concatenate([self.rate - a / eta, self.precision * v])
             gradient = prior - self._slopes(point[None], self.rows)[0]
             hessian = self._curvature(point, self.rows)
-            hessian[self.diagonal] += np.r_[a / eta**2, np.full(len(v), self.precision)]
+            hessian[self.diagonal] += self._prior_curvature(point)
             step = -np.linalg.lstsq(hessian, gradient)[0]
             down = step[:m] < 0
             room = eta[down] / -step[:m][down]
@@ -316,26 +356,27 @@ class _Target:
 # -------------------------------------------------------------------------------------- sampling
 
 
-def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = _CELLS) -> Array:
+def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = 0) -> Array:
     """(chain, draw, size) draws of x, all chains at a time."""
-    whole = target.lead(n_cells, rng)
+    whole = target.approximate(n_cells)
     x, covariance = target.start()
     walk = _Walk(target, rng, x, covariance)
     first = np.array([walk.step(adapt=True) for _ in range(_WARM_UP // 2)])
     walk.remetric(first[_WARM_UP // 8 :], covariance)
     for _ in range(_WARM_UP - _WARM_UP // 2):
         walk.step(adapt=True)
+    walk.excess = None if whole else target.excess(walk.x)
     kept: list[Array] = []
     for thin in range(1, _LONGEST_RUN + 1):
-        kept += [walk.step() for _ in range(DRAWS)]
+        kept += [walk.draw() for _ in range(DRAWS)]
         draws = np.array(kept[::thin]).swapaxes(0, 1)
         # z and -z are one exponent; to fold the chains themselves would be wrong with this metric
         draws[..., : target.m] = np.abs(draws[..., : target.m])
         r_hat = _r_hat(draws)
         if r_hat <= _GOOD_R_HAT:
             break
-        if not whole and (thin == _ENOUGH or r_hat > _MISLED):  # too few rows that tell lead
-            return _hamiltonian(target, rng, _MORE * n_cells)
+        if not whole and (thin == _ENOUGH or r_hat > _MISLED):
+            return _hamiltonian(target, rng, _MORE * max(n_cells, _FEW))
     if r_hat > LARGEST_R_HAT:
         warnings.warn(
             f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): chains disagree; "
@@ -353,6 +394,7 @@ class _Walk:
         self, target: _Target, rng: np.random.Generator, x: Array, covariance: Array
     ) -> None:
         self.target, self.rng = target, rng
+        self.excess: Array | None = None  # of the chains, once all rows decide
         self.pairs, self.chances = target.pairs()
         self._scale(covariance)
         away = rng.standard_normal((CHAINS, len(x))) @ self.root.T
@@ -426,6 +468,19 @@ class _Walk:
             log_size = self._centre - np.sqrt(self._count) / 0.05 * self._gap
             self._average += (log_size - self._average) * self._count**-0.75
             self.step_size = float(np.exp(log_size))
+        return self.x.copy()
+
+    def draw(self) -> Array:
+        """(chain, size) after one step, or after several in an approximation, and a decision."""
+        if self.excess is None:
+            return self.step()
+        x, value = self.x, self.value
+        for _ in range(self.target.n_steps):
+            self.step()
+        excess = self.target.excess(self.x)
+        stay = ~(np.log(self.rng.random(CHAINS)) < excess - self.excess)
+        self.x = np.where(stay[:, None], x, self.x)
+        self.value, self.excess = np.where(stay, [value, self.excess], [self.value, excess])
         return self.x.copy()
 
 

@@ -241,11 +241,12 @@ def _theta_of(member: Member, rng: np.random.Generator, draws: int) -> Theta:
     return {k: v[at][None] for k, v in flat.items()}
 
 
-def _too_large(member: Member, draws: int) -> bool:
-    """Whether draws of all parameters would fill the memory: the rows at hand need fewer."""
+def _by_rows(member: Member, draws: int) -> bool:
+    """Whether densities of rows are drawn: all parameters are too many for the memory, or none."""
     own = member.fitted.posterior
-    exact = own.exact and not own.prior.family.approximate
-    return exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
+    if own.prior.family.approximate:
+        return own.prior.family.discriminative
+    return own.exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
 
 
 def _scores_drawn(member: Member, X: MemberRows, theta: Theta) -> Array:
@@ -300,7 +301,8 @@ def _pooled_draws(
     Members with very many parameters draw them anew for each block, unless all rows are to be
     taken `together`: of one row the distribution is the same.
     """
-    if held := [m.name for m in own.members if m.fitted.posterior.prior.family.approximate]:
+    families = {m.name: m.fitted.posterior.prior.family for m in own.members}
+    if held := [name for name, f in families.items() if f.approximate and not f.discriminative]:
         warnings.warn(
             f"members without a posterior enter by their predictive ({', '.join(held)}): how "
             "uncertain their parameters are is not in these intervals and draws",
@@ -308,7 +310,7 @@ def _pooled_draws(
             stacklevel=4,
         )
     n, shift = X.shape[0], own.shift(class_prior)
-    anew = [not own.by_feature and _too_large(m, draws) for m in own.members]
+    anew = [not own.by_feature and _by_rows(m, draws) for m in own.members]
     thetas = [
         {} if each else _theta_of(m, rng, draws) for m, each in zip(own.members, anew, strict=True)
     ]

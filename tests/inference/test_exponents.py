@@ -75,10 +75,10 @@ def test_one_exponent_by_quadrature(case):
         assert abs(values.mean() - p @ f(np.exp(u))) < 5 * error(values)
 
 
-@pytest.mark.parametrize("cells", [1 << 13, 100])
-def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, cells):
-    """Where some of the rows lead the trajectories, too: the density of all decides."""
-    monkeypatch.setattr(exponents, "_CELLS", cells)
+@pytest.mark.parametrize("few", [1 << 13, 8])
+def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, few):
+    """Where chains walk in an approximation, too: the density of all rows decides."""
+    monkeypatch.setattr(exponents, "_FEW", few)
     scores, codes, weight = problem
     scores, codes = comparable(scores[:1, :, :2]), codes % 2
     prior, offset = LogLinear(0.5, 1.0, 2.0), np.array([0.3, -0.5])
@@ -107,9 +107,13 @@ def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, cells):
     np.testing.assert_allclose(np.exp(top), expected, rtol=1e-12)
 
 
-def test_slopes_are_those_of_the_density(problem):
+@pytest.mark.parametrize("kept", [None, 0, 20])
+def test_slopes_are_those_of_the_density(problem, monkeypatch, kept):
+    """Of all rows; to second order, but for the cells that are kept, with what is missing."""
+    monkeypatch.setattr(exponents, "_FEW", 1 << 13 if kept is None else 8)
     for prior in (LogLinear(0.5, 1 / M, 2.0), LogLinear(3.0, 1.0, None)):
         target = exponents._Target(*problem, prior, np.arange(4.0))
+        assert target.approximate(kept or 0) == (kept is None)
         x = np.abs(np.random.default_rng(1).normal(size=(2, target.size)))
         step = 1e-6 * np.eye(target.size)
         found = target.slopes(x)
@@ -121,7 +125,10 @@ def test_slopes_are_those_of_the_density(problem):
             eta, b = target.exponents(point)
             own = log_posterior(eta, b, *problem, prior, np.arange(4.0))
             own += np.log(eta / np.abs(point[:M])).sum()
-            differences.append(target.value(point[None])[0] - own)
+            near = target.value(point[None])[0]
+            missing = target.excess(point[None])[0]
+            assert (abs(missing) > 1e-3) == (kept is not None)
+            differences.append(near + missing - own)
         assert differences[0] == pytest.approx(differences[1], abs=1e-8)
 
 
@@ -141,13 +148,14 @@ def test_many_exponents_whose_sum_alone_is_known():
 def test_two_members_that_rows_confuse(monkeypatch):
     """Only the sum of two exponents among nine is known: one run without more draws will do."""
     monkeypatch.setattr(exponents, "_LONGEST_RUN", 1)
+    monkeypatch.setattr(exponents, "_FEW", 1 << 13)
     rng = np.random.default_rng(1)
     codes = rng.integers(5, size=800)
     base = rng.normal(size=(800, 5)) * 2 + 3 * np.eye(5)[codes]
     noise = 4 * rng.normal(size=(7, 800, 5)) + np.eye(5)[codes]
     alike = base + 0.1 * rng.normal(size=(2, 800, 5))
     scores = comparable(np.concatenate([noise[:4], alike, noise[4:]]))
-    found = sample(scores, codes, np.ones(800), LogLinear(0.5, 1 / 9, 2.0))
+    found = sample(scores, codes, np.ones(800), LogLinear(0.5, 1 / 9, 2.0), seed=5)
     one, two = found.exponents[..., 4], found.exponents[..., 5]
     assert (one + two).std() < 0.3 * (one - two).std()
     for values in (one, two):
@@ -198,6 +206,23 @@ def test_perfectly_separated_rows():
     scores = comparable(np.array([[[0.0, -50.0], [-50.0, 0.0]]]))
     found = sample(scores, np.array([0, 1]), np.ones(2), LogLinear(0.5, 1.0, 2.0))
     assert 0.3 < found.mean[0][0] < 3
+
+
+def test_many_separated_rows_but_for_a_few(monkeypatch):
+    """No second-order term tells of rows that are sure: draws are those without approximation."""
+    rng = np.random.default_rng(4)
+    codes = np.arange(800) % 2
+    scores = rng.exponential(30, size=(2, 800, 2)) * -(1 - np.eye(2)[codes])
+    scores[0, :3] = scores[0, :3, ::-1]
+    found = []
+    for few in (1 << 10, 1 << 13):
+        monkeypatch.setattr(exponents, "_FEW", few)
+        found.append(sample(comparable(scores), codes, np.ones(800), LogLinear(0.5, 0.5, 2.0)))
+    for near, exact in zip(*found, strict=True):
+        assert worst([near, exact]) < 1.01
+        for j in range(near.shape[2]):
+            gap = near[..., j].mean() - exact[..., j].mean()
+            assert abs(gap) < 5 * np.hypot(error(near[..., j]), error(exact[..., j]))
 
 
 def test_scores_are_relative_and_bounded():
