@@ -453,7 +453,7 @@ def _unreadable(name: Any, what: str, row: int | None = None, to: str = "") -> I
 # What the cells of a real column say of its kind, without the labels: every class has the same.
 
 _SPIKE = 0.3  # share of the cells from which one value is a spike
-_ELSEWHERE = 3  # different values there must be beside it: fewer are categories
+_ELSEWHERE = 4  # different values there must be beside it: fewer are categories
 _QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells have
 
 
@@ -464,7 +464,7 @@ def most_frequent(values: Array) -> float | None:
 
 
 def spike_of(values: Array) -> float | None:
-    """The value that at least 30 % of the cells have, if the others have three values or more.
+    """The value that at least 30 % of the cells have, if the others have four values or more.
 
     Share and number are the best on open sets (``tests/benchmarks/spikes.py``).
     """

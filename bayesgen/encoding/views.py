@@ -144,7 +144,7 @@ class BinnedTable:
         ----------
         rows : of a table
         n_bins : int, >= 2
-            At most so many bins of a real column, fewer where values are tied; one more for a spike.
+            At most so many bins of a real column, and one for a spike; fewer where values are tied.
         columns, categories
             As in `TableSchema.learn`.
         cuts : {column: rising numbers}, optional

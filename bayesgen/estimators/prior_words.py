@@ -95,7 +95,9 @@ def _gaussian_range(v: Values, unit: Callable[[Any], Any] = float) -> str:
 
 
 def _spiked(v: Values) -> str:
-    on = f"{shown(v['spike'])} by {_count(v['alpha'], 'pseudo-count')}, others by {shown(v['beta'])}"
+    on = (
+        f"{shown(v['spike'])} by {_count(v['alpha'], 'pseudo-count')}, others by {shown(v['beta'])}"
+    )
     return f"{on}; {_gaussian(v)}"
 
 

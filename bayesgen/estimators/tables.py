@@ -360,7 +360,7 @@ class MixedNB(TableClassifier):
         merged need. None: by dtype, booleans are bernoulli, strings and categories categorical,
         other numbers gaussian, with a warning where that is no model of their cells. "auto": as
         None, but by the cells of the first rows, without labels, numbers are spiked where 30 % of
-        them or more are one value and the others three values or more. No column is lognormal unless
+        them or more are one value and the others four values or more. No column is lognormal unless
         it is named: such a model refuses new cells that are not positive.
     categories : {column: list}, optional
         Declared categories of categorical columns, as in `CategoricalNB`.

@@ -346,7 +346,8 @@ def plot_densities(
     """One column under each class: p(x_j | y = c, D), the other columns summed out.
 
     Curves of a real column, with the middle of each class below them, and the probability of a
-    spike in the legend; marks at whole numbers of a count; bars of a binary or categorical column, and of the bins of a classifier that has bins.
+    spike in the legend; marks at whole numbers of a count; bars of a binary or categorical column,
+    and of the bins of a classifier that has bins.
 
     Parameters
     ----------

@@ -217,7 +217,7 @@ def test_auto_finds_spikes_among_numbers():
     n = np.arange(40.0)
     X = pd.DataFrame({"spiked": np.where(n % 3 > 0, 7.0, n), "none": n, "bits": n % 2})
     X["few"] = np.where(n % 4 == 0, 7.0, n)  # 25 %
-    X["three"] = np.where(n % 3 > 0, 7.0, n % 2)  # two values beside it
+    X["three"] = np.where(n % 3 > 0, 7.0, n % 2)  # few values beside it
     X["flag"], X["word"] = n > 3, "a"
     kinds = dict(zip(X, TableSchema.learn(X, "auto").kinds, strict=True))
     assert {name for name, kind in kinds.items() if kind == "spiked"} == {"spiked"}

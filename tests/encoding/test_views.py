@@ -94,7 +94,8 @@ def test_a_spike_is_a_bin_of_its_own(spike):
     pairs, coded = BinnedTable.learn(Rows(X, None, as_table(X)), 4)
     np.testing.assert_array_equal(coded[:, 0], codes)
     on = X["x"] == spike
-    assert len(set(codes[on])) == 1 and not np.isin(codes[~on], codes[0]).any()
+    assert len(set(codes[on])) == 1
+    assert not np.isin(codes[~on], codes[0]).any()
     assert len(set(codes[~on])) >= 4
     np.testing.assert_array_equal(pairs.decode(coded)[0][on], spike)
     assert BinnedTable.from_json(pairs.to_json()) == pairs

@@ -367,7 +367,9 @@ def test_logarithms_have_a_jacobian_and_a_spike_a_probability():
     new, _, _ = sample(CASES["MixedNB real"], n=15, seed=8)
     clf = bg.MixedNB(REAL_KINDS, alpha=1.5, beta=2.0).fit(X, y)
     assert clf.schema_.spikes == (0.0,)
-    rain, income, more_rain, more = (t[[k]].to_numpy() for t in (X, new) for k in ("rain", "income"))
+    rain, income, more_rain, more = (
+        t[[k]].to_numpy() for t in (X, new) for k in ("rain", "income")
+    )
 
     def unit_information(x):
         """Within-class squares and one row's worth of the total variance (Notes of the prior)."""
@@ -391,7 +393,10 @@ def test_logarithms_have_a_jacobian_and_a_spike_a_probability():
         bits = bernoulli(on(rain), codes, on(more_rain), 1.5, 2.0)
         cells = normal(off(rain), off(more_rain))
     for method in METHODS:
-        for j, expected in (("income", found[method] - jacobian), ("rain", bits[method] + cells[method])):
+        for j, expected in (
+            ("income", found[method] - jacobian),
+            ("rain", bits[method] + cells[method]),
+        ):
             alone = new.assign(**dict.fromkeys({"length", "rain", "income"} - {j}, np.nan))
             joint = clf.predict_joint_log_proba(alone, method=method)
             expected = expected + log_class_weights(codes)[method]

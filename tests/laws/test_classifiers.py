@@ -65,7 +65,14 @@ CASES = {
 }
 # two parts: the last brings a class, and tokens, of its own
 FIRST, LAST = np.split(np.argsort(Y, kind="stable"), [20])
-FAST = ("GaussianNB", "MixedNB", "MixedNB of real kinds", "AnDE", "TreeAugmentedNB", "MarkovNB hierarchical")
+FAST = (
+    "GaussianNB",
+    "MixedNB",
+    "MixedNB of real kinds",
+    "AnDE",
+    "TreeAugmentedNB",
+    "MarkovNB hierarchical",
+)
 
 
 def parts(make, X):

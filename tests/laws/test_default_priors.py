@@ -49,7 +49,7 @@ def test_default_priors_are_equivariant_under_shift_and_scale(case, n):
         for there, known in zip(density(X * scale + move, scale, move), density(X), strict=True):
             # cells on a spike have a probability, and columns that are constant are left out
             prior = default.resolve(case.stats(X[:n], y[:n]))
-            off = (X != getattr(default, "spike", np.nan)) & ~getattr(prior, "ignored", np.False_)
+            off = (getattr(default, "spike", np.nan) != X) & ~getattr(prior, "ignored", np.False_)
             jacobian = (np.log(np.abs(scale)) * off).sum(axis=1, keepdims=True)
             close(there + jacobian, known, 1e-8)  # shifted data have lost a few digits themselves
 
