@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
 from bayesgen.encoding.literals import listed
@@ -27,6 +26,7 @@ from bayesgen.predict.leave_one_out import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from arviz_stats.utils import ELPDData
 
 

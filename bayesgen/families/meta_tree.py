@@ -190,9 +190,9 @@ class MetaTree(ApproximateFamily):
         from bayesgen.numerics.kernels.meta_trees import hash_rows
 
         keys = np.empty(len(X), np.uint64)
-        for at in row_blocks(*X.shape):
-            cells = (X[at] + 0.0).view(np.uint64)  # 0.0 is -0.0
-            hash_rows(cells, y[at], weight[at].view(np.uint64), self.seed, keys[at])
+        for some in row_blocks(*X.shape):
+            cells = (X[some] + 0.0).view(np.uint64)  # 0.0 is -0.0
+            hash_rows(cells, y[some], weight[some].view(np.uint64), self.seed, keys[some])
         order = np.argsort(keys, kind="stable")
         fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
         at = np.arange(len(keys))

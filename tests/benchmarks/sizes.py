@@ -85,6 +85,8 @@ def _rows(kind: str, n: int, d: int) -> tuple[Any, np.ndarray]:
         return (rng.random((n, d)) < rng.random((N_CLASSES, d))[y]).astype(float), y
     if kind == "counts":
         return rng.poisson(rng.gamma(2.0, size=(N_CLASSES, d))[y]).astype(float), y
+    if kind == "dense words":
+        return rng.poisson(1.5 * rng.gamma(2.0, size=(N_CLASSES, d))[y]).astype(float), y
     if kind == "words":
         counts = rng.poisson(0.05 * rng.gamma(2.0, size=(N_CLASSES, d))[y])
         return sparse.csr_matrix(counts), y
@@ -113,6 +115,8 @@ CASES: list[Case] = [  # goals of fit and predict where there are any
      {(150, 4): (None, 0.8), (30_000, 20): (None, None)}),
     ("MultinomialNB", "words", bg.MultinomialNB, nb.MultinomialNB,
      {(3000, 1000): (1, 1), (30_000, 1000): (1, 1)}),
+    ("MultinomialNB, dense", "dense words", bg.MultinomialNB, nb.MultinomialNB,
+     {(3000, 1000): (None, 0.33)}),
     ("LDA", "real", bg.LinearDiscriminant, da.LinearDiscriminantAnalysis,
      {(150, 4): (None, 0.8), (30_000, 20): (None, 0.8)}),
     ("QDA", "real", bg.QuadraticDiscriminant, da.QuadraticDiscriminantAnalysis,

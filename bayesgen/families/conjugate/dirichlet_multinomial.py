@@ -144,7 +144,6 @@ def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array
 
 
 _STEPS = 4  # that a cell takes in `stats`
-_FACTORS = 16  # of a rising factorial that are multiplied out
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,24 +371,23 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
-        self.check(X)
-        out, length = np.empty((X.shape[0], len(self.alpha))), np.empty(X.shape[0])
-        width = n_stored(X) // max(1, 8 * X.shape[0]) if sparse.issparse(X) else X.shape[1]
-        for rows in row_blocks(X.shape[0], width):
-            if sparse.issparse(X) or not _is_small(X[rows]):
-                cells = stored_cells(X, rows)
-                length[rows] = row_sums(cells.data, cells.indptr)
-                out[rows] = self._log_numerators(cells)
-                continue
-            length[rows], out[rows] = X[rows].sum(axis=1), 0.0
-            for k in range(int(X[rows].max(initial=0))):
-                table = np.log((self.alpha.T + k) / (k + 1)) if k else self._log_alpha
-                out[rows] += (X[rows] > k).astype(np.float64) @ table
+        out, length = np.empty((X.shape[0], len(self.alpha))), np.full(X.shape[0], np.nan)
+        if kernels.pays(len(self.alpha) * n_stored(X), predicting=True):
+            from bayesgen.numerics.kernels import words
+
+            out, length = words.log_numerators(X, self.alpha, self._log_alpha)
+        rest = np.flatnonzero(np.isnan(length))
+        if len(rest):
+            self.check(X)
+        for rows in few_at_a_time(rest):
+            cells = stored_cells(X, rows)
+            length[rows] = row_sums(cells.data, cells.indptr)
+            out[rows] = self._log_numerators(cells)
         total = self.alpha.sum(axis=-1)
-        for rows in row_blocks(len(out), len(total)):
-            each, which = _distinct(length[rows])
+        for block in row_blocks(len(out), len(total)):
+            each, which = _distinct(length[block])
             norm = log_factorial(each)[:, None] - log_gamma_difference(total, each[:, None])
-            out[rows] += norm[which]
+            out[block] += norm[which]
         for row in few_at_a_time(np.flatnonzero(length >= LONG)):
             out[row] = power_moment(stored_cells(X, row), length[row], self.alpha, None)
         return out
@@ -400,34 +398,14 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return np.ascontiguousarray(np.log(self.alpha.T))
 
     def _log_numerators(self, cells: sparse.csr_matrix) -> Array:
-        """(n, C) sums of log r(alpha, x): of each cell a log (alpha + k)/(k + 1) for every k < x.
-
-        These are sums of sparse products with few tables: most words occur once in a document.
-        """
-        x, word, first = cells.data, cells.indices, cells.indptr
-        out = np.zeros((len(first) - 1, len(self.alpha)))
-        whole = np.floor(x) == x
-        for k in range(_FACTORS):
-            more = np.flatnonzero((x > k) | ~whole)
-            if len(more) < len(x):
-                first = np.searchsorted(more, first)
-                x, word, whole = x[more], word[more], whole[more]
-            if not len(x):
-                return out
-            at, table = word, None
-            if k or len(x) < cells.shape[1]:  # of the words that occur
-                used = np.zeros(cells.shape[1], dtype=bool)
-                used[word] = True
-                at = (np.cumsum(used) - 1)[word]
-                table = np.log((self.alpha.T[used] + k) / (k + 1))
-            table = self._log_alpha if table is None else table
-            values = np.ones(len(x)) if whole.all() else whole.astype(np.float64)
-            out += sparse.csr_matrix((values, at, first), shape=(len(out), len(table))) @ table
-        done = np.where(whole, float(_FACTORS), 0.0)
-        rest = log_gamma_difference(self.alpha[:, word] + done, x - done)
-        rest -= log_factorial(x) - log_factorial(done)
-        out += row_sums(rest, first).T
-        return out
+        """(n, C) sums of log r(alpha, x): log alpha of every cell, and more where x is not 1."""
+        others = np.flatnonzero(cells.data != 1)
+        first = np.searchsorted(others, cells.indptr)
+        parts = cells.data[others], cells.indices[others], first
+        word, x, count = distinct_cells(sparse.csr_matrix(parts, shape=cells.shape))
+        more = log_gamma_difference(self.alpha[:, word], x) - log_factorial(x)
+        more -= self._log_alpha[word].T
+        return pattern(cells) @ self._log_alpha + shared_sums(count, more).T
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
@@ -543,11 +521,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
         out[0] += log_coefficient(cells, length[which])
         return np.moveaxis(out, 1, -1)
-
-
-def _is_small(X: Array) -> bool:
-    """Whether dense rows hold small whole numbers, a product for each of which is fast."""
-    return bool(X.max(initial=0) <= _FACTORS and (np.floor(X) == X).all())
 
 
 def _distinct(length: Array) -> tuple[Array, Array]:

@@ -961,6 +961,15 @@ class NormalInverseWishart(ConjugateFamily):
         scale, log_norm, power = (np.array(np.broadcast_to(a, len(self.mu))) for a in arrays)
         return scale, log_norm, power
 
+    @cached_property
+    def compiled_tables(self) -> tuple[Array, ...]:
+        """Columns, shift, `whitening` and `student`, as a kernel takes them."""
+        from bayesgen.numerics.kernels.compiling import as_data
+
+        tables = (np.broadcast_to(self.shift, self.dim), *self.whitening, *self.student)
+        numbers = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
+        return (as_data(np.arange(self.dim, dtype=np.uint64)), *numbers)
+
     def log_density(self, theta: Theta) -> Array:
         """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
         live = self.live
@@ -1394,20 +1403,16 @@ def _row_by_row(f: "NormalInverseWishart", X: Matrix, rows: Array, out: Array) -
 
 def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
     """Of all rows and columns of a dense X, by a kernel."""
-    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
+    from bayesgen.numerics.kernels.compiling import as_rows, row_slices
     from bayesgen.numerics.kernels.gaussian import correlated_t
     from bayesgen.numerics.kernels.threads import over_blocks
 
-    tables = (np.broadcast_to(f.shift, f.dim), *f.whitening, *f.student)
-    arguments = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
-    shift, whiten, centre, step, scale, log_norm, power = arguments
-    columns = as_data(np.arange(f.dim, dtype=np.uint64))
     out = np.empty((X.shape[0], len(f.mu)))
 
     def part(start: int, stop: int) -> None:
         for rows in row_slices(X, start, stop):
-            x, own = as_rows(X[rows]), out[rows]
-            correlated_t(x, columns, shift, whiten, centre, step, scale, log_norm, power, own)
+            given = as_rows(X[rows]), *f.compiled_tables, out[rows]
+            correlated_t(*given)
 
     for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
         pass

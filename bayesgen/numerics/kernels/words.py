@@ -4,6 +4,7 @@ X is CSR, with indices in any order, cells in several parts and zeros stored, or
 rows are read as float64 counts beside int32 columns; nothing else is made of X.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
+_LOOKED_UP = 256  # the largest count, at most
 
 
 def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array, Array]:
@@ -53,6 +55,52 @@ def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array,
         counts += some_counts
         coefficients += some_coefficients
     return counts, coefficients
+
+
+def log_numerators(X: Any, alpha: Array, log_alpha: Array) -> tuple[Array, Array]:
+    """(N, C) sums over the words of a document of log r(alpha, x); (N,) lengths.
+
+    Counts are looked up: of each word up to the largest that occurs. A row with a count that is not
+    there, as it is too large, not whole or none, has the length NaN.
+
+    Parameters
+    ----------
+    X : (N, D)
+    alpha : (C, D)
+    log_alpha : (D, C)
+    """
+    if sparse.issparse(X) and X.nnz < X.shape[1]:  # tables of the words that occur
+        words, at = np.unique(X.indices, return_inverse=True)
+        X = sparse.csr_matrix((X.data, at, X.indptr), shape=(X.shape[0], len(words)))
+        alpha, log_alpha = alpha[:, words], log_alpha[words]
+    read, first = _reader(X), _first_terms(X)
+    terms = np.empty(first[-1] * len(alpha) + 4)  # read four at a time
+    each = terms[:-4].reshape(-1, len(alpha))
+    each[first[:-1]] = log_alpha
+    _fill(alpha, first, each)
+    out, length = np.empty((X.shape[0], len(alpha))), np.empty(X.shape[0])
+
+    def score(start: int, stop: int) -> None:
+        _score(read(start, stop), first, terms, out[start:stop], length[start:stop])
+
+    for _ in over_blocks(score, X.shape[0], _width(X)):
+        pass
+    return out, length
+
+
+def _first_terms(X: Any) -> Array:
+    """(D + 1,) where the terms of each word begin: of counts 1 .. the largest, within bounds."""
+    largest = (X.data if sparse.issparse(X) else X).max(initial=1)
+    most = np.full(X.shape[1], float(largest if largest < _LOOKED_UP else _LOOKED_UP))
+    if most.sum() > X.size // 16:  # not all words up to the same
+        most[:] = 1
+        if sparse.issparse(X):
+            _find_most(as_data(X.indices), as_data(X.data), most)
+        else:
+            most = np.fmax(X.max(axis=0, initial=1), most)
+        most = np.minimum(most, min(_LOOKED_UP, max(1, 2 * X.size // X.shape[1])))
+    ends = np.cumsum(np.floor(most))
+    return np.concatenate([[0.0], ends]).astype(np.int64)
 
 
 def _width(X: Any) -> int:
@@ -111,6 +159,55 @@ def _add_up(  # pragma: no cover - compiled
             length += n
             given += log_factorial(n)
         coefficients[y[i]] += weight * (log_factorial(length) - given)
+
+
+@compiled
+def _find_most(words: Array, counts: Array, most: Array) -> None:  # pragma: no cover - compiled
+    for s in range(len(words)):
+        if counts[s] > 1 and counts[s] > most[words[s]]:
+            most[words[s]] = counts[s]
+
+
+@compiled
+def _fill(alpha: Array, first: Array, terms: Array) -> None:  # pragma: no cover - compiled
+    """log r(a, n) for n = 2, 3, .. of each word: log (a + n - 1)/n more than the one before."""
+    for j in range(len(first) - 1):
+        for k in range(first[j] + 1, first[j + 1]):
+            n = k - first[j]
+            for c in range(len(alpha)):
+                terms[k, c] = terms[k - 1, c] + math.log((alpha[c, j] + n) / (n + 1))
+
+
+@compiled
+def _score(  # pragma: no cover - compiled
+    cells: Cells, first: Array, terms: Array, out: Array, lengths: Array
+) -> None:
+    """Which terms a row has is found without a branch: half of its cells may be 0."""
+    indptr, words, counts = cells
+    n_classes = out.shape[1]
+    at = np.empty(1 + len(words), np.uint64)
+    for i in range(len(out)):
+        m, length, known = np.uint64(0), np.int64(0), True
+        for s in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            n, j = counts[s], np.uint32(words[s])
+            k = np.int32(n if (n >= 0) & (n <= _LOOKED_UP) else 0.0)
+            end = first[j] + k
+            known &= (k == n) & (end <= first[j + np.uint32(1)])
+            at[m] = (end - 1) * n_classes
+            m += np.uint64(k != 0)
+            length += k
+        lengths[i] = length if known else np.nan
+        for c in range(0, n_classes if known else 0, 4):
+            a = b = d = e = 0.0
+            for s in range(m):
+                p = at[s] + np.uint64(c)
+                a += terms[p]
+                b += terms[p + np.uint64(1)]
+                d += terms[p + np.uint64(2)]
+                e += terms[p + np.uint64(3)]
+            for q, total in enumerate((a, b, d, e)):
+                if c + q < n_classes:
+                    out[i, c + q] = total
 
 
 # ------------------------------------------------------------------------------------------------
