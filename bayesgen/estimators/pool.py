@@ -77,8 +77,6 @@ _MOST_PAIR_WORK = 5e8  # the same, of super-parents, whose rows are left out one
 _MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
 _TREES, _TREE_ROWS = (16, 200), 5_000_000  # label trees, and rows times trees
 _MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
-_MANY_ROWS = 2000  # from which on there are members with more bins: tails of columns
-_FINE = 20  # bins of these
 _MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
 
 
@@ -283,14 +281,12 @@ def _of_table(
     numbers = TableView.learn(schema, cells, "numbers")
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
-    members, many = [mixed], n_rows >= _MANY_ROWS
+    members = [mixed]
     if kinds & {*REAL}:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
-        fine = {f"{_FINE} bins": _FINE} if many else {}
-        for name, n_bins in {"bins": 8, **fine}.items():
-            bins = TableView.learn(schema, cells, "bins", n_bins)
-            members.append(Member(name, CategoricalNB(categories=bins.n_categories), bins))
+        bins = TableView.learn(schema, cells, "bins")
+        members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
     if separable:
         return members, left_out
     n_columns = len(schema.kinds)
@@ -303,7 +299,7 @@ def _of_table(
             left_out[name] = (
                 f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
             )
-    members += _of_dependences(rows, mixed, schema, n_classes, left_out, many)
+    members += _of_dependences(rows, mixed, schema, n_classes, left_out)
     views = [("", numbers)]
     if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
@@ -329,25 +325,14 @@ def _of_table(
 
 
 def _of_dependences(
-    rows: MemberRows,
-    mixed: Member,
-    schema: TableSchema,
-    n_classes: int,
-    left_out: dict[str, str],
-    many: bool,
+    rows: MemberRows, mixed: Member, schema: TableSchema, n_classes: int, left_out: dict[str, str]
 ) -> list[Member]:
-    """Forests and super-parents, without columns whose many categories need too many counts.
-
-    `many`: rows enough for a forest of more bins.
-    """
+    """Forests and super-parents, without columns whose many categories need too many counts."""
     out = []
     found: tuple[tuple[str, Any, int, Any, float], ...] = (
         ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
         ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
     )
-    if many and {*schema.kinds} & {*REAL} and "forest" not in left_out:
-        fine = clone(found[0][1]).set_params(n_bins=_FINE)
-        found += ((f"forest of {_FINE} bins", fine, *found[0][2:]),)
     for name, clf, least, counted, most in found:
         if name in left_out:
             continue
@@ -522,8 +507,8 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns (``columns="auto"`` of `MixedNB`: spikes), quantile
-        bins (8; from 2000 rows on 20 too), the averages over forests of
+        for the columns: independent columns (``columns="auto"`` of `MixedNB`), quantile bins, the
+        averages over forests of
         dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
         (`AnDE`) where they take seconds, label trees (`MetaTreeForest`), linear and quadratic
         discriminants on numbers (categories as indicators) and on normal scores; bits and counts of
