@@ -508,13 +508,12 @@ class LogLinearPool(GenerativeClassifier):
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
         for the columns: independent columns (``columns="auto"`` of `MixedNB`), quantile bins, the
-        averages over forests of
-        dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
-        (`AnDE`) where they take seconds, label trees (`MetaTreeForest`), linear and quadratic
-        discriminants on numbers (categories as indicators) and on normal scores; bits and counts of
-        sparse matrices; language models of documents, and of each named column of a data frame that
-        holds texts (of four words or more, most of them different), whose missing cells are empty
-        texts.
+        averages over forests of dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and
+        pairs of super-parents (`AnDE`) where they take seconds, label trees (`MetaTreeForest`),
+        linear and quadratic discriminants on numbers (categories as indicators) and on normal
+        scores; bits and counts of sparse matrices; language models of documents, and of each named
+        column of a data frame that holds texts (of four words or more, most of them different),
+        whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
