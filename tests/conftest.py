@@ -49,3 +49,14 @@ def one_blas_thread() -> Iterator[None]:
 def no_steps_yet() -> None:
     """Which form a prediction takes does not depend on the tests before."""
     kernels.forget_steps()
+
+
+@pytest.fixture
+def few_exponents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools draw their exponents a few times: for tests that hold whatever these are."""
+    from bayesgen.inference import exponents
+
+    for name, value in {"DRAWS": 20, "_WARM_UP": 32, "_LONGEST_RUN": 1}.items():
+        monkeypatch.setattr(exponents, name, value)
+    for name in ("LARGEST_R_HAT", "_MISLED"):
+        monkeypatch.setattr(exponents, name, float("inf"))

@@ -17,12 +17,8 @@ from bayesgen.inference.exponents import sample
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.pooled import LogLinear, comparable
-from bayesgen.predict.leave_one_out import (
-    TrainingRows,
-    group_codes,
-    log_joint_without,
-    training_rows,
-)
+from bayesgen.predict import leave_one_out
+from bayesgen.predict.leave_one_out import TrainingRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,22 +50,20 @@ def loo(
     if target == "joint":
         fitted.refuse_if_discriminative("target='joint'")
     own = fitted.posterior
-    rows = training_rows(fitted, X, y, sample_weight, partial)
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no row has a label and a weight above 0: there is nothing to score")
+    rows = leave_one_out.training_rows(fitted, X, y, sample_weight, partial)
+    at, some = rows.scored, rows.only_scored()
     n_groups = k = None
     if groups is None:
         log_joint, k = own.log_joint_without(*rows)
     else:
-        log_joint = log_joint_without(fitted, rows, groups)
-        n_groups = len(np.unique(group_codes(groups, len(rows.codes))))
+        log_joint = leave_one_out.log_joint_without(fitted, rows, groups)
+        n_groups = len(np.unique(leave_one_out.group_codes(groups, len(rows.codes))))
     nobody = np.full(len(at), -1)
-    full, _ = own.log_joint_without(rows.X[at], nobody, rows.weight[at])
+    full, _ = own.log_joint_without(some.X, nobody, some.weight)
     log_joint = left_out = log_joint[at]
     if target == "label":
         full, left_out = log_softmax(full), log_softmax(left_out)
-    own_class = np.arange(len(at)), rows.codes[at]
+    own_class = np.arange(len(at)), some.codes
     scores = elpd(
         left_out[own_class],
         full[own_class],
@@ -79,7 +73,7 @@ def loo(
         own.n_draws,
         n_groups,
     )
-    return scores, log_joint, TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    return scores, log_joint, some
 
 
 _WIDTH = 100  # of notes

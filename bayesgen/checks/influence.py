@@ -99,11 +99,7 @@ def row_influence(
     own: Any = fitted.posterior
     exact = own.exact
     training = training_rows(fitted, X, y, sample_weight)
-    at = training.scored
-    if not len(at):
-        raise ValueError("no row has a label and a weight above 0")
-    codes, weight = training.codes[at], training.weight[at]
-    encoded = training.X if len(at) == len(training.codes) else training.X[at]
+    at, (encoded, codes, weight) = training.scored, training.only_scored()
     joint, k = own.log_joint_without(encoded, codes, weight)
     log_p = log_softmax(joint)
     true = np.arange(len(at)), codes

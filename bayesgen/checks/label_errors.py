@@ -23,7 +23,7 @@ label noise, for the channel; Natarajan et al. (2013), Learning with noisy label
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -39,7 +39,7 @@ from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.pooled import comparable
-from bayesgen.predict.leave_one_out import TrainingRows, training_rows
+from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ _NODES = 33  # of each axis of the last grid
 _NEGLIGIBLE = 12.0  # nats below the top
 _IMPOSSIBLE = -1e6  # nats, in place of the log of 0
 _LEAST = 1e-6  # probability that a label is right
+_CELLS = 1 << 22  # numbers of one array: 32 MiB
 _PASSES = 5
 _GAIN = 0.1  # nats by which a pass must make the given labels more probable
 _BLURRED = 1.05  # exponent of a model that the wrong labels of others make too timid
@@ -224,11 +225,7 @@ def scored_rows(
 
 def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> ScoredRows:
     rows, own = training_rows(fitted, X, y, sample_weight), fitted.posterior
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no row has a label and a weight above 0")
-    every = len(at) == len(rows.codes)
-    some = rows if every else TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    at, some = rows.scored, rows.only_scored()
 
     def again(weight: Array) -> Array:
         stats = own.prior.stats(some.X, some.codes, len(fitted.classes), weight)
@@ -379,16 +376,16 @@ def _posterior(
     own = shape[here]
     shape[here] = -np.inf
 
-    def parts(u: float) -> tuple[Array, Array]:
+    def parts(u: Array) -> Iterator[tuple[Array, Array]]:
         """(n,) log probabilities of the given label, right and wrong, but for the rate."""
-        log_q = log_softmax(np.exp(u) * scores)
-        return log_q[here] + own, log_sum_exp(log_q + shape)
+        for some in np.array_split(u, -(-len(u) * scores.size // _CELLS)):
+            log_q = log_softmax(np.exp(some)[:, None, None] * scores)
+            yield from zip(log_q[:, *here] + own, log_sum_exp(log_q + shape), strict=True)
 
     def log_density(grid: list[Array]) -> Array:
         u, l = grid
         out = np.empty((len(u), len(l)))
-        for k in range(len(u)):
-            right, wrong = parts(u[k])
+        for k, (right, wrong) in enumerate(parts(u)):
             for r in range(len(l)):
                 terms = right + log_expit(-l[r]), wrong + log_expit(l[r])
                 out[k, r] = rows.weight @ np.logaddexp(*terms)
@@ -410,8 +407,7 @@ def _posterior(
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     wrong = np.zeros(len(scores))
-    for k, u in enumerate(grid[0]):
-        of_right, of_wrong = parts(u)
+    for k, (of_right, of_wrong) in enumerate(parts(grid[0])):
         for r in np.flatnonzero(p[k]):
             l = grid[1][r]
             gap = of_wrong - of_right + log_expit(l) - log_expit(-l)

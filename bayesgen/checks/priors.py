@@ -112,10 +112,9 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
     each, best = np.arange(len(base)), base.argmax(axis=1)
     found = {}
     for name in (_CLASS_ALPHA, *_hyperparameters(prior.family), ALL):
-        slope = np.zeros(len(base))
-        for k, weight in _STENCIL.items():
-            log_p, _, _ = at(_stronger(prior, name, np.exp(k * _STEP)))
-            slope += weight / _STEP * log_odds(log_p)[each, best]
+        near = [at(_stronger(prior, name, np.exp(k * _STEP)))[0] for k in _STENCIL]
+        odds = log_odds(np.stack(near))[:, each, best]
+        slope = np.array([*_STENCIL.values()]) / _STEP @ odds
         several = [start, *(at(_stronger(prior, name, k)) for k in _STRENGTHS)]
         p = np.exp([log_p[each, best] for log_p, _, _ in several])
         changes = np.any([log_p.argmax(axis=1) != best for log_p, _, _ in several], axis=0)

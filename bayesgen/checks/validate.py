@@ -26,25 +26,10 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.checks import coherence, plug_ins
+from bayesgen.checks import coherence, plug_ins, quantities
 from bayesgen.checks.agreement import compare_mean
 from bayesgen.checks.coherence import contradictions
-from bayesgen.checks.quantities import (
-    INDEPENDENT,
-    NUTS,
-    Comparisons,
-    Draws,
-    add_coverage,
-    add_cumulants,
-    add_weighted,
-    against_rest,
-    covariances,
-    distributions,
-    element_labels,
-    elements,
-    off_diagonal_score,
-    predictive,
-)
+from bayesgen.checks.quantities import INDEPENDENT, NUTS, Comparisons, Draws
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
@@ -390,23 +375,23 @@ def _compared(
     reference = Draws.of(model.family, drawn, rows)
 
     out, skipped = Comparisons(), []
-    distributions(out, fitted, chain, reference, every_place)
-    predictive(out, fitted, chain.theta, rows, every_place)
+    quantities.distributions(out, fitted, chain, reference, every_place)
+    quantities.predictive(out, fitted, chain.theta, rows, every_place)
     labels = [f"p(y = {c!r})" for c in classes.tolist()]
     weights = compare_mean(chain.theta[CLASS_WEIGHTS], data.class_weights)
     out.add("p(y | D)", labels, weights)
     few = _spaced(rows.shape[0], _FEW_ROWS)
     shown = [places[i] for i in few]
-    add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
+    quantities.add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
     if len(classes) > 1:
         joint = {
             source: draws.log_joint[:, :, few]
             for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
         }
         own, at = _safe_indexing(tested, used[few]), [p for of_row in shown for p in of_row]
-        odds = {source: against_rest(a) for source, a in joint.items()}
-        add_coverage(out, fitted, own, odds, at)
-        add_weighted(out, fitted, own, joint, at)
+        odds = {source: quantities.against_rest(a) for source, a in joint.items()}
+        quantities.add_coverage(out, fitted, own, odds, at)
+        quantities.add_weighted(out, fitted, own, joint, at)
         skipped += _add_explained(out, fitted, own, reference.log_joint[:, :, few])
     else:
         skipped.append("credible intervals: one class has probability 1")
@@ -478,13 +463,15 @@ def _add_expectations(
 ) -> list[str]:
     """``posterior_mean`` with the mean of independent draws."""
     reference = {name: value[0] for name, value in drawn.items()}
-    own = partial(elements, fitted)
+    own = partial(quantities.elements, fitted)
     found, why = plug_ins.expectation(fitted.model_, fitted.stats_, reference, rng, own)
     if why:
         return [f"method='posterior_mean': {why}"]
     skipped = []
     for name, agreement in found.items():
-        into.add(f"E {name}", element_labels(fitted, name), agreement, source=INDEPENDENT)
+        into.add(
+            f"E {name}", quantities.element_labels(fitted, name), agreement, source=INDEPENDENT
+        )
         left = int(np.isnan(agreement.z[:, 0]).sum())
         if left:
             skipped.append(
@@ -497,11 +484,11 @@ def _add_expectations(
 def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> list[str]:
     """Off-diagonals of covariances with the density that is claimed for them."""
     skipped = []
-    for name in covariances(fitted.model_.family):
+    for name in quantities.covariances(fitted.model_.family):
         family = plug_ins.repeated_rows(fitted.model_, fitted.stats_).family
         n = int(max(2000, min(_SCORES, _NUMBERS // (4 * family.n_parameters()))))
         try:
-            score = off_diagonal_score(family, family.draw(rng, n), name)
+            score = quantities.off_diagonal_score(family, family.draw(rng, n), name)
         except NotImplementedError as error:
             skipped.append(f"off-diagonals of {name}: {error}")
             continue

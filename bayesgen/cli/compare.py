@@ -6,21 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import (
-    AsJson,
-    Target,
-    Texts,
-    UserError,
-    blamed_on,
-    busy,
-    note,
-    records,
-    show_comparison,
-    show_json,
-    show_scores,
-    stdout,
-    told,
-)
+from bayesgen.cli import console
+from bayesgen.cli.console import AsJson, Target, Texts, UserError
 from bayesgen.cli.models import Model
 from bayesgen.encoding.literals import count
 from bayesgen.errors import InputError
@@ -159,8 +146,8 @@ def _of_names(
         own = drop if reads_texts(model) or text is None else [*drop, text]
         plan = Plan.of(table, target, model, own, [], text if reads_texts(model) else None)
         rows = read_whole(table, plan.wanted)
-        with blamed_on(table.path, (InputError,), advice=plan.advice):
-            with busy("sorting out columns"):
+        with console.blamed_on(table.path, (InputError,), advice=plan.advice):
+            with console.busy("sorting out columns"):
                 features = plan.features({name: rows.cells(name).holds() for name in plan.names})
                 X = Reader(features).read(rows)
             out[str(model)] = plan.untrained(features), with_labels(X, rows, target, table)
@@ -178,7 +165,7 @@ def _complete(entries: "Entries") -> "Entries":
     if not keep.any():
         raise UserError("every row has a missing cell: --drop-incomplete leaves none")
     if not keep.all():
-        note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
+        console.note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
     return {name: (clf, rows.where(keep)) for name, (clf, rows) in entries.items()}
 
 
@@ -193,7 +180,10 @@ def _fit(entries: "Entries", data: Path) -> None:
                 f"--model {name} cannot learn from rows with missing cells: leave them out by "
                 "--drop-incomplete"
             )
-        with busy(f"learning {name}"), blamed_on(f"{data}: --model {name}", rows=rows.numbers):
+        with (
+            console.busy(f"learning {name}"),
+            console.blamed_on(f"{data}: --model {name}", rows=rows.numbers),
+        ):
             clf.fit(rows.X, rows.labels)
 
 
@@ -207,7 +197,7 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
     tables = {name: rows.X for name, (_, rows) in entries.items()}
     _, first = next(iter(entries.values()))
     try:
-        with busy("leaving out"), blamed_on(data, _REFUSALS, first.numbers):
+        with console.busy("leaving out"), console.blamed_on(data, _REFUSALS, first.numbers):
             found = compare_models(models, tables, first.labels)
     except UserError as mistake:
         raise UserError(
@@ -215,9 +205,9 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
             "--rows held-out"
         ) from mistake
     if as_json:
-        show_json({"models": records(found.table), "notes": found.notes})
+        console.show_json({"models": console.records(found.table), "notes": found.notes})
     else:
-        show_comparison(stdout(), found)
+        console.show_comparison(console.stdout(), found)
 
 
 def scores_of(clf: Any, rows: "Labelled") -> "xr.Dataset":
@@ -227,18 +217,18 @@ def scores_of(clf: Any, rows: "Labelled") -> "xr.Dataset":
 
     joints = joints_of(clf, rows.X)
     table, _ = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
-    notes = [told(one) if isinstance(one, Exception) else "" for one in joints.values()]
+    notes = [console.told(one) if isinstance(one, Exception) else "" for one in joints.values()]
     return table.assign(note=("predictive", notes))
 
 
 def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
     found = {}
     for name, (clf, rows) in entries.items():
-        with busy("scoring"), blamed_on(data, rows=rows.numbers):
+        with console.busy("scoring"), console.blamed_on(data, rows=rows.numbers):
             scores = scores_of(clf, rows)
         title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
         found[name] = title if len(entries) == 1 else f"{name}: {title}", scores
     if as_json:
-        show_json({name: records(scores) for name, (_, scores) in found.items()})
+        console.show_json({name: console.records(scores) for name, (_, scores) in found.items()})
     else:
-        show_scores(stdout(), list(found.values()))
+        console.show_scores(console.stdout(), list(found.values()))

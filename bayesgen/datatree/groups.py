@@ -13,32 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.datatree.tree import (
-    CONSTANT_DATA,
-    FEATURES,
-    INDICATORS,
-    JOINT,
-    LABEL,
-    LOG_LIKELIHOOD,
-    LOG_PRIOR,
-    OBSERVED_DATA,
-    POSTERIOR_PREDICTIVE,
-    PRIOR,
-    PRIOR_PREDICTIVE,
-    REQUESTS,
-    Coords,
-    described,
-    group,
-    indicator,
-    with_draws,
-)
-from bayesgen.families.capabilities import (
-    GivenRows,
-    PreparedPrior,
-    SamplerCoordinates,
-    ThetaDensity,
-    require,
-)
+from bayesgen.datatree import tree
+from bayesgen.families import capabilities
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
@@ -51,7 +27,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _BYTES = 4 << 30  # a group that would be larger is refused
-OF_ROWS = (POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD)  # made of rows unless other groups are asked for
+OF_ROWS = (
+    tree.POSTERIOR_PREDICTIVE,
+    tree.LOG_LIKELIHOOD,
+)  # made of rows unless other groups are asked for
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
 
 
@@ -62,62 +41,72 @@ class Rows(NamedTuple):
     y: Array
 
 
+class Asked(NamedTuple):
+    """Which groups are to be made, of what."""
+
+    names: list[str]  # among `tree.REQUESTS`
+    replicate: Sequence[str]  # what the predictive groups hold; indicators have likelihoods too
+    rows: Rows | None
+    classes: Array  # (C,) labels, which name the indicators
+
+
 def asked_for(
     groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
-) -> list[str]:
-    """Names of the groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
+) -> Asked:
+    """Groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
     if groups is None:
         names = [] if rows is None else list(OF_ROWS)
     else:
         names = [groups] if isinstance(groups, str) else list(groups)
     variables = [replicate] if isinstance(replicate, str) else list(replicate)
-    unknown = sorted(set(names) - set(REQUESTS))
+    unknown = sorted(set(names) - set(tree.REQUESTS))
     if unknown:
-        raise ValueError(f"groups must be of {', '.join(REQUESTS)}; got {unknown}")
-    if set(variables) - {LABEL, INDICATORS, FEATURES} or isinstance(replicate, str):
+        raise ValueError(f"groups must be of {', '.join(tree.REQUESTS)}; got {unknown}")
+    if set(variables) - {tree.LABEL, tree.INDICATORS, tree.FEATURES} or isinstance(replicate, str):
         raise ValueError(
             f"replicate must be a sequence of 'label', 'indicators' and 'x', got {replicate!r}"
         )
-    wrong = [str(c) for c in classes if INDICATORS in variables and "/" in str(c)]
+    wrong = [str(c) for c in classes if tree.INDICATORS in variables and "/" in str(c)]
     if wrong:
         raise ValueError(
             f"'indicators' names a variable of a DataTree is_<class>, which may not contain '/': "
             f"replicate ['label'], or fit to labels that call {wrong[0]!r} something else"
         )
-    refuse_rowless(names, rows)
-    return names
+    for name in (tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE, tree.LOG_LIKELIHOOD):
+        if name in names and rows is None:
+            raise ValueError(f"the group {name!r} is about rows: give X and y")
+    return Asked(names, replicate, rows, classes)
 
 
 def add_groups(
     out: "xr.DataTree",
+    asked: Asked,
     made: dict[str, Variables],
     family: Family,
     theta: Theta,
-    rows: Rows | None,
-    replicate: Sequence[str],
-    coords: Coords,
-    classes: Array,
+    coords: tree.Coords,
 ) -> None:
     """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
-    say = partial(described, classes=classes, discriminative=family.discriminative)
+    _, replicate, rows, classes = asked
+    say = partial(tree.described, classes=classes, discriminative=family.discriminative)
     if rows is not None:
         label, features = row_variables(family, theta, rows)
-        observed = label if {LABEL, INDICATORS} & {*replicate} else {}
-        if INDICATORS in replicate:
+        observed = label if {tree.LABEL, tree.INDICATORS} & {*replicate} else {}
+        if tree.INDICATORS in replicate:
             observed = observed | _indicators(label, classes)
-        observed = observed | (features if FEATURES in replicate else {})
-        made = {OBSERVED_DATA: observed, **made}
+        observed = observed | (features if tree.FEATURES in replicate else {})
+        made = {tree.OBSERVED_DATA: observed, **made}
         rest = {k: v for k, v in (label | features).items() if k not in observed}
-        constants = out[CONSTANT_DATA].to_dataset()
-        out[CONSTANT_DATA] = constants.merge(say(group(rest, coords)))
+        constants = out[tree.CONSTANT_DATA].to_dataset()
+        out[tree.CONSTANT_DATA] = constants.merge(say(tree.group(rest, coords)))
     for name, variables in made.items():
-        out[name] = say(group(variables, coords), name)
+        out[name] = say(tree.group(variables, coords), name)
 
 
 def _indicators(variables: Variables, classes: Array) -> Variables:
     """``is_<class>``, 1 in rows of the class, from ``label``."""
-    dims, codes = variables[LABEL]
-    return {indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
+    dims, codes = variables[tree.LABEL]
+    return {tree.indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
@@ -126,22 +115,19 @@ def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, 
     `theta` as in `requested_groups`: any draws of the family's parameters.
     """
     features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
-    return {LABEL: ((OBS,), rows.y)}, features
+    return {tree.LABEL: ((OBS,), rows.y)}, features
 
 
 def requested_groups(
-    names: Sequence[str],
+    asked: Asked,
     rng: np.random.Generator,
     prior: ClassModel,
     family: Family,
     theta: Theta,
-    rows: Rows | None,
     stats: Any,
-    classes: Array,
-    replicate: Sequence[str] = ("label", "x"),
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
-    """{group: variables} of the groups asked for, among `names.REQUESTS`.
+    """{group: variables} of the groups asked for.
 
     Parameters
     ----------
@@ -151,66 +137,68 @@ def requested_groups(
         such as a category never seen, is integrated out over the posterior.
     theta : {name: (chain, draw, *dims)}
         Posterior draws.
-    rows : Rows, optional
-        Needed by all but ``prior`` and ``log_prior``.
     stats : Stats
         Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
         ``prior`` shares with the posterior.
-    classes : (C,)
-        Labels, which name the indicators.
-    replicate : sequence of {"label", "indicators", "x"}
-        What the predictive groups hold; indicators have log likelihoods too.
     draw_prior : callable, optional
         n draws from the prior, of a family that has none of its own.
     """
+    names, replicate, rows, classes = asked
     lead = draw_shape(prior.family, theta)
-    refuse_rowless(names, rows)
-    indicators = classes if INDICATORS in replicate else classes[:0]
-    with_label = LABEL in replicate or INDICATORS in replicate
-    with_x = rows is not None and FEATURES in replicate and _is_table(rows.X)
+    indicators = classes if tree.INDICATORS in replicate else classes[:0]
+    with_label = tree.LABEL in replicate or tree.INDICATORS in replicate
+    with_x = rows is not None and tree.FEATURES in replicate and _is_table(rows.X)
     _refuse_large(names, lead, theta, rows, with_x, len(indicators))
     by_draw = (CHAIN, DRAW)
     out: dict[str, Variables] = {}
-    prepared = prior.family.capability(PreparedPrior)
+    prepared = prior.family.capability(capabilities.PreparedPrior)
     if prepared is not None:  # of the tables that theta has, where those grow with rows
         prior = replace(prior, family=prepared.prepared(stats))
-    if PRIOR in names or PRIOR_PREDICTIVE in names:
+    if tree.PRIOR in names or tree.PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
         drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
         at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
-        if PRIOR in names:
-            out[PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
-            own = prior.family.capability(SamplerCoordinates)
+        if tree.PRIOR in names:
+            out[tree.PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
+            own = prior.family.capability(capabilities.SamplerCoordinates)
             free = {} if own is None else own.pymc_coordinates(at, stats)
-            out[PRIOR] = with_draws(out[PRIOR] | free)
-        if PRIOR_PREDICTIVE in names and rows is not None:
+            out[tree.PRIOR] = tree.with_draws(out[tree.PRIOR] | free)
+        if tree.PRIOR_PREDICTIVE in names and rows is not None:
             if prior.family.discriminative:
                 codes = labels_given_x(rng, prior.family, at, rows.X)
             else:
                 codes = labels(rng, at, len(rows.y))
-            out[PRIOR_PREDICTIVE] = {LABEL: ((*by_draw, OBS), codes)} if with_label else {}
+            out[tree.PRIOR_PREDICTIVE] = (
+                {tree.LABEL: ((*by_draw, OBS), codes)} if with_label else {}
+            )
             if with_label:
-                out[PRIOR_PREDICTIVE] |= _indicators(out[PRIOR_PREDICTIVE], indicators)
+                out[tree.PRIOR_PREDICTIVE] |= _indicators(out[tree.PRIOR_PREDICTIVE], indicators)
             if with_x:
                 x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
-                out[PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
-    if POSTERIOR_PREDICTIVE in names and rows is not None:
-        out[POSTERIOR_PREDICTIVE] = {}
+                out[tree.PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
+    if tree.POSTERIOR_PREDICTIVE in names and rows is not None:
+        out[tree.POSTERIOR_PREDICTIVE] = {}
         if with_label:
             codes = labels_given_x(rng, family, theta, rows.X)
-            out[POSTERIOR_PREDICTIVE][LABEL] = ((*by_draw, OBS), codes)
-            out[POSTERIOR_PREDICTIVE] |= _indicators(out[POSTERIOR_PREDICTIVE], indicators)
+            out[tree.POSTERIOR_PREDICTIVE][tree.LABEL] = ((*by_draw, OBS), codes)
+            out[tree.POSTERIOR_PREDICTIVE] |= _indicators(
+                out[tree.POSTERIOR_PREDICTIVE], indicators
+            )
         if with_x:
             x = features_given_label(rng, as_long(family, rows.X), theta, rows.y)
-            out[POSTERIOR_PREDICTIVE] |= _features(family, theta, by_draw, x)
-    if LOG_LIKELIHOOD in names and rows is not None:
+            out[tree.POSTERIOR_PREDICTIVE] |= _features(family, theta, by_draw, x)
+    if tree.LOG_LIKELIHOOD in names and rows is not None:
         found = log_likelihood(family, theta, *rows, indicators=len(indicators) > 0)
-        density = {} if family.discriminative else {JOINT: found.joint}  # else nothing is said of x
-        density |= {LABEL: found.label}
-        density |= {indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
-        out[LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
-    if LOG_PRIOR in names:
-        out[LOG_PRIOR] = {k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()}
+        density = (
+            {} if family.discriminative else {tree.JOINT: found.joint}
+        )  # else nothing is said of x
+        density |= {tree.LABEL: found.label}
+        density |= {tree.indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
+        out[tree.LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
+    if tree.LOG_PRIOR in names:
+        out[tree.LOG_PRIOR] = {
+            k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()
+        }
     return out
 
 
@@ -240,19 +228,12 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
 
 def as_long(family: Family, X: Array) -> Family:
     """The family that draws rows with the lengths or exposures of the rows X."""
-    own = family.capability(GivenRows)
+    own = family.capability(capabilities.GivenRows)
     return family if own is None else own.given_rows(X)
 
 
 def _is_whole(values: Array) -> bool:
     return not np.any(values % 1)  # NaN, a missing cell, is not
-
-
-def refuse_rowless(names: Sequence[str], rows: Rows | None) -> None:
-    """Raise if a group that is about rows is asked for without them."""
-    for name in (PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD):
-        if name in names and rows is None:
-            raise ValueError(f"the group {name!r} is about rows: give X and y")
 
 
 def _refuse_large(
@@ -266,13 +247,15 @@ def _refuse_large(
     draws = int(np.prod(lead))
     parameters = sum(np.size(value) for value in theta.values()) // draws
     # {group: numbers per draw, of what}; the prior predictive rests on draws of the prior
-    numbers = dict.fromkeys((PRIOR, PRIOR_PREDICTIVE), (parameters, f"{parameters} parameters"))
+    numbers = dict.fromkeys(
+        (tree.PRIOR, tree.PRIOR_PREDICTIVE), (parameters, f"{parameters} parameters")
+    )
     _refuse_above(names, numbers, draws)
     if rows is not None:
         n, cells = len(rows.y), 1 + indicators + (rows.X.shape[1] if with_x else 0)
         what = f"{n} rows" + (f", {indicators} indicators" if indicators else "")
-        by_row = dict.fromkeys((PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE), cells)
-        by_row[LOG_LIKELIHOOD] = 2 + indicators
+        by_row = dict.fromkeys((tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE), cells)
+        by_row[tree.LOG_LIKELIHOOD] = 2 + indicators
         _refuse_above(names, {k: (n * each, what) for k, each in by_row.items()}, draws)
 
 
@@ -362,7 +345,7 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
-    density = require(prior.family, ThetaDensity, "the group 'log_prior'")
+    density = capabilities.require(prior.family, capabilities.ThetaDensity, "the group 'log_prior'")
     return {
         CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
         "theta": density.log_density(theta),

@@ -55,7 +55,7 @@ def occurring(X: Array | None) -> list[Array] | None:
 
     def part(start: int, stop: int) -> Array:
         seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
-        for rows in codes.row_slices(X, start, stop):
+        for rows in codes.code_slices(X, start, stop):
             x = codes.as_codes(X[rows])
             bits = np.zeros((X.shape[1], 1), dtype=np.uint64)
             codes.mark_small_codes(x, bits[:, 0])

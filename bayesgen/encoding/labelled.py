@@ -93,6 +93,16 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     return Labelled(X, labels, masked, weight, at, unlabelled)
 
 
+def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights without the rows that have no label."""
+    labels, masked = labels_and_mask(y)
+    check_consistent_length(X, labels)
+    at = np.flatnonzero(is_labelled(labels, masked))
+    weight = None if sample_weight is None else weights(sample_weight, len(labels))[at]
+    X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
+    return X, _plain(labels[at]), weight
+
+
 def weights(sample_weight: Any, n_rows: int) -> Array:
     """Return the weights (N,) of rows as float64: where every weight is read.
 

@@ -186,8 +186,8 @@ def refuse_unlabelled(unlabelled: Array) -> None:
             f"y has no label in {len(missing)} row(s), the first is",
             " (Input contains NaN)",
             row=missing[0],
-            advice="drop the unlabelled rows, or integrate their labels out with "
-            "fit(X, y, inference='nuts')",
+            advice="fit(X, y, unlabelled='weighted') learns from these rows as far as they help, "
+            "unlabelled='ignore' leaves them out, inference='nuts' integrates their labels out",
             place=" row {}",
         )
 

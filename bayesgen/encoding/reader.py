@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.literals import shortened
@@ -23,6 +23,7 @@ from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refu
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
+from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 
@@ -112,8 +113,8 @@ class Reader:
         The classifier, as errors call it.
     sparse : bool
         Whether sparse rows are taken.
-    whole : str
-        Why no cell may be missing, if that is so.
+    whole, no_closed_form : str
+        Why no cell may be missing, if that is so; of training rows for a posterior in closed form.
     n_features : int, optional
         None before the first rows, and of documents.
     names : array of str, optional
@@ -128,7 +129,9 @@ class Reader:
     n_features: int | None = None
     names: Array | None = None
     array_names: list[str] | None = None
+    no_closed_form: str = ""
 
+    sums_tell: ClassVar[bool] = False  # an infinite cell of training rows shows in their statistics
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
     shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
 
@@ -147,9 +150,12 @@ class Reader:
         first : bool
             These are the first rows, whose columns are those of all others.
         lenient : bool
-            Infinite cells may be left to `refuse_infinite`.
+            Infinite cells of many rows may be left to `refuse_infinite`.
         """
-        reader, X = self.checked(X, first, "allow-nan")
+        later = lenient and self.sums_tell
+        reader, X = self.checked(X, first, False if later else "allow-nan")
+        if later and X.size < kernels.COMPILE_FROM:
+            reader._assert_finite(X)
         if self.whole:
             reader.refuse_missing(X, self.whole)
         return reader, Rows(X, reader)
@@ -242,6 +248,11 @@ class Reader:
 
     def refuse_infinite(self, X: Any, stats: Stats) -> None:
         """Raise where `stats` show what a lenient `admit` has not looked for."""
+        if self.sums_tell and not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
+            self._assert_finite(X)
+
+    def _assert_finite(self, X: Array) -> None:
+        assert_all_finite(X, allow_nan=True, estimator_name=self.owner, input_name="X")
 
     def refuse_missing(self, X: Array, why: str) -> None:
         """Raise ValueError at the first missing cell of (N, D)."""
@@ -279,10 +290,13 @@ class Reader:
 
         `exact`: they are for a posterior in closed form.
         """
+        if exact and self.no_closed_form:
+            self.refuse_missing(rows.X, self.no_closed_form)
         return self, rows
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """The reader that can encode further rows too; how to align statistics, old and new."""
+        self.learnt(rows, True)
         return self.merged(self)
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:

@@ -24,7 +24,7 @@ from scipy import sparse
 from bayesgen.encoding.column import EXACT, Column, from_array, from_series, infinite_cell
 from bayesgen.encoding.literals import did_you_mean, parse_number, shortened, shown
 from bayesgen.errors import InputError
-from bayesgen.numerics.rows import Matrix, cell_of
+from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -215,10 +215,7 @@ def read(X: Any) -> "Table | Matrix":
     if not sparse.issparse(X):
         return Table(X)
     _refuse_shape(X.shape)
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = each_cell_once(X.tocsr())
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X is a sparse matrix of complex numbers")
     with np.errstate(invalid="ignore"):

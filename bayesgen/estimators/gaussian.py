@@ -2,18 +2,16 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite
 
-from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.families.contract import ConjugateFamily, Family, Stats
-from bayesgen.numerics import kernels
+from bayesgen.families.contract import ConjugateFamily, Family
 from bayesgen.numerics.special import Array
 
 Covariance = Literal["full", "diagonal", "spherical"]
@@ -28,42 +26,9 @@ _NO_CLOSED_FORM = (
 
 @dataclass(frozen=True, eq=False)
 class Reals(Reader):
-    """Columns of real numbers; care for float32 data that have lost their digits.
+    """Columns of real numbers; care for float32 data that have lost their digits."""
 
-    `no_closed_form`: why training rows must be complete for a closed form, if that is so.
-    """
-
-    no_closed_form: str = ""
-
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
-        """Rows, checked; infinite cells of many training rows show in their sums."""
-        if not lenient:
-            return super().admit(X, first=first)
-        reader, X = self.checked(X, first, False)
-        if not kernels.pays(X.size):
-            self._assert_finite(X)
-        if self.whole:
-            reader.refuse_missing(X, self.whole)
-        return reader, Rows(X, reader)
-
-    def refuse_infinite(self, X: Array, stats: Stats) -> None:
-        """Raise where sums are not finite because a cell is not."""
-        if not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
-            self._assert_finite(X)
-
-    def _assert_finite(self, X: Array) -> None:
-        assert_all_finite(X, allow_nan=True, estimator_name=self.owner, input_name="X")
-
-    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader itself; raises for missing cells that have no closed form."""
-        if exact and self.no_closed_form:
-            self.refuse_missing(rows.X, self.no_closed_form)
-        return super().learnt(rows, exact)
-
-    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The same of further rows."""
-        self.learnt(rows, True)
-        return super().further(rows)
+    sums_tell: ClassVar[bool] = True
 
     def encode(self, rows: Rows) -> Array:
         """(N, D) the numbers themselves."""

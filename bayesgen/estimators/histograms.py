@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,9 +30,7 @@ class Bins(Reals):
     given: Any = None
     edges: Edges | None = None
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
-        """Rows, checked: quantiles need all cells finite."""
-        return super().admit(X, first=first)
+    sums_tell: ClassVar[bool] = False  # quantiles need all cells finite
 
     def refuse_parts(self, what: str) -> None:
         """Raise where quantiles need all rows."""

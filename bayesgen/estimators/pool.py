@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import Labelled, labelled
+from bayesgen.encoding.labelled import Labelled, labelled, rows_with_label
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
@@ -30,16 +30,17 @@ from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscrimina
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
-from bayesgen.estimators.summary import SHOWN, Summary
+from bayesgen.estimators.summary import SHOWN, Summary, unlabelled_rows
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.families.conjugate.dirichlet_forest import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
+from bayesgen.inference.fitting import Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
@@ -59,7 +60,7 @@ from bayesgen.predict.leave_one_out import check_training_rows, rows_of_fit, tra
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
-from bayesgen.predict.typicality import member_ranks, of_labels, scored_rows
+from bayesgen.predict.typicality import member_ranks, of_labels
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
@@ -165,16 +166,17 @@ def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     """A member fitted to labelled rows; the pipeline first."""
     clf = member.clf
+    how: dict[str, Any] = {"unlabelled": "weighted"} if y.unlabelled else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
         if member.front is not None:
             rows = member.front.fit_transform(X.X, y.labels)
-            clf = clf.fit(rows, y.labels, sample_weight=y.weight)
+            clf = clf.fit(rows, y.labels, sample_weight=y.weight, **how)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight)
+            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight, **how)
         else:
-            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight)
+            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight, **how)
     # rows that nobody else keeps are not kept
     own = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
     clf.fitted_ = clf.fitted_.with_training(rows=own)
@@ -476,6 +478,10 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
         )
     if any(member.fitted.posterior.n_draws for member in members):
         out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
+    if (share := fitted.training.unlabelled_weight) is not None:
+        out.append(
+            f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members."
+        )
     for name, reason in fitted.training.left_out.items():
         out.append(f"Left out: {name} ({reason}).")
     odd = fitted.training.suspects
@@ -685,6 +691,7 @@ class LogLinearPool(GenerativeClassifier):
         sample_weight: Any = None,
         *,
         inference: Inference | None = None,
+        unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
         """Fit the members; draw exponents and intercepts given their leave-one-out joints.
@@ -692,12 +699,15 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         X : (N, D) table, sparse counts, or documents, as the members take them
-        y : (N,) labels, none missing
+        y : (N,) labels, none missing unless `unlabelled` is given
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight: repeat the rows of a table of counts, as
             in ``X.loc[X.index.repeat(count)]``, or exponents are learned without any equal row.
         inference : None
             Members are fitted as they are by default. For another way fit them before (``prefit``).
+        unlabelled : {"weighted", "ignore"}, optional
+            As of a classifier: each member weighs rows without a label by leave-one-out, and
+            exponents are learnt from the labelled rows, the members' passes without them.
         **sample_options
             None are taken.
 
@@ -721,14 +731,27 @@ class LogLinearPool(GenerativeClassifier):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        if unlabelled is not None:
+            refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
+            if unlabelled == "ignore":
+                X, y, sample_weight = rows_with_label(X, y, sample_weight)
+            elif self.prefit or self.exponents == "feature":
+                raise NoClosedFormError(
+                    "unlabelled='weighted' needs exponents='model' and members that are not fitted"
+                )
         reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight)
-        rows = rows._replace(known=rows.coded())
+        rows = labelled(read, y, sample_weight, unlabelled=unlabelled == "weighted")
+        coded = rows.coded()
+        known = np.flatnonzero(coded[1] >= 0)
+        rows = rows._replace(known=coded, unlabelled=len(known) < len(coded[1]))
         seen = MemberRows(rows.X, _joint)
         members, left_out = self._members(seen, rows)
         classes = _common_classes(members)
-        codes, weight = codes_of(rows.labels, classes), rows.weight_of_each()
-        at = self._sample_of(codes)
+        codes, weight = coded[1], rows.weight_of_each()
+        if self.prefit:  # whose members may know more classes
+            codes = codes_of(rows.labels, classes)
+        scored_at = self._sample_of(codes[known])
+        at = known[scored_at]
         some, own = seen[at], (codes[at], weight[at])
         if self.prefit:
             for m in members:
@@ -738,7 +761,11 @@ class LogLinearPool(GenerativeClassifier):
         if by_feature:
             scores = np.concatenate([some.log_columns(m, *own) for m in members])
         else:
-            joints = [some.log_joint_without(m, *own) for m in members]
+            joints = [
+                some.log_joint_without(m, *own) if how is None else how.joint[scored_at]
+                for m in members
+                for how in [m.fitted.training.weighed]
+            ]
             ranks, scores = member_ranks(members, joints, *own), comparable(np.stack(joints))
         parts = len({member.selection for member in members})  # of the columns
         scale = self.intercept_scale if self.intercepts else None
@@ -755,9 +782,21 @@ class LogLinearPool(GenerativeClassifier):
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
-        known = Training(len(codes), 0, _ROUTE, False, suspects=odd, ranks=ranks, left_out=left_out)
+        training = Training(
+            len(codes),
+            len(codes) - len(known),
+            _ROUTE,
+            False,
+            suspects=odd,
+            ranks=ranks,
+            left_out=left_out,
+        )
+        if rows.unlabelled:
+            share = [m.fitted.training.unlabelled_weight for m in members]
+            mean = float(np.average(share, weights=found.mean[0]))
+            training = replace(training, unlabelled_weight=mean)
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
-        self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, known)
+        self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, training)
         return self
 
     # -- attributes of a fit -------------------------------------------------------------------
@@ -810,7 +849,7 @@ class LogLinearPool(GenerativeClassifier):
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
         if training is not None:
-            X, *own = scored_rows(rows_of_fit(fitted, training, partial))
+            X, *own = rows_of_fit(fitted, training, partial).only_scored()
             joints = [X.log_joint_without(member, *own) for member in members]
             fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
             self.fitted_ = fitted
@@ -851,7 +890,7 @@ class LogLinearPool(GenerativeClassifier):
         fitted, own = self._fitted(), self._pooled()
         scored = own.scored
         if X is not None:
-            rows = scored_rows(training_rows(fitted, X, y))
+            rows = training_rows(fitted, X, y).only_scored()
             scored = Scored(own.scores(*rows), rows.codes, rows.weight)
         if scored is None:
             raise ValueError(
@@ -949,6 +988,8 @@ class LogLinearPool(GenerativeClassifier):
             "feature_names": None if names is None else [str(name) for name in names],
             "n_rows": own.n_rows,
             "n_rows_seen": fitted.training.n_rows,
+            "n_unlabelled": fitted.training.n_unlabelled,
+            "unlabelled_weight": fitted.training.unlabelled_weight,
             "prior": list(prior.settings().values()),
             "left_out": fitted.training.left_out,
             "members": entries,
@@ -1012,9 +1053,15 @@ class LogLinearPool(GenerativeClassifier):
             by_feature=by_feature,
         )
         training = Training(
-            storage.whole(state, "n_rows_seen"), 0, _ROUTE, False,
-            scores=scores, ranks=ranks, left_out=dict(state["left_out"]),
-        )  # fmt: skip
+            storage.whole(state, "n_rows_seen"),
+            storage.whole(state, "n_unlabelled"),
+            _ROUTE,
+            False,
+            unlabelled_weight=state["unlabelled_weight"],
+            scores=scores,
+            ranks=ranks,
+            left_out=dict(state["left_out"]),
+        )
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __sklearn_tags__(self) -> Tags:

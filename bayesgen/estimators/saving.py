@@ -30,6 +30,8 @@ from bayesgen.version import __version__
 if TYPE_CHECKING:
     import xarray as xr
 
+_MIXED = "mixed"  # in a model file, posteriors whose predictives are averaged
+
 
 def refuse_subclass(clf: Any) -> None:
     """Raise TypeError for a classifier whose file `bayesgen.load` would not know."""
@@ -78,12 +80,17 @@ def record(
         "inference": training.inference,
         "closed_form": training.exact,
         "label_noise": training.label_noise,
+        "unlabelled_weight": training.unlabelled_weight,
+        "mixture": [mass for mass, _ in getattr(own, "mixture", ())],
         **reader.state(),
     }
     coords = fitted.coords
     fit = fit_dataset(own.prior, own.model, own.stats, coords)
     fit = fit.drop_vars([CLASS], errors="ignore")
     draws = {}
+    for k, (_, part) in enumerate(getattr(own, "mixture", ())):
+        group = fit_dataset(part.prior, part.model, part.stats, coords)
+        draws[f"{_MIXED}_{k}"] = group.drop_vars([CLASS], errors="ignore")
     if isinstance(own, DrawnPosterior):
         known = training.draws
         assert known is not None, "a fit by draws has them"
@@ -130,18 +137,33 @@ def loaded(
         held = draws.pop(LEAVE_ONE_OUT)
         scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
         scores.refuse_invalid(len(classes))
+    mass = [float(p) for p in state.get("mixture") or ()]
+    mixed = [read_fit(draws.pop(f"{_MIXED}_{k}"), family) for k in range(len(mass))]
+    if mass and not (min(mass) >= 0 and abs(sum(mass) - 1) < 1e-9):
+        raise ValueError("the probabilities of its posteriors do not sum to 1")
     resolved, model, stats = read_fit(fit, family)
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
     exact = bool(by_formula or state["closed_form"])
     noisy = bool(state.get("label_noise"))
-    training = Training(n_rows, n_unlabelled, inference, exact, noisy, scores=scores)
+    share = state.get("unlabelled_weight")
+    if not (share is None or (isinstance(share, float) and 0 <= share <= 1)):
+        raise ValueError("the weight of its rows without a label is not between 0 and 1")
+    training = Training(n_rows, n_unlabelled, inference, exact, noisy, share, scores=scores)
     own: Any = (
-        ExactPosterior(prior, model, stats)
+        ExactPosterior(
+            prior,
+            model,
+            stats,
+            tuple(
+                (p, ExactPosterior(prior, *part[1:])) for p, part in zip(mass, mixed, strict=True)
+            ),
+        )
         if by_formula
         else DrawnPosterior(prior, model, stats, {})
     )
     fitted = Fitted(type(clf).__name__, classes, reader, own, training)
-    refuse_invalid(given, resolved, model, stats, coords=fitted.coords)
+    for one in [(resolved, model, stats), *mixed]:
+        refuse_invalid(given, *one, coords=fitted.coords)
     if exact:
         refuse_other_posterior(prior, model, stats)
     if by_formula:

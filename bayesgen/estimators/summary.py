@@ -12,6 +12,7 @@ from bayesgen.encoding.literals import listed
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import CLASS, FEATURE
+from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.training import Training
@@ -119,6 +120,7 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     if rows is not None:
         variables["rows"] = ((CLASS,), rows)
     exact = training.inference == "closed form" and not own.prior.family.no_evidence
+    exact = exact and not training.unlabelled_weight
     evidence = own.prior.log_evidence(own.stats) if exact else np.nan
     table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
     table = table.assign_attrs(
@@ -187,7 +189,12 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
     if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
         names = listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few], SHOWN)
         out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
-    if n := training.n_unlabelled:
+    n, share = training.n_unlabelled, training.unlabelled_weight
+    if share is not None:
+        out.append(unlabelled_rows(n, share))
+        if training.weighed is not None and len(unlike := training.weighed.unlike):
+            out.append(unlike_labelled(unlike))
+    elif n:
         out.append(f"{_rows(n)} without a label were averaged over")
     if training.label_noise:
         out.append("rows were weighed by the probability that their label is right")
@@ -206,6 +213,11 @@ def _cautions_of_draws(training: Training) -> list[str]:
     if training.inference not in ("nuts", "gibbs", "draws given") or stats is None:
         return [f"the posterior is an approximation ({training.inference})"]
     return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
+
+
+def unlabelled_rows(n: int, share: float) -> str:
+    """What rows without a label weigh."""
+    return f"{n} unlabelled row{' counts' if n == 1 else 's count'} as {share * n:.1f}"
 
 
 _ROUTES = {

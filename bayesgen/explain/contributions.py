@@ -19,7 +19,7 @@ form; several: parts of the quadratic forms) have means in closed form, and inte
 N rows, D features, S draws.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
 from types import MappingProxyType
@@ -29,16 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
-from bayesgen.families.capabilities import (
-    FeatureTerms,
-    LinearRule,
-    SeparateColumns,
-    TermDraws,
-    TokenDraws,
-    UnattributedTerm,
-    Urns,
-    require,
-)
+from bayesgen.families import capabilities
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import MissingCapabilityError, NotLinearError
 from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER, OBS
@@ -57,7 +48,7 @@ from bayesgen.posterior.model import (
 )
 from bayesgen.posterior.pooled import Member, MemberRows, PooledPosterior
 from bayesgen.predict.intervals import contrast_interval
-from bayesgen.predict.inversion import TINY, Contrast, class_weights, cumulants, log_odds
+from bayesgen.predict.inversion import TINY, Contrast, WeightCGF, class_weights, cumulants
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import IntervalRequest
 
@@ -150,29 +141,31 @@ def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: 
     every = np.arange(n_features)
     for columns, family, *_ in model.family.blocks():
         x = X if isinstance(columns, slice) else X[:, columns]
-        tokens = None if family.separable else family.capability(TokenDraws)
+        if family.separable:
+            _put_terms(out, (slice(None), every[columns]), _separable(family, x, pairs, request))
+            continue
+        tokens = family.capability(capabilities.TokenDraws)
         urns = None if tokens is None else tokens.urns(x)
         for (a, b), rows in by_pair(pairs):
-            two = family.at(CLASS, [a, b])
-            if family.separable:
-                part = _separable(two, x[rows], request)
-            elif urns is not None:
+            if urns is not None:
                 part = _of_urns(urns, [a, b], rows, n_features, request)
             else:
-                part = _correlated(two, x[rows], request)
-            for mine, theirs in zip(out, part, strict=True):
-                mine[rows[:, None], every[columns]] = theirs
-    for (a, b), rows in by_pair(pairs):
-        for mine, theirs in zip(out, _intercept(model, X[rows], a, b, request), strict=True):
-            mine[rows, -1] = theirs
+                part = _correlated(family.at(CLASS, [a, b]), x[rows], request)
+            _put_terms(out, (rows[:, None], every[columns]), part)
+    _put_terms(out, (slice(None), -1), _intercept(model, X, pairs, request))
     return out
+
+
+def _put_terms(out: Terms, at: Any, part: Terms) -> None:
+    for mine, theirs in zip(out, part, strict=True):
+        mine[at] = theirs
 
 
 def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Request) -> Terms:
     """Terms of a model that has class probabilities alone: all of it is theirs."""
     out = Terms(*(np.zeros((X.shape[0], n + 1)) for _ in Terms._fields))
     family, tail = model.family, (1 - request.prob) / 2
-    own = require(family, FeatureTerms, TERMS)
+    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
     for (a, b), rows in by_pair(pairs):
         terms, rest = own.log_odds_terms(X[rows], a, b)
         out.predictive[rows] = np.column_stack([terms, rest])
@@ -189,23 +182,7 @@ def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Re
 def additive(family: ConjugateFamily) -> bool:
     """Whether the features have predictive terms that add up to the predictive log-odds."""
     families = (block.family for block in family.blocks())
-    return all(f.independent or f.capability(TokenDraws) is not None for f in families)
-
-
-def mean_log_odds(model: ClassModel, X: Matrix, pairs: Array, class_prior: Any = None) -> Array:
-    """(N,) mean of the log-odds of the pairs under the posterior: what the means add up to."""
-    out = np.empty(X.shape[0])
-    for (a, b), rows in by_pair(pairs):
-        out[rows] = _log_weight_ratio(model, a, b, class_prior)
-        if np.isfinite(out[rows]).all():  # both classes can be
-            out[rows] = _slope(log_odds(model, X[rows], a, b, class_prior), np.arange(len(rows)))
-    return out
-
-
-def _log_weight_ratio(model: ClassModel, a: int, b: int, class_prior: Any) -> float:
-    weights = model.alpha / model.alpha.sum() if class_prior is None else class_prior
-    with np.errstate(invalid="ignore"):  # NaN where neither class can be
-        return float(log_weights(weights[a]) - log_weights(weights[b]))
+    return all(f.independent or f.capability(capabilities.TokenDraws) is not None for f in families)
 
 
 def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
@@ -215,13 +192,10 @@ def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
         yield (a, b), np.flatnonzero(which.ravel() == k)
 
 
-def _slope(contrast: Contrast, items: Array) -> Array:
-    """(n,) mean of the variable of a contrast."""
-    return contrast.on_axis([(items, np.array([TINY]))])[0][:, 0].imag / TINY
-
-
-def _no_weights(t: Array) -> Array:
-    return np.zeros(t.shape[:-1])
+def _in_blocks(cgf: Any, n: int, t: Array) -> Array:
+    """(K, n) values at t (K, 1, 2), for some items at a time."""
+    blocks = np.split(np.arange(n), range(_ITEMS, n, _ITEMS))
+    return np.concatenate([cgf(items, t) for items in blocks], axis=1)
 
 
 def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
@@ -232,10 +206,10 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
     finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
     for start in range(0, len(finite), _ITEMS):
         items = finite[start : start + _ITEMS]
-        contrast = Contrast(source, items, _no_weights, _ODDS)
         if not request.intervals:
-            out.mean[items] = _slope(contrast, np.arange(len(items)))
+            out.mean[items] = source.cgf(items, 1j * TINY * _ODDS[None, None])[0].imag / TINY
             continue
+        contrast = Contrast(source, items, lambda t: np.zeros(len(t)), _ODDS)
         k = cumulants(contrast)
         ends = contrast_interval(contrast, request, k=k)
         out.mean[items], out.error[items] = k.mean, ends.error
@@ -245,44 +219,48 @@ def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Items: the cells of a family of two classes."""
+    """Items: cells, each of a pair of classes (2, n)."""
 
-    columns: SeparateColumns
+    columns: capabilities.SeparateColumns
     x: Array
     column: Array
+    classes: Array
 
     def cgf(self, items: Array, t: Array) -> Array:
-        return self.columns.cell_cgf(self.x[items], self.column[items], t)
+        at = self.x[items], self.column[items], self.classes[:, items]
+        return self.columns.cell_cgf(*at, t)
 
 
-def _separable(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
-    """Each distinct cell of a column once, and cells of one distribution once.
+def _separable(family: ConjugateFamily, X: Matrix, pairs: Array, request: Request) -> Terms:
+    """Each distinct cell of a column and a pair once, and cells of one distribution once.
 
     Columns with equal pseudo-counts, as words that are as rare as each other, are told by one value
     of the cumulant generating function, which is then the same to the last bit.
     """
     x = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    distinct, pair = np.unique(pairs, axis=0, return_inverse=True)
     seen = ~np.isnan(x)
-    values, columns = x[seen], np.nonzero(seen)[1]
-    order = np.lexsort((values, columns))
-    values, columns = values[order], columns[order]
+    row, column = np.nonzero(seen)
+    cell = np.stack([x[seen], column, pair.ravel()[row]])
+    order = np.lexsort(cell)
+    cell = cell[:, order]
     fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (values[1:] != values[:-1]) | (columns[1:] != columns[:-1])
+    fresh[1:] = (cell[:, 1:] != cell[:, :-1]).any(axis=0)
     item = np.empty(len(order), dtype=np.intp)
     item[order] = np.cumsum(fresh) - 1
-    cells = _Cells(separate_columns(family), values[fresh], columns[fresh])
-    every = np.arange(len(cells.x))
-    log_p = cells.cgf(every, np.eye(2)[:, None])
+    values, (columns, which) = cell[0, fresh], cell[1:, fresh].astype(np.intp)
+    cells = _Cells(separate_columns(family), values, columns, distinct[which].T)
+    log_p = _in_blocks(cells.cgf, len(values), np.eye(2)[:, None])
     with np.errstate(invalid="ignore"):  # impossible under both
-        predictive, value = log_p[0] - log_p[1], cells.cgf(every, _POINT)[0]
+        predictive = log_p[0] - log_p[1]
+    value = _in_blocks(cells.cgf, len(values), _POINT)[0]
     _, law = distinct_pairs(value.real, value.imag)
     _, law = distinct_pairs(law, predictive)
     _, one = np.unique(law, return_index=True)
-    distinct = replace(cells, x=cells.x[one], column=cells.column[one])
-    found = _distributions(distinct, predictive[one], request)
+    each = replace(cells, x=values[one], column=columns[one], classes=cells.classes[:, one])
+    found = _distributions(each, predictive[one], request)
     out = Terms(*(np.zeros(x.shape) for _ in Terms._fields))
-    for mine, theirs in zip(out, found, strict=True):
-        mine[seen] = theirs[law[item]]
+    _put_terms(out, seen, Terms(*(part[law[item]] for part in found)))
     return out if family.independent else out._replace(predictive=np.full(x.shape, np.nan))
 
 
@@ -303,7 +281,9 @@ class _Tokens:
         return out
 
 
-def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request: Request) -> Terms:
+def _of_urns(
+    urns: capabilities.Urns, pair: list[int], rows: Array, n_features: int, request: Request
+) -> Terms:
     """Tokens of some rows; a feature that a row does not show contributes 0."""
     place = np.full(int(max(urns.row.max(initial=-1), rows.max(initial=-1))) + 1, -1)
     place[rows] = np.arange(len(rows))
@@ -326,7 +306,7 @@ def _of_urns(urns: Urns, pair: list[int], rows: Array, n_features: int, request:
 
 def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
     """Means in closed form, intervals from draws that are the same for all rows."""
-    mean, _ = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
+    mean, _ = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
     if not request.intervals:
         unknown = np.full(mean.shape, np.nan)
         return Terms(mean, unknown, unknown, unknown, unknown)
@@ -345,10 +325,10 @@ def _term_draws(
     family: ConjugateFamily, X: Matrix, seed: int, a: int = 0, b: int = 1
 ) -> Iterator[tuple[Array, Array, Array]]:
     """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
-    if (closed := family.capability(TermDraws)) is not None:
+    if (closed := family.capability(capabilities.TermDraws)) is not None:
         yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, a, b, N_DRAWS)
         return
-    own = require(family, FeatureTerms, TERMS)
+    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
     block = max(1, _CELLS // max(1, family.n_parameters()))
     sizes = [min(block, N_DRAWS - k) for k in range(0, N_DRAWS, block)]
     columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
@@ -359,38 +339,40 @@ def _term_draws(
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """Items: rows, of which no feature accounts for a part."""
+class _Intercepts:
+    """Items: rows, each of a pair of classes; what no feature accounts for, and the weights."""
 
-    family: ConjugateFamily
-    X: Matrix
+    rest: Sequence[tuple[capabilities.UnattributedTerm, Matrix]]
+    weights: WeightCGF
+    pairs: Array
+    unit: Array  # (C, C)
 
     def cgf(self, items: Array, t: Array) -> Array:
-        out = np.zeros((len(t), len(items)), dtype=t.dtype)
-        for columns, family, *_ in self.family.blocks():
-            own = family.capability(UnattributedTerm)
-            if own is not None:
-                x = self.X if isinstance(columns, slice) else self.X[:, columns]
-                out = out + own.rest_cgf(x[items], t)
+        out = np.empty((len(t), len(items)), dtype=t.dtype)
+        for (a, b), own in by_pair(self.pairs[items]):
+            s = t @ self.unit[[a, b]]
+            out[:, own] = self.weights(s)
+            for family, x in self.rest:
+                out[:, own] += family.rest_cgf(x[items[own]], s)
         return out
 
 
-def _intercept(model: ClassModel, X: Matrix, a: int, b: int, request: Request) -> Terms:
-    """(n,) terms of the class weights, and of what no feature accounts for."""
-    prior, rows = request.class_prior, np.array([0])
-    item: Any = np.zeros(X.shape[0], dtype=np.intp)
-    if any(b.family.capability(UnattributedTerm) is not None for b in model.family.blocks()):
-        _, rows, item = np.unique(np.isnan(X), axis=0, return_index=True, return_inverse=True)
-    log_ratio = _log_weight_ratio(model, a, b, prior)
-    predictive = np.full(X.shape[0], log_ratio)
-    if not np.isfinite(log_ratio):  # a class that cannot be
-        return Terms(predictive, predictive, predictive, np.zeros(len(predictive)), predictive)
-    direction = np.zeros(len(model.alpha))
-    direction[[a, b]] = _ODDS
-    contrast = Contrast(_Rest(model.family, X), rows, class_weights(model, prior), direction)
-    k, item = cumulants(contrast), item.ravel()
-    found, mean = contrast_interval(contrast, request, k=k), k.mean
-    return Terms(mean[item], found.low[item], found.high[item], found.error[item], predictive)
+def _intercept(model: ClassModel, X: Matrix, pairs: Array, request: Request) -> Terms:
+    """(N,) terms of the class weights, and of what no feature accounts for."""
+    prior = request.class_prior
+    with np.errstate(invalid="ignore"):  # NaN where neither class can be
+        ratio = log_weights(model.alpha / model.alpha.sum() if prior is None else prior)[pairs]
+        predictive = ratio[:, 0] - ratio[:, 1]
+    rest, kind = [], pairs
+    for columns, family, *_ in model.family.blocks():
+        if (own := family.capability(capabilities.UnattributedTerm)) is not None:
+            rest.append((own, X if isinstance(columns, slice) else X[:, columns]))
+            kind = np.column_stack([pairs, np.isnan(X)])
+    _, one, item = np.unique(kind, axis=0, return_index=True, return_inverse=True)
+    weights, unit = class_weights(model, prior), np.eye(len(model.alpha))
+    source = _Intercepts([(f, x[one]) for f, x in rest], weights, pairs[one], unit)
+    found = _distributions(source, predictive[one], request)
+    return Terms(*(part[item.ravel()] for part in found))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -472,9 +454,9 @@ def _columns_of_draws(
             part = family.at(FEATURE, [j])
             log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
             yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif family.capability(TokenDraws) is not None:
+    elif family.capability(capabilities.TokenDraws) is not None:
         try:
-            w, _ = require(family, LinearRule, TERMS).linear_form(theta)
+            w, _ = capabilities.require(family, capabilities.LinearRule, TERMS).linear_form(theta)
         except NotLinearError:
             raise NotImplementedError(
                 f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
@@ -485,7 +467,9 @@ def _columns_of_draws(
             term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
             yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
     else:
-        term, rest = require(family, FeatureTerms, TERMS).log_odds_terms(X, 0, 1, theta)
+        term, rest = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(
+            X, 0, 1, theta
+        )
         yield slice(None), term, rest
 
 
@@ -506,6 +490,8 @@ def explain(
     fitted: Fitted, X: Any, classes: Any, request: Request, posterior: Any = None
 ) -> "xr.Dataset":
     """Contributions of features to log-odds, as `GenerativeClassifier.explain` gives them."""
+    if posterior is None and fitted.training.unlabelled_weight:
+        fitted.refuse_estimated_weights("explain")
     own = posterior_of(fitted, posterior)
     weights = request.class_prior
     encoded = fitted.encoded_near(X)
@@ -628,10 +614,9 @@ def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, requ
         theta = split_chains(model.draw(rng, N_DRAWS), 4)
         drawn = terms_of_draws(model, theta, X, n_features, pairs, request)
         found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
-    mean = mean_log_odds(model, X, pairs, request.class_prior)
     with np.errstate(invalid="ignore"):  # impossible under both
         predictive = _odds(joint, pairs)
-    return Explanation(found, mean, additive(model.family), predictive)
+    return Explanation(found, found.mean.sum(axis=1), additive(model.family), predictive)
 
 
 @explanation.register
@@ -688,7 +673,7 @@ def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Arra
     if member.selection is not None and member.selection.documents:
         return odds[:, None]
     family: Any = fitted.family
-    if any(block.family.capability(UnattributedTerm) for block in family.blocks()):
+    if any(block.family.capability(capabilities.UnattributedTerm) for block in family.blocks()):
         return None  # products of features are no feature's own
     try:
         encoded = fitted.encoded(X.read(member))

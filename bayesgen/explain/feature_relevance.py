@@ -18,6 +18,7 @@ predict Alzheimer's disease from genome-wide data; Dash and Cooper (2002), Exact
 with naive Bayesian classifiers.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import BOUND, CLASS, FEATURE
+from bayesgen.families.names import BOUND, FEATURE
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
 from bayesgen.numerics.special import Array
@@ -90,7 +91,7 @@ def feature_relevance(clf: Any, prior_odds: Any = 1.0) -> "xr.Dataset":
 
     fitted = fitted_of(clf, "feature_relevance")
     own = fitted.closed_form
-    log_factors, unit = log_bayes_factors(own.prior, own.stats)
+    (log_factors,), unit = log_bayes_factors([own.prior], own.stats)
     names = fitted.feature_names if unit is not None else ["document"]
     unit = np.zeros(1, dtype=int) if unit is None else unit
     log_odds = _log_odds(prior_odds, names)
@@ -117,8 +118,8 @@ def _over_strengths(prior: ClassModel, stats: ClassStats, own: Array) -> Array:
         priors = [replace(prior, family=prior.family.with_strength(k)) for k in _STRENGTHS]
     except NotImplementedError:
         return np.broadcast_to([-np.inf, np.inf], (len(own), 2))
-    found = [own, *(log_bayes_factors(other, stats)[0] for other in priors)]
-    return np.stack([np.min(found, axis=0), np.max(found, axis=0)], axis=-1)
+    found = np.vstack([own, log_bayes_factors(priors, stats)[0]])
+    return np.stack([found.min(axis=0), found.max(axis=0)], axis=-1)
 
 
 def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
@@ -142,21 +143,22 @@ def _log_odds(prior_odds: Any, names: list[Any]) -> Array:
         return np.log(odds)
 
 
-def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Array | None]:
-    """(U,) log Bayes factors of the units, and (D,) the unit of each column.
+def log_bayes_factors(
+    priors: Sequence[ClassModel], stats: ClassStats
+) -> tuple[Array, Array | None]:
+    """(P, U) log Bayes factors of the units under each prior, and (D,) the unit of each column.
 
     None stands for the columns of a family that has none (token sequences).
     """
     factors: list[Array] = []
     unit: dict[int, int] = {}
     n = 0
-    for columns, family, own, *_ in prior.family.blocks(stats.features):
-        common, pooled = family.pooled(), own.pooled()
-        if family.independent:
-            apart = separate_columns(family).log_evidence_by_feature(own)
-            each = apart - separate_columns(common).log_evidence_by_feature(pooled)
-        else:
-            each = np.array([family.log_evidence(own) - common.log_evidence(pooled)])
+    for blocks in zip(*(prior.family.blocks(stats.features) for prior in priors), strict=True):
+        columns, family, own, *_ = blocks[0]
+        pooled = own.pooled()
+        each = np.stack(
+            [_log_evidence(f, own) - _log_evidence(f.pooled(), pooled) for _, f, *_ in blocks]
+        )
         width = _width(own)
         if width is None:
             return each, None
@@ -164,8 +166,15 @@ def log_bayes_factors(prior: ClassModel, stats: ClassStats) -> tuple[Array, Arra
         for k, j in enumerate(where):
             unit[int(j)] = n + (k if family.independent else 0)
         factors.append(each)
-        n += len(each)
-    return np.concatenate(factors), np.array([unit[j] for j in range(len(unit))])
+        n += each.shape[1]
+    return np.concatenate(factors, axis=1), np.array([unit[j] for j in range(len(unit))])
+
+
+def _log_evidence(family: ConjugateFamily, stats: Any) -> Array:
+    """(U,) of each column, or of all where these are not independent."""
+    if family.independent:
+        return separate_columns(family).log_evidence_by_feature(stats)
+    return np.array([family.log_evidence(stats)])
 
 
 def _width(stats: Any) -> int | None:
@@ -211,7 +220,7 @@ def log_predictive(
     relevance : "averaged" or Dataset of `feature_relevance`
         "averaged" is that of prior odds 1.
     """
-    log_factors, unit = log_bayes_factors(prior, stats)
+    (log_factors,), unit = log_bayes_factors([prior], stats)
     log_odds = log_factors
     if not isinstance(relevance, str):
         log_odds = log_factors + _odds_of(relevance, len(unit) if unit is not None else 1, unit)
@@ -247,16 +256,15 @@ def _add_columns(
     out: Array, own: ConjugateFamily, common: ConjugateFamily, X: Matrix, l: Array
 ) -> None:
     """Add the mixtures of all observed cells to out (N, C), each column on its own."""
-    one = np.ones((1, 1, 1))
-    shared = separate_columns(common)
-    apart = [separate_columns(own.at(CLASS, [c])) for c in range(out.shape[1])]
+    one, classes = np.ones((1, 1, 1)), np.arange(out.shape[1])[:, None, None]
+    shared, apart = separate_columns(common), separate_columns(own)
     for rows in row_blocks(*X.shape):
         x = dense_block(X, rows)
         i, j = np.nonzero(~np.isnan(x))
         values = x[i, j]
-        for c in range(out.shape[1]):
-            log_p = apart[c].cell_cgf(values, j, one)[0]
-            cells = _mixture(l[j], log_p, shared.cell_cgf(values, j, one)[0])
+        log_q = shared.cell_cgf(values, j, classes[0], one)[0]
+        for c, code in enumerate(classes):
+            cells = _mixture(l[j], apart.cell_cgf(values, j, code, one)[0], log_q)
             out[rows, c] += np.bincount(i, cells, minlength=len(x))
 
 

@@ -274,17 +274,6 @@ class RowRemoval(Protocol):
 
 
 @runtime_checkable
-class PriorChoices(Protocol):
-    """Priors beside multiples of the hyper-parameters: asked by ``prior="loo"``."""
-
-    def strengthened(self, factors: Mapping[str, float]) -> "ConjugateFamily":
-        """As `ConjugateFamily.scaled`; the weight of a scale moves without the scale."""
-
-    def other_scales(self, given: Any) -> "list[Any]":
-        """Resolved priors that are tried beside this one; `given` is the unresolved prior."""
-
-
-@runtime_checkable
 class DensityDraws(Protocol):
     """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
 
@@ -356,14 +345,16 @@ class SeparateColumns(Protocol):
     A family that does not offer it is cut into its columns (`shared.separate_columns`).
     """
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
 
         Parameters
         ----------
         x, column : (n,)
             Values, none missing, and where they stand.
-        t : (K, n or 1, C)
+        classes : (M, n or 1)
+            Different classes, of which the cells are asked.
+        t : (K, n or 1, M)
 
         Returns
         -------

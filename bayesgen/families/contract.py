@@ -32,12 +32,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS
 from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
+_CATEGORIES = (CATEGORY, CATEGORY_BIS)  # the last axes of a table
 _FOLDERS = ("conjugate", "sampled", "approximate")
 
 
@@ -45,8 +46,9 @@ _FOLDERS = ("conjugate", "sampled", "approximate")
 class Stats(Record):
     """Sufficient statistics of some rows: a commutative monoid that can be pickled.
 
-    The class adds field by field; statistics that are not sums (means, scatter) override `merge`
-    and `remove`. An array field whose first dim is ``class`` has one entry per class.
+    The class adds field by field, of as many categories as either knows; statistics that are not
+    sums (means, scatter) override `merge` and `remove`. An array field whose first dim is ``class``
+    has one entry per class.
     """
 
     largest_cell: ClassVar[float] = 1e151  # of X, in size: its square can be added up
@@ -63,13 +65,19 @@ class Stats(Record):
         ValueError
             If something would become negative: those rows were never part of these statistics.
         """
-        for name, (_, value) in self.arrays().items():
-            refuse_negative(name, value - getattr(other, name), value)
+        for name, pair in self._pairs(other):
+            refuse_negative(name, pair[0] - pair[1], pair[0])
         return self._combine(other, remainder)
 
     def _combine(self, other: Self, operation: Callable[[Array, Array], Array]) -> Self:
-        pairs = {name: (a, getattr(other, name)) for name, (_, a) in self.arrays().items()}
-        return replace(self, **{name: operation(a, b) for name, (a, b) in pairs.items()})
+        return replace(self, **{name: operation(*pair) for name, pair in self._pairs(other)})
+
+    def _pairs(self, other: Self) -> Iterator[tuple[str, list[Array]]]:
+        """Each array of both, padded where one knows more categories than the other."""
+        for name, (dims, own) in self.arrays().items():
+            pair, axes = [own, getattr(other, name)], sum(d in _CATEGORIES for d in dims)
+            k = max(a.shape[-1] for a in pair) if axes else 0
+            yield name, [padded(a, k, axes) for a in pair]
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
         """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
@@ -85,6 +93,13 @@ class Stats(Record):
         """The same rows, all of one class."""
         n_classes = max(len(v) for dims, v in self.arrays().values() if dims[:1] == (CLASS,))
         return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
+
+
+def padded(table: Array, k: int, axes: int = 1) -> Array:
+    """With zeros up to `k` categories along the last axes."""
+    more = k - table.shape[-1] if axes else 0
+    widths = [(0, 0)] * (table.ndim - axes) + [(0, more)] * axes
+    return table if more <= 0 else np.pad(table, widths)
 
 
 class Block(NamedTuple):
@@ -336,6 +351,14 @@ class ConjugateFamily(Family):
                 "by which its prior could be stronger or weaker"
             )
         return self.scaled(dict.fromkeys(names, k))
+
+    def strengthened(self, factors: Mapping[str, float]) -> Self:
+        """As `scaled`, for ``prior="loo"``; the weight of a scale moves without the scale."""
+        return self.scaled(factors)
+
+    def other_scales(self, given: Any) -> list[Any]:
+        """Resolved priors that ``prior="loo"`` tries beside this one; `given` is unresolved."""
+        return []
 
     def pooled(self) -> Self:
         """The prior of one theta for all classes; raises ValueError if the classes' differ."""

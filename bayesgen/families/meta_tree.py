@@ -334,11 +334,10 @@ class MetaTree(ApproximateFamily):
         self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
     ) -> Iterator[tuple[Array, Array, Array]]:
         """The same of draws, those of the roots last, a few rows at a time."""
-        every, step = np.arange(X.shape[1] + 1), max(1, _CELLS // (n * (X.shape[1] + 2)))
-        state = rng.bit_generator.state
-        for start in range(0, X.shape[0], step):
+        every, state = np.arange(X.shape[1] + 1), rng.bit_generator.state
+        for some in row_blocks(X.shape[0], n * (X.shape[1] + 2), _CELLS):
             rng.bit_generator.state = state  # rows share their draws
-            rows = np.arange(start, min(start + step, X.shape[0]))
+            rows = np.arange(some.start, some.stop)
             yield rows, every, _log_terms(self._draws(rng, X[rows], n, [a, b])[1])
 
     # -- PyMC --------------------------------------------------------------------------------

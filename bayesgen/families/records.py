@@ -61,10 +61,16 @@ class Record:
         return replace(self, **dict.fromkeys(names))
 
     def filled(self, **defaults: Array) -> Self:
-        """The same with these fields as float64 arrays: the default of each that is None."""
-        given = {name: getattr(self, name) for name in defaults}
-        own = {k: defaults[k] if value is None else value for k, value in given.items()}
-        return replace(self, **{k: np.asarray(value, np.float64) for k, value in own.items()})
+        """The same with these fields as float64 arrays: the default of each that is None.
+
+        What is given broadcasts to the shape of its default.
+        """
+        out = {}
+        for name, default in defaults.items():
+            value = np.asarray(default if (own := getattr(self, name)) is None else own, np.float64)
+            shape = np.broadcast_shapes(value.shape, np.shape(default))
+            out[name] = value if value.shape == shape else np.array(np.broadcast_to(value, shape))
+        return replace(self, **out)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled, copied and hashed: no caches, so that a fit leaves a prior unchanged."""

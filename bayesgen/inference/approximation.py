@@ -23,15 +23,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bayesgen.families.names import CHAIN, DRAW
-from bayesgen.inference.nuts import (
-    Interrupts,
-    SamplingWarning,
-    Start,
-    not_swallowed,
-    refuse_incomplete,
-    third_parties,
-    turned,
-)
+from bayesgen.inference import nuts
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -58,19 +50,13 @@ class _Normal(NamedTuple):
         return self.mean + step, -0.5 * np.square(z).sum(axis=1) - log_norm
 
 
-def check(draws: int) -> None:
-    """Raise on arguments that the samplers would answer with an error of their own."""
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
-
-
 def sample(
     model: Any,
     method: Approximation,
     draws: int = 1000,
     random_seed: int | None = None,
     progressbar: bool = True,
-    start: "Start | None" = None,
+    start: "nuts.Start | None" = None,
     **options: Any,
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     """Draws from an approximation of the posterior of a PyMC model.
@@ -96,7 +82,7 @@ def sample(
         ``lp``, and ``log_q`` of the approximation, both in unconstrained coordinates; attribute
         ``pareto_k``. Pathfinder: the attribute alone.
     """
-    with third_parties(), not_swallowed() as interrupts:
+    with nuts.third_parties(), nuts.not_swallowed() as interrupts:
         if method == "pathfinder":
             posterior, stats = _pathfinder(model, draws, random_seed, progressbar, options)
         else:
@@ -107,9 +93,9 @@ def sample(
                 q = _advi(model, random_seed, progressbar, interrupts, options)
             points, log_q = q.draw(np.random.default_rng(random_seed), draws)
             log_p = np.array([value_and_gradient(u)[0] for u in points])
-            posterior, stats = turned(model, points[None]), _stats(log_p, log_q)
+            posterior, stats = nuts.turned(model, points[None]), _stats(log_p, log_q)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
-    refuse_incomplete(found, 1, options.get("num_draws", draws), method)
+    nuts.refuse_incomplete(found, 1, options.get("num_draws", draws), method)
     return posterior, stats
 
 
@@ -120,7 +106,7 @@ def warn_unless_close(method: str, sample_stats: "xr.Dataset") -> None:
         warnings.warn(
             f"{method}: the posterior is not close to this approximation (Pareto k {k:.2f} > "
             f"{LARGEST_K}): means and intervals may be off; try inference='nuts', or more rows",
-            SamplingWarning,
+            nuts.SamplingWarning,
             stacklevel=4,
         )
 
@@ -151,7 +137,7 @@ def pareto_k(log_ratio: Array) -> float:
 
 
 def _log_density(
-    model: Any, seed: int | None, start: "Start | None"
+    model: Any, seed: int | None, start: "nuts.Start | None"
 ) -> tuple[Callable[[Array], tuple[float, Array]], Array]:
     """log p and its gradient as a function of the flat unconstrained point; a point to start at."""
     names = [model.rvs_to_values[v].name for v in model.free_RVs]
@@ -161,9 +147,7 @@ def _log_density(
     function.set_extra_values({})
     point = model.initial_point(random_seed=seed)
     if start is not None:
-        from bayesgen.inference.nuts import starting_points
-
-        flat = starting_points(model, start, lambda _: None)(0 if seed is None else seed)
+        flat = nuts.starting_points(model, start, lambda _: None)(0 if seed is None else seed)
     else:
         flat = None
     if flat is None:
@@ -218,7 +202,7 @@ def _advi(
     model: Any,
     seed: int | None,
     progressbar: bool,
-    interrupts: Interrupts,
+    interrupts: nuts.Interrupts,
     options: dict[str, Any],
 ) -> _Normal:
     import pymc as pm

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesgen.families.capabilities import PriorChoices
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
@@ -88,7 +87,7 @@ def _maximised(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
 #
 # The family that is searched is small and stated: of each block of columns one factor for each
 # name in ``family.tunable``, as for empirical Bayes, and the scales that the family offers beside
-# its default (`PriorChoices.other_scales`). The goal is
+# its default (`ConjugateFamily.other_scales`). The goal is
 #
 # .. math:: \sum_i w_i \log p(y_i \mid x_i, D_{-i}) - \sum_f (\log f - \log 4)^2 / (2 \log^2 5)
 #
@@ -160,7 +159,7 @@ class _Search:
         self.prior, self.stats, self.rows = prior, stats, rows
         pairs = zip(given.blocks(), prior.family.blocks(), strict=True)
         # of each block: the default and its alternatives
-        self.scales = [[own.family, *_others(own.family, g.family)] for g, own in pairs]
+        self.scales = [[own.family, *own.family.other_scales(g.family)] for g, own in pairs]
         self.names = [(k, name) for k, own in enumerate(self.scales) for name in own[0].tunable]
         if not self.names:
             name = type(prior.family).__name__
@@ -222,7 +221,7 @@ class _Search:
                 if block == k and log_factor
             }
             family = own[point.scales[k]]
-            families.append(_strengthened(family, factors) if factors else family)
+            families.append(family.strengthened(factors) if factors else family)
         return ClassModel(self.prior.alpha, self.prior.family.with_blocks(families))
 
 
@@ -230,17 +229,6 @@ def _penalty(point: _Point) -> float:
     """Minus the prior log density of the logs of the factors, but for a constant."""
     from_centre = np.array(point.log_factors) - np.log(_CENTRE)
     return float(from_centre @ from_centre) / (2 * np.log(_SPREAD) ** 2)
-
-
-def _others(family: ConjugateFamily, given: ConjugateFamily) -> list[Any]:
-    """Priors to try beside `family`; `given` is the unresolved one."""
-    choices = family.capability(PriorChoices)
-    return [] if choices is None else choices.other_scales(given)
-
-
-def _strengthened(family: ConjugateFamily, factors: dict[str, float]) -> ConjugateFamily:
-    choices = family.capability(PriorChoices)
-    return family.scaled(factors) if choices is None else choices.strengthened(factors)
 
 
 def _score(prior: ClassModel, stats: ClassStats, rows: LabelledRows) -> float:

@@ -4,9 +4,11 @@ A `Learner` is what an estimator chooses: how rows are read, and the family with
 hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and `Fitted` of these.
 """
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -19,12 +21,13 @@ from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
+from bayesgen.families.errors import NoClosedFormError, NoPosteriorError, refuse_unknown
 from bayesgen.inference import approximation, nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
 from bayesgen.inference.sampled import SAMPLED, Inference, imputed
 from bayesgen.inference.trees import tree_of
+from bayesgen.inference.unlabelled import WEIGHTS, unlike_labelled, weighed
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -35,6 +38,7 @@ from bayesgen.posterior.training import Training, kept
 if TYPE_CHECKING:
     import xarray as xr
 
+Unlabelled = Literal["weighted", "full", "ignore"]
 _FORGET = "forget takes away rows that were learned before"
 
 
@@ -148,10 +152,11 @@ class Learner:
                 f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
                 "together, or without inference="
             )
-        if fitted is not None and fitted.training.label_noise:
+        if fitted is not None and fitted.training.estimated:
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and label_noise= has weighed rows by the "
-                "probability that their label is right given all rows: fit all rows together"
+                f"{what} works on sufficient statistics, and {fitted.training.estimated} has "
+                "weighed rows by probabilities of their labels given all rows: fit all rows "
+                "together"
             )
 
     # -- fits ---------------------------------------------------------------------------------
@@ -163,13 +168,28 @@ class Learner:
         sample_weight: Any = None,
         inference: Inference | None = None,
         options: dict[str, Any] | None = None,
+        unlabelled: Unlabelled | None = None,
     ) -> Fitted:
         """The posterior of all parameters given rows."""
         options = options or {}
+        conjugate = self.family_type.conjugate
+        if unlabelled is not None:
+            refuse_unknown("unlabelled", unlabelled, get_args(Unlabelled))
+        if unlabelled == "full":
+            if inference == "closed form":
+                raise NoClosedFormError("unlabelled='full' has no closed form: leave inference out")
+            inference = inference or ("gibbs" if conjugate else "nuts")
+            if conjugate:
+                self._warn_if_worse(X, y, sample_weight)
         if inference is None:
-            inference = "closed form" if self.family_type.conjugate else "nuts"
+            inference = "closed form" if conjugate else "nuts"
         if inference in SAMPLED and (why := self.family_type.approximate):
             raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
+        if inference in SAMPLED and unlabelled == "weighted":
+            raise NoClosedFormError(
+                "unlabelled='weighted' is a fit in closed form, and inference="
+                f"{inference!r} draws: unlabelled='full' takes rows without a label so"
+            )
         if inference in SAMPLED:
             fitted = self._sampled(X, y, sample_weight, inference, options)
             return self._keep(fitted, X, y, sample_weight)
@@ -178,6 +198,8 @@ class Learner:
             raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
         if options:
             raise TypeError(f"fit() got {', '.join(options)}, which is for inference='nuts' alone")
+        if unlabelled == "weighted":
+            return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         _, gathered, rows = self._gathered(None, X, y, sample_weight)
         scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
         return self._keep(self.settle(gathered, scored), X, y, sample_weight)
@@ -311,6 +333,51 @@ class Learner:
         except ValueError as error:
             raise ValueError(f"{_FORGET}: {error}") from None
         return replace(before, stats=stats, n_rows=max(0, before.n_rows - rows.n_rows))
+
+    # -- rows without a label, weighed
+
+    def _weighed(
+        self, X: Any, y: Any, sample_weight: Any, weights: tuple[float, ...] = WEIGHTS
+    ) -> Fitted:
+        """`fit` in closed form that weighs rows without a label by leave-one-out."""
+        reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
+        classes, codes = rows.coded()
+        read, weight = rows.X, rows.weight_of_each()
+        if not isinstance(y, Labelled):
+            reader, read = reader.learnt(read, True)
+        model, known = self.unresolved(reader, classes), codes >= 0
+        data = LabelledRows(read.encoded, codes, weight)
+        refuse_large_cells(model.family, data.X, _names(reader, model.family), rows=rows.at)
+        of_known = LabelledRows(data.X[known], codes[known], weight[known])
+        stats = model.stats(*of_known[:2], len(classes), of_known.weight)
+        fitted = self.settle(Gathered(classes, reader, stats, len(codes)), of_known)
+        if known.all():
+            return fitted
+        found, own = weighed(fitted.closed_form, data, weights)
+        if len(found.unlike):
+            at = found.unlike if rows.at is None else rows.at[found.unlike]
+            found = found._replace(unlike=at)
+            warnings.warn(unlike_labelled(at), UserWarning, stacklevel=4)
+        return replace(fitted, posterior=own).with_training(
+            n_unlabelled=int((~known).sum()), unlabelled_weight=found.weight, weighed=found
+        )
+
+    def _warn_if_worse(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Warn where rows without a label make the labels less probable."""
+        found = None
+        with suppress(ValueError):  # of missing cells that have no closed form
+            found = self._weighed(X, y, sample_weight, (0.0, 1.0)).training.weighed
+        if found is not None and len(found.log_scores) > 1:
+            alone, all_rows = found.log_scores
+            if all_rows < alone - 1:
+                n = len(found.codes)
+                warnings.warn(
+                    f"unlabelled='full': with the rows without a label counted as {self.name} has "
+                    f"them, leave-one-out log loss of the labels is {-all_rows / n:.3f}, and "
+                    f"{-alone / n:.3f} without these rows: use unlabelled='weighted'",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     # -- by draws
 

@@ -11,15 +11,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.groups import labels_given_x
-from bayesgen.families.capabilities import (
-    DataScaledDefaults,
-    MissingCells,
-    PartlyIdentified,
-    PreparedPrior,
-    SamplerCoordinates,
-    StartingPoint,
-    require,
-)
+from bayesgen.families import capabilities
 from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW
@@ -70,7 +62,7 @@ def is_complete(family: ConjugateFamily, X: Matrix, codes: Array) -> bool:
 
 def has_gaps(family: Family) -> bool:
     """Whether missing cells of training rows have no closed form in this family."""
-    return family.capability(MissingCells) is not None
+    return family.capability(capabilities.MissingCells) is not None
 
 
 def resolved_prior(
@@ -96,7 +88,7 @@ def resolved_prior(
     row, c = np.nonzero(belongs)
     part = belongs[row, c] if weight is None else belongs[row, c] * weight[row]
     count = np.bincount(c, part, n_classes)
-    own = unresolved.family.capability(MissingCells)
+    own = unresolved.family.capability(capabilities.MissingCells)
     of_rows = unresolved.family.stats if own is None else own.default_stats
     stats = ClassStats(count, of_rows(X[row], c, n_classes, part))
     return unresolved.resolve(stats)
@@ -114,7 +106,7 @@ def incomplete_data(
     loose = _distinct(X[~known], weight[~known])
     parts = [(*loose, np.ones((len(loose[1]), n_classes), dtype=bool))]
     stats = None
-    missing = prior.family.capability(MissingCells)
+    missing = prior.family.capability(capabilities.MissingCells)
     if missing is None:
         stats = prior.stats(X[known], codes[known], n_classes, weight[known])
     else:
@@ -136,7 +128,7 @@ def _expected_stats(
     """Statistics of rows with responsibilities (N, C), their cells completed by `family`."""
     out = None
     n_classes = responsibility.shape[1]
-    missing = family.capability(MissingCells)
+    missing = family.capability(capabilities.MissingCells)
     for c in range(n_classes):
         rows = np.flatnonzero(responsibility[:, c] > 0)
         own = weight[rows] * responsibility[rows, c]
@@ -164,7 +156,7 @@ def _pilot_fit(
     responsibility = _responsibilities(codes, len(prior.alpha), 0.0)
     stats = _expected_stats(prior.family, X, responsibility, weight)
     model = labelled = prior.update(stats)
-    refits = prior.family.capability(MissingCells) is not None and has_nan(X)
+    refits = prior.family.capability(capabilities.MissingCells) is not None and has_nan(X)
     for step in range(_STEPS):
         before = responsibility[unknown]
         if unknown.any():
@@ -330,7 +322,7 @@ def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target
 
 def prepared(prior: ClassModel, stats: ClassStats) -> ClassModel:
     """The same prior in the coordinates that suit a posterior given `stats`."""
-    own = prior.family.capability(PreparedPrior)
+    own = prior.family.capability(capabilities.PreparedPrior)
     return prior if own is None else replace(prior, family=own.prepared(stats.features))
 
 
@@ -338,7 +330,7 @@ def with_defaults(
     family: Family, X: Matrix, codes: Array, n_classes: int, weight: Array | None = None
 ) -> Family:
     """The prior with the defaults that the rows set, as in `DataScaledDefaults`."""
-    own = family.capability(DataScaledDefaults)
+    own = family.capability(capabilities.DataScaledDefaults)
     return family if own is None else own.with_defaults(X, codes, n_classes, weight)
 
 
@@ -370,7 +362,7 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
 
 def _chosen_start(prior: ClassModel, pilot: ClassModel, coords: Coords) -> Start | None:
     """Where chains start: the family's choice, if it has one."""
-    own = prior.family.capability(StartingPoint)
+    own = prior.family.capability(capabilities.StartingPoint)
     if own is None or own.start(np.random.default_rng(0)) is None:
         return None
 
@@ -394,7 +386,7 @@ def _of_incomplete_rows(prior: ClassModel, data: Data) -> Target:
     def start(coords: Coords) -> Start:
         def point(rng: np.random.Generator) -> dict[str, Array]:
             theta = labelled.draw(rng, 1)
-            own = ready.family.capability(SamplerCoordinates)
+            own = ready.family.capability(capabilities.SamplerCoordinates)
             free = {} if own is None else own.pymc_coordinates(theta, features)
             listed = {k: by_cell(prior.params[k], v, coords)[1] for k, v in theta.items()}
             return {k: v[0] for k, v in (listed | {k: v for k, (_, v) in free.items()}).items()}
@@ -422,7 +414,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
             own.pop(name, None)
             if name in given:
                 raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
-        approximation.check((own | given).get("draws", 1))
+        nuts.check((own | given).get("draws", 1), 0, 1, "nutpie")
         return own | given
     defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
     asked: dict[str, Any] = defaults | own | given
@@ -456,7 +448,7 @@ def sample(
             graph, inference, start=goal.start(coords), **options
         )
     draws = {str(k): np.asarray(v.values) for k, v in posterior.data_vars.items()}
-    own = goal.pilot.family.capability(PartlyIdentified)
+    own = goal.pilot.family.capability(capabilities.PartlyIdentified)
     changed = {} if own is None else own.relabelled(draws, data.X, data.codes)
     posterior = posterior.assign({k: (posterior[k].dims, v) for k, v in changed.items()})
     return posterior, sample_stats
@@ -549,7 +541,7 @@ def imputed(
     if len(gaps):
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
         own = drawn[..., gaps].reshape(-1, len(gaps))
-        cells = require(family, MissingCells, "draws of missing cells")
+        cells = capabilities.require(family, capabilities.MissingCells, "draws of missing cells")
         values, row, column = cells.draw_missing(rng, X[gaps], own, flat)
         variables["imputed"] = ((CHAIN, DRAW, CELL), values.reshape(*lead, -1))
         row = gaps[row]

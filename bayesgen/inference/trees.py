@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.fit import assembled
-from bayesgen.datatree.groups import OF_ROWS, Rows, add_groups, asked_for, requested_groups
+from bayesgen.datatree.groups import OF_ROWS, Asked, Rows, add_groups, asked_for, requested_groups
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.labelled import labelled
 from bayesgen.families.capabilities import SamplerCoordinates
@@ -33,19 +33,10 @@ _DRAW_BYTES = 1 << 30  # fewer parameters are drawn than asked rather than excee
 
 
 def draw_posterior(
-    fitted: Fitted,
-    draws: int = 500,
-    chains: int = 4,
-    random_state: Any = 0,
-    *,
-    X: Any = None,
-    y: Any = None,
-    groups: Sequence[str] | None = None,
-    replicate: Sequence[str] = ("label",),
+    fitted: Fitted, draws: int, chains: int, random_state: Any, asked: Asked
 ) -> "xr.DataTree":
     """Independent draws of all parameters from the closed-form posterior."""
     own = fitted.closed_form
-    rows, names = _requests(fitted, X, y, groups, replicate)
     family = own.model.family
     fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
     if fit < draws:
@@ -64,29 +55,16 @@ def draw_posterior(
     coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
     posterior = posterior.merge(tree.group(coordinates, fitted.coords))
     out = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)
-    _add_groups(fitted, out, drawn, rng, rows, names, replicate)
+    _add_groups(fitted, out, drawn, rng, asked)
     return out
 
 
 def sample_posterior(
-    fitted: Fitted,
-    model: "pm.Model",
-    draws: int,
-    tune: int,
-    chains: int,
-    random_seed: int | None,
-    sampler: Literal["nutpie", "pymc"],
-    *,
-    X: Any,
-    y: Any,
-    groups: Sequence[str] | None,
-    replicate: Sequence[str],
-    progressbar: bool,
-    **options: Any,
+    fitted: Fitted, model: "pm.Model", asked: Asked, **options: Any
 ) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
     own = fitted.closed_form
-    rows, names = _requests(fitted, X, y, groups, replicate)
+    seed, sampler = options["random_seed"], options["sampler"]
     other = [name for name in own.model.params if name not in model.named_vars]
     if other:  # of an average over structures
         raise NotImplementedError(
@@ -95,23 +73,13 @@ def sample_posterior(
             "draw_posterior() has exact draws; pm.sample(model=clf.to_pymc()) samples the "
             "model as it is"
         )
-    posterior, sample_stats = nuts.sample(
-        model,
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        random_seed=random_seed,
-        sampler=sampler,
-        progressbar=progressbar,
-        **options,
-    )
+    posterior, sample_stats = nuts.sample(model, **options)
     found = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, found, "nuts", random_seed, sampler)
+    out = tree_of(fitted, found, "nuts", seed, sampler)
     drawn = tree.read_draws(posterior, own.model.params, fitted.coords)
-    rng = np.random.default_rng(random_seed)
-    _add_groups(fitted, out, drawn, rng, rows, names, replicate)
+    _add_groups(fitted, out, drawn, np.random.default_rng(seed), asked)
     sound = nuts.warn_unless_sound(posterior, sample_stats)
-    out.attrs |= {"sampler": sampler, "tune": tune} | sound.attributes()
+    out.attrs |= {"sampler": sampler, "tune": options["tune"]} | sound.attributes()
     return out
 
 
@@ -131,10 +99,9 @@ def posterior_groups(
             "the draws of a pool are of exponents, of which rows tell by their scores without "
             "themselves: use loo(X, y), or ask a member, pool.members_[name]"
         )
-    asked = list(OF_ROWS) if groups is None else groups
-    rows, names = _requests(fitted, X, y, asked, replicate)
+    asked = asked_of(fitted, X, y, OF_ROWS if groups is None else groups, replicate)
     prior = fitted.posterior.prior
-    if LOG_PRIOR in names and not prior.family.conjugate:
+    if LOG_PRIOR in asked.names and not prior.family.conjugate:
         raise NoClosedFormError(
             f"log_prior of {type(prior.family).__name__} is known to PyMC alone: "
             "pm.compute_log_prior(tree, model=clf.to_pymc(X, y))"
@@ -143,7 +110,7 @@ def posterior_groups(
     assert draws is not None, "the caller has made them"
     out = draws.copy(deep=False)
     theta = tree.read_draws(out, prior.params, fitted.coords)
-    _add_groups(fitted, out, theta, np.random.default_rng(random_state), rows, names, replicate)
+    _add_groups(fitted, out, theta, np.random.default_rng(random_state), asked)
     return out
 
 
@@ -164,14 +131,14 @@ def tree_of(
     return out
 
 
-def _requests(
+def asked_of(
     fitted: Fitted, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
-) -> tuple[Rows | None, list[str]]:
-    """The rows, encoded, and the names of the groups to make; checked before any work."""
+) -> Asked:
+    """The groups to make, of encoded rows; checked before any work."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
     rows = None if X is None else _rows(fitted, X, y)
-    return rows, asked_for(groups, replicate, rows, fitted.classes)
+    return asked_for(groups, replicate, rows, fitted.classes)
 
 
 def _rows(fitted: Fitted, X: Any, y: Any) -> Rows:
@@ -187,20 +154,15 @@ def _add_groups(
     out: "xr.DataTree",
     theta: dict[str, Array],
     rng: np.random.Generator,
-    rows: Rows | None,
-    names: list[str],
-    replicate: Sequence[str],
+    asked: Asked,
 ) -> None:
     """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
     own = fitted.posterior
     known = own.prior.family.conjugate
     draw = None if known else partial(draw_prior, fitted, rng)
     stats, family = own.stats.features, own.model.family
-    classes = fitted.classes
-    made = requested_groups(
-        names, rng, own.prior, family, theta, rows, stats, classes, replicate, draw
-    )
-    add_groups(out, made, family, theta, rows, replicate, fitted.coords, classes)
+    made = requested_groups(asked, rng, own.prior, family, theta, stats, draw)
+    add_groups(out, asked, made, family, theta, fitted.coords)
 
 
 def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Array]:
@@ -230,7 +192,7 @@ def to_pymc(
     if X is not None:
         fitted.reader.refuse_unseen(fitted.read(X))
     else:
-        fitted.refuse_label_noise("to_pymc without rows")
+        fitted.refuse_estimated_weights("to_pymc without rows")
     if not fitted.training.exact:
         return _pymc_of_rows(fitted, X, y, likelihood)
     if X is None:

@@ -22,9 +22,9 @@ _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
 # ------------------------------------------------------------------------------------------- blocks
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices that cover the rows in blocks of about 2 MiB of float64."""
-    step = max(1, BLOCK_CELLS // max(1, n_columns))
+def row_blocks(n_rows: int, n_columns: int, cells: int = BLOCK_CELLS) -> Iterator[slice]:
+    """Slices that cover the rows in blocks of so many cells, about 2 MiB of float64."""
+    step = max(1, cells // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 

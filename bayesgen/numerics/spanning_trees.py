@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 
 _SPAN = 600.0  # in nats: so much less than the largest weight is a number with all its digits
@@ -45,9 +46,7 @@ def log_sum_of_trees(log_w: Array) -> Array:
     flat = log_w.reshape(-1, n_nodes, n_nodes)
     out = np.zeros(len(flat), dtype=np.result_type(log_w.dtype, np.float64))
     if n_nodes > 1:
-        step = max(1, _CELLS // n_nodes**2)
-        for start in range(0, len(flat), step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
             out[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
     return out.reshape(lead)
 
@@ -178,9 +177,7 @@ class Elimination:
         lead, n = change.shape[:-2], self.n_nodes
         flat = change.reshape(-1, n, n)
         out = np.full(len(flat), np.nan, dtype=np.result_type(change.dtype, np.float64))
-        step = max(1, _CELLS // n**2)
-        for start in range(0, len(flat), step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(len(flat), n**2, _CELLS):
             block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
             size = np.abs(block[np.tril_indices(n, -1)].real).max(axis=0, initial=0.0)
             good = size * n <= _SPAN  # in numbers; NaN is not good
@@ -218,12 +215,10 @@ class Elimination:
             else:
                 log_ratios(codes[start:stop], *given, w, out[start:stop])
 
-        for _ in over_blocks(part, len(codes), self.n_nodes**2):
-            pass
+        list(over_blocks(part, len(codes), self.n_nodes**2))
         i, j = np.tril_indices(self.n_nodes - 1, -1)
         wide = np.flatnonzero(np.isnan(out))
-        step = max(1, _CELLS // self.n_nodes**2)
-        for rows in (wide[at : at + step] for at in range(0, len(wide), step)):
+        for rows in (wide[some] for some in row_blocks(len(wide), self.n_nodes**2, _CELLS)):
             change = np.zeros((len(rows), self.n_nodes, self.n_nodes))
             own = codes[rows]
             change[:, i + 1, j + 1] = table[i, j, own[:, i], own[:, j]]

@@ -20,24 +20,8 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
-from bayesgen.plots.style import (
-    CLASSES,
-    HAIR,
-    INK,
-    METHOD_NAMES,
-    MUTED,
-    canvas,
-    checked_axes,
-    colour,
-    feature_index,
-    feature_names,
-    label_codes,
-    legend_beside,
-    look,
-    panels,
-    percent,
-    rows_like,
-)
+from bayesgen.plots import style
+from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
@@ -110,7 +94,7 @@ class Rows:
         if self.table.n_rows == 0:
             raise ValueError("X has no rows: there is no range to draw")
         self.schema = _schema(clf)
-        names, own = feature_names(clf), self.table.names
+        names, own = style.feature_names(clf), self.table.names
         if own is not None and hasattr(clf, "feature_names_in_"):
             if lost := [name for name in names if name not in own]:
                 raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
@@ -145,7 +129,7 @@ class Rows:
 
     def feature(self, feature: Any) -> Feature:
         """By position among those of the classifier, or by name."""
-        j = feature_index(self.clf, feature)
+        j = style.feature_index(self.clf, feature)
         column, kind = self._column(j), self.kinds[j]
         if kind == "nominal":
             values = list(self._categories(j) or column.learn())
@@ -225,7 +209,7 @@ class Rows:
                 cells.append(int(middle) if kind == "count" else float(middle))
         if isinstance(at, Mapping):
             for name, cell in at.items():
-                cells[self.places[feature_index(self.clf, name)]] = cell
+                cells[self.places[style.feature_index(self.clf, name)]] = cell
         elif at is not None:
             given = list(np.asarray(at, dtype=object))
             if len(given) != len(self.names):
@@ -382,14 +366,14 @@ def plot_densities(
     Exact where a missing cell is left out of a row's density; else the shares of 10,000 rows
     simulated from each class, which the title says.
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     fitted = fitted_of(clf, "plot_densities")
     own = fitted.posterior
     fitted.refuse_if_discriminative("plot_densities")
     if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
         raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
     rows = Rows(clf, X)
-    at = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    at = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
     j = rows.names.index(one.name)
     family = own.prior.family
@@ -410,7 +394,7 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    with canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
+    with style.canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
         if names is not None:
             share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
             seen = None
@@ -433,7 +417,7 @@ def plot_densities(
         ax.set_title(how, size=9.5, weight="normal", loc="left")
         handles, texts = ax.get_legend_handles_labels()
         order = sorted(range(len(texts)), key=lambda i: texts[i] == _SHARE)  # the classes first
-        legend_beside(ax, [handles[i] for i in order])
+        style.legend_beside(ax, [handles[i] for i in order])
     return ax
 
 
@@ -461,7 +445,7 @@ def _bars(
     width = 0.82 / len(p)
     for i, (k, value) in enumerate(p.items()):
         at = np.arange(len(names)) + (i - (len(p) - 1) / 2) * width
-        own = look(k)
+        own = style.look(k)
         ax.bar(
             at,
             value,
@@ -497,9 +481,9 @@ def _curves(
     top = 0.0
     strip = ax.get_xaxis_transform()  # heights as shares of the axes
     for i, (k, x) in enumerate(drawn.items()):
-        own, name = look(k), str(clf.classes_[k])
+        own, name = style.look(k), str(clf.classes_[k])
         if k in spikes:
-            name += f" ({percent(float(np.exp(spikes[k])))} at {one.spike:g})"
+            name += f" ({style.percent(float(np.exp(spikes[k])))} at {one.spike:g})"
         line = {"color": own.color, "ls": own.dashes, "lw": 1.8, "label": name}
         if not log_p:
             share = np.histogram(x, edges)[0] / len(x) / np.diff(edges)
@@ -518,7 +502,7 @@ def _curves(
             heights = np.full(len(rug), height)
             ax.plot(rug, heights, "|", color=own.color, ms=6, mew=0.8, alpha=0.8, transform=strip)
     for m, lw in zip(mass, (4.0, 1.6), strict=True):
-        ax.plot([], [], color=INK, lw=lw, alpha=0.55, label=f"middle {percent(m)}")
+        ax.plot([], [], color=INK, lw=lw, alpha=0.55, label=f"middle {style.percent(m)}")
     if at is not None:
         ax.plot([], [], "|", color=INK, ms=6, label="rows")
     ax.set_ylim(-top * 1.05 * room / (1 - room), top * 1.05)
@@ -571,18 +555,18 @@ def plot_section(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     IntervalRequest.of(prob)
     rows = Rows(clf, X)
-    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
     k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
-    with canvas(ax, figsize, (7.2, 3.6)) as ax:
+    with style.canvas(ax, figsize, (7.2, 3.6)) as ax:
         _draw(ax, clf, rows, one, held, k, codes, plug_in, prob)
         ax.set_ylabel(f"p({clf.classes_[k]} | x)")
         ax.set_title(rows.held(one, held, at), size=9.5, weight="normal", loc="left")
-        legend_beside(ax)
+        style.legend_beside(ax)
     return ax
 
 
@@ -600,10 +584,10 @@ def _draw(
     along = rows.along(one, held)
     table = clf.predict_interval(along, prob, "eti")
     estimate = _plug_in(clf, along, plug_in)
-    tint, x = colour(k), one.x
+    tint, x = style.colour(k), one.x
     for level in (0.0, 0.5, 1.0):
         ax.axhline(level, color=HAIR, lw=0.8, zorder=0)
-    band = f"{percent(table.attrs['prob'])} of p(y | x, θ)"
+    band = f"{style.percent(table.attrs['prob'])} of p(y | x, θ)"
     low, high = table["interval"].values[:, k].T
     p = table["predictive"].values[:, k]
     if one.kind == "nominal":
@@ -633,7 +617,7 @@ def _draw(
 
 
 def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
-    if method is None or hasattr(clf, "_members"):
+    if method is None:
         return None
     try:
         found: Array = clf.predict_proba(rows, method=method)
@@ -673,12 +657,12 @@ def plot_effects(
     list of matplotlib.axes.Axes
         One for each feature shown.
     """
-    checked_axes(axes, figsize)
+    style.checked_axes(axes, figsize)
     IntervalRequest.of(prob)
     if not isinstance(most, int | np.integer) or most < 1:
         raise ValueError(f"most must be an integer >= 1, got {most!r}")
     rows = Rows(clf, X)
-    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
     held = rows.typical(at)
     features = [rows.feature(j) for j in range(len(rows.names))]
@@ -687,7 +671,7 @@ def plot_effects(
     n = len(order)
     wide = 2 if n == 4 else min(n, 3)
     size = (max(3.1 * wide, 4.6), 0.7 + 2.5 * -(-n // wide))
-    with panels(axes, n, figsize, size) as own:
+    with style.panels(axes, n, figsize, size) as own:
         for place, (ax, j) in enumerate(zip(own, order, strict=True)):
             _draw(ax, clf, rows, features[j], held, k, codes, None, prob)
             if place % wide == 0:
@@ -696,7 +680,7 @@ def plot_effects(
         if {*rows.kinds} > {"nominal"}:
             others = "medians and most frequent values"
         where = f"others at their {others}" if at is None else "others at the values given"
-        band = percent(IntervalRequest.of(prob).prob)
+        band = style.percent(IntervalRequest.of(prob).prob)
         where += f"; {band} of p(y | x, θ) around the predictive"
         if axes is None:
             own[0].figure.suptitle(where, size=9.5, x=0.01, ha="left")
@@ -756,7 +740,7 @@ def plot_regions(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if getattr(clf, "n_features_in_", 0) != 2:
         raise ValueError("plot_regions draws the plane of two features: fit on two columns")
     if overlay not in ("epistemic", "width", None):
@@ -772,31 +756,31 @@ def plot_regions(
         raise ValueError(
             f"plot_regions draws real features, and {name!r} has categories: see plot_effects"
         )
-    codes = None if y is None else label_codes(clf, y, rows.table.n_rows)
+    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     values = np.column_stack([rows.feature(j).at for j in (0, 1)])
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     pad = 0.1 * np.where(high > low, high - low, 1.0)
     by_draws = getattr(clf, "inference_", "closed form") != "closed form"  # all, at each point
     n_points = _COARSE if by_draws else _GRID
     gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, n_points).T)
-    grid = rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
-    with canvas(ax, figsize, (6.6, 5.0)) as ax:
+    grid = style.rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
+    with style.canvas(ax, figsize, (6.6, 5.0)) as ax:
         _tint(ax, clf, grid, gx, gy)
         if overlay is not None:
             cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
-            coarse = rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
+            coarse = style.rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
             _overlay(ax, clf, coarse, cx, cy, overlay, prob)
         if hasattr(clf, "score_samples"):
             _contours(ax, clf, X, grid, gx, gy, mass)
         drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
         if codes is not None:
             for k in range(len(clf.classes_)):
-                ax.plot(*values[codes == k].T, "o", **look(k).mark(4))
-        names = feature_names(clf)
+                ax.plot(*values[codes == k].T, "o", **style.look(k).mark(4))
+        names = style.feature_names(clf)
         ax.set(
             xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]), xlabel=names[0], ylabel=names[1]
         )
-        held = f"lines hold {', '.join(map(percent, mass))}"
+        held = f"lines hold {', '.join(map(style.percent, mass))}"
         inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
         _legend(ax, clf.classes_, drawn, "" if inside else held)
     return ax
@@ -806,7 +790,7 @@ def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
     from matplotlib.colors import to_rgb
 
     chosen = clf.predict_log_proba(grid).argmax(axis=1).reshape(gx.shape)
-    colours = np.array([to_rgb(colour(k)) for k in range(len(clf.classes_))])
+    colours = np.array([to_rgb(style.colour(k)) for k in range(len(clf.classes_))])
     extent = (gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0])
     ax.imshow(
         1 - 0.16 * (1 - colours[chosen]),
@@ -834,7 +818,7 @@ def _overlay(
         top = clf.predict_log_proba(grid).argmax(axis=1)
         best = np.take_along_axis(rho, top[None, :, None], axis=2)[:, :, 0]
         a, b = np.quantile(best, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        value, text = b - a, f"width of the {percent(prob)} interval"
+        value, text = b - a, f"width of the {style.percent(prob)} interval"
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
     image = ax.imshow(
@@ -858,10 +842,10 @@ def _contours(
     for k, c in enumerate(clf.classes_):
         only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
         rows, _ = clf.simulate(_REGION_ROWS, y=c, random_state=0)
-        rows = rows_like(X, np.asarray(rows, dtype=np.float64))
+        rows = style.rows_like(X, np.asarray(rows, dtype=np.float64))
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
         density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
-        own = look(k)
+        own = style.look(k)
         drawn = ax.contour(
             gx,
             gy,
@@ -872,13 +856,13 @@ def _contours(
             linestyles=[own.dashes],
         )
         if len(clf.classes_) <= _LABELLED:
-            texts = {level: percent(m) for level, m in zip(levels, mass, strict=True)}
+            texts = {level: style.percent(m) for level, m in zip(levels, mass, strict=True)}
             ax.clabel(drawn, fmt=texts, fontsize=8)
         if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
             halo = [withStroke(linewidth=2.5, foreground="white")]
             x, y = np.median(np.asarray(rows, dtype=np.float64), axis=0)
-            style: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 9}
-            ax.text(x, y, str(c), ha="center", path_effects=halo, clip_on=True, **style)
+            bold: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 9}
+            ax.text(x, y, str(c), ha="center", path_effects=halo, clip_on=True, **bold)
 
 
 def _boundaries(
@@ -909,7 +893,7 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: s
 
     handles = []
     for k, c in enumerate(classes):
-        own = look(k)
+        own = style.look(k)
         line = {"color": own.color, "ls": own.dashes, "lw": 1.2}
         handles.append(Line2D([], [], **line, marker="o", label=str(c), **own.mark(4)))
     handles += [
@@ -1045,16 +1029,16 @@ def _plot(
     figsize: tuple[float, float] | None,
     source: str,
 ) -> "Axes":
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if not isinstance(draws, int | np.integer) or draws < 1:
         raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
     fitted = fitted_of(clf, f"plot of the {source} predictive")
-    names = feature_names(clf) if hasattr(clf, "n_features_in_") else []
-    j = feature_index(clf, feature) if names else 0
+    names = style.feature_names(clf) if hasattr(clf, "n_features_in_") else []
+    j = style.feature_index(clf, feature) if names else 0
     encoded = fitted.read(X).encoded
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
-    codes = label_codes(clf, y, encoded.shape[0])
+    codes = style.label_codes(clf, y, encoded.shape[0])
     rng = np.random.default_rng(random_state)
     family = fitted.posterior.prior.family if source == "prior" else fitted.family
     theta = _theta(fitted, rng, draws, source)
@@ -1073,8 +1057,8 @@ def _plot(
             categories = None if known is None else [str(value) for value in known[j]]
         else:
             categories = Rows(clf, X).codes(j)
-    with canvas(ax, figsize, (7.2, 3.6)) as ax:
-        tint = MUTED if k is None else colour(k)
+    with style.canvas(ax, figsize, (7.2, 3.6)) as ax:
+        tint = MUTED if k is None else style.colour(k)
         if categories is not None and seen is not None:
             _draw_shares(ax, lines, seen, categories, tint, f"{draws} draws of the {source}")
         else:
@@ -1086,7 +1070,7 @@ def _plot(
         whose = "" if label is None or seen is None else f" of {label}"
         when = "before the data" if source == "prior" else "and what the model makes"
         ax.set_title(f"{what}{whose}, {when}")
-        legend_beside(ax)
+        style.legend_beside(ax)
     return ax
 
 
@@ -1127,7 +1111,7 @@ def _draw_shares(
     shares = np.stack([np.bincount(one, minlength=len(names)) for one in lines]) / lines.shape[1]
     for mass, lw in _MASS:
         ends = np.quantile(shares, [(1 - mass) / 2, (1 + mass) / 2], axis=0)
-        ax.vlines(at, *ends, color=INK, lw=lw, label=f"{percent(mass)} of {of}")
+        ax.vlines(at, *ends, color=INK, lw=lw, label=f"{style.percent(mass)} of {of}")
     ax.set_ylim(0, None)
     ax.set_ylabel("share of rows")
     draw_names(ax, names)

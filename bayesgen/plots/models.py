@@ -11,20 +11,8 @@ from bayesgen.encoding.tables import n_rows
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
-from bayesgen.plots import drawing
-from bayesgen.plots.style import (
-    HAIR,
-    INK,
-    MUTED,
-    Look,
-    canvas,
-    checked_axes,
-    colour,
-    feature_names,
-    legend_beside,
-    look,
-    percent,
-)
+from bayesgen.plots import drawing, style
+from bayesgen.plots.style import HAIR, INK, MUTED, Look
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -53,7 +41,7 @@ def plot_comparison(
         Bars of one standard error of the paired difference; the best model is at 0. A model whose
         score is minus infinity has no point, but a word.
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     table = getattr(comparison, "table", None)
     if table is None:
         raise TypeError(
@@ -63,7 +51,7 @@ def plot_comparison(
     names = [str(name) for name in table["model"].values]
     gap, se = table["elpd_diff"].values, np.nan_to_num(table["dse"].values)
     xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
-    with canvas(ax, figsize, (6.0, 1.0 + 0.42 * len(names))) as ax:
+    with style.canvas(ax, figsize, (6.0, 1.0 + 0.42 * len(names))) as ax:
         drawing.differences(ax, names, gap, np.stack([gap - se, gap + se], axis=1), 0.0, xlabel)
         for at in np.flatnonzero(np.isneginf(gap)):
             ax.annotate("−∞ ", (1, at), xycoords=("axes fraction", "data"), ha="right", va="center")
@@ -191,7 +179,7 @@ def plot_reliability(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     prob = IntervalRequest.of(prob).prob
     if kind not in ("bins", "isotonic"):
         raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
@@ -213,11 +201,11 @@ def plot_reliability(
             found[name] = p.max(axis=1), codes == p.argmax(axis=1)
         else:
             found[name] = p[:, k], codes == k
-    with canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
+    with style.canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
         drawing.unit_square(ax)
         size = ""
         for i, (name, (said, hit)) in enumerate(found.items()):
-            own = look(i if len(several) > 1 else k)
+            own = style.look(i if len(several) > 1 else k)
             if kind == "bins":
                 binned = reliability(said, hit, bins, prob)
                 drawing.reliability(ax, binned, own, str(name))
@@ -231,11 +219,11 @@ def plot_reliability(
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
         what = "the most probable class" if top else str(classes[k])
         ax.set_xlabel(f"predicted probability of {what}")
-        interval = f", {percent(prob)} interval" if kind == "bins" else ", isotonic"
+        interval = f", {style.percent(prob)} interval" if kind == "bins" else ", isotonic"
         ax.set_ylabel(f"observed frequency{interval}")
         ax.set_title(f"{n} rows{size}")
         if len(several) > 1:
-            legend_beside(ax)
+            style.legend_beside(ax)
         elif kind == "isotonic":
             ax.legend(loc="upper left")
     return ax
@@ -279,7 +267,7 @@ def _probabilities(
 
 
 def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
-    band = f"{percent(prob)} if calibrated"
+    band = f"{style.percent(prob)} if calibrated"
     drawn: dict[str, Any] = {"color": own.color, "alpha": 0.15, "lw": 0}
     label = f"{name}, {band}" if name != "" else band
     ax.fill_between(found.grid, found.lower, found.upper, **drawn, label=label)
@@ -325,19 +313,21 @@ def plot_acquisition(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if "total_cost" not in getattr(curve, "data_vars", ()):
         raise TypeError(f"curve must be what acquisition_curve returns, got {type(curve).__name__}")
     refuse_unknown("show", show, ("log_loss", "cost"))
     costs = show == "cost"
     values = curve["measured"] + curve["decided"] if costs else curve["log_loss"]
-    with canvas(ax, figsize, (4.6, 3.2)) as ax:
+    with style.canvas(ax, figsize, (4.6, 3.2)) as ax:
         for k, policy in enumerate(curve["policy"].values):
             drawn, dashes = values.sel(policy=policy), ("-", "--", "-.")[k]
-            ax.plot(curve["n_cells"], drawn, color=look(k).color, ls=dashes, lw=1.6, label=policy)
+            ax.plot(
+                curve["n_cells"], drawn, color=style.look(k).color, ls=dashes, lw=1.6, label=policy
+            )
         if costs:
             cost, label = float(curve["total_cost"][0]), "next, stopping by itself"
-            ax.axhline(cost, color=look(0).color, lw=0.8, ls=":", label=label)
+            ax.axhline(cost, color=style.look(0).color, lw=0.8, ls=":", label=label)
         ax.set_xlabel("cells measured")
         ax.set_ylabel("cost per row" if costs else "log loss (nats)")
         ax.grid(axis="y", color=HAIR, lw=0.5)
@@ -379,7 +369,7 @@ def plot_edges(
     Columns that share likely edges stand beside each other. An edge has no direction and is no
     causal claim (`TreeAugmentedNB.edge_probabilities`).
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if not hasattr(clf, "edge_probabilities"):
         raise TypeError(
             f"plot_edges is of a TreeAugmentedNB or TreeAugmentedGaussianNB: a "
@@ -393,9 +383,9 @@ def plot_edges(
         if label not in labels:
             raise ValueError(f"there is no class {label!r}; known are {labels}")
     places = [labels.index(label) for label in known]
-    if against is not None and colour(places[0]) == colour(places[1]):
+    if against is not None and style.colour(places[0]) == style.colour(places[1]):
         places = [0, 1]  # two of many classes share a colour
-    names = feature_names(clf)
+    names = style.feature_names(clf)
     if len(names) > _MOST_NAMES:
         raise ValueError(f"{len(names)} columns are more than a circle holds ({_MOST_NAMES})")
     if not 0 < least < 1:
@@ -408,12 +398,12 @@ def plot_edges(
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     at = np.c_[np.cos(angle), np.sin(angle)]
     level = len(names) <= _LEVEL
-    with canvas(ax, figsize, (7.4, 5.0 if level else 7.0)) as ax:
+    with style.canvas(ax, figsize, (7.4, 5.0 if level else 7.0)) as ax:
         pairs = list(zip(*np.nonzero(np.tril(np.abs(shown) >= least)), strict=True))
         for u, v in sorted(pairs, key=lambda pair: abs(shown[pair])):
             size = abs(shown[u, v])
             k = places[0 if shown[u, v] > 0 else -1]
-            ax.plot(*at[[u, v]].T, color=colour(k), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
+            ax.plot(*at[[u, v]].T, color=style.colour(k), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
         if not pairs:
             ax.text(0, 0, f"none of at least {least:g}", color=MUTED, ha="center", va="center")
         touched = (np.abs(shown) >= least).any(axis=1)
@@ -463,9 +453,11 @@ def _legend(ax: "Axes", places: list[int], labels: list[Any], least: float) -> N
 
     if len(labels) > 1:
         pairs = zip(places, labels, strict=True)
-        lines = [(colour(k), 1.0, f"more probable within {label}") for k, label in pairs]
+        lines = [(style.colour(k), 1.0, f"more probable within {label}") for k, label in pairs]
     else:
-        lines = [(colour(places[0]), size, f"probability {size:.2g}") for size in (1.0, 0.5, least)]
+        lines = [
+            (style.colour(places[0]), size, f"probability {size:.2g}") for size in (1.0, 0.5, least)
+        ]
     handles = [
         Line2D([], [], color=tint, alpha=size, lw=0.6 + 2.4 * size, label=text)
         for tint, size, text in lines

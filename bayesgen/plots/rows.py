@@ -10,20 +10,8 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
-from bayesgen.plots import drawing
-from bayesgen.plots.style import (
-    HAIR,
-    INK,
-    MUTED,
-    Look,
-    canvas,
-    checked_axes,
-    colour,
-    label_codes,
-    legend_beside,
-    look,
-    percent,
-)
+from bayesgen.plots import drawing, style
+from bayesgen.plots.style import HAIR, INK, MUTED, Look
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -73,7 +61,7 @@ def plot_class_probability(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     n, n_classes = n_rows(X), len(clf.classes_)
     if n > _ROWS:
         raise ValueError(f"{n} rows cannot be distinguished in one picture: give at most {_ROWS}")
@@ -90,13 +78,13 @@ def plot_class_probability(
     table = clf.predict_interval(X, prob, kind, **options)
     mean = clf.predict_uncertainty(X, **options)["mean"].values
 
-    with canvas(ax, figsize, (7.2, 1.0 + max(n * (0.1 + 0.14 * len(shown)), 1.4))) as ax:
+    with style.canvas(ax, figsize, (7.2, 1.0 + max(n * (0.1 + 0.14 * len(shown)), 1.4))) as ax:
         ax.axvline(0.5, color=HAIR, lw=0.8, zorder=0)
         if len(shown) > 1:
             ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
         lanes = np.linspace(-0.28, 0.28, len(shown)) if len(shown) > 1 else [0.0]
         for lane, k in zip(lanes, shown, strict=True):
-            at, own = np.arange(n) + lane, look(k)
+            at, own = np.arange(n) + lane, style.look(k)
             ax.plot(mean[:, k], at, "|", color=own.color, ms=8, mew=1.6)
             exact, ends = (table[name].values[:, k] for name in ("predictive", "interval"))
             drawing.intervals(ax, at, exact, ends, own, mark="D", ls="", clip_on=False)
@@ -104,8 +92,8 @@ def plot_class_probability(
         ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
         one = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
         ax.set_xlabel(one)
-        several = [(str(clf.classes_[k]), look(k)) for k in shown] if len(shown) > 1 else []
-        _legend(ax, several, f"{percent(table.attrs['prob'])} of p(y | x, θ)")
+        several = [(str(clf.classes_[k]), style.look(k)) for k in shown] if len(shown) > 1 else []
+        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)")
     return ax
 
 
@@ -122,7 +110,7 @@ def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str) -> None:
         Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean"),
         Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive"),
     ]
-    legend_beside(ax, handles)
+    style.legend_beside(ax, handles)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -169,16 +157,16 @@ def plot_ternary(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if len(clf.classes_) != 3:
         raise ValueError(f"plot_ternary is for three classes, not for {len(clf.classes_)}")
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
     p = np.asarray(clf.predict_proba(X, **options))
-    codes = p.argmax(axis=1) if y is None else label_codes(clf, y, len(p))
+    codes = p.argmax(axis=1) if y is None else style.label_codes(clf, y, len(p))
     if draws is None:
         draws = 200 if len(p) <= _CLOUDS else 0
-    with canvas(ax, figsize, (5.6, 4.7)) as ax:
+    with style.canvas(ax, figsize, (5.6, 4.7)) as ax:
         _simplex(ax, clf.classes_)
         if draws:
             tree = clf.predict_posterior(X, draws, random_state=random_state, **options)
@@ -186,13 +174,15 @@ def plot_ternary(
             rho = rho.reshape(-1, *rho.shape[2:])
             rho = rho[:: max(1, len(rho) // draws)]
             for i, k in enumerate(codes):
-                ax.plot(*(rho[:, i] @ _CORNERS).T, ".", ms=3.6, mew=0, color=colour(k), alpha=0.35)
+                ax.plot(
+                    *(rho[:, i] @ _CORNERS).T, ".", ms=3.6, mew=0, color=style.colour(k), alpha=0.35
+                )
         for k in range(3):
             ax.plot(
                 *(p[codes == k] @ _CORNERS).T,
                 "D",
                 ms=6 if draws else 4.5,
-                mfc=colour(k),
+                mfc=style.colour(k),
                 mec="white",
                 mew=0.8,
                 ls="",
@@ -216,13 +206,13 @@ def _simplex(ax: "Axes", classes: Array) -> None:
     for k, (ha, va) in enumerate((("right", "top"), ("left", "top"), ("center", "bottom"))):
         x, y = _CORNERS[k] + 0.04 * (_CORNERS[k] - centre)
         name = _written(str(classes[k]))
-        ax.text(x, y, name, color=colour(k), ha=ha, va=va, weight="bold", size=11)
+        ax.text(x, y, name, color=style.colour(k), ha=ha, va=va, weight="bold", size=11)
     beside = ((0.0, -0.03, "center"), (0.02, 0.0, "left"), (-0.02, 0.0, "right"))
     for a, (dx, dy, ha) in enumerate(beside):  # shares of a class grow along the edge to it
         b = (a + 1) % 3
         for share in (0.25, 0.5, 0.75):
             x, y = (1 - share) * _CORNERS[a] + share * _CORNERS[b] + (dx, dy)
-            ax.text(x, y, f"{share:g}", color=colour(b), ha=ha, va="center", size=8)
+            ax.text(x, y, f"{share:g}", color=style.colour(b), ha=ha, va="center", size=8)
     ax.set(xlim=(-0.16, 1.16), ylim=(-0.09, 0.95), aspect="equal")
     ax.axis("off")
 
@@ -268,7 +258,7 @@ def plot_contributions(
     -------
     matplotlib.axes.Axes
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if "mean_intercept" not in getattr(table, "data_vars", ()):
         raise TypeError(
             "plot_contributions draws what clf.explain(X) returns, got a "
@@ -290,7 +280,7 @@ def plot_contributions(
                 f"values has {len(cells)} entries, but there are {len(names)} features"
             )
         names = [f"{name} = {_short(v)}" for name, v in zip(names, cells, strict=True)]
-    with canvas(ax, figsize, (7.2, 1.1 + 0.27 * (len(shown) + 1 + bool(len(rest))))) as ax:
+    with style.canvas(ax, figsize, (7.2, 1.1 + 0.27 * (len(shown) + 1 + bool(len(rest))))) as ax:
         ends = one["interval"].values
         lines = [(names[j], mean[j], ends[j], None if exact is None else exact[j]) for j in shown]
         if len(rest):
@@ -301,7 +291,7 @@ def plot_contributions(
         lines.append(("class weights", one["mean_intercept"].item(), intercept, base))
         ax.axvline(0, color=MUTED, lw=0.9, zorder=0)
         for at, (_, m, interval, p) in enumerate(lines):
-            tint = colour(0 if m >= 0 else 1)
+            tint = style.colour(0 if m >= 0 else 1)
             if interval is not None:
                 ax.hlines(at, *interval, color=tint, lw=2.4, alpha=0.55)
             ax.plot(m, at, "|", color=tint, ms=9, mew=1.8)
@@ -325,12 +315,12 @@ def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=f"{percent(prob)} over θ"),
+        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=f"{style.percent(prob)} over θ"),
         Line2D([], [], color=INK, ls="", marker="|", ms=9, mew=1.8, label="mean over θ"),
     ]
     if exact:
         handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
-    legend_beside(ax, handles)
+    style.legend_beside(ax, handles)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -361,7 +351,7 @@ def plot_label_errors(
     matplotlib.axes.Axes
         A point for each row in the colour of the other label.
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if "wrong" not in getattr(errors, "data_vars", ()):
         raise TypeError(
             "plot_label_errors draws what bg.label_errors(clf, X, y) returns, got a "
@@ -372,8 +362,8 @@ def plot_label_errors(
     place = np.arange(worst.sizes["obs_id"])
     columns = (worst[name].values.tolist() for name in ("obs_id", "label", "other"))
     names = [f"{row}: {given} → {other}" for row, given, other in zip(*columns, strict=True)]
-    hues = [colour(classes.index(other)) for other in worst["other"].values.tolist()]
-    with canvas(ax, figsize, (6.0, 1.0 + 0.24 * max(len(names), 3))) as ax:
+    hues = [style.colour(classes.index(other)) for other in worst["other"].values.tolist()]
+    with style.canvas(ax, figsize, (6.0, 1.0 + 0.24 * max(len(names), 3))) as ax:
         ax.hlines(place, 0, worst["wrong"], color=hues, lw=2.2, alpha=0.5)
         ax.scatter(worst["wrong"], place, c=hues, s=36, edgecolors="white", linewidths=0.7)
         ax.set_yticks(place, names)
@@ -384,8 +374,8 @@ def plot_label_errors(
         ax.set_xlabel("probability that the label is wrong")
         low, high = errors["noise_rate_interval"].values
         ax.set_title(
-            f"wrong labels: {percent(errors['noise_rate'].item())} "
-            f"({percent(low)} to {percent(high)})"
+            f"wrong labels: {style.percent(errors['noise_rate'].item())} "
+            f"({style.percent(low)} to {style.percent(high)})"
         )
     return ax
 
@@ -418,7 +408,7 @@ def plot_prior_sensitivity(
         A dot at the probability of the most probable class, hollow where another class is the most
         probable at one of the strengths.
     """
-    checked_axes(ax, figsize)
+    style.checked_axes(ax, figsize)
     if "sensitivity" not in getattr(table, "data_vars", ()):
         raise TypeError(f"table must be what prior_sensitivity returns, got {type(table).__name__}")
     known = table["hyperparameter"].values.tolist()
@@ -427,16 +417,18 @@ def plot_prior_sensitivity(
     width = own["range"].values[:, 1] - own["range"].values[:, 0]
     rows = np.argsort(-width, kind="stable")[:most]
     at, ends = np.arange(len(rows)), own["range"].values[rows]
-    with canvas(ax, figsize, (6.0, 1.2 + 0.24 * len(rows))) as ax:
-        ax.hlines(at, *ends.T, color=colour(0), lw=2.2, alpha=0.5)
+    with style.canvas(ax, figsize, (6.0, 1.2 + 0.24 * len(rows))) as ax:
+        ax.hlines(at, *ends.T, color=style.colour(0), lw=2.2, alpha=0.5)
         for changes in (False, True):
             some = np.flatnonzero(own["changes"].values[rows] == changes)
             p = own["probability"].values[rows[some]]
-            face, label = ("white", "another class at one of them") if changes else (colour(0), "")
+            face, label = (
+                ("white", "another class at one of them") if changes else (style.colour(0), "")
+            )
             if len(some):
-                ax.plot(p, some, "o", ms=5.5, mec=colour(0), mfc=face, label=label or None)
+                ax.plot(p, some, "o", ms=5.5, mec=style.colour(0), mfc=face, label=label or None)
                 if changes:
-                    legend_beside(ax)
+                    style.legend_beside(ax)
         names = zip(own["obs_id"].values[rows], own["label"].values[rows], strict=True)
         ax.set_yticks(at, [f"{_short(row)}: {_short(label)}" for row, label in names])
         ax.set_ylim(-0.6, len(rows) - 0.4)

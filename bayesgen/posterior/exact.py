@@ -17,7 +17,7 @@ from bayesgen.families.shared.removal_by_cgf import (
 )
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import (
     ClassModel,
@@ -157,7 +157,8 @@ def _block_by_column(
     apart = classes_are_apart(family)
     out = np.zeros((X.shape[1], X.shape[0], n_classes))
     left = np.ones(X.shape[0])
-    unit = np.eye(n_classes)
+    unit, one = np.eye(n_classes), np.ones((1, 1, 1))
+    every = np.arange(n_classes)[:, None]
     for rows in row_blocks(X.shape[0], X.shape[1] * n_classes):
         x = dense_block(X, rows)
         row, column = np.nonzero(~np.isnan(x))
@@ -165,20 +166,30 @@ def _block_by_column(
         codes, w = y[rows][row], weight[rows][row]
         terms = np.empty((n_classes, len(cells)))
         for c in range(n_classes):
-            terms[c] = columns.cell_cgf(cells, column, unit[c][None, None])[0]
+            terms[c] = columns.cell_cgf(cells, column, every[[c]], one)[0]
         for k in range(n_classes):
             own = np.flatnonzero((codes == k) & (w > 0))
             if not len(own):
                 continue
             t = -w[own, None] * unit[k]
-            base = columns.cell_cgf(cells[own], column[own], t[None])[0]
+            here = cells[own], column[own], every
+            base = columns.cell_cgf(*here, t[None])[0]
             for c in [k] if apart else range(n_classes):
-                whole = columns.cell_cgf(cells[own], column[own], (t + unit[c])[None])[0]
+                whole = columns.cell_cgf(*here, (t + unit[c])[None])[0]
                 terms[c, own] = whole - base
             kept = digits_left(terms[k, own], base, w[own])
             np.minimum.at(left, rows.start + row[own], kept)
         out[column, rows.start + row] = terms.T
     return out, left
+
+
+def averaged(mass: Array, joints: Array) -> Array:
+    """(N, C) log joint densities (K, N, C) of which class probabilities and densities are means."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mass, log_x = np.log(mass)[:, None], log_sum_exp(joints)
+        log_p = np.where(np.isfinite(log_x)[..., None], joints - log_x[..., None], -np.inf)
+    mean: Array = log_sum_exp(log_p + log_mass[..., None], axis=0)
+    return mean + log_sum_exp(log_x + log_mass, axis=0)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +205,14 @@ class ExactPosterior:
         Prior and posterior of one conjugate family.
     stats : ClassStats
         Of all training rows.
+    mixture : tuple of (probability, ExactPosterior)
+        Whose predictives are averaged, where there are several; `model` then describes them.
     """
 
     prior: ClassModel
     model: ClassModel
     stats: ClassStats
+    mixture: tuple[tuple[float, "ExactPosterior"], ...] = ()
 
     exact: ClassVar[bool] = True
     n_draws: ClassVar[int] = 0
@@ -249,6 +263,10 @@ class ExactPosterior:
         """
         if method != "posterior_predictive":
             return self._plugged_in(X, method, class_prior, quantity)
+        if self.mixture:
+            mass, parts = zip(*self.mixture, strict=True)
+            joints = [part.log_joint(X, class_prior=class_prior) for part in parts]
+            return averaged(np.array(mass), np.stack(joints))
         weights = self.model.mean_weights() if class_prior is None else class_prior
         log_pi = log_weights(weights)
         log_x = self.model.family.log_predictive(X)

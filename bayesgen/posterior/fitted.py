@@ -154,13 +154,18 @@ class Fitted:
         if not self.posterior.model.generative:
             raise NotImplementedError(no_density(what, self.name))
 
-    def refuse_label_noise(self, what: str) -> None:
-        """Raise NoPosteriorError where rows were weighed by how right their labels are."""
-        if self.training.label_noise:
+    def refuse_estimated_weights(self, what: str) -> None:
+        """Raise NoPosteriorError where the weights of rows, or their labels, were estimated."""
+        if self.training.estimated:
             raise NoPosteriorError(
-                f"{what} is refused after label_noise=: the posterior of the weighed rows does not "
-                "know that the weights are estimated, and is too narrow. It is there all the same "
-                "after a fit with 1 - label_errors(...)['wrong'] as sample_weight"
+                f"{what} is refused after {self.training.estimated}: the posterior of the weighed "
+                "rows does not know that the weights are estimated, and is too narrow. "
+                + (
+                    "It is there all the same after a fit with 1 - label_errors(...)['wrong'] as "
+                    "sample_weight"
+                    if self.training.label_noise
+                    else "unlabelled='ignore' and 'full' have it"
+                )
             )
 
     # -- the next one ------------------------------------------------------------------------
@@ -207,6 +212,7 @@ def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
         If it is not fitted.
     """
     refuse_others(clf, function, pools=pools)
-    check_is_fitted(clf, "fitted_")
+    if not hasattr(clf, "fitted_"):
+        check_is_fitted(clf, "fitted_")
     found: Fitted = clf.fitted_
     return found

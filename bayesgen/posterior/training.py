@@ -36,6 +36,10 @@ class Training:
         Whether the posterior has a closed form, however it was found.
     label_noise : bool
         Whether rows were weighed by the probability that their label is right.
+    unlabelled_weight : float, optional
+        That of rows without a label, where it was found by leave-one-out.
+    weighed : Weighed, optional
+        How it was found, and the scores of the labelled rows.
     rows : KeptRows, optional
         While they are in memory anyway.
     suspects : {column: what is odd about it}
@@ -53,12 +57,21 @@ class Training:
     inference: str = "closed form"
     exact: bool = True
     label_noise: bool = False
+    unlabelled_weight: float | None = None
+    weighed: Any = None
     rows: KeptRows | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None
     ranks: "MemberRanks | None" = None
     left_out: dict[str, str] = field(default_factory=dict)
     draws: "xr.DataTree | None" = None
+
+    @property
+    def estimated(self) -> str:
+        """The argument of `fit` by which weights of rows were estimated, or ""."""
+        if self.label_noise:
+            return "label_noise="
+        return "unlabelled='weighted'" if self.unlabelled_weight else ""
 
 
 def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:

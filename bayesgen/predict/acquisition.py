@@ -208,14 +208,14 @@ class _Asker:
             return None
         column, value, width = self.values
         log_p = np.zeros((len(value), len(self.log_pi)))
-        unit = np.eye(len(self.log_pi))
+        classes, one = np.arange(len(self.log_pi))[:, None, None], np.ones((1, 1, 1))
         for block in blocks:
             own = np.arange(len(self.fitted.column_names))[block.columns]
             at = np.flatnonzero(np.isin(column, own))
             place = np.searchsorted(own, column[at])
             single = separate_columns(block.family)
-            for c, t in enumerate(unit):
-                log_p[at, c] = single.cell_cgf(value[at], place, t[None, None])[0] + width[at]
+            for c, code in enumerate(classes):
+                log_p[at, c] = single.cell_cgf(value[at], place, code, one)[0] + width[at]
         return _Cells.of(column, value, log_p)
 
     def cells(self, row: Array) -> _Cells:
@@ -438,10 +438,8 @@ def _costs(cost: Any, fitted: Fitted) -> Array:
 
 def loo_exponent(fitted: Fitted, training: Any = None) -> float:
     """Exponent of p(x | y) under which the training labels are best predicted, leave-one-out."""
-    rows = rows_of_fit(fitted, training)
-    at = rows.scored
-    codes, weight = rows.codes[at], rows.weight[at]
-    joint, _ = fitted.posterior.log_joint_without(rows.X[at], codes, weight)
+    encoded, codes, weight = rows_of_fit(fitted, training).only_scored()
+    joint, _ = fitted.posterior.log_joint_without(encoded, codes, weight)
     log_pi = log_weights_of(fitted, codes, weight)
     log_x = joint - log_pi
 

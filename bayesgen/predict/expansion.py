@@ -49,6 +49,7 @@ from bayesgen.families.shared.densities import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_sum_exp, log_sum_of_others
 from bayesgen.posterior.model import ClassModel, log_weights
+from bayesgen.predict import inversion
 from bayesgen.predict.draws import (
     REPLICATES,
     QuasiGenerator,
@@ -58,21 +59,7 @@ from bayesgen.predict.draws import (
     percentile_error,
     replicates,
 )
-from bayesgen.predict.inversion import (
-    LEAST,
-    MANY,
-    OWN,
-    Contrast,
-    Cumulants,
-    Densities,
-    cumulants,
-    densities,
-    fixed_cgf,
-    gamma_cgf,
-    invert,
-    responsibilities,
-    seen,
-)
+from bayesgen.predict.inversion import LEAST, MANY, OWN, Contrast, Cumulants, Densities, seen
 from bayesgen.predict.request import IntervalRequest
 
 POINTS = {"auto": (256, 1024), "exact": (4096,)}  # the first where they are enough
@@ -256,7 +243,7 @@ class Joints:
             mean, sd = k.mean, np.where(k.sd > 0, k.sd, 1.0)
             by_class = Cumulants(*(f[:, columns].T.ravel() for f in k))
             rows = np.flatnonzero(inverted[:, columns].T)
-            for group in invert(given(which[columns]), by_class, rows):
+            for group in inversion.invert(given(which[columns]), by_class, rows):
                 for _, part in group.blocks(16 * group.phi.shape[1]):
                     table, (c, i) = part.table(), np.divmod(part.rows, len(good))
                     c = columns[c]
@@ -310,11 +297,11 @@ class Joints:
             return self.known[label]
         if self.closed is None and label is None:
             found = self._densities(self.X, None, np.arange(len(self.classes)))
-            each = [cumulants(c) for c in found.contrasts]
+            each = [inversion.cumulants(c) for c in found.contrasts]
             out = Cumulants(*(np.stack(f, axis=1) for f in zip(*each, strict=True)))
         elif self.closed is None:  # the label changes nothing of the other classes
             which = np.arange(len(self.classes)) if label == OWN else np.array([label])
-            own = [cumulants(c) for c in self._densities(self.X, label, which).contrasts]
+            own = [inversion.cumulants(c) for c in self._densities(self.X, label, which).contrasts]
             out = Cumulants(*(f.copy() for f in self._cumulants(None)))
             for k, column in enumerate(out):
                 column[:, which] = np.stack([each[k] for each in own], axis=1)
@@ -377,7 +364,7 @@ class Joints:
         here = label
         if label is not None and label != OWN:
             here = which.tolist().index(label) if label in which else None
-        return densities(self.model, X, self.classes[which], self.class_prior, here)
+        return inversion.densities(self.model, X, self.classes[which], self.class_prior, here)
 
     def _densities_given(
         self, u: Array, kappa: Array, d: Array, label: int | None, which: Array
@@ -386,9 +373,9 @@ class Joints:
         contrasts = []
         for c, code in zip(which, self.classes[which], strict=True):
             x = np.stack([u[:, c].mean(axis=1), d], axis=1)
-            weights = gamma_cgf(self.model.alpha[[code]] + float(label in (c, OWN)), 0)
+            weights = inversion.gamma_cgf(self.model.alpha[[code]] + float(label in (c, OWN)), 0)
             if self.class_prior is not None:
-                weights = fixed_cgf(np.asarray(self.class_prior)[[code]])
+                weights = inversion.fixed_cgf(np.asarray(self.class_prior)[[code]])
             contrasts.append(Contrast(_Distance(float(kappa[c])), x, weights, np.ones(1)))
         return Densities(contrasts)
 
@@ -801,7 +788,7 @@ def _given_row(
 ) -> Iterator[tuple[int, Array, Array]]:
     """The same under the mixture over the labels that the row may have, draws of each; weights."""
     each = n_draws // REPLICATES
-    p = responsibilities(model, X, classes, class_prior)
+    p = inversion.responsibilities(model, X, classes, class_prior)
     for row in range(X.shape[0]):
         labels = np.flatnonzero(p[row] > least_weight(p[[row]])[0])
         parts, weights = [], []

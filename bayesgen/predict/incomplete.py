@@ -13,7 +13,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.posterior.exact import ExactPosterior, averaged
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
@@ -34,21 +34,38 @@ def log_joint(
 
     Where the reader says so (`sums_missing`), they are summed over what missing cells may be.
     """
+
+    def ask(X: Array, own: Any = own) -> Array:
+        found: Array = own.log_joint(X, method, weights, quantity)
+        return found
+
     if not fitted.reader.sums_missing:
-        return own.log_joint(X, method, weights, quantity)
+        return ask(X)
     at = np.flatnonzero(np.isnan(X).any(axis=1))
     if not len(at):
-        return own.log_joint(X, method, weights, quantity)
+        return ask(X)
+    if getattr(own, "mixture", ()) and method == "posterior_predictive":
+        mass, parts = zip(*own.mixture, strict=True)
+        joints = [log_joint(fitted, part, X, method, weights, quantity) for part in parts]
+        return averaged(np.array(mass), np.stack(joints))
     family: Any = own.model.family
-    knows = hasattr(family, "log_likelihood_of_known")
-    if knows and not (isinstance(own, ExactPosterior) and method == "posterior_predictive"):
-        summed = replace(own, model=replace(own.model, family=_KnownCells(family)))
-        return summed.log_joint(X, method, weights, quantity)
+    exact = isinstance(own, ExactPosterior) and method == "posterior_predictive"
+    if hasattr(family, "log_likelihood_of_known") and not exact:
+        return ask(X, replace(own, model=replace(own.model, family=_KnownCells(family))))
     out = np.empty((len(X), len(fitted.classes)))
     whole = np.setdiff1d(np.arange(len(X)), at)
     if len(whole):
-        out[whole] = own.log_joint(X[whole], method, weights, quantity)
-    out[at] = _summed(fitted, own, X, at, method, weights, quantity)
+        out[whole] = ask(X[whole])
+    filled = np.full(len(at), not exact)  # in every way
+    if exact and not getattr(family, "is_forest", True):  # an average, else by draws of forests
+        n = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
+        filled = (n <= _COMPLETIONS) & (n * family.n_columns**3 * out.shape[1] <= _STEPS)
+    for i in at[filled]:
+        out[i] = log_sum_exp(ask(completions(fitted, X[i], int(i))), axis=0)
+    if len(rest := at[~filled]):
+        log_x, error = family.log_predictive_of_known(X[rest])
+        out[rest] = log_x + log_weights(own.class_weights(method) if weights is None else weights)
+        _warn_of_error(log_softmax(out[rest]), error, rest, quantity)
     return out
 
 
@@ -63,51 +80,6 @@ class _KnownCells:
 
     def log_likelihood(self, X: Array, theta: Theta) -> Array:
         return np.asarray(self.family.log_likelihood_of_known(X, theta))
-
-
-def _summed(
-    fitted: Fitted,
-    own: Any,
-    X: Array,
-    at: Array,
-    method: Method,
-    weights: Array | None,
-    quantity: Quantity,
-) -> Array:
-    """(n, C) of the rows `at`, each with cells that are not known."""
-    family: Any = own.model.family
-    if not isinstance(own, ExactPosterior) or method != "posterior_predictive":
-        return _completed(fitted, own, X, at, method, weights, quantity)
-    log_pi = log_weights(own.class_weights(method) if weights is None else weights)
-    out = np.empty((len(at), len(log_pi)))
-    few = np.zeros(len(at), dtype=bool)
-    if not getattr(family, "is_forest", True):  # an average over forests, whose sum is by draws
-        n = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
-        few = (n <= _COMPLETIONS) & (n * family.n_columns**3 * len(log_pi) <= _STEPS)
-    if few.any():
-        out[few] = _completed(fitted, own, X, at[few], method, weights, quantity)
-    if not few.all():
-        log_x, error = family.log_predictive_of_known(X[at[~few]])
-        out[~few] = log_x + log_pi
-        _warn_of_error(log_softmax(out[~few]), error, at[~few], quantity)
-    return out
-
-
-def _completed(
-    fitted: Fitted,
-    own: Any,
-    X: Array,
-    at: Array,
-    method: Method,
-    weights: Array | None,
-    quantity: Quantity,
-) -> Array:
-    """(n, C) summed over every way to fill the cells."""
-    out = np.empty((len(at), len(fitted.classes)))
-    for k, i in enumerate(at):
-        rows = completions(fitted, X[i], int(i))
-        out[k] = log_sum_exp(own.log_joint(rows, method, weights, quantity), axis=0)
-    return out
 
 
 def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) -> None:

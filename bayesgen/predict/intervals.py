@@ -27,25 +27,9 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.expansion import (
-    ERROR_AGAINST_REST,
-    POINTS,
-    Joints,
-    Mixture,
-    Points,
-    by_draws,
-    least_weight,
-)
-from bayesgen.predict.inversion import (
-    LEAST,
-    MANY,
-    Contrast,
-    Cumulants,
-    cumulants,
-    invert,
-    log_odds,
-    responsibilities,
-)
+from bayesgen.predict import expansion, inversion
+from bayesgen.predict.expansion import ERROR_AGAINST_REST, POINTS, Joints, Mixture, Points
+from bayesgen.predict.inversion import LEAST, MANY, Contrast, Cumulants
 from bayesgen.predict.request import KINDS, IntervalRequest, Length, difference, in_probability
 
 N_DRAWS = 1 << 14
@@ -122,9 +106,9 @@ def contrast_interval(
     `Ends.error` bounds the error of the probability beyond an end.
     """
     out = Ends.empty(contrast.X.shape[0])
-    k = cumulants(contrast) if k is None else k
+    k = inversion.cumulants(contrast) if k is None else k
     out.low[:], out.high[:] = k.mean, k.mean
-    for group in invert(contrast, k, np.flatnonzero((k.sd > 0) | (k.error > 0))):
+    for group in inversion.invert(contrast, k, np.flatnonzero((k.sd > 0) | (k.error > 0))):
         for _, part in group.blocks(16 * group.phi.shape[1]):
             at = part.rows
             out.low[at], out.high[at] = request.ends(len(at), part.quantile, part.pilot, length)
@@ -250,7 +234,7 @@ class _Source:
             if not len(classes):
                 continue  # no class can produce these rows: NaN
             if len(classes) > MANY:  # quasi-random are those of the likely classes
-                p = responsibilities(self.model, X[rows], classes, self.class_prior)
+                p = inversion.responsibilities(self.model, X[rows], classes, self.class_prior)
                 classes = classes[np.argsort(-p.sum(axis=0), kind="stable")]
             part = cases[min(len(classes), 3) - 1](X[rows], classes)
             out.low[rows], out.high[rows] = -np.inf, -np.inf
@@ -290,7 +274,7 @@ class _Source:
         """(n,) of the probability of the first of two classes, where no other is possible."""
         a, b = map(int, classes)
         tilts = [a, b] if self.request.given == "training and row" else []
-        contrast = log_odds(self.model, X, a, b, self.class_prior, tilts)
+        contrast = inversion.log_odds(self.model, X, a, b, self.class_prior, tilts)
         return contrast_interval(contrast, self.request, in_probability)
 
     def many_classes(self, X: Matrix, classes: Array) -> Ends:
@@ -351,12 +335,12 @@ class _Source:
 
     def label_weights(self, joints: Joints, total: float = LEAST) -> Array:
         """(n, C) of the labels that rows may have; 0 for those that have less than `total`."""
-        p = responsibilities(self.model, joints.X, joints.classes, self.class_prior)
-        p = np.where(p > least_weight(p, total), p, 0.0)
+        p = inversion.responsibilities(self.model, joints.X, joints.classes, self.class_prior)
+        p = np.where(p > expansion.least_weight(p, total), p, 0.0)
         return p / p.sum(axis=1, keepdims=True)
 
     def by_draws(self, X: Matrix, classes: Array) -> Ends:
         """Quantiles of quasi-random draws, row by row."""
         rest = self.request, self.class_prior, self.rng, self.n_draws
-        low, high, error = by_draws(self.model, X, classes, *rest)
+        low, high, error = expansion.by_draws(self.model, X, classes, *rest)
         return Ends(low, high, np.full(len(low), "draws", dtype=_NAMES), error)

@@ -20,7 +20,7 @@ from scipy import special
 from bayesgen.datatree import tree
 from bayesgen.families.names import CLASS, MEMBER, OBS
 from bayesgen.families.records import Record, array
-from bayesgen.numerics.special import Array, log_sum_exp
+from bayesgen.numerics.special import Array, log_sum_of_others
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -114,13 +114,11 @@ def prediction_sets(
 
 
 def log_odds(joint: Array) -> Array:
-    """(N, C) log p_c / (1 - p_c) from log joint densities: what p near 1 cannot tell, this can."""
-    if joint.shape[1] == 1:
+    """(..., C) log p_c / (1 - p_c) from log joint densities: tells p that are near 1 apart."""
+    if joint.shape[-1] == 1:
         return np.full(joint.shape, np.inf)
-    others = [log_sum_exp(np.delete(joint, c, axis=1)) for c in range(joint.shape[1])]
     with np.errstate(invalid="ignore"):
-        out: Array = joint - np.stack(others, axis=1)
-    return out
+        return joint - np.moveaxis(log_sum_of_others(np.moveaxis(joint, -1, 0)), 0, -1)
 
 
 def tail_probability(score: Array, reference: Array, weight: Array) -> Array:

@@ -37,8 +37,9 @@ def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr
 
 def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
     """The draws given, or the model's own posterior, where it is as wide as it should be."""
-    if posterior is None and fitted.training.label_noise:
-        fitted.refuse_label_noise(what)
+    training = fitted.training
+    if posterior is None and (training.label_noise or training.unlabelled_weight):
+        fitted.refuse_estimated_weights(what)
     return posterior_of(fitted, posterior)
 
 

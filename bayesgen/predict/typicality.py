@@ -13,7 +13,7 @@ from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.pooled import Member
-from bayesgen.predict.leave_one_out import TrainingRows, log_weights_of, rows_of_fit
+from bayesgen.predict.leave_one_out import log_weights_of, rows_of_fit
 from bayesgen.predict.left_out import LeftOut, MemberRanks, log_odds
 from bayesgen.predict.probabilities import log_joint
 
@@ -52,25 +52,22 @@ def member_ranks(
     return MemberRanks(codes, weight, *np.stack(out, axis=1)) if out else None
 
 
-def scored_rows(rows: TrainingRows) -> TrainingRows:
-    """Those that have a label and a weight."""
-    at = rows.scored
-    if not len(at):
-        raise ValueError("no training row has a label and a weight above 0")
-    return TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
-
-
 def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
     if training is None and fitted.training.scores is not None:
         return fitted.training.scores
-    rows = scored_rows(rows_of_fit(fitted, training, partial))
-    joint, _ = fitted.posterior.log_joint_without(*rows)
-    _, codes, weight = rows
+    found = fitted.training.weighed
+    if found is None or training is not None:
+        rows = rows_of_fit(fitted, training, partial).only_scored()
+        joint, _ = fitted.posterior.log_joint_without(*rows)
+        _, codes, weight = rows
+    else:
+        joint, codes, weight = found.joint, found.codes, found.row_weight
     if not fitted.posterior.model.generative:
         return of_labels(joint, codes, weight)
     own_class = np.arange(len(codes)), codes
-    of_class = (joint - log_weights_of(fitted, codes, weight))[own_class]
+    log_pi = log_weights_of(fitted, codes, weight) if found is None else found.log_pi
+    of_class = (joint - log_pi)[own_class]
     label = log_odds(joint)[own_class]
     return LeftOut(codes, weight, of_class, log_sum_exp(joint), label).sorted()
 

@@ -26,24 +26,10 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.draws import (
-    REPLICATES,
-    block_rows,
-    log_joint_draws,
-    rare_classes,
-    replicates,
-)
+from bayesgen.predict import draws, inversion
+from bayesgen.predict.draws import REPLICATES
 from bayesgen.predict.expansion import Joints, Points
 from bayesgen.predict.intervals import is_average, possible_classes
-from bayesgen.predict.inversion import (
-    cumulants,
-    entropy_of,
-    expectations,
-    invert,
-    log_odds,
-    responsibilities,
-    seen,
-)
 
 Pair = Literal["posterior", "predictive"]
 Unit = Literal["nats", "bits"]
@@ -192,7 +178,7 @@ def entropies(
                 total[rows + start] = entr(part.mean).sum(axis=1) + bias
                 error = np.maximum(part.error, part.error_of_total)
             else:
-                p = responsibilities(model, x[rows], classes, class_prior)
+                p = inversion.responsibilities(model, x[rows], classes, class_prior)
                 part = Moments.empty(len(rows), len(classes))._replace(mean=p)  # it is known
                 for j in range(len(classes)):
                     part.add(p[:, j], source.moments(j))
@@ -252,19 +238,19 @@ class _Source:
         """Two classes; returns the rows that are left."""
         a, b = map(int, self.classes)
         at = [] if tilt is None else [int(self.classes[tilt])]
-        contrast = log_odds(self.model, self.X, a, b, self.class_prior, at)
-        k = cumulants(contrast)
+        contrast = inversion.log_odds(self.model, self.X, a, b, self.class_prior, at)
+        k = inversion.cumulants(contrast)
         constant = (k.sd == 0) & (k.error == 0)
         l = k.mean[constant]
         top = np.where(l == 0, 0.5, l > 0)
         out.put(
             np.flatnonzero(constant),
-            _both(expit(l), 0 * l, entropy_of(l), top, 0 * l, "constant"),
+            _both(expit(l), 0 * l, inversion.entropy_of(l), top, 0 * l, "constant"),
         )
         left = []
-        for group in invert(contrast, k, np.flatnonzero(~constant)):
+        for group in inversion.invert(contrast, k, np.flatnonzero(~constant)):
             for _, part in group.blocks(1 << 12):
-                out.put(part.rows, _both(*expectations(part), part.error, "inversion"))
+                out.put(part.rows, _both(*inversion.expectations(part), part.error, "inversion"))
             left.append(group.rows[group.error > _CONVERGED])
         return np.concatenate(left) if left else np.empty(0, dtype=np.intp)
 
@@ -299,15 +285,15 @@ class _Source:
         """Joint draws; a tilted posterior is another one for every row."""
         out = Moments.empty(len(rows), len(self.classes))
         each = self.n_draws // REPLICATES
-        size = 1 if tilt is not None else block_rows(self.n_draws, len(self.model.alpha))
+        size = 1 if tilt is not None else draws.block_rows(self.n_draws, len(self.model.alpha))
         for start in range(0, len(rows), size):
             model, X = self.model, self.X[rows[start : start + size]]
             if tilt is not None:
-                model, X = seen(model, X, int(self.classes[tilt]))
+                model, X = inversion.seen(model, X, int(self.classes[tilt]))
             a = np.stack(
                 [
-                    log_joint_draws(model, X, g, each, self.class_prior)[..., self.classes]
-                    for g in replicates(np.random.default_rng(self.rng), self.n_draws)
+                    draws.log_joint_draws(model, X, g, each, self.class_prior)[..., self.classes]
+                    for g in draws.replicates(np.random.default_rng(self.rng), self.n_draws)
                 ]
             )
             # (replicate, draw, n, C) -> (n, C, replicate, draw)
@@ -318,7 +304,7 @@ class _Source:
 def _averages(a: Array, method: str, compiled: bool) -> Moments:
     """Moments of draws (n, C, replicate, draw) of log joint densities."""
     *each, level, spread = _sums(a, compiled)
-    rare = rare_classes(level, spread, a.shape[2] * a.shape[3])
+    rare = draws.rare_classes(level, spread, a.shape[2] * a.shape[3])
     noise = each[0].var(axis=1, ddof=1) / REPLICATES
     mean, variance, top, entropy = (v.mean(axis=1) for v in each)
     error, of_total = _errors(each, *rare)

@@ -16,7 +16,7 @@ from bayesgen.checks.quantities import off_diagonal_score
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from tests.checks.planted import CLASSIFIERS, DRAWN, EXACT, RNG, Y
+from tests.checks.planted import BITS, CLASSIFIERS, DRAWN, EXACT, REALS, RNG, Y
 
 SLOW = pytest.mark.slow
 THREE_CLASSES = np.array(list("abc") * 15)
@@ -36,6 +36,7 @@ def draws_in_place_of_nuts(monkeypatch: Any, clf: Any, X: Any, y: Any) -> None:
     diverging = np.zeros((4, 1000), dtype=bool)
     tree["sample_stats"] = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
     monkeypatch.setattr(GenerativeClassifier, "sample_posterior", lambda *_, **__: tree.copy())
+    monkeypatch.setattr(module, "_SIMULATED", 5000)
 
 
 def cases(errors: Any, fast: int | None = None) -> list[Any]:
@@ -49,9 +50,17 @@ def cases(errors: Any, fast: int | None = None) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+RIGHT = {name: case[:2] for name, case in CLASSIFIERS.items()}
+RIGHT |= {
+    "spherical": (bg.GaussianNB(variance="spherical"), REALS),
+    "missing": (bg.GaussianNB(), np.where(RNG.random(REALS.shape) < 0.2, np.nan, REALS)),
+    "MarkovNB": (bg.MarkovNB(), ["".join("ab"[b] for b in row) + "ab" for row in BITS]),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
 def test_identities_hold_for_a_right_closed_form(name):
-    clf, X, _ = CLASSIFIERS[name]
+    clf, X = RIGHT[name]
     assert exact_words(clf, X, Y) == []
     assert exact_words(clf, X, Y, np.arange(15) % 3 + 0.5) == []
 
@@ -62,6 +71,9 @@ def test_identities_hold_with_three_classes_and_unequal_pseudo_counts():
     texts = ["abba", "baab", "aabb", "bbb", "ab", "ba"] * 4
     assert exact_words(bg.MarkovNB(order=1), texts, np.arange(24) % 2) == []
     assert exact_words(bg.GaussianNB(), CORRELATED, np.zeros(45)) == []  # one class
+    rng = np.random.default_rng(0)
+    many, y = rng.normal(size=(5000, 3)) * [1, 1e3, 1e-3] + 1e3, rng.integers(0, 2, 5000)
+    assert exact_words(bg.LinearDiscriminant(), many, y) == []
 
 
 @pytest.mark.parametrize(("error", "name"), cases(EXACT))
@@ -88,6 +100,8 @@ def test_an_error_that_draws_find(error, name, monkeypatch):
     _, plant, word = DRAWN[error]
     clf, X, family = CLASSIFIERS[name]
     draws_in_place_of_nuts(monkeypatch, clf, X, Y)
+    if error.startswith("simulated"):
+        monkeypatch.setattr(module, "_SIMULATED", 100_000)
     plant(monkeypatch, family)
     result = bg.validate(clf, X, Y, progressbar=False)
     assert result.verdict == "disagree", str(result)

@@ -395,6 +395,3 @@ def test_a_flat_prior_has_no_weight(case: Case) -> None:
         assert (table["prior"][moving] == 0).all()
         assert (table["diagnosis"] == "✓").all()
     assert (table["likelihood"][moving] > 0.05).all()
-
-
-# ----------------------------------------------------------------------------------------- NUTS

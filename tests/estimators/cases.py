@@ -184,7 +184,6 @@ first_cases = pytest.mark.parametrize(
     rest_is_slow(CASES.values(), {type(c.make()): c for c in [*CASES.values()][::-1]}.values()),
     ids=CASES,
 )
-FIXED = {name: case for name, case in CASES.items() if case.fixed}
 # small parts often ask for a degenerate prior, which is what the warning says
 degenerate = pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
 

@@ -271,18 +271,14 @@ def lines():
 @pytest.mark.parametrize(
     ("clf", "rows", "weight", "method"),
     [
-        pytest.param(  # one row is a wall: chains do not come together, and a warning says so
-            *(bg.LogLinearPool(), X[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
-            marks=pytest.mark.filterwarnings("ignore:exponents of the pool. R-hat"),
-        ),
+        (bg.LogLinearPool(), X[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),  # one row is a wall
         (bg.LogLinearPool(intercept_scale=9e15), X[:5], None, None),
-        pytest.param(
-            *(bg.LogLinearPool([bg.AnDE()]), C[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
-            marks=pytest.mark.filterwarnings("ignore:exponents of the pool. R-hat"),
-        ),
+        (bg.LogLinearPool([bg.AnDE()]), C[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),
         (bg.BernoulliNB(alpha=9e15), B[:5], None, "map"),
     ],
+    ids=["weight of a row", "intercepts", "weight of codes", "pseudo-counts"],
 )
+@pytest.mark.usefixtures("few_exponents")
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.ColumnWarning")
 def test_beside_weights_and_priors_of_1e15_there_are_probabilities(clf, rows, weight, method):
     clf.fit(rows, Y[:5], sample_weight=weight)

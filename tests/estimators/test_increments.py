@@ -10,8 +10,6 @@ import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from tests.estimators.cases import (
     CASES,
-    FIXED,
-    LABELS,
     NAN,
     assert_same,
     defined,
@@ -76,18 +74,6 @@ def test_bad_weights_are_refused(weight, message):
     X, _, y = sample(CASES["GaussianNB"])
     with pytest.raises(ValueError, match=message):
         bg.GaussianNB().fit(X, y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("case", FIXED.values(), ids=FIXED)
-def test_log_evidence_is_the_product_of_one_step_predictives(case):
-    X, _, y = sample(case, n=30)
-    clf = case.make().partial_fit(take(X, [0, 1, 2]), y[:3], classes=LABELS)
-    total = clf.log_evidence_
-    for i in range(3, 30):
-        row = take(X, [i])
-        total += clf.predict_joint_log_proba(row)[0, clf.classes_ == y[i]].item()
-        clf.partial_fit(row, y[i : i + 1])
-    assert clf.log_evidence_ == pytest.approx(total, rel=1e-10)
 
 
 def test_merge_refuses_what_does_not_belong_together():

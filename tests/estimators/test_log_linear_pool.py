@@ -32,6 +32,7 @@ LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays:
 FULL = (
     "missing cells are refused in fit and marginalised in predict, which the check does not foresee"
 )
+few_exponents = pytest.mark.usefixtures("few_exponents")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,7 @@ def expected_failures(pool):
     [bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()])],
     expected_failed_checks=expected_failures,
 )
+@few_exponents
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -64,6 +66,7 @@ def test_scikit_learn_of_members_for_the_columns(estimator, check):
     check(estimator)
 
 
+@few_exponents
 def test_definition(iris):
     X, y = iris
     members = [bg.GaussianNB(), bg.QuadraticDiscriminant()]
@@ -94,6 +97,7 @@ def test_one_member_is_calibrated():
     assert "overconfident" in repr(pool.summary())
 
 
+@few_exponents
 @pytest.mark.parametrize("members", [[bg.MixedNB()], "auto"])
 def test_an_exponent_for_each_feature(penguins, members):
     X, y = penguins
@@ -130,6 +134,7 @@ def test_scores_of_features_leave_rows_of_large_weight_out(weight):
     np.testing.assert_allclose(pool.predict_proba([[400]])[0], p)
 
 
+@few_exponents
 def test_scores_of_features_leave_each_row_out(penguins):
     """Exponents of 1 and no intercepts: the sum over features is the member's leave-one-out."""
     X, y = penguins
@@ -168,6 +173,7 @@ def test_intervals_hold_parameters_and_exponents(penguins):
     assert (entropy["epistemic"] > -1e-9).all()
 
 
+@few_exponents
 def test_explanation_adds_up(penguins):
     X, y = penguins
     for pool in (
@@ -201,6 +207,7 @@ def test_explanations_are_of_draws_of_the_exponent(penguins):
     np.testing.assert_allclose(found["mean_log_odds"], total, rtol=1e-6)
 
 
+@few_exponents
 @pytest.mark.parametrize("exponents", rest_is_slow(["model", "feature"], ["feature"]))
 def test_files(penguins, tmp_path, exponents):
     X, y = (of_all[::3] for of_all in penguins)
@@ -269,25 +276,33 @@ def test_rows_of_dask(iris):
     np.testing.assert_allclose(lazy.compute(), pool.predict_proba(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("holder", ["dask", "xarray"])
-@pytest.mark.parametrize("method", ["predict_interval", "predict_set", "explain", "decide"])
-def test_results_of_dask_and_xarray_rows(iris, holder, method):
+@pytest.fixture(scope="module", params=["dask", "xarray"])
+def held(request, iris):
+    """A pool of rows in a holder, the rows, and the pool of the same rows in memory."""
     import dask.array as da
 
     X, y = iris
-    names = {"feature": ["a", "b", "c", "d"]}
     table = (
         da.from_array(X, chunks=(40, 3))
-        if holder == "dask"
-        else xr.DataArray(X, names, ("flower", "feature"))
+        if request.param == "dask"
+        else xr.DataArray(X, {"feature": ["a", "b", "c", "d"]}, ("flower", "feature"))
     )
     members = [bg.GaussianNB(), bg.LinearDiscriminant()]
-    pool, expected = (bg.LogLinearPool(members).fit(rows, y) for rows in (table, X))
+    return bg.LogLinearPool(members).fit(table, y), table, bg.LogLinearPool(members).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["predict_interval", "predict_set", "explain", "decide"])
+def test_results_of_dask_and_xarray_rows(held, iris, method):
+    pool, table, expected = held
     ask = bg.decide if method == "decide" else getattr(bg.LogLinearPool, method)
-    found, known = ask(pool, table[:5]), ask(expected, X[:5])
+    found, known = ask(pool, table[:5]), ask(expected, iris[0][:5])
     for name, values in known.data_vars.items():
         np.testing.assert_array_equal(found[name].values, values.values)
-    assert pool.loo(table, y).elpd == pytest.approx(expected.loo(X, y).elpd)
+
+
+def test_leave_one_out_of_dask_and_xarray_rows(held, iris):
+    pool, table, expected = held
+    assert pool.loo(table, iris[1]).elpd == pytest.approx(expected.loo(*iris).elpd)
 
 
 def test_many_rows_give_exponents_from_some(iris):
@@ -320,7 +335,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
     posterior = pool.fitted_.posterior
     scores, codes, weight = posterior.scored
     refits, mcse = np.empty((2, len(y)))
-    for i in range(0, len(y), 6):
+    for i in range(0, len(y), 12):
         rest = np.arange(len(y)) != i
         own = sample(
             scores[:, rest], codes[rest], weight[rest], posterior.prior.family, posterior.offset, i
@@ -330,7 +345,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
         p = np.exp(log_softmax(joint + posterior.offset, axis=2))[..., y[i]]
         mcse[i] = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
     found = pool.loo(X, y)
-    some = slice(0, len(y), 6)
+    some = slice(0, len(y), 12)
     gap = found.elpd_i.values[some] - refits[some]
     assert (np.abs(gap) <= 8 * mcse[some]).all()  # of both: weights cost draws
     in_sample = pool.predict_log_proba(X)[np.arange(len(y)), y].sum()
@@ -456,6 +471,7 @@ def test_members_without_a_posterior_enter_by_their_predictive():
     assert ratio[:, 0].std() > 0.01
 
 
+@few_exponents
 def test_a_prior_of_the_intercepts_without_end(tmp_path):
     X, y = np.array([[0.0], [1.0], [2.0], [3.5]]), [0, 1, 0, 1]
     members = [bg.GaussianNB(), bg.GaussianNB(kappa0=3.0)]
@@ -482,6 +498,7 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
     assert {"linear", "quadratic"} <= {*only.left_out_}
 
 
+@few_exponents
 def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypatch, tmp_path):
     monkeypatch.setattr(members, "_MOST_PAIRS", 3e3)
     monkeypatch.setattr(members, "_MOST_COUNTS", 3e3)
@@ -522,6 +539,7 @@ def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
         bg.LogLinearPool([pool]).fit(X, y)
 
 
+@few_exponents
 def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
     X, y = iris
     pool = bg.LogLinearPool().fit(X, y)

@@ -7,6 +7,8 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.predict.left_out import MemberRanks
 
+pytestmark = pytest.mark.usefixtures("few_exponents")
+
 
 @pytest.fixture(scope="module")
 def iris():

@@ -68,13 +68,16 @@ def gap(table, name):
 def test_contributions_add_up_to_the_log_odds(kind, n_classes):
     clf, _, _, new = rows(kind, n_classes)
     table = clf.explain(new)
-    assert gap(table, "mean") < 1e-10
     assert ("predictive" in table) == (kind not in DEPENDENT)
     if "predictive" in table:
         assert gap(table, "predictive") < 1e-10
     joint = clf.predict_joint_log_proba(new)
     a, b = (np.searchsorted(clf.classes_, table[k].values) for k in ("label", "against"))
     every = np.arange(len(a))
+    tiny = 1e-60j * np.eye(n_classes)[:, None]  # slopes of all features at once
+    mean = clf.model_.family.cgf(clf.fitted_.encoded(new), tiny).imag / 1e-60
+    mean += digamma(clf.model_.alpha)[:, None]
+    np.testing.assert_allclose(table["mean_log_odds"], mean[a, every] - mean[b, every], atol=1e-10)
     np.testing.assert_allclose(
         table.get("predictive_log_odds"), joint[every, a] - joint[every, b], atol=1e-10
     )
@@ -104,7 +107,6 @@ def test_a_missing_cell_contributes_nothing(kind):
     assert float(cell["error"]) == 0
     nothing = clf.explain(np.full((1, 3), np.nan))
     assert not nothing["mean"].any()
-    assert gap(nothing, "mean") < 1e-14
 
 
 # ------------------------------------------------------------------------------ the numbers
@@ -306,7 +308,6 @@ def test_which_classes():
     prior = {"a": 0.2, "b": 0.5, "c": 0.3}
     given_prior = clf.explain(new, classes=("a", "b"), class_prior=prior)
     np.testing.assert_allclose(given_prior["mean_intercept"], np.log(0.2 / 0.5))
-    assert gap(given_prior, "mean") < 1e-10
     assert gap(given_prior, "predictive") < 1e-10
 
 

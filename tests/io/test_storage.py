@@ -22,6 +22,7 @@ import pytest
 import xarray as xr
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
@@ -32,6 +33,7 @@ from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWish
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.io import storage
+from tests.selection import rest_is_slow
 
 # -------------------------------------------------------------------------------------- data
 
@@ -88,25 +90,8 @@ CASES = {
     "GenerativeClassifier": (bg.GenerativeClassifier, REAL),
 }
 # one of each kind and each container; their variants in the slow tests, as each writes files
-FIRST = {
-    "BernoulliNB",
-    "CategoricalNB declared",
-    "MultinomialNB",
-    "PoissonNB",
-    "GaussianNB",
-    "MixedNB named",
-    "QuadraticDiscriminant",
-    "MarkovNB tokens",
-    "GenerativeClassifier",
-}
-
-
-def head(X, n):
-    return X[:n] if isinstance(X, list) or not hasattr(X, "iloc") else X.iloc[:n]
-
-
-def tail(X, n):
-    return X[n:] if isinstance(X, list) or not hasattr(X, "iloc") else X.iloc[n:]
+FIRST = ("BernoulliNB", "CategoricalNB declared", "MultinomialNB", "PoissonNB", "GaussianNB")
+FIRST += ("MixedNB named", "QuadraticDiscriminant", "MarkovNB tokens", "GenerativeClassifier")
 
 
 def assert_equal(a, b, X):
@@ -131,16 +116,11 @@ def assert_equal(a, b, X):
 
 
 @pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
-@pytest.mark.parametrize(
-    ("make", "X"),
-    [
-        pytest.param(*case, id=name, marks=() if name in FIRST else pytest.mark.slow)
-        for name, case in CASES.items()
-    ],
-)
-def test_what_was_saved_is_loaded(make, X, tmp_path):
+@pytest.mark.parametrize("name", rest_is_slow(CASES, FIRST))
+def test_what_was_saved_is_loaded(name, tmp_path):
+    make, X = CASES[name]
     path = tmp_path / "model.nc"
-    clf = make().fit(head(X, 16), Y[:16])
+    clf = make().fit(take(X, np.arange(16)), Y[:16])
     assert clf.save(path) is None
     loaded = bg.load(path)
     assert str(loaded) == str(clf)
@@ -149,7 +129,7 @@ def test_what_was_saved_is_loaded(make, X, tmp_path):
     np.testing.assert_array_equal(
         getattr(loaded, "feature_names_in_", []), getattr(clf, "feature_names_in_", [])
     )
-    fitted_again = clone(clf).fit(head(X, 16), Y[:16])
+    fitted_again = clone(clf).fit(take(X, np.arange(16)), Y[:16])
     for again in (pickle.loads(pickle.dumps(clf)), copy.copy(clf), fitted_again):
         expected = clf.predict_joint_log_proba(X)
         np.testing.assert_array_equal(again.predict_joint_log_proba(X), expected)
@@ -164,9 +144,9 @@ def test_what_was_saved_is_loaded(make, X, tmp_path):
     )
     np.testing.assert_array_equal(ours.astype(str), theirs.astype(str))
     # it goes on learning, by rows and by merging
-    clf.partial_fit(tail(X, 16), Y[16:])
-    merged = copy.deepcopy(loaded).merge(make().fit(tail(X, 16), Y[16:]))
-    loaded.partial_fit(tail(X, 16), Y[16:])
+    clf.partial_fit(take(X, np.arange(16, N)), Y[16:])
+    merged = copy.deepcopy(loaded).merge(make().fit(take(X, np.arange(16, N)), Y[16:]))
+    loaded.partial_fit(take(X, np.arange(16, N)), Y[16:])
     assert_equal(clf, loaded, X)
     np.testing.assert_allclose(merged.predict_proba(X), clf.predict_proba(X), rtol=1e-6, atol=1e-9)
 

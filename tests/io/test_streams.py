@@ -21,6 +21,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Stats
 from bayesgen.inference.fitting import Learner
 from bayesgen.io import storage, tabular
+from tests.selection import rest_is_slow
 
 N = 400
 
@@ -30,7 +31,6 @@ def rows_of(kind):
     rng = np.random.default_rng(5)
     y = np.sort(rng.choice(["a", "b", "c"], N, p=[0.5, 0.4, 0.1]))
     real = 1e6 + rng.normal(size=(N, 3)) + (y == "b")[:, None]
-    spread = 1.0 + 3.0 * (y == "b")[:, None] * [1.0, 0.5, 2.0]
     counts = rng.poisson(2.0, size=(N, 5))
     words = np.array(["red", "green", "blue", "grey"], dtype=object)
     colour = words[rng.integers(0, 3, N) + (y == "c")]
@@ -39,9 +39,7 @@ def rows_of(kind):
     missing_cells = np.where(rng.random(real.shape) < 0.1, np.nan, real)
     return {
         "gaussian": (bg.GaussianNB(), missing_cells, y),
-        "empirical": (bg.GaussianNB(prior="empirical"), (real - 1e6) * spread, y),
         "family": (bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), real, y),
-        "lda": (bg.LinearDiscriminant(), real, y),
         "qda": (bg.QuadraticDiscriminant(), (real - 1e6).astype(np.float32), y),
         "bernoulli": (bg.BernoulliNB(binarize=1.0), counts, y),
         "poisson": (bg.PoissonNB(), counts, y),
@@ -52,20 +50,8 @@ def rows_of(kind):
     }[kind]
 
 
-KINDS = [
-    "gaussian",
-    "empirical",
-    "family",
-    "lda",
-    "qda",
-    "bernoulli",
-    "poisson",
-    "multinomial",
-    "categorical",
-    "mixed",
-    "markov",
-]
-FAST = ("mixed", "markov")  # the others in the slow tests: each writes ten files
+KINDS = ("gaussian", "family", "qda", "bernoulli", "poisson", "multinomial", "categorical")
+KINDS += ("mixed", "markov")
 
 
 def cut(X, y, size=90, stop=None):
@@ -93,14 +79,8 @@ def same_bits(a, b):
     assert a.log_evidence_ == b.log_evidence_
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        kind if kind in FAST else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in KINDS
-        if kind not in ("empirical", "lda")
-    ],
-)
+# the others in the slow tests: each writes ten files
+@pytest.mark.parametrize("kind", rest_is_slow(KINDS, ("mixed", "markov")))
 def test_taken_up_again_bit_for_bit(kind, tmp_path):
     clf, X, y = rows_of(kind)
     whole = bg.fit_stream(rows_of(kind)[0], cut(X, y))

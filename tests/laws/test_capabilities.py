@@ -170,8 +170,13 @@ def test_single_columns_are_rows_in_which_all_else_is_missing(case):
     whole = 0.0
     for j in range(3):
         column = np.full(len(X), j)
-        found = columns.cell_cgf(np.asarray(X[:, j], dtype=np.float64), column, t)
+        x = np.asarray(X[:, j], dtype=np.float64)
+        found = columns.cell_cgf(x, column, np.array([[0], [1]]), t)
         close(found, posterior.cgf(alone(X, j), t))
+        first = np.arange(len(X)) % 2  # the classes of every second cell the other way round
+        swapped = columns.cell_cgf(x, column, np.stack([first, 1 - first]), t)
+        back = posterior.cgf(alone(X, j), t[..., ::-1])
+        close(swapped, np.where(first == 0, found, back))
         whole = whole + found
     if not posterior.independent:  # columns that share a parameter
         return

@@ -31,15 +31,8 @@ import numpy as np
 from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
-from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.ngrams import (
-    START,
-    DocumentCounts,
-    MarkovStats,
-    SuffixFamily,
-    document_levels,
-    every_ngram,
-)
+from bayesgen.families.shared import ngrams
+from bayesgen.families.shared.hyperparameters import broadcast_prior, broadcast_priors
 from bayesgen.families.shared.pymc_parts import container
 from bayesgen.numerics.rows import row_blocks, row_sums
 from bayesgen.numerics.special import Array
@@ -57,7 +50,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
+class InterpolatedMarkov(ngrams.SuffixFamily, ApproximateFamily):
     """Documents by an n-gram model that falls back on shorter contexts in proportion.
 
     X holds the token codes of each document, as in `DirichletMarkov`.
@@ -191,25 +184,16 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
             cls(2, n_features, 0.0 * ones, 1.0 + np.arange(n_classes), 2.0, 6),
             cls(3, n_features, 0.9 / (1.0 + np.arange(n_classes)), 0.5, 1.5 * ones, 6),
         ]
-        return [f.resolve(every_ngram(n_classes, f.order, n_features)) for f in made]
+        return [f.resolve(ngrams.every_ngram(n_classes, f.order, n_features)) for f in made]
 
-    def resolve(self, stats: MarkovStats) -> Self:
+    def resolve(self, stats: ngrams.MarkovStats) -> Self:
         """Size of the vocabulary, discount and concentration of each class."""
         n_classes = len(stats.counts)
         discount = broadcast_prior("discount", self.discount, (n_classes,), positive=False)
         if (discount < 0).any() or (discount >= 1).any():
             raise ValueError(f"discount must be in [0, 1), got {self.discount!r}")
-        return replace(
-            self,
-            **self._known(stats),
-            discount=discount,
-            concentration=broadcast_prior("concentration", self.concentration, (n_classes,)),
-            strength=broadcast_prior("strength", self.strength, (n_classes,)),
-        )
-
-    def strengthened(self, factors: Any) -> Self:
-        """As `scaled`."""
-        return self.scaled(factors)
+        known = replace(self, **self._known(stats), discount=discount)
+        return broadcast_priors(known, (n_classes,), "concentration", "strength")
 
     def other_scales(self, given: Any) -> list[Any]:
         """Two other discounts, where it is the default."""
@@ -226,7 +210,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         out = np.empty((len(X), len(self.discount)))
         n = len(self.discount) * (sum(map(len, X)) // max(1, len(X)) + 1)
         for rows in row_blocks(len(X), n):
-            docs = DocumentCounts.count(X[rows], self.order, self.n_tokens)
+            docs = ngrams.DocumentCounts.count(X[rows], self.order, self.n_tokens)
             log_p = np.log(self.probabilities(docs.grams))
             for c, own in enumerate(log_p):
                 out[rows, c] = np.bincount(docs.row, own[docs.gram] * docs.n, docs.n_rows)
@@ -259,7 +243,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         That is the least share that is left of the weight of a context, the constant included.
         """
         kept = np.ones(len(X))
-        levels = document_levels(X, self.order, self.n_tokens)
+        levels = ngrams.document_levels(X, self.order, self.n_tokens)
         d = self.discount[c]
         removed = levels[-1].docs.n * weight[levels[-1].docs.row]
         terms: list[tuple[Array, Array, Array]] = []  # from the longest context
@@ -306,7 +290,7 @@ class InterpolatedMarkov(SuffixFamily, ApproximateFamily):
         above = [np.pad(np.cumsum(n, axis=1), ((0, 0), (1, 0))) for n in left_over]
         for rows in row_blocks(len(y), self.length):
             own = y[rows]
-            text = np.full((len(own), back + self.length), START, dtype=np.int64)
+            text = np.full((len(own), back + self.length), ngrams.START, dtype=np.int64)
             for i in range(self.length):
                 before = text[:, i : i + back]
                 left = np.arange(len(own))

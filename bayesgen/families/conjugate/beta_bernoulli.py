@@ -17,11 +17,7 @@ from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import (
     Bits,
@@ -34,37 +30,16 @@ from bayesgen.families.shared.codes import (
     sum_of_log_betas,
 )
 from bayesgen.families.shared.densities import (
+    beta_mode,
     density_by_draws,
     log_beta_density,
     log_gamma_derivatives,
-    log_product,
 )
-from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
-from bayesgen.numerics.rows import (
-    Matrix,
-    cgf_by_rows,
-    class_counts,
-    class_sums,
-    columns_of,
-    dense_block,
-    dot,
-    dot_log,
-    exact_parts,
-    has_nan,
-    multiply,
-    over_draws,
-    remainder,
-    row_blocks,
-    split_missing,
-    sum_except,
-)
-from bayesgen.numerics.special import (
-    Array,
-    distinct_pairs,
-    draw_log_gamma,
-    log_gamma_difference,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, distinct_pairs, draw_log_gamma, log_gamma_difference
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +93,23 @@ class BetaBernoulli(ConjugateFamily):
                 log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
             return log_masses(large, log_one, log_zero)
         X = checked_bits(X)
-        missing = has_nan(X)
+        missing = passes.has_nan(X)
 
         def tables(p: Array) -> Any:
             if missing or (p == 0).any() or (p == 1).any():
                 return p, None
             off = np.log1p(-p)
-            return columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
+            return passes.columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
 
         def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
             weights, no_ones = tables
             if no_ones is None:
                 out[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(out.shape)
             else:
-                multiply(block, weights, out)
+                passes.multiply(block, weights, out)
                 out += no_ones
 
-        return over_draws(X, np.asarray(theta["theta"]), tables, score)
+        return passes.over_draws(X, np.asarray(theta["theta"]), tables, score)
 
     def _log_masses(self, X: Matrix, p: Array) -> Array:
         """`log_likelihood` where cells are missing, or bits impossible."""
@@ -142,8 +117,8 @@ class BetaBernoulli(ConjugateFamily):
         # complement of a sparse X is never made
         certain = p == 1
         log_zero = np.log1p(-np.where(certain, 0.0, p))
-        ones, missing = split_missing(X)
-        out = dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
+        ones, missing = passes.split_missing(X)
+        out = passes.dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
         if certain.any():
             impossible = self._over_zeros(ones, missing, certain.astype(np.float64)) > 0.5
             out = np.where(impossible, -np.inf, out)
@@ -153,8 +128,8 @@ class BetaBernoulli(ConjugateFamily):
     def _over_zeros(ones: Matrix, missing: Matrix | None, table: Array) -> Array:
         """(..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
         if missing is not None:  # a row without observed cells is worth 0, not a rounding error
-            return -sum_except(ones + missing, exact_parts(-table))
-        return table.sum(axis=-1)[..., None, :] - dot(ones, table)
+            return -passes.sum_except(ones + missing, passes.exact_parts(-table))
+        return table.sum(axis=-1)[..., None, :] - passes.dot(ones, table)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) rows of 0 and 1, as uint8."""
@@ -193,11 +168,11 @@ class BetaBernoulli(ConjugateFamily):
             )
             others += n_ones
         else:
-            ones, missing = split_missing(checked_bits(X))
-            n_ones = others = class_sums(ones, y, n_classes, weight)
+            ones, missing = passes.split_missing(checked_bits(X))
+            n_ones = others = passes.class_sums(ones, y, n_classes, weight)
             if missing is not None:
-                others = n_ones + class_sums(missing, y, n_classes, weight)
-        n_zeros = remainder(class_counts(y, n_classes, weight)[:, None], others)
+                others = n_ones + passes.class_sums(missing, y, n_classes, weight)
+        n_zeros = passes.remainder(passes.class_counts(y, n_classes, weight)[:, None], others)
         return BernoulliStats(n_ones, n_zeros)
 
     @classmethod
@@ -217,12 +192,7 @@ class BetaBernoulli(ConjugateFamily):
 
     def resolve(self, stats: BernoulliStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        shape = stats.ones.shape
-        return replace(
-            self,
-            alpha=broadcast_prior("alpha", self.alpha, shape),
-            beta=broadcast_prior("beta", self.beta, shape),
-        )
+        return broadcast_priors(self, stats.ones.shape, "alpha", "beta")
 
     def update(self, stats: BernoulliStats) -> Self:
         """alpha + ones, beta + zeros."""
@@ -236,15 +206,7 @@ class BetaBernoulli(ConjugateFamily):
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
-        a, b = self.alpha, self.beta
-        refuse_undefined(
-            "map",
-            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
-            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
-            "and one exceeds 1",
-            "use larger alpha and beta, or method='posterior_mean'",
-        )
-        return {"theta": (a - 1) / ((a - 1) + (b - 1))}
+        return {"theta": beta_mode(self.alpha, self.beta)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(alpha + beta)."""
@@ -257,9 +219,7 @@ class BetaBernoulli(ConjugateFamily):
     def log_density(self, theta: Theta) -> Array:
         """(...) sum of log Beta densities."""
         return density_by_draws(
-            lambda t: log_product(log_beta_density(t["theta"], self.alpha, self.beta), (-2, -1)),
-            theta,
-            self.params,
+            lambda t: log_beta_density(t["theta"], self.alpha, self.beta), theta, self.params
         )
 
     def log_predictive(self, X: Bits) -> Array:
@@ -267,8 +227,8 @@ class BetaBernoulli(ConjugateFamily):
         log_one, log_zero = self._log_mean()
         if large := large_bits(X, len(log_one)):
             return log_masses(large, log_one, log_zero)
-        ones, missing = split_missing(checked_bits(X))
-        return dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
+        ones, missing = passes.split_missing(checked_bits(X))
+        return passes.dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 
     def _log_mean(self) -> tuple[Array, Array]:
         """Logs of the mean probabilities of 1 and 0: 1 - mean has no digits left near 1."""
@@ -315,12 +275,12 @@ class BetaBernoulli(ConjugateFamily):
 
     def _cgf_by_cells(self, X: Matrix, t: Array) -> Array:
         """(..., N) with an argument for each row."""
-        if sparse.issparse(X) and not has_nan(X):
+        if sparse.issparse(X) and not passes.has_nan(X):
             return self._cgf_of_sparse(X, t)
         a, b, total = self.alpha, self.beta, self.alpha + self.beta
 
         def cell(rows: slice, t: Array) -> Array:
-            x = dense_block(X, rows)
+            x = passes.dense_block(X, rows)
             out: Any = 0.0
             for c in range(len(a)):
                 tc = t[..., c, None]  # (..., n or 1, 1)
@@ -331,7 +291,7 @@ class BetaBernoulli(ConjugateFamily):
                 out = out + cells.sum(axis=-1)
             return out
 
-        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+        return passes.cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
     def _cgf_of_sparse(self, X: Matrix, t: Array) -> Array:
         """Columns with equal pseudo-counts, of which most have no ones, are counted."""
@@ -342,7 +302,7 @@ class BetaBernoulli(ConjugateFamily):
             group = sparse.csr_matrix((np.ones(len(law)), (columns, law)))
             ones, many = X @ group, np.bincount(law)
             cell = partial(_of_counted, distinct, ones, many)
-            out = out + cgf_by_rows(cell, X.shape[0], len(many), t[..., c, None])
+            out = out + passes.cgf_by_rows(cell, X.shape[0], len(many), t[..., c, None])
         return np.asarray(out)
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
@@ -351,9 +311,9 @@ class BetaBernoulli(ConjugateFamily):
         one, zero = (log_gamma_derivatives(a, t=seen) - norm for a in (self.alpha, self.beta))
         return self._linear(X, one, zero)
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """lG(p+t) - lG(p) - lG(P+t) + lG(P) of each cell, p the pseudo-count of its bit."""
-        a, b = self.alpha[:, column], self.beta[:, column]
+        a, b = self.alpha[classes, column], self.beta[classes, column]
         out: Any = 0.0
         for c, p in enumerate(np.where(x == 1, a, b)):
             tc = t[..., c]
@@ -366,19 +326,19 @@ class BetaBernoulli(ConjugateFamily):
         if np.iscomplexobj(one):
             real = BetaBernoulli._linear(X, one.real, zero.real)
             return real + 1j * BetaBernoulli._linear(X, one.imag, zero.imag)
-        ones, missing = split_missing(X)
-        out = dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
-        return out if missing is None else out - dot(missing, zero)
+        ones, missing = passes.split_missing(X)
+        out = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
+        return out if missing is None else out - passes.dot(missing, zero)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1.
 
         Of sparse rows only what they hold: columns with equal pseudo-counts share draws.
         """
-        if sparse.issparse(X) and not has_nan(X):
+        if sparse.issparse(X) and not passes.has_nan(X):
             return self._draws_of_sparse(rng, checked_bits(X), n)
         out = np.empty((n, X.shape[0], len(self.alpha)))
-        for part in row_blocks(n, 4 * self.alpha.size):
+        for part in passes.row_blocks(n, 4 * self.alpha.size):
             size = (part.stop - part.start, *self.alpha.shape)
             one, zero = (draw_log_gamma(rng, a, size) for a in (self.alpha, self.beta))
             norm = np.logaddexp(one, zero)
@@ -393,7 +353,7 @@ class BetaBernoulli(ConjugateFamily):
         out = np.empty((n, X.shape[0], len(self.alpha)))
         for c, (a, b) in enumerate(zip(self.alpha, self.beta, strict=True)):
             cells, held, rest = first_of_equals(X, a, b)
-            for part in row_blocks(n, 4 * len(held)):
+            for part in passes.row_blocks(n, 4 * len(held)):
                 size = (part.stop - part.start, len(held))
                 one, zero = (draw_log_gamma(rng, p[held], size) for p in (a, b))
                 no_ones = (zero - np.logaddexp(one, zero)).sum(axis=1)

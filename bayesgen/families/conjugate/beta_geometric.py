@@ -17,33 +17,13 @@ import numpy as np
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
-from bayesgen.families.shared.densities import (
-    density_by_draws,
-    log_beta_density,
-    log_gamma_derivatives,
-    log_product,
-)
-from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    declare,
-    observe_cells,
-    prefixed,
-    refuse_fractional,
-)
-from bayesgen.numerics.rows import (
-    Matrix,
-    cgf_by_rows,
-    class_sums,
-    dot,
-    dot_log,
-    refuse_negative_counts,
-)
+from bayesgen.families.shared import densities
+from bayesgen.families.shared.hyperparameters import broadcast_priors
+from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed, refuse_fractional
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_gamma_difference
 
 
@@ -94,9 +74,9 @@ class BetaGeometric(ConjugateFamily):
         counts, seen = _split(X)
         p = np.asarray(theta["p"])
         certain = p == 1  # of success: no failure is possible
-        out = dot_log(seen, p) + dot(counts, np.log1p(-np.where(certain, 0.0, p)))
+        out = passes.dot_log(seen, p) + passes.dot(counts, np.log1p(-np.where(certain, 0.0, p)))
         if certain.any():
-            out = np.where(dot(counts, certain.astype(np.float64)) > 0, -np.inf, out)
+            out = np.where(passes.dot(counts, certain.astype(np.float64)) > 0, -np.inf, out)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -114,7 +94,7 @@ class BetaGeometric(ConjugateFamily):
         dims = prefixed(prefix, self.params["p"])
         p = pm.Beta(f"{prefix}p", prior["alpha"], prior["beta"], dims=dims)
         if X is not None:
-            refuse_negative_counts(X)
+            passes.refuse_negative_counts(X)
             refuse_fractional(X)
             # PyMC's Geometric counts from 1; this one is on 0, 1, 2, ...
             observe_cells(
@@ -142,7 +122,8 @@ class BetaGeometric(ConjugateFamily):
         """Numbers of observed cells and sums of counts."""
         counts, seen = _split(X)
         return GeometricStats(
-            class_sums(seen, y, n_classes, weight), class_sums(counts, y, n_classes, weight)
+            passes.class_sums(seen, y, n_classes, weight),
+            passes.class_sums(counts, y, n_classes, weight),
         )
 
     @classmethod
@@ -158,12 +139,7 @@ class BetaGeometric(ConjugateFamily):
 
     def resolve(self, stats: GeometricStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        shape = stats.rows.shape
-        return replace(
-            self,
-            alpha=broadcast_prior("alpha", self.alpha, shape),
-            beta=broadcast_prior("beta", self.beta, shape),
-        )
+        return broadcast_priors(self, stats.rows.shape, "alpha", "beta")
 
     def update(self, stats: GeometricStats) -> Self:
         """alpha + rows, beta + total: a row is one success after x failures."""
@@ -176,15 +152,7 @@ class BetaGeometric(ConjugateFamily):
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
-        a, b = self.alpha, self.beta
-        refuse_undefined(
-            "map",
-            (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
-            "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
-            "and one exceeds 1",
-            "use larger alpha and beta, or method='posterior_mean'",
-        )
-        return {"p": (a - 1) / ((a - 1) + (b - 1))}
+        return {"p": densities.beta_mode(self.alpha, self.beta)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(alpha + beta)."""
@@ -196,10 +164,8 @@ class BetaGeometric(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum of log Beta densities."""
-        return density_by_draws(
-            lambda t: log_product(log_beta_density(t["p"], self.alpha, self.beta), (-2, -1)),
-            theta,
-            self.params,
+        return densities.density_by_draws(
+            lambda t: densities.log_beta_density(t["p"], self.alpha, self.beta), theta, self.params
         )
 
     def log_predictive(self, X: Matrix) -> Array:
@@ -226,7 +192,7 @@ class BetaGeometric(ConjugateFamily):
                 out = out + cells.sum(axis=-1)
             return out
 
-        return cgf_by_rows(rows_at, len(counts), counts.shape[1], t)
+        return passes.cgf_by_rows(rows_at, len(counts), counts.shape[1], t)
 
     # -- capabilities ------------------------------------------------------------------------
 
@@ -234,9 +200,9 @@ class BetaGeometric(ConjugateFamily):
         """Derivatives of `cgf`: of log B(alpha + t, beta + t x), polygammas."""
         counts, here = _split(X)
         own = [
-            log_gamma_derivatives(a, here, seen)
-            + log_gamma_derivatives(b, counts, seen)
-            - log_gamma_derivatives(a + b, here + counts, seen)
+            densities.log_gamma_derivatives(a, here, seen)
+            + densities.log_gamma_derivatives(b, counts, seen)
+            - densities.log_gamma_derivatives(a + b, here + counts, seen)
             for a, b in zip(self.alpha, self.beta, strict=True)
         ]
         return np.stack(own, axis=-1).sum(axis=2)
@@ -255,7 +221,7 @@ class BetaGeometric(ConjugateFamily):
 
 def _split(X: Matrix) -> tuple[Array, Array]:
     """Counts (N, D), 0 where a cell is missing, and 1 where one is observed."""
-    refuse_negative_counts(X)
+    passes.refuse_negative_counts(X)
     X = np.asarray(X, dtype=np.float64)
     seen = ~np.isnan(X)
     return np.where(seen, X, 0.0), seen.astype(np.float64)

@@ -14,9 +14,9 @@ from bayesgen.families import capabilities as kinds
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, registry
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import CLASS, Method
+from bayesgen.families.names import Method
 from bayesgen.families.shared.densities import log_product
-from bayesgen.families.shared.pymc_parts import prior_data
+from bayesgen.families.shared.pymc_parts import prefixed, prior_data
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -128,7 +128,7 @@ class Columns(ConjugateFamily):
     def params(self) -> dict[str, tuple[str, ...]]:
         """{block_param: dims}; every dim but ``class`` carries the block's name."""
         return {
-            f"{name}_{param}": _prefixed(name, dims)
+            f"{name}_{param}": prefixed(f"{name}_", dims)
             for name, family, _ in self._blocks()
             for param, dims in family.params.items()
         }
@@ -136,7 +136,7 @@ class Columns(ConjugateFamily):
     def coords(self) -> dict[str, Any]:
         """Those of each block, under its name."""
         return {
-            _prefixed(name, (dim,))[0]: labels
+            prefixed(f"{name}_", (dim,))[0]: labels
             for name, family, _ in self._blocks()
             for dim, labels in family.coords().items()
         }
@@ -321,15 +321,11 @@ class Columns(ConjugateFamily):
         return out
 
 
-def _prefixed(name: str, dims: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(d if d == CLASS else f"{name}_{d}" for d in dims)
-
-
 def _prefixed_arrays(
     names: tuple[str, ...], records: tuple[Any, ...]
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
     return {
-        f"{name}_{field}": (_prefixed(name, dims), value)
+        f"{name}_{field}": (prefixed(f"{name}_", dims), value)
         for name, record in zip(names, records, strict=True)
         for field, (dims, value) in record.arrays().items()
     }
@@ -363,11 +359,11 @@ class Part(NamedTuple):
 
     def theta(self, theta: Theta) -> dict[str, Array]:
         """The block's own parameters, without the name in front."""
-        return {k: theta[f"{self.name}_{k}"] for k in self.family.params}
+        return _part(theta, self.name, self.family)
 
     def dims(self, dims: tuple[str, ...]) -> tuple[str, ...]:
         """Dims of the block as those of the product; every one but ``class`` has its name."""
-        return tuple(d if d == CLASS else f"{self.name}_{d}" for d in dims)
+        return prefixed(f"{self.name}_", dims)
 
 
 @dataclass(frozen=True)

@@ -39,27 +39,12 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
+from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
-from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.ngrams import (
-    START,
-    DocumentLevel,
-    MarkovStats,
-    SuffixFamily,
-    check_ngrams,
-    document_levels,
-    every_ngram,
-    union_of_counts,
-)
+from bayesgen.families.shared.hyperparameters import broadcast_prior, broadcast_priors
+from bayesgen.numerics import special
 from bayesgen.numerics.rows import cgf_by_rows, dot_log, row_blocks, row_sums
-from bayesgen.numerics.special import (
-    Array,
-    draw_dirichlet,
-    draw_log_gamma,
-    log1p,
-    log_gamma_difference,
-    log_sum_exp,
-)
+from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
 # Documents drawn token by token, all in step: a leaf, then a token from its urn.
@@ -85,7 +70,7 @@ def draw_documents(
     back, width = f.order - 1, f.length + f.n_tokens
     for rows in row_blocks(len(y), f.order * width):
         own = y[rows]
-        text = np.full((len(own), back + f.length), START, dtype=np.int64)
+        text = np.full((len(own), back + f.length), ngrams.START, dtype=np.int64)
         gain = np.zeros((f.order, len(own), f.length))  # of the log odds, where a token was
         each = None
         if tables is not None:
@@ -175,7 +160,7 @@ def _contexts(f: "ContextTree", y: Array, before: Array) -> tuple[Array, Array, 
 
 
 @dataclass(frozen=True, eq=False)
-class ContextTree(SuffixFamily, ConjugateFamily):
+class ContextTree(ngrams.SuffixFamily, ConjugateFamily):
     """Documents under all context trees of at most `order` - 1 tokens, with Dirichlet tables.
 
     X holds the token codes of each document, as in `DirichletMarkov`.
@@ -298,10 +283,10 @@ class ContextTree(SuffixFamily, ConjugateFamily):
             cls(2, n_features, 15.0 + np.arange(n_classes), 0.3 * ones, uneven, 3),
             cls(3, n_features, 25.0 * ones, 1 / (2.0 + np.arange(n_classes)), flat, 3),
         ]
-        nothing = (every_ngram(n_classes, f.order, n_features) for f in made)
+        nothing = (ngrams.every_ngram(n_classes, f.order, n_features) for f in made)
         return [f.resolve(none).update(none) for f, none in zip(made, nothing, strict=True)]
 
-    def resolve(self, stats: MarkovStats) -> Self:
+    def resolve(self, stats: ngrams.MarkovStats) -> Self:
         """Size of the vocabulary, and the base of each class."""
         known = self._known(stats)
         n_classes, n_tokens = len(stats.counts), known["n_tokens"]
@@ -313,13 +298,9 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         leaf = broadcast_prior("leaf", self.leaf, (n_classes,))
         if (leaf >= 1).any():
             raise ValueError(f"leaf must be a probability below 1, got {self.leaf!r}")
-        return replace(
-            self,
-            **known,
-            strength=broadcast_prior("strength", self.strength, (n_classes,)),
-            leaf=leaf,
-            base=base / base.sum(axis=1, keepdims=True),
-        )
+        base = base / base.sum(axis=1, keepdims=True)
+        known |= {"leaf": leaf, "base": base}
+        return broadcast_priors(replace(self, **known), (n_classes,), "strength")
 
     # -- closed forms ----------------------------------------------------------------------------
 
@@ -329,15 +310,15 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         cells = self.order * (sum(map(len, X)) // max(1, len(X)) + 1)
         one = np.ones(1)
         for rows in row_blocks(len(X), cells):
-            docs = document_levels(X[rows], self.order, self.n_tokens)
+            docs = ngrams.document_levels(X[rows], self.order, self.n_tokens)
             for c in range(out.shape[1]):
                 out[rows, c] = log_change(self, docs, c, one)
         return out
 
-    def log_evidence(self, stats: MarkovStats) -> float:
+    def log_evidence(self, stats: ngrams.MarkovStats) -> float:
         """Sum over classes of L of the empty context, with the rows less without them."""
-        check_ngrams(stats, self.order, self.n_tokens)
-        grams, mine, new = union_of_counts(
+        ngrams.check_ngrams(stats, self.order, self.n_tokens)
+        grams, mine, new = ngrams.union_of_counts(
             (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
         )
         after, before = (replace(self, grams=grams, counts=n) for n in (mine + new, mine))
@@ -353,7 +334,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         """Classes times contexts times tokens."""
         return int(len(self.strength) * self.offsets[-1] * (self.n_tokens + 1))
 
-    def mle(self, stats: MarkovStats) -> dict[str, Array]:
+    def mle(self, stats: ngrams.MarkovStats) -> dict[str, Array]:
         """The full tree, the likeliest of all, with relative frequencies."""
         refuse_undefined("mle", stats.counts.sum(axis=1) <= 0, "it has no token (0/0)")
         seen = replace(self, counts=0.0 * self.counts).update(stats)
@@ -412,7 +393,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
 
         def cell(rows: slice, t: Array) -> Array:
             own = X[rows]
-            docs = document_levels(own, self.order, self.n_tokens)
+            docs = ngrams.document_levels(own, self.order, self.n_tokens)
             out = np.zeros((*t.shape[:-2], len(own)), dtype=np.result_type(t, np.float64))
             for c in range(len(self.strength)):
                 tc = t[..., c]
@@ -442,7 +423,7 @@ class ContextTree(SuffixFamily, ConjugateFamily):
         gamma = rng.spawn(1)[
             0
         ]  # so many shapes: quantiles of quasi-random numbers would take longer
-        docs = document_levels(X, self.order, self.n_tokens)
+        docs = ngrams.document_levels(X, self.order, self.n_tokens)
         for c in range(len(self.leaf)):
             leaf = np.zeros((n, 0), dtype=bool)
             reached = np.ones((n, len(docs[0].docs.run_row)), dtype=bool)
@@ -460,8 +441,8 @@ class ContextTree(SuffixFamily, ConjugateFamily):
                 for r in np.flatnonzero(leaf.any(axis=0)):
                     draws, entries = np.flatnonzero(leaf[:, r]), slice(*own.starts[r : r + 2])
                     alpha = np.append(mass[entries], rest[r])
-                    log_g = draw_log_gamma(gamma, alpha, (len(draws), len(alpha)))
-                    log_p = log_g[:, :-1] - log_sum_exp(log_g)[:, None]
+                    log_g = special.draw_log_gamma(gamma, alpha, (len(draws), len(alpha)))
+                    log_p = log_g[:, :-1] - special.log_sum_exp(log_g)[:, None]
                     out[draws, own.run_row[r], c] += log_p @ own.n[entries]
         return out
 
@@ -491,8 +472,8 @@ def weigh(f: "ContextTree") -> tuple[list[Weights], Array]:
         level = f.levels[k]
         total = level.index.totals(counts)
         token = level.index.grams[:, -1]
-        log_p = level.index.totals(log_gamma_difference(cell[:, token], counts))
-        log_p -= log_gamma_difference(f.strength[:, None], total)
+        log_p = level.index.totals(special.log_gamma_difference(cell[:, token], counts))
+        log_p -= special.log_gamma_difference(f.strength[:, None], total)
         if k == f.order - 1:
             log_odds, unseen, log_sum = (
                 np.full(total.shape, np.inf),
@@ -526,7 +507,7 @@ def draw(f: "ContextTree", rng: np.random.Generator, n: int) -> Array:
         for level, own, start in zip(f.levels, f.weights, f.offsets, strict=False):
             leaf = reached & (rng.random(reached.shape) < expit(own.log_odds[c, :-1]))
             which, context = np.nonzero(leaf)
-            tables = draw_dirichlet(rng, alpha[c, start + context], 1)[0]
+            tables = special.draw_dirichlet(rng, alpha[c, start + context], 1)[0]
             out[which, c, start + context] = np.maximum(tables, np.finfo(np.float64).tiny)
             reached = (reached & ~leaf)[:, level.context]
     return out
@@ -584,7 +565,7 @@ def log_likelihood(f: "ContextTree", X: Array, tables: Array) -> Array:
     out = np.empty((len(flat), len(X), n_classes))
     cells = f.order * (sum(map(len, X)) // max(1, len(X)) + 1)
     for rows in row_blocks(len(X), cells):
-        docs = document_levels(X[rows], f.order, f.n_tokens)
+        docs = ngrams.document_levels(X[rows], f.order, f.n_tokens)
         nodes, away = path(f, docs[-1].docs.grams), _unseen(f, docs)
         n = n_classes * (len(nodes) + docs[0].docs.n_rows)
         for draws in row_blocks(len(flat), n):
@@ -594,7 +575,7 @@ def log_likelihood(f: "ContextTree", X: Array, tables: Array) -> Array:
 
 
 def _given(
-    f: "ContextTree", docs: list[DocumentLevel], nodes: Array, tables: Array, mass: Array
+    f: "ContextTree", docs: list[ngrams.DocumentLevel], nodes: Array, tables: Array, mass: Array
 ) -> Array:
     """(S, N, C) the factors of tokens whose leaf has been seen."""
     whole = docs[-1].docs
@@ -629,7 +610,7 @@ class _Unseen(NamedTuple):
     rows: sparse.csr_matrix  # (N, T) 1 where a document visits it
 
 
-def _unseen(f: "ContextTree", docs: list[DocumentLevel]) -> _Unseen:
+def _unseen(f: "ContextTree", docs: list[ngrams.DocumentLevel]) -> _Unseen:
     changes = [of_prior(f, docs, c) for c in range(len(f.leaf))]
     nodes, change, row = [], [], []
     for k, level in enumerate(docs):
@@ -688,7 +669,7 @@ def _complex_mixture(log_odds: Array, a: Array, b: Array) -> tuple[Array, Array]
     first = gap.real <= 0
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         out = np.where(first, a - np.logaddexp(0, -log_odds), b - np.logaddexp(0, log_odds))
-        out += log1p(np.exp(np.where(first, gap, -gap)))
+        out += special.log1p(np.exp(np.where(first, gap, -gap)))
         swap = first[1:] != first[:-1]
         if swap.any():  # where the terms are of equal size, at a phase that is interpolated
             part = gap.real[:-1] / np.where(swap, gap.real[:-1] - gap.real[1:], 1.0)
@@ -710,7 +691,7 @@ class Changes(NamedTuple):
 
 
 def changes(
-    f: "ContextTree", docs: list[DocumentLevel], c: int, t: Array, *, of_prior: bool = False
+    f: "ContextTree", docs: list[ngrams.DocumentLevel], c: int, t: Array, *, of_prior: bool = False
 ) -> Changes:
     """By counts of t times those of the documents, in class c.
 
@@ -736,8 +717,10 @@ def changes(
             count * (t[..., row] if each else t)
             for count, row in ((own.n, own.row), (own.run_n, own.run_row))
         )
-        leaf = row_sums(log_gamma_difference(cell[token] + weights.counts[c, gram], n), own.starts)
-        leaf = leaf - log_gamma_difference(strength + weights.total[c, context], many)
+        leaf = row_sums(
+            special.log_gamma_difference(cell[token] + weights.counts[c, gram], n), own.starts
+        )
+        leaf = leaf - special.log_gamma_difference(strength + weights.total[c, context], many)
         if k == f.order - 1:
             delta = [leaf]
             continue
@@ -755,17 +738,17 @@ def changes(
     return Changes(delta, turn)
 
 
-def of_prior(f: "ContextTree", docs: list[DocumentLevel], c: int) -> list[Array]:
+def of_prior(f: "ContextTree", docs: list[ngrams.DocumentLevel], c: int) -> list[Array]:
     """Of each level, (R,) log probabilities of what documents have after contexts never seen."""
     return changes(f, docs, c, np.ones(1), of_prior=True).delta
 
 
-def log_change(f: "ContextTree", docs: list[DocumentLevel], c: int, t: Array) -> Array:
+def log_change(f: "ContextTree", docs: list[ngrams.DocumentLevel], c: int, t: Array) -> Array:
     """(..., N) log E p(x | theta)^t in class c, for t (..., n or 1), on some branch."""
     return _by_document(docs, changes(f, docs, c, t).delta[0])
 
 
-def _by_document(docs: list[DocumentLevel], values: Array) -> Array:
+def _by_document(docs: list[ngrams.DocumentLevel], values: Array) -> Array:
     """(..., N) from values of the empty context (..., R); 0 of an empty document."""
     own = docs[0].docs
     out = np.zeros((*values.shape[:-1], own.n_rows), dtype=values.dtype)
@@ -781,7 +764,7 @@ def _followed(
     along = np.linspace(0.0, 1.0, points)[:, None]
     rough = np.zeros(len(t), dtype=bool)
     for some in row_blocks(len(t), 4 * points * n_entries):
-        docs = document_levels(X[some], f.order, f.n_tokens)
+        docs = ngrams.document_levels(X[some], f.order, f.n_tokens)
         path = changes(f, docs, c, t[some].real + 1j * along * t[some].imag)
         out[some] = _by_document(docs, path.delta[0])[-1]
         rough[some] = path.turn > _STEP

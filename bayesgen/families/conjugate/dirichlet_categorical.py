@@ -22,10 +22,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import NotLinearError, refuse_negative, refuse_undefined
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
+from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY, Method
 from bayesgen.families.records import array
+from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
     Codes,
     code_index,
@@ -35,22 +36,8 @@ from bayesgen.families.shared.codes import (
     look_up,
     n_codes,
 )
-from bayesgen.families.shared.densities import (
-    density_by_draws,
-    log_dirichlet_density,
-    log_gamma_derivatives,
-    log_product,
-)
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    Cells,
-    declare,
-    dirichlet,
-    observe_cells,
-    prefixed,
-    sum_codes,
-)
-from bayesgen.numerics.rows import Matrix, cgf_by_rows, remainder
+from bayesgen.numerics.rows import Matrix, cgf_by_rows
 from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
@@ -81,18 +68,6 @@ class CategoricalStats(Stats):
                 raise ValueError(f"feature {j} has counts beyond its {len(new)} renamed categories")
             out[:, j, new] = self.counts[:, j, : len(new)]
         return replace(self, counts=out)
-
-    def merge(self, other: Self) -> Self:
-        """Statistics of the rows of both, which may know different numbers of categories."""
-        k = max(self.counts.shape[2], other.counts.shape[2])
-        return replace(self, counts=_padded(self.counts, k) + _padded(other.counts, k))
-
-    def remove(self, other: Self) -> Self:
-        """Statistics after forgetting the rows of `other`; the categories stay."""
-        k = max(self.counts.shape[2], other.counts.shape[2])
-        before, removed = _padded(self.counts, k), _padded(other.counts, k)
-        refuse_negative("counts", before - removed, before)
-        return replace(self, counts=remainder(before, removed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +125,7 @@ class DirichletCategorical(ConjugateFamily):
         """The cells that exist, where features have different numbers of categories."""
         real = np.asarray(self.alpha) > 0
         padding = real.ndim == 3 and not real.all()
-        return {FEATURE_CATEGORY: Cells.numbered(real[0])} if padding else {}
+        return {FEATURE_CATEGORY: pymc_parts.Cells.numbered(real[0])} if padding else {}
 
     def log_likelihood(self, X: Codes, theta: Theta) -> Array:
         """(..., N, C) sum of log probabilities of the observed cells.
@@ -182,24 +157,24 @@ class DirichletCategorical(ConjugateFamily):
         import pytensor.tensor as pt
 
         # `new` is no part of the model of the training rows: they know their categories
-        prior = declare(replace(self, new=None), "prior", prefix)
-        dims = prefixed(prefix, self.params["theta"])
-        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        prior = pymc_parts.declare(replace(self, new=None), "prior", prefix)
+        dims = pymc_parts.prefixed(prefix, self.params["theta"])
+        theta = pymc_parts.dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
         k = self.alpha.shape[2]
         if stats is not None and X is None:
-            counts = _padded(stats.counts, k)[..., :k]
-            n = declare(replace(stats, counts=counts), "stats", prefix)["counts"]
+            counts = padded(stats.counts, k)[..., :k]
+            n = pymc_parts.declare(replace(stats, counts=counts), "stats", prefix)["counts"]
             cells = (slice(None), *np.nonzero(self.alpha[0] > 0))
             pm.Potential(f"{prefix}x", (n[cells] * pt.log(theta[cells])).sum())
         elif X is not None:
             # refuses codes that are not declared: training rows know their categories
             self.update(self.stats(X, np.zeros(X.shape[0], dtype=np.int64), 1))
-            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
+            pymc_parts.observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""
-        return sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
+        return pymc_parts.sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
     def stats(
         self, X: Codes, y: Array, n_classes: int, weight: Array | None = None
@@ -259,7 +234,7 @@ class DirichletCategorical(ConjugateFamily):
         """Pseudo-counts + counts."""
         k = self.alpha.shape[2]
         outside = stats.counts[..., k:].any(axis=(0, 2))
-        counts = _padded(stats.counts, k)[..., :k]
+        counts = padded(stats.counts, k)[..., :k]
         outside |= np.any((counts != 0) & (self.alpha == 0), axis=(0, 2))
         if outside.any():
             j = int(np.argmax(outside))
@@ -294,30 +269,14 @@ class DirichletCategorical(ConjugateFamily):
         """
         total = stats.counts.sum(axis=-1)
         refuse_undefined("mle", total <= 0, "it has no observed row (0/0)")
-        return {"theta": _padded(stats.counts, self._width()) / total[..., None]}
+        return {"theta": padded(stats.counts, self._width()) / total[..., None]}
 
     def map(self) -> dict[str, Array]:
         """(alpha - 1)/(sum of alpha - K_j), the mode on the simplex.
 
         A category with alpha = 1 beside others above 1 has probability 0.
         """
-        real = self.alpha > 0
-        choice = (real.sum(axis=-1) > 1)[..., None]  # one category: the simplex is a point
-        refuse_undefined(
-            "map",
-            real & (self.alpha < 1) & choice,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
-            "use alpha >= 1, or method='posterior_mean'",
-        )
-        excess = np.where(real & choice, self.alpha - 1, real)
-        total = excess.sum(axis=-1)
-        refuse_undefined(
-            "map",
-            total == 0,
-            "all pseudo-counts plus counts are 1: the density is flat",
-            "use alpha > 1, or method='posterior_mean'",
-        )
-        return {"theta": excess / total[..., None]}
+        return {"theta": densities.dirichlet_mode(self.alpha)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(sum of alpha)."""
@@ -329,10 +288,8 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes and features of log Dirichlet densities; theta is 0 in padding."""
-        return density_by_draws(
-            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), (-2, -1)),
-            theta,
-            self.params,
+        return densities.density_by_draws(
+            lambda t: densities.log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
     def log_predictive(self, X: Codes) -> Array:
@@ -345,7 +302,7 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
         """(D,) terms of `log_evidence`."""
-        counts = _padded(stats.counts, self.alpha.shape[2])
+        counts = padded(stats.counts, self.alpha.shape[2])
         return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
@@ -382,7 +339,7 @@ class DirichletCategorical(ConjugateFamily):
         """
         k = table.shape[-1]
         out = np.zeros((*table.shape[:-1], k + 2), dtype=table.dtype)
-        real = _padded(self.alpha, k)[0] > 0
+        real = padded(self.alpha, k)[0] > 0
         out[..., :k] = np.where(real, table, new[..., None])
         out[..., k] = new
         return out
@@ -431,27 +388,26 @@ class DirichletCategorical(ConjugateFamily):
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`."""
         real = self.alpha > 0
-        norm = log_gamma_derivatives(self.alpha.sum(axis=-1), t=seen)[..., None]
-        table = log_gamma_derivatives(np.where(real, self.alpha, 1.0), t=seen) - norm
+        norm = densities.log_gamma_derivatives(self.alpha.sum(axis=-1), t=seen)[..., None]
+        table = densities.log_gamma_derivatives(np.where(real, self.alpha, 1.0), t=seen) - norm
         new = np.zeros(table.shape[:-1])
         with np.errstate(divide="ignore"):
             new[0] = np.log(self.p_new())
         return look_up(X, self.extended(np.where(real, table, 0.0), new))
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """(K, n), as in `SeparateColumns`."""
         codes = code_index(x, self.alpha.shape[2])
         known = codes < self.alpha.shape[2]
-        counts = self.alpha[:, column, np.where(known, codes, 0)]
+        counts = self.alpha[classes, column, np.where(known, codes, 0)]
         known &= counts[0] > 0
-        p_new = self.p_new()[:, column]
+        new = self.new[classes, column]
         out: Any = 0.0
         for c, p in enumerate(np.where(known, counts, 1.0)):
-            tc = t[..., c]
-            some = log_gamma_difference(p, tc)
-            some = some - log_gamma_difference(self.alpha[c, column].sum(axis=-1), tc)
+            tc, total = t[..., c], self.alpha[classes[c], column].sum(axis=-1)
+            some = log_gamma_difference(p, tc) - log_gamma_difference(total, tc)
             with np.errstate(divide="ignore", invalid="ignore"):
-                never = np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
+                never = np.where(tc == 0, 0.0, tc * np.log(new[c] / (total + new[c])))
             out = out + np.where(known, some, never)
         return out
 
@@ -472,9 +428,3 @@ def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
     if np.any(real != real[:1]):
         raise ValueError("alpha has a different number of categories in different classes")
     return out
-
-
-def _padded(counts: Array, k: int) -> Array:
-    """With zeros up to `k` categories."""
-    more = k - counts.shape[2]
-    return counts if more <= 0 else np.pad(counts, ((0, 0), (0, 0), (0, more)))

@@ -28,8 +28,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
-from bayesgen.families.errors import UndefinedEstimateError, refuse_negative, refuse_undefined
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import (
     CATEGORY,
     CATEGORY_BIS,
@@ -46,16 +46,10 @@ from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import remainder, row_blocks
+from bayesgen.numerics import kernels, special
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
-from bayesgen.numerics.special import (
-    Array,
-    draw_dirichlet,
-    draw_log_beta,
-    log_gamma_difference,
-    log_sum_exp,
-)
+from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
 # Counts of pairs of categories: all that the average over forests needs of rows.
@@ -71,24 +65,6 @@ class ForestStats(Stats):
     """
 
     pairs: Array = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS)
-
-    def merge(self, other: Self) -> Self:
-        """Statistics of the rows of both, which may know different numbers of categories."""
-        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
-        return replace(self, pairs=padded(self.pairs, k) + padded(other.pairs, k))
-
-    def remove(self, other: Self) -> Self:
-        """Statistics after forgetting the rows of `other`; the categories stay."""
-        k = max(self.pairs.shape[-1], other.pairs.shape[-1])
-        before, removed = padded(self.pairs, k), padded(other.pairs, k)
-        refuse_negative("pairs", before - removed, before)
-        return replace(self, pairs=remainder(before, removed))
-
-
-def padded(pairs: Array, k: int) -> Array:
-    """With zeros up to `k` categories."""
-    more = k - pairs.shape[-1]
-    return pairs if more <= 0 else np.pad(pairs, [(0, 0)] * 3 + [(0, more)] * 2)
 
 
 def n_pairs(levels: Array) -> float:
@@ -159,7 +135,7 @@ def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Ar
         for block in row_blocks(n, n_features * k * k):
             alpha = concentrations(f, c, own[block])
             rows = alpha[..., 0] > 0
-            tables[block, c][rows] = draw_dirichlet(rng, alpha[rows], 1)[0]
+            tables[block, c][rows] = special.draw_dirichlet(rng, alpha[rows], 1)[0]
     return {"parents": parents, "tables": tables}
 
 
@@ -178,7 +154,7 @@ def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Arra
             pair = f.pairs[c][other, column, codes[above], codes]
             cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
             whole = np.where(root, f.totals[c], single[above])
-            each = draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            each = special.draw_log_beta(gamma, cell, whole - cell, 1)[0]
             out[draws, :, c] = each.sum(axis=-1)
     return out
 
@@ -311,6 +287,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     describes: ClassVar[str] = PROBABILITY
     positions: ClassVar[tuple[str, ...]] = ("parents",)
+    given: ClassVar[str] = "tables"
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
@@ -405,7 +382,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         if levels.shape != (n_features,):
             raise ValueError(f"levels has {levels.size} entries for {n_features} features")
         width = int(levels.max())
-        seen = padded(stats.pairs, width)
+        seen = padded(stats.pairs, width, 2)
         if seen.shape[-1] > width and seen[..., width:].any():
             raise ValueError(f"the rows have codes beyond the {width} declared categories")
         pairs = np.zeros((*seen.shape[:3], width, width)) if self.pairs is None else self.pairs
@@ -468,7 +445,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def update(self, stats: ForestStats) -> Self:
         """The counts of pairs added; by them a forest that rows choose is chosen anew."""
         width = self.pairs.shape[-1]
-        beyond = padded(stats.pairs, width)
+        beyond = padded(stats.pairs, width, 2)
         outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
         if (beyond.sum(axis=(0, 2, 4)) * outside).any():
             raise ValueError("a feature has codes beyond its declared categories")
@@ -505,7 +482,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def log_evidence(self, stats: ForestStats) -> float:
         """Sum over classes of the log evidence of all rows less that of those known before."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width)[..., :width, :width]
+        own = padded(stats.pairs, width, 2)[..., :width, :width]
         if not own.any():
             return 0.0
         total, before = (
@@ -515,11 +492,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
-        codes, unit = self.codes(X), np.eye(len(self.pairs))
-        found = cgf_by_tables(self, codes, unit.sum(axis=0))
-        if found is not None:
-            return found
-        return np.stack([forests.cgf(self, codes, e) for e in unit], axis=1)
+        found = cgf_by_tables(self, self.codes(X), np.ones(len(self.pairs)))
+        return super().log_predictive(X) if found is None else found
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
@@ -579,16 +553,8 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     def mle(self, stats: ForestStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width)[..., :width, :width]
+        own = padded(stats.pairs, width, 2)[..., :width, :width]
         return mle(own, self.levels, self.edges)
-
-    def map(self) -> dict[str, Array]:
-        """Refused: probabilities of forests and densities of their tables have no common mode."""
-        raise UndefinedEstimateError(
-            "map",
-            "forests have tables of different dimensions, whose densities cannot be compared",
-            advice="structure='map' plugs in the most probable forest",
-        )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -615,22 +581,22 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
     n_features, k = len(levels), pairs.shape[-1]
     diagonal = np.arange(n_features)
     margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
-    total = log_gamma_difference(strength, margin.sum(axis=1))
-    single = log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
+    total = special.log_gamma_difference(strength, margin.sum(axis=1))
+    single = special.log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
     i, j = np.tril_indices(n_features, -1)
     flat = pairs[i, j].ravel()
     cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
     pair = cell // k**2
     pseudo = (strength / (levels[i] * levels[j]))[pair]
     both = np.zeros((n_features, n_features))
-    both[i, j] = np.bincount(pair, log_gamma_difference(pseudo, flat[cell]), len(i))
+    both[i, j] = np.bincount(pair, special.log_gamma_difference(pseudo, flat[cell]), len(i))
     return single, both + both.T - total - single[:, None] - single
 
 
 def log_growth(a: Array, t: Array) -> Array:
     """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
     if np.iscomplexobj(t) or (np.abs(t) != 1).any():
-        return log_gamma_difference(a, t)
+        return special.log_gamma_difference(a, t)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(t * np.log(a + np.minimum(t, 0)))
 
@@ -699,8 +665,8 @@ def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
         rows = np.arange(len(codes))
         for n in _DRAWS:
             forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
-            step = max(1, _CELLS // max(n, (codes.shape[1] + 1) ** 2))
-            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+            width = max(n, (codes.shape[1] + 1) ** 2)
+            for some in (rows[own] for own in row_blocks(len(rows), width, _CELLS)):
                 out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
             rows = rows[error[rows, c] > _ENOUGH]
             if not len(rows):
@@ -722,7 +688,7 @@ def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tup
     for u, parent in enumerate(parents.T):
         control += both[u, parent]
     whole = _given_forests(f, c, parents, codes)
-    means = log_sum_exp(whole, axis=0), log_sum_exp(control, axis=0)
+    means = special.log_sum_exp(whole, axis=0), special.log_sum_exp(control, axis=0)
     shares = [np.exp(a - mean) for a, mean in zip((whole, control), means, strict=True)]
     spread = (shares[0] - shares[1]).std(axis=0, ddof=1) * np.sqrt(len(parents))
     return exact + means[0] - means[1], spread
@@ -732,9 +698,7 @@ def _given_forests(f: "DirichletForest", c: int, forests: Array, codes: Array) -
     """(S, N) log p(x_o | T, D) of class c."""
     k = f.pairs.shape[-1]
     out = np.empty((len(forests), len(codes)))
-    step = max(1, _CELLS // (codes.shape[1] * k * max(k, len(codes))))
-    for start in range(0, len(forests), step):
-        own = slice(start, start + step)
+    for own in row_blocks(len(forests), codes.shape[1] * k * max(k, len(codes)), _CELLS):
         tables = concentrations(f, c, forests[own])
         size = tables.sum(axis=-1, keepdims=True)
         tables = np.divide(tables, size, out=tables, where=size > 0)
@@ -752,9 +716,7 @@ def log_likelihood_of_known(codes: Array, parents: Array, tables: Array) -> Arra
     """
     n_draws, n_columns, k, _ = tables.shape
     out = np.empty((n_draws, len(codes)))
-    step = max(1, _CELLS // (n_draws * n_columns * k))
-    for start in range(0, len(codes), step):
-        rows = slice(start, start + step)
+    for rows in row_blocks(len(codes), n_draws * n_columns * k, _CELLS):
         out[:, rows] = _upwards(codes[rows], parents, tables)
     return out
 
@@ -813,7 +775,7 @@ def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
     right = ((forests < 0) | allowed[np.arange(n_columns), forests]).all(axis=1)
     weight = np.log(f.root_weight[c]) * (forests < 0).sum(axis=1)
     weight = np.where(right, weight, -np.inf)
-    out: Array = weight - log_sum_exp(weight)
+    out: Array = weight - special.log_sum_exp(weight)
     return out
 
 

@@ -21,23 +21,14 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from bayesgen.families.conjugate.dirichlet_categorical import (
-    CategoricalStats,
-    DirichletCategorical,
-)
+from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
 from bayesgen.families.contract import Stats, Theta
-from bayesgen.families.errors import NotLinearError, refuse_negative
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    EDGE,
-    FEATURE,
-    Method,
-)
+from bayesgen.families.errors import NotLinearError
+from bayesgen.families.names import CLASS, DENSITY, EDGE, FEATURE, Method
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import count_codes, draw_codes
 from bayesgen.families.shared.pymc_parts import observe_cells, sum_codes
-from bayesgen.numerics.rows import Matrix, class_sums, remainder
+from bayesgen.numerics.rows import Matrix, class_sums
 from bayesgen.numerics.special import Array
 
 
@@ -46,15 +37,6 @@ class HistogramStats(CategoricalStats):
     """Weighted counts of bins, and how far cells are beyond the outermost edges."""
 
     beyond: Array = array(CLASS, FEATURE)  # sums, in scales of the tails
-
-    def merge(self, other: Self) -> Self:
-        """Statistics of the rows of both."""
-        return replace(super().merge(other), beyond=self.beyond + other.beyond)
-
-    def remove(self, other: Self) -> Self:
-        """Statistics without the rows of `other`."""
-        refuse_negative("beyond", self.beyond - other.beyond, self.beyond)
-        return replace(super().remove(other), beyond=remainder(self.beyond, other.beyond))
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,12 +241,12 @@ class DirichletHistogram(DirichletCategorical):
         out[0] += self._log_within(X, codes)[:, None]
         return out
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
         one = replace(self, edges=self.edges[column])
         codes = one.codes(x[None])[0]
         within = -one.log_scales[np.arange(len(x)), codes.astype(np.int64)] - one.beyond(x[None])[0]
-        return super().cell_cgf(codes, column, t) + t.sum(axis=-1) * within
+        return super().cell_cgf(codes, column, classes, t) + t.sum(axis=-1) * within
 
     def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
         """(D,) log probability of the sequence of bins, and density within them."""

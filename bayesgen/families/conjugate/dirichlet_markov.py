@@ -32,25 +32,13 @@ from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.families.records import array
+from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import (
     density_by_draws,
     log_dirichlet_density,
     log_gamma_derivatives,
-    log_product,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.ngrams import (
-    START,
-    UNKNOWN,
-    DocumentCounts,
-    GramIndex,
-    MarkovStats,
-    NgramFamily,
-    check_ngrams,
-    concatenate,
-    distinct_ngrams,
-    first_of_contexts,
-)
 from bayesgen.families.shared.pymc_parts import container, dirichlet, prefixed, sum_cells
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import cgf_by_rows, dot_log, row_blocks, row_sums
@@ -82,7 +70,7 @@ def draw(
     back = f.order - 1
     width = f.length if rows_of_theta is None else max(f.length, f.n_tokens)
     for rows in row_blocks(len(y), width):
-        text = np.full((len(y[rows]), back + f.length), START, dtype=np.int64)
+        text = np.full((len(y[rows]), back + f.length), ngrams.START, dtype=np.int64)
         for i in range(f.length):
             new = _next(f, rng, y[rows], text, i)
             if rows_of_theta is not None:
@@ -123,7 +111,7 @@ def _next(f: "DirichletMarkov", rng: np.random.Generator, y: Array, text: Array,
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletMarkov(NgramFamily, ConjugateFamily):
+class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
     """N-gram language model of documents, with a Dirichlet prior on every context's table.
 
     X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
@@ -190,9 +178,9 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
     simulate_predictive = draw
 
     @cached_property
-    def index(self) -> GramIndex:
+    def index(self) -> ngrams.GramIndex:
         """The n-grams seen, and their contexts."""
-        return GramIndex(self.grams, self.n_tokens)
+        return ngrams.GramIndex(self.grams, self.n_tokens)
 
     @cached_property
     def totals(self) -> Array:
@@ -229,13 +217,13 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
             raise ValueError(self._other_table(n_contexts, n_tokens))
         out = np.empty((*lead, len(X), n_classes))
-        tokens = concatenate(X, self.n_tokens)[0]
+        tokens = ngrams.concatenate(X, self.n_tokens)[0]
         closed = None  # draws that leave no room for an unknown token
-        if (tokens == UNKNOWN).any():
+        if (tokens == ngrams.UNKNOWN).any():
             closed = (table == 0).any(axis=(-3, -2, -1))[..., None, None]
         cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
         for rows in row_blocks(len(X), cells):
-            docs = DocumentCounts.count(X[rows], self.order, self.n_tokens)
+            docs = ngrams.DocumentCounts.count(X[rows], self.order, self.n_tokens)
             at = self.index.context_tree.find(docs.grams[:, :-1])
             token = docs.grams[:, -1]
             known = (at >= 0) & (token >= 0)
@@ -261,7 +249,7 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
             "which it came"
         )
 
-    def _integrated(self, docs: DocumentCounts, at: Array) -> Array:
+    def _integrated(self, docs: ngrams.DocumentCounts, at: Array) -> Array:
         """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
         away = at[docs.run_gram] < 0
         split = ~away & (docs.run_unknown > 0)  # Beta split: known tokens against the unknown
@@ -279,11 +267,11 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
             out[:, c] = docs.sum(entries, runs)
         return out
 
-    def held(self, docs: DocumentCounts) -> Array:
+    def held(self, docs: ngrams.DocumentCounts) -> Array:
         """(N, C) what tokens outside the vocabulary tell, where all contexts have a table."""
         return self._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
 
-    def cells(self, docs: DocumentCounts) -> Iterator[tuple[Array, Array]]:
+    def cells(self, docs: ngrams.DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
         *_, context, gram = self.index.tree.path(docs.grams)
         token = docs.grams[docs.gram, -1]
@@ -331,8 +319,8 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
             n = container(f"{prefix}stats_counts", index.dense(counts), dims)
             pm.Potential(f"{prefix}x", (n * pt.log(theta)).sum())
         elif X is not None:
-            tokens, lengths = concatenate(X, self.n_tokens)
-            grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+            tokens, lengths = ngrams.concatenate(X, self.n_tokens)
+            grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
             at = index.context_tree.find(grams[:, :-1])[gram]
             cell = f"{prefix}cell"
             row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
@@ -346,8 +334,8 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         """Sums over the n-grams of each document, whose contexts this family must have."""
         import pytensor.tensor as pt
 
-        tokens, lengths = concatenate(X, self.n_tokens)
-        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        tokens, lengths = ngrams.concatenate(X, self.n_tokens)
+        grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
         at = self.index.context_tree.find(grams[:, :-1])
         if len(at) and at.min() < 0:
             raise ValueError("the documents have contexts that this family does not have")
@@ -402,13 +390,13 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
             for order, alpha in ((1, flat), (1, pattern), (2, pattern[::-1]), (3, 0.5 * flat))
         ]
 
-    def resolve(self, stats: MarkovStats) -> Self:
+    def resolve(self, stats: ngrams.MarkovStats) -> Self:
         """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
         known = self._known(stats)
         shape = (len(stats.counts), known["n_tokens"])
         return replace(self, **known, alpha=broadcast_prior("alpha", self.alpha, shape))
 
-    def mle(self, stats: MarkovStats) -> dict[str, Array]:
+    def mle(self, stats: ngrams.MarkovStats) -> dict[str, Array]:
         """Relative frequencies after each context, over the contexts of `stats`.
 
         A class that never saw a context of the union has a row of zeros there (0/0 has no value;
@@ -416,7 +404,7 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         impossible. A class without any token has no MLE at all.
         """
         refuse_undefined("mle", stats.counts.sum(axis=1) <= 0, "it has no token (0/0)")
-        table = GramIndex(stats.grams, self.n_tokens or stats.n_tokens).dense(stats.counts)
+        table = ngrams.GramIndex(stats.grams, self.n_tokens or stats.n_tokens).dense(stats.counts)
         total = table.sum(axis=-1, keepdims=True)
         np.divide(table, total, out=table, where=total > 0)
         return {"theta": table}
@@ -486,17 +474,15 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         if len(self.grams) and (n_contexts, n_tokens) != alpha.shape[1:]:
             raise ValueError(self._other_table(n_contexts, n_tokens))
         return density_by_draws(
-            lambda t: log_product(log_dirichlet_density(t["theta"], alpha), (-2, -1)),
-            theta,
-            self.params,
+            lambda t: log_dirichlet_density(t["theta"], alpha), theta, self.params
         )
 
     def log_predictive(self, X: Array) -> Array:
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""
-        tokens, lengths = concatenate(X, self.n_tokens)
+        tokens, lengths = ngrams.concatenate(X, self.n_tokens)
         if kernels.pays(len(self.alpha) * len(tokens), predicting=True):
             return self._log_predictive_compiled(tokens, lengths)
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         out = np.empty((len(X), len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(docs)):
             runs = log_gamma_difference(total, docs.run_n)
@@ -506,21 +492,21 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
     def _log_predictive_compiled(self, tokens: Array, lengths: Array) -> Array:
         from bayesgen.numerics.kernels.words import log_masses_of_urns as log_masses
 
-        grams, gram = distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
         *_, context, place = self.index.tree.path(grams)
         token, mean = grams[:, -1], self.alpha.mean(axis=1)
         alpha = np.concatenate([self.alpha, mean[:, None]], axis=1)
         cell = alpha[:, token] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
-        starts = first_of_contexts(grams)
+        starts = ngrams.first_of_contexts(grams)
         total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
         return log_masses(
-            gram, lengths, np.cumsum(starts) - 1, token == UNKNOWN, cell.T, total.T, mean
+            gram, lengths, np.cumsum(starts) - 1, token == ngrams.UNKNOWN, cell.T, total.T, mean
         )
 
-    def log_evidence(self, stats: MarkovStats) -> float:
+    def log_evidence(self, stats: ngrams.MarkovStats) -> float:
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""
-        check_ngrams(stats, self.order, self.n_tokens)
-        new = GramIndex(stats.grams, self.n_tokens)
+        ngrams.check_ngrams(stats, self.order, self.n_tokens)
+        new = ngrams.GramIndex(stats.grams, self.n_tokens)
         *_, context, gram = self.index.tree.path(stats.grams)
         cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]
         total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[new.starts]]
@@ -529,14 +515,14 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     def urns(self, X: Array) -> Urns:
         """The tokens of each document, an urn for each context; features as in `grams_of`."""
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         cell, total = (np.array(parts) for parts in zip(*self.cells(docs), strict=True))
         drawn = docs.run_n[docs.run]
         return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
 
     def density_cumulants(self, X: Array, seen: int) -> Array:
         """(5, N, C) the first cumulants of documents."""
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         known, out = docs.known, np.empty((5, len(X), len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(known)):
             terms, kind, factor, indptr = known.terms(cell, total)
@@ -548,13 +534,13 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
         """(n, N, C) draws of the log probabilities of documents, under the same tables."""
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
-        known = np.flatnonzero(docs.grams[:, -1] != UNKNOWN)
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
+        known = np.flatnonzero(docs.grams[:, -1] != ngrams.UNKNOWN)
         grams = docs.grams[known]
         out = np.repeat(self.held(docs)[None], n, axis=0)
         if not len(grams):
             return out
-        starts = np.flatnonzero(first_of_contexts(grams))
+        starts = np.flatnonzero(ngrams.first_of_contexts(grams))
         of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(grams)]))
         *_, context, place = self.index.tree.path(grams)
         cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
@@ -563,7 +549,7 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
         left = others > _ROUNDING * total
         place_of = np.zeros(len(docs.grams), dtype=np.int64)
         place_of[known] = np.arange(len(known))
-        use = docs.grams[docs.gram, -1] != UNKNOWN
+        use = docs.grams[docs.gram, -1] != ngrams.UNKNOWN
         counts = sparse.csr_matrix(
             (docs.n[use], (docs.row[use], place_of[docs.gram[use]])),
             shape=(docs.n_rows, len(known)),
@@ -582,11 +568,11 @@ class DirichletMarkov(NgramFamily, ConjugateFamily):
 
     def grams_of(self, X: Array) -> Array:
         """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
-        return DocumentCounts.count(X, self.order, self.n_tokens).grams
+        return ngrams.DocumentCounts.count(X, self.order, self.n_tokens).grams
 
     def cgf(self, X: Array, t: Array) -> Array:
         """(..., N), as in `ConjugateFamily.cgf`."""
-        docs = DocumentCounts.count(X, self.order, self.n_tokens)
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         known, held = docs.known, self.held(docs)
         tables = [known.terms(cell, total) for cell, total in self.cells(known)]
 

@@ -32,58 +32,21 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import deal, first_of_equals
 from bayesgen.families.shared.densities import (
     density_by_draws,
+    dirichlet_mode,
     log_dirichlet_density,
     log_gamma_derivatives,
-    log_product,
 )
 from bayesgen.families.shared.documents import WordCounts, row_of_cells
-from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    cells_data,
-    declare,
-    dirichlet,
-    prefixed,
-    refuse_fractional,
-    sum_cells,
-)
+from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
-from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import (
-    Matrix,
-    cgf_by_rows,
-    class_sums,
-    columns_of,
-    distinct_cells,
-    dot_log,
-    exact_parts,
-    few_at_a_time,
-    multiply,
-    n_stored,
-    over_draws,
-    pattern,
-    row_blocks,
-    row_sums,
-    shared_sums,
-    stored_blocks,
-    stored_cells,
-    sum_except,
-)
-from bayesgen.numerics.special import (
-    LARGEST_COUNT,
-    Array,
-    draw_dirichlet,
-    draw_log_gamma,
-    log1p,
-    log_factorial,
-    log_gamma_difference,
-    log_negative_binomial,
-    log_poisson,
-    log_poisson_power,
-    log_sum_exp,
-)
+from bayesgen.numerics import kernels, special
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
 # Masses of documents of any length, of which each is a CSR row of word counts.
@@ -98,8 +61,8 @@ def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
     """(n,) log multinomial coefficients."""
     each = np.zeros(len(cells.data))
     several = np.flatnonzero(cells.data != 1)  # most words of a text occur once
-    each[several] = log_factorial(cells.data[several])
-    return log_factorial(length) - row_sums(each, cells.indptr)
+    each[several] = special.log_factorial(cells.data[several])
+    return special.log_factorial(length) - passes.row_sums(each, cells.indptr)
 
 
 def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
@@ -107,12 +70,12 @@ def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
 
     The words that do not occur contribute exp(-L sum of their p).
     """
-    out = -length[:, None] * sum_except(pattern(cells), exact_parts(p))
-    out -= log_poisson(length, length)[:, None]
+    out = -length[:, None] * passes.sum_except(passes.pattern(cells), passes.exact_parts(p))
+    out -= special.log_poisson(length, length)[:, None]
     expected = length[row_of_cells(cells)]
     for index in np.ndindex(p.shape[:-1]):
-        words = log_poisson(cells.data, expected * p[index][cells.indices])
-        out[(*index[:-1], slice(None), index[-1])] += row_sums(words, cells.indptr)
+        words = special.log_poisson(cells.data, expected * p[index][cells.indices])
+        out[(*index[:-1], slice(None), index[-1])] += passes.row_sums(words, cells.indptr)
     return out
 
 
@@ -126,20 +89,22 @@ def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array
     b = total / length[:, None]  # (n, C)
     power = t if t is not None else np.ones(len(alpha))
     with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-        absent = sum_except(pattern(cells), exact_parts(alpha)) * log1p(power / b)
+        absent = passes.sum_except(
+            passes.pattern(cells), passes.exact_parts(alpha)
+        ) * special.log1p(power / b)
     owner = row_of_cells(cells)
     columns = []
     for c in range(len(alpha)):
         a, n = alpha[c, cells.indices], cells.data
         if t is None:
-            words = log_negative_binomial(n, a, b[owner, c])
-            document = log_negative_binomial(length, total[c], b[:, c])
+            words = special.log_negative_binomial(n, a, b[owner, c])
+            document = special.log_negative_binomial(length, total[c], b[:, c])
         else:
             tc = t[..., c]
             own = tc[..., owner] if tc.shape[-1] == len(length) else tc
-            words = log_poisson_power(n, a, b[owner, c], own)
-            document = log_poisson_power(length, total[c], b[:, c], tc)
-        columns.append(row_sums(words, cells.indptr) - document)
+            words = special.log_poisson_power(n, a, b[owner, c], own)
+            document = special.log_poisson_power(length, total[c], b[:, c], tc)
+        columns.append(passes.row_sums(words, cells.indptr) - document)
     return np.stack(columns, axis=-1) - absent
 
 
@@ -150,7 +115,7 @@ _STEPS = 4  # that a cell takes in `stats`
 class MultinomialStats(Stats):
     """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
 
-    largest_cell: ClassVar[float] = LARGEST_COUNT
+    largest_cell: ClassVar[float] = special.LARGEST_COUNT
 
     counts: Array = array(CLASS, FEATURE)
     # sum of the documents' log multinomial coefficients
@@ -203,24 +168,24 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         self.check(X)
         p = np.asarray(theta["theta"], dtype=np.float64)
         length, coefficient = np.empty(X.shape[0]), np.empty(X.shape[0])
-        for rows, cells in stored_blocks(X, 0):
-            length[rows] = row_sums(cells.data, cells.indptr)
+        for rows, cells in passes.stored_blocks(X, 0):
+            length[rows] = passes.row_sums(cells.data, cells.indptr)
             coefficient[rows] = log_coefficient(cells, length[rows])
 
         def tables(p: Array) -> Any:
-            return (p, False) if (p == 0).any() else (columns_of(np.log(p)), True)
+            return (p, False) if (p == 0).any() else (passes.columns_of(np.log(p)), True)
 
         def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
             weights, possible = tables
             if possible:
-                multiply(block, weights, out)
+                passes.multiply(block, weights, out)
             else:
-                out[:] = np.moveaxis(dot_log(block, weights), 0, 1).reshape(out.shape)
+                out[:] = np.moveaxis(passes.dot_log(block, weights), 0, 1).reshape(out.shape)
             out += coefficient[rows, None]
 
-        out = over_draws(X, p, tables, score)
-        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
-            out[..., row, :] = log_multinomial(stored_cells(X, row), length[row], p)
+        out = passes.over_draws(X, p, tables, score)
+        for row in passes.few_at_a_time(np.flatnonzero(length >= LONG)):
+            out[..., row, :] = log_multinomial(passes.stored_cells(X, row), length[row], p)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -236,17 +201,17 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
-        dims = prefixed(prefix, self.params["theta"])
-        theta = dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
+        prior = pymc_parts.declare(self, "prior", prefix)
+        dims = pymc_parts.prefixed(prefix, self.params["theta"])
+        theta = pymc_parts.dirichlet(f"{prefix}theta", self.alpha, prior["alpha"], dims)
         if stats is not None and X is None:
-            n = declare(stats, "stats", prefix)
+            n = pymc_parts.declare(stats, "stats", prefix)
             log_p = (n["counts"] * pt.log(theta)).sum() + n["log_coefficient"].sum()
             pm.Potential(f"{prefix}x", log_p)
         elif X is not None:
             self.check(X)
-            refuse_fractional(X)
-            counts = cells_data(prefix, X, whole=True)
+            pymc_parts.refuse_fractional(X)
+            counts = pymc_parts.cells_data(prefix, X, whole=True)
             pm.Multinomial(
                 f"{prefix}x",
                 n=counts.sum(axis=1),
@@ -262,16 +227,16 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         import pytensor.tensor as pt
 
         self.check(X)
-        cells = stored_cells(X, slice(None))
-        out = sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
-        coefficient = log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        cells = passes.stored_cells(X, slice(None))
+        out = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
+        coefficient = log_coefficient(cells, passes.row_sums(cells.data, cells.indptr))
         return out + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> MultinomialStats:
         """Sums of counts and of log multinomial coefficients."""
-        if kernels.pays(_STEPS * n_stored(X)):
+        if kernels.pays(_STEPS * passes.n_stored(X)):
             from bayesgen.numerics.kernels import words
 
             counts, coefficients = words.sums(X, y, n_classes, weight)
@@ -280,12 +245,12 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             return MultinomialStats(counts, coefficients)
         self.check(X)
         each = np.empty(X.shape[0])
-        for rows, cells in stored_blocks(X, 0):
-            each[rows] = log_coefficient(cells, row_sums(cells.data, cells.indptr))
+        for rows, cells in passes.stored_blocks(X, 0):
+            each[rows] = log_coefficient(cells, passes.row_sums(cells.data, cells.indptr))
         if weight is not None:
             each *= weight
         coefficients = np.bincount(y, weights=each, minlength=n_classes)
-        return MultinomialStats(class_sums(X, y, n_classes, weight), coefficients)
+        return MultinomialStats(passes.class_sums(X, y, n_classes, weight), coefficients)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -296,7 +261,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def resolve(self, stats: MultinomialStats) -> Self:
         """Broadcast the pseudo-counts to (class, feature)."""
-        return replace(self, alpha=broadcast_prior("alpha", self.alpha, stats.counts.shape))
+        return broadcast_priors(self, stats.counts.shape, "alpha")
 
     def update(self, stats: MultinomialStats) -> Self:
         """Pseudo-counts + counts."""
@@ -313,22 +278,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
         A word with alpha = 1 beside others above 1 has probability 0.
         """
-        if self.alpha.shape[-1] == 1:  # one word: the simplex is a point
-            return {"theta": np.ones_like(self.alpha)}
-        refuse_undefined(
-            "map",
-            self.alpha < 1,
-            "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
-            "use alpha >= 1, or method='posterior_mean'",
-        )
-        excess = self.alpha - 1
-        refuse_undefined(
-            "map",
-            ~excess.any(axis=-1),
-            "all pseudo-counts plus counts are 1: the density is flat",
-            "use alpha > 1, or method='posterior_mean'",
-        )
-        return {"theta": excess / excess.sum(axis=-1, keepdims=True)}
+        return {"theta": dirichlet_mode(self.alpha)}
 
     def mean(self) -> dict[str, Array]:
         """alpha/(sum of alpha)."""
@@ -336,7 +286,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent Dirichlet draws."""
-        return {"theta": draw_dirichlet(rng, self.alpha, n)}
+        return {"theta": special.draw_dirichlet(rng, self.alpha, n)}
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """Words that no row holds are drawn as one sum; those with equal pseudo-counts share draws.
@@ -353,43 +303,43 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             if not len(held):
                 continue
             others = alpha[rest].sum()
-            for part in row_blocks(n, 4 * len(held)):
+            for part in passes.row_blocks(n, 4 * len(held)):
                 size = part.stop - part.start
-                logs = draw_log_gamma(rng, alpha[held], (size, len(held)))
-                total = draw_log_gamma(rng, others, (size, 1)) if len(rest) else -np.inf
-                logs -= np.logaddexp(log_sum_exp(logs)[:, None], total)
+                logs = special.draw_log_gamma(rng, alpha[held], (size, len(held)))
+                total = special.draw_log_gamma(rng, others, (size, 1)) if len(rest) else -np.inf
+                logs -= np.logaddexp(special.log_sum_exp(logs)[:, None], total)
                 out[part, :, c] = (cells @ logs.T).T
         return out
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes of log Dirichlet densities."""
         return density_by_draws(
-            lambda t: log_product(log_dirichlet_density(t["theta"], self.alpha), -1),
-            theta,
-            self.params,
+            lambda t: log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         out, length = np.empty((X.shape[0], len(self.alpha))), np.full(X.shape[0], np.nan)
-        if kernels.pays(len(self.alpha) * n_stored(X), predicting=True):
+        if kernels.pays(len(self.alpha) * passes.n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import words
 
             out, length = words.log_numerators(X, self.alpha, self._log_alpha)
         rest = np.flatnonzero(np.isnan(length))
         if len(rest):
             self.check(X)
-        for rows in few_at_a_time(rest):
-            cells = stored_cells(X, rows)
-            length[rows] = row_sums(cells.data, cells.indptr)
+        for rows in passes.few_at_a_time(rest):
+            cells = passes.stored_cells(X, rows)
+            length[rows] = passes.row_sums(cells.data, cells.indptr)
             out[rows] = self._log_numerators(cells)
         total = self.alpha.sum(axis=-1)
-        for block in row_blocks(len(out), len(total)):
+        for block in passes.row_blocks(len(out), len(total)):
             each, which = _distinct(length[block])
-            norm = log_factorial(each)[:, None] - log_gamma_difference(total, each[:, None])
+            norm = special.log_factorial(each)[:, None] - special.log_gamma_difference(
+                total, each[:, None]
+            )
             out[block] += norm[which]
-        for row in few_at_a_time(np.flatnonzero(length >= LONG)):
-            out[row] = power_moment(stored_cells(X, row), length[row], self.alpha, None)
+        for row in passes.few_at_a_time(np.flatnonzero(length >= LONG)):
+            out[row] = power_moment(passes.stored_cells(X, row), length[row], self.alpha, None)
         return out
 
     @cached_property
@@ -402,10 +352,10 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         others = np.flatnonzero(cells.data != 1)
         first = np.searchsorted(others, cells.indptr)
         parts = cells.data[others], cells.indices[others], first
-        word, x, count = distinct_cells(sparse.csr_matrix(parts, shape=cells.shape))
-        more = log_gamma_difference(self.alpha[:, word], x) - log_factorial(x)
+        word, x, count = passes.distinct_cells(sparse.csr_matrix(parts, shape=cells.shape))
+        more = special.log_gamma_difference(self.alpha[:, word], x) - special.log_factorial(x)
         more -= self._log_alpha[word].T
-        return pattern(cells) @ self._log_alpha + shared_sums(count, more).T
+        return passes.pattern(cells) @ self._log_alpha + passes.shared_sums(count, more).T
 
     def log_evidence(self, stats: MultinomialStats) -> float:
         """Log coefficients + sum over classes of log B(alpha + counts) - log B(alpha).
@@ -416,7 +366,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         totals of 1e12. The second carries the rounding of the log coefficients, 1e-16 of their
         size: a constant, the same for every prior.
         """
-        cells = stored_cells(stats.counts, slice(None))
+        cells = passes.stored_cells(stats.counts, slice(None))
         given_totals = stats.log_coefficient - log_coefficient(cells, stats.counts.sum(axis=-1))
         # the totals of a class are its own alone: the diagonal of a (C, C) table
         mass = [
@@ -441,8 +391,8 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     def urns(self, X: Matrix) -> Urns:
         """The words of each document: one urn per class."""
         self.check(X)
-        cells = stored_cells(X, slice(None))
-        row, length = row_of_cells(cells), row_sums(cells.data, cells.indptr)
+        cells = passes.stored_cells(X, slice(None))
+        row, length = row_of_cells(cells), passes.row_sums(cells.data, cells.indptr)
         cell = self.alpha[:, cells.indices]
         total = np.broadcast_to(self.alpha.sum(axis=-1)[:, None], cell.shape)
         return Urns(row, cells.indices, cells.data, length[row], cell, total)
@@ -480,25 +430,29 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         alpha, total = self.alpha, self.alpha.sum(axis=-1)
 
         def cell(rows: slice, t: Array) -> Array:
-            cells = stored_cells(X, rows)
-            length = row_sums(cells.data, cells.indptr)
+            cells = passes.stored_cells(X, rows)
+            length = passes.row_sums(cells.data, cells.indptr)
             coefficient = log_coefficient(cells, length)
             row = np.flatnonzero(length >= LONG)
             own_t = t.shape[-2] > 1
             if own_t:
                 owner, word, times = row_of_cells(cells), cells.indices, cells.data
             else:  # one t for all rows: each distinct cell once
-                word, times, count = distinct_cells(cells)
+                word, times, count = passes.distinct_cells(cells)
             out: Any = 0.0
             for c in range(len(alpha)):
                 tc = t[..., c]  # (..., n or 1)
                 if not tc.any():
                     continue
                 own = tc[..., owner] if own_t else tc
-                words = log_gamma_difference(alpha[c, word], own * times)
-                words = row_sums(words, cells.indptr) if own_t else shared_sums(count, words)
+                words = special.log_gamma_difference(alpha[c, word], own * times)
+                words = (
+                    passes.row_sums(words, cells.indptr)
+                    if own_t
+                    else passes.shared_sums(count, words)
+                )
                 document = words + tc * coefficient
-                document -= log_gamma_difference(total[c], tc * length)
+                document -= special.log_gamma_difference(total[c], tc * length)
                 if len(row):
                     own = t[..., row, :] if t.shape[-2] == len(length) else t
                     document[..., row] = power_moment(
@@ -508,17 +462,20 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             return out
 
         width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
-        return cgf_by_rows(cell, X.shape[0], width, t)
+        return passes.cgf_by_rows(cell, X.shape[0], width, t)
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`: derivatives of `cgf`, each distinct cell once."""
         self.check(X)
-        cells = stored_cells(X, slice(None))
-        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
-        word, times, count = distinct_cells(cells)
+        cells = passes.stored_cells(X, slice(None))
+        length, which = np.unique(passes.row_sums(cells.data, cells.indptr), return_inverse=True)
+        word, times, count = passes.distinct_cells(cells)
         words = log_gamma_derivatives(self.alpha[:, word], times, seen)
         total = self.alpha.sum(axis=-1)[:, None]
-        out = shared_sums(count, words) - log_gamma_derivatives(total, length, seen)[..., which]
+        out = (
+            passes.shared_sums(count, words)
+            - log_gamma_derivatives(total, length, seen)[..., which]
+        )
         out[0] += log_coefficient(cells, length[which])
         return np.moveaxis(out, 1, -1)
 

@@ -461,19 +461,15 @@ class DirichletSuperParents(ConjugateFamily):
             )
         )
         sets = with_children(self.layout, one, two).argmax(axis=1)
-        nothing = replace(stats, parents=0 * stats.parents, cells=0 * stats.cells)
-        alone = replace(
-            self, strength=np.zeros(len(rows)), parents=stats.parents, cells=stats.cells
-        )
-        flat = replace(
-            self, strength=np.ones(len(rows)), parents=nothing.parents, cells=nothing.cells
-        )
+        given = replace(self, parents=stats.parents, cells=stats.cells)
+        alone = replace(given, strength=np.zeros(len(rows)))
+        both = replace(given, strength=np.ones(len(rows)))  # and where there is a cell
         counts, real = (
             np.array([concentrations(own, c, s) for c, s in enumerate(sets)])
-            for own in (alone, flat)
+            for own in (alone, both)
         )
         empty = counts.sum(axis=-1, keepdims=True) == 0  # codes never seen: any table
-        counts = np.where(empty, real, counts)
+        counts = np.where(empty, real > 0, counts)
         total = counts.sum(axis=-1, keepdims=True)
         tables = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
         return {"super_parents": sets.astype(np.float64), "tables": tables}
@@ -779,8 +775,7 @@ def log_predictive(f: "DirichletSuperParents", codes: Array) -> Array:
     def part(start: int, stop: int) -> None:
         average(codes[start:stop], out[start:stop], *given)
 
-    for _ in over_blocks(part, len(codes), tables.below.size):
-        pass
+    list(over_blocks(part, len(codes), tables.below.size))
     return out
 
 

@@ -18,58 +18,12 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
-from bayesgen.families.shared.densities import (
-    density_by_draws,
-    log1p_derivatives,
-    log_gamma_density,
-    log_gamma_derivatives,
-    log_product,
-    product_derivatives,
-)
+from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    declare,
-    observe_cells,
-    prefixed,
-    refuse_fractional,
-    sum_cells,
-)
-from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import (
-    Matrix,
-    cgf_by_rows,
-    class_counts,
-    class_sums,
-    columns_of,
-    dense_block,
-    distinct_cells,
-    dot_log,
-    exact_parts,
-    few_at_a_time,
-    has_nan,
-    multiply,
-    n_stored,
-    over_draws,
-    pattern,
-    refuse_negative_counts,
-    remainder,
-    row_sums,
-    shared_sums,
-    small_count_table,
-    split_missing,
-    stored_blocks,
-    stored_cells,
-    sum_except,
-)
-from bayesgen.numerics.special import (
-    LARGEST_COUNT,
-    Array,
-    log1p,
-    log_factorial,
-    log_negative_binomial,
-    log_poisson,
-    log_poisson_power,
-)
+from bayesgen.numerics import kernels, special
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.special import Array, log_factorial
 
 _STEPS = 4  # that a cell takes in `stats`
 _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
@@ -79,7 +33,7 @@ _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed wit
 class PoissonStats(Stats):
     """Weighted sums over the observed cells."""
 
-    largest_cell: ClassVar[float] = LARGEST_COUNT
+    largest_cell: ClassVar[float] = special.LARGEST_COUNT
 
     total: Array = array(CLASS, FEATURE)  # sum of counts
     rows: Array = array(CLASS, FEATURE)  # number of observed rows
@@ -132,40 +86,40 @@ class GammaPoisson(ConjugateFamily):
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) sum of log Poisson masses over the observed cells."""
-        refuse_negative_counts(X)
+        passes.refuse_negative_counts(X)
         rate = np.asarray(theta["rate"], dtype=np.float64)
         factorials = np.empty(X.shape[0])
         large = np.zeros(X.shape[0], dtype=bool)
-        for rows, cells in stored_blocks(X, 0):
+        for rows, cells in passes.stored_blocks(X, 0):
             seen = np.nan_to_num(cells.data)
-            factorials[rows] = row_sums(log_factorial(seen), cells.indptr)
+            factorials[rows] = passes.row_sums(log_factorial(seen), cells.indptr)
             found = np.flatnonzero(seen >= _LARGE)
             large[rows.start + np.searchsorted(cells.indptr, found, side="right") - 1] = True
-        missing = has_nan(X)
+        missing = passes.has_nan(X)
 
         def tables(rate: Array) -> Any:
             if missing or (rate == 0).any():
                 return rate, None
-            return columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
+            return passes.columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
 
         def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
             weights, none = tables
             if none is not None:
-                multiply(block, weights, out)
+                passes.multiply(block, weights, out)
                 out -= none
             else:
-                counts, missing = split_missing(block)
-                found = dot_log(counts, weights)
+                counts, missing = passes.split_missing(block)
+                found = passes.dot_log(counts, weights)
                 if missing is None:
                     found -= weights.sum(axis=-1)[..., None, :]
                 else:
-                    found -= sum_except(missing, exact_parts(weights))
+                    found -= passes.sum_except(missing, passes.exact_parts(weights))
                 out[:] = np.moveaxis(found, 0, 1).reshape(out.shape)
             out -= factorials[rows, None]
 
-        out = over_draws(X, rate, tables, score)
-        for row in few_at_a_time(np.flatnonzero(large)):
-            out[..., row, :] = _by_cell(stored_cells(X, row), rate)
+        out = passes.over_draws(X, rate, tables, score)
+        for row in passes.few_at_a_time(np.flatnonzero(large)):
+            out[..., row, :] = _by_cell(passes.stored_cells(X, row), rate)
         return out
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
@@ -180,17 +134,17 @@ class GammaPoisson(ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
-        dims = prefixed(prefix, self.params["rate"])
+        prior = pymc_parts.declare(self, "prior", prefix)
+        dims = pymc_parts.prefixed(prefix, self.params["rate"])
         rate = pm.Gamma(f"{prefix}rate", alpha=prior["shape"], beta=prior["rate"], dims=dims)
         if stats is not None and X is None:
-            n = declare(stats, "stats", prefix)
+            n = pymc_parts.declare(stats, "stats", prefix)
             log_p = n["total"] * pt.log(rate) - n["rows"] * rate - n["log_factorial"]
             pm.Potential(f"{prefix}x", log_p.sum())
         elif X is not None:
-            refuse_negative_counts(X)
-            refuse_fractional(X)
-            observe_cells(prefix, X, pm.Poisson.dist, rate[y])
+            passes.refuse_negative_counts(X)
+            pymc_parts.refuse_fractional(X)
+            pymc_parts.observe_cells(prefix, X, pm.Poisson.dist, rate[y])
         return {"rate": rate}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
@@ -198,27 +152,29 @@ class GammaPoisson(ConjugateFamily):
         import pymc as pm
         import pytensor.tensor as pt
 
-        refuse_negative_counts(X)
-        counts, missing = split_missing(X)
-        cells, rate = stored_cells(counts, slice(None)), theta["rate"].T
-        out = sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
+        passes.refuse_negative_counts(X)
+        counts, missing = passes.split_missing(X)
+        cells, rate = passes.stored_cells(counts, slice(None)), theta["rate"].T
+        out = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
         if missing is not None:
-            out = out + sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), rate)
-        constant = row_sums(log_factorial(cells.data), cells.indptr)
+            out = out + pymc_parts.sum_cells(
+                f"{prefix}missing", passes.stored_cells(missing, slice(None)), rate
+            )
+        constant = passes.row_sums(log_factorial(cells.data), cells.indptr)
         return out - pm.Data(f"{prefix}log_factorial", constant)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> PoissonStats:
         """Sums of counts, rows and log-factorials over the observed cells."""
-        refuse_negative_counts(X)
-        n_rows = class_counts(y, n_classes, weight)[:, None]
-        counts, missing = split_missing(X)
-        total = class_sums(counts, y, n_classes, weight)
+        passes.refuse_negative_counts(X)
+        n_rows = passes.class_counts(y, n_classes, weight)[:, None]
+        counts, missing = passes.split_missing(X)
+        total = passes.class_sums(counts, y, n_classes, weight)
         rows = np.broadcast_to(n_rows, total.shape)
         if missing is not None:
-            rows = remainder(rows, class_sums(missing, y, n_classes, weight))
-        factorials = class_sums(counts, y, n_classes, weight, log_factorial)
+            rows = passes.remainder(rows, passes.class_sums(missing, y, n_classes, weight))
+        factorials = passes.class_sums(counts, y, n_classes, weight, log_factorial)
         return PoissonStats(total, np.array(rows), factorials)
 
     @classmethod
@@ -273,33 +229,35 @@ class GammaPoisson(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum of log Gamma densities."""
-        return density_by_draws(
-            lambda t: log_product(log_gamma_density(t["rate"], self.shape, self.rate), (-2, -1)),
+        return densities.density_by_draws(
+            lambda t: densities.log_gamma_density(t["rate"], self.shape, self.rate),
             theta,
             self.params,
         )
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) sum of log negative binomial masses over the observed cells."""
-        refuse_negative_counts(X)
+        passes.refuse_negative_counts(X)
         a, b = self.shape, self.rate
         n_classes = len(a)
-        if not sparse.issparse(X) and kernels.pays(n_classes * n_stored(X), predicting=True):
+        if not sparse.issparse(X) and kernels.pays(n_classes * passes.n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import counts
 
             return counts.log_masses(X, a, b)
 
         def mass(c: int, columns: Any, counts: Array) -> Array:
-            return log_negative_binomial(counts, a[c][columns], b[c][columns])
+            return special.log_negative_binomial(counts, a[c][columns], b[c][columns])
 
-        masses = [small_count_table(partial(mass, c), X, n_classes) for c in range(n_classes)]
-        no_event = exact_parts(a * np.log1p(1 / b))  # -log of the mass of 0
+        masses = [
+            passes.small_count_table(partial(mass, c), X, n_classes) for c in range(n_classes)
+        ]
+        no_event = passes.exact_parts(a * np.log1p(1 / b))  # -log of the mass of 0
         out = np.empty((X.shape[0], n_classes))
-        for rows, cells in stored_blocks(X, a.size):
-            out[rows] = -sum_except(pattern(cells), no_event)
+        for rows, cells in passes.stored_blocks(X, a.size):
+            out[rows] = -passes.sum_except(passes.pattern(cells), no_event)
             cells = _observed(cells)
             for c in range(n_classes):
-                out[rows, c] += row_sums(masses[c](cells.indices, cells.data), cells.indptr)
+                out[rows, c] += passes.row_sums(masses[c](cells.indices, cells.data), cells.indptr)
         return out
 
     def log_evidence(self, stats: PoissonStats) -> float:
@@ -317,23 +275,23 @@ class GammaPoisson(ConjugateFamily):
         some = stats.rows > 0
         n = np.where(some, stats.rows, 1.0)
         total = np.where(some, stats.total, 0.0)
-        cells = log_negative_binomial(total, self.shape, self.rate / n)
+        cells = special.log_negative_binomial(total, self.shape, self.rate / n)
         cells += log_factorial(total) - total * np.log(n) - stats.log_factorial
         return np.asarray(np.sum(cells, axis=0, where=some))
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(a+tx) - lG(a) + a log b - (a+tx) log(b+t) - t log x!."""
-        refuse_negative_counts(X)
+        passes.refuse_negative_counts(X)
         a, b = self.shape, self.rate
 
         def cell(rows: slice, t: Array) -> Array:
-            x = dense_block(X, rows)
+            x = passes.dense_block(X, rows)
             zero, stored = x == 0, np.flatnonzero((x != 0) & ~np.isnan(x))
             i, j = np.divmod(stored, x.shape[1])
             indptr = np.searchsorted(i, np.arange(len(x) + 1))
             values, count = x.ravel()[stored], None
             if t.shape[-2] == 1:  # one t for all rows: each distinct cell once
-                j, values, count = distinct_cells(
+                j, values, count = passes.distinct_cells(
                     sparse.csr_matrix((values, j, indptr), shape=x.shape)
                 )
             out: Any = 0.0
@@ -342,42 +300,44 @@ class GammaPoisson(ConjugateFamily):
                 if not tc.any():
                     continue
                 own = tc if count is not None else tc[..., i]
-                some = log_poisson_power(values, a[c, j], b[c, j], own)
+                some = special.log_poisson_power(values, a[c, j], b[c, j], own)
                 if count is None:
-                    out = out + row_sums(some, indptr)
+                    out = out + passes.row_sums(some, indptr)
                 else:
-                    out = out + shared_sums(count, some)
+                    out = out + passes.shared_sums(count, some)
                 with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-                    none = a[c] * log1p(tc[..., None] / b[c])
+                    none = a[c] * special.log1p(tc[..., None] / b[c])
                 if count is not None and np.isfinite(none).all():
-                    out = out - shared_sums(zero.astype(none.dtype), none[..., 0, :])
+                    out = out - passes.shared_sums(zero.astype(none.dtype), none[..., 0, :])
                 else:
                     out = out - np.sum(np.where(zero, none, 0.0), axis=-1)
             return out
 
-        return cgf_by_rows(cell, X.shape[0], X.shape[1], t)
+        return passes.cgf_by_rows(cell, X.shape[0], X.shape[1], t)
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """Derivatives of `cgf`, each distinct cell once."""
-        refuse_negative_counts(X)
-        x = dense_block(X, slice(None))
+        passes.refuse_negative_counts(X)
+        x = passes.dense_block(X, slice(None))
         here = np.flatnonzero(~np.isnan(x))
         row, column = np.divmod(here, x.shape[1])
         indptr = np.searchsorted(row, np.arange(len(x) + 1))
         cells = sparse.csr_matrix((x.ravel()[here], column, indptr), shape=x.shape)
-        column, values, count = distinct_cells(cells)
+        column, values, count = passes.distinct_cells(cells)
         a, b = self.shape[:, column], self.rate[:, column]
-        rate = product_derivatives(
-            a + seen * values, values, np.log(b + seen), log1p_derivatives(1 / b, seen)
+        rate = densities.product_derivatives(
+            a + seen * values, values, np.log(b + seen), densities.log1p_derivatives(1 / b, seen)
         )
-        table = log_gamma_derivatives(a, values, seen) - rate
+        table = densities.log_gamma_derivatives(a, values, seen) - rate
         table[0] -= log_factorial(values)
-        return np.moveaxis(shared_sums(count, table), 1, -1)
+        return np.moveaxis(passes.shared_sums(count, table), 1, -1)
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """As `cgf`, cell by cell."""
-        a, b = self.shape[:, column], self.rate[:, column]
-        return np.sum([log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0)
+        a, b = self.shape[classes, column], self.rate[classes, column]
+        return np.sum(
+            [special.log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0
+        )
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log rates as weights of the counts, minus the sum of rates; plug-ins only."""
@@ -422,11 +382,11 @@ def _observed(cells: sparse.csr_matrix) -> sparse.csr_matrix:
 
 def _by_cell(cells: sparse.csr_matrix, rate: Array) -> Array:
     """(..., n, C) sum of log Poisson masses cell by cell, for rows with counts of any size."""
-    out = -sum_except(pattern(cells), exact_parts(rate))
+    out = -passes.sum_except(passes.pattern(cells), passes.exact_parts(rate))
     cells = _observed(cells)
     for index in np.ndindex(rate.shape[:-1]):
-        masses = log_poisson(cells.data, rate[index][cells.indices])
-        out[(*index[:-1], slice(None), index[-1])] += row_sums(masses, cells.indptr)
+        masses = special.log_poisson(cells.data, rate[index][cells.indices])
+        out[(*index[:-1], slice(None), index[-1])] += passes.row_sums(masses, cells.indptr)
     return out
 
 
@@ -451,14 +411,12 @@ def count_information(rate: Array, pi: Array) -> Array:
     top = rate.max(axis=0)
     order = np.argsort(top, kind="stable")  # columns that need equally many counts together
     n_few = int(np.sum(top <= _FEW))
-    step = max(1, _BLOCK // (len(pi) * 256))
     out = np.empty(len(top))
     for group, information in (
         (order[:n_few], _information_of_few),
         (order[n_few:], _information_of_many),
     ):
-        for start in range(0, len(group), step):
-            columns = group[start : start + step]
+        for columns in (group[own] for own in passes.row_blocks(len(group), len(pi) * 256, _BLOCK)):
             out[columns] = information(rate[:, columns], pi)
     return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
 
@@ -498,11 +456,11 @@ def _information_of_many(rate: Array, pi: Array) -> Array:
         low, high = _window(own)
         nodes = np.arange(np.max((high - low) / step) + 1)
         x = low[:, None] + step[:, None] * nodes
-        log_mass = log_poisson(x, own[:, None])
+        log_mass = special.log_poisson(x, own[:, None])
         mass = np.exp(log_mass)
         some = mass > 0
         # p(x | all classes) / p(x | own), by at most exp(700)
-        ratios = log_poisson(x, rate[..., None]) - np.where(some, log_mass, 0.0)
+        ratios = special.log_poisson(x, rate[..., None]) - np.where(some, log_mass, 0.0)
         mixture = np.tensordot(pi, np.exp(np.minimum(ratios, 700.0)), axes=1)
         terms = np.where(some, mass * np.log(np.where(some, mixture, 1.0)), 0.0)
         out -= weight * step * terms.sum(axis=-1)

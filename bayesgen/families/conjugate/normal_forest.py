@@ -33,7 +33,7 @@ from bayesgen.families.records import array
 from bayesgen.families.shared import forests
 from bayesgen.families.shared.densities import density_by_draws
 from bayesgen.families.shared.forests import START, ForestAverage, best_forest, graph, search, value
-from bayesgen.families.shared.gaussian import unit_information
+from bayesgen.families.shared.gaussian import prior_location, unit_information
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import has_nan, row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
@@ -183,11 +183,7 @@ class NormalForest(ForestAverage, ConjugateFamily):
         diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
         default = unit_information(stats.n[:, None], stats.mean, diagonal, stats.shift)
         ignored = self.ignored if self.psi is not None else default.constant
-        if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
-        else:
-            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
-            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])
         nu = broadcast_prior("nu0", 3.0 if self.nu is None else self.nu, shape[:1])
         psi = default.variance * nu[0] if self.psi is None else self.psi
         full = NormalInverseWishart(mu, 1.0, n_features + 2.0, psi).resolve(stats).psi
@@ -339,16 +335,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
         log_x, kept = super().log_predictive_without(X, y, weight)
         return log_x, np.minimum(left, kept)
 
-    def log_predictive(self, X: Any) -> Array:
-        """(N, C) product of the columns' Student t densities times a ratio of sums over forests."""
-        cells, unit = self.cells(X), np.eye(len(self.mu))
-        return np.stack([forests.cgf(self, cells, e) for e in unit], axis=1)
-
-    def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: rows of weight t (`forests.cgf`)."""
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            return forests.cgf(self, self.cells(X), t)
-
     def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
         """By the Normal margins of the columns."""
         own = {name: np.asarray(theta[name])[..., c, :] for name in self.params}
@@ -363,14 +349,6 @@ class NormalForest(ForestAverage, ConjugateFamily):
     def mle(self, stats: ScatterStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), least squares in it."""
         return mle(stats, self.edges, self.ignored)
-
-    def map(self) -> dict[str, Array]:
-        """Refused: probabilities of forests and densities given them have no common mode."""
-        raise UndefinedEstimateError(
-            "map",
-            "forests have parameters of different dimensions, whose densities cannot be compared",
-            advice="structure='map' plugs in the most probable forest",
-        )
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """{name: (n, C, D)} forests in proportion to their evidence, and parameters given them."""

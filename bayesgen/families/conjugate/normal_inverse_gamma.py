@@ -16,16 +16,12 @@ Bayesian analysis of the Gaussian distribution.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.sparse import issparse
 
-from bayesgen.families.capabilities import (
-    DensityCumulants,
-    DensityDraws,
-    SharedVariances,
-)
+from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
     NotLinearError,
@@ -46,23 +42,16 @@ from bayesgen.families.shared.densities import (
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
     noncentral,
+    prior_location,
     unit_information,
     warn_lost_digits,
 )
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
+from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import (
-    BLOCK_CELLS,
-    Matrix,
-    cgf_by_rows,
-    class_counts,
-    dense_block,
-    first_observed,
-    has_nan,
-    one_hot,
-    row_blocks,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference
 
 # ------------------------------------------------------------------------------------------------
@@ -86,22 +75,22 @@ class GaussianStats(Stats):
     def of_rows(cls, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Self:
         """Block by block: centred sums about the first observed value of each column."""
         shape = (n_classes, X.shape[1])
-        shift = first_observed(X)
+        shift = passes.first_observed(X)
         zero = np.zeros(shape)
         out = cls(zero, zero, zero, shift)
         if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
             return _compiled(X, y, weight, out)
-        for rows in row_blocks(*X.shape):
-            d = dense_block(X, rows) - shift
+        for rows in passes.row_blocks(*X.shape):
+            d = passes.dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else weight[rows]
-            indicator = one_hot(codes, n_classes, w)
-            if has_nan(d):
+            indicator = passes.one_hot(codes, n_classes, w)
+            if passes.has_nan(d):
                 seen = ~np.isnan(d)
                 n = indicator @ seen.astype(np.float64)
                 d = np.where(seen, d, 0.0)
             else:
                 seen = None
-                n = np.broadcast_to(class_counts(codes, n_classes, w)[:, None], shape)
+                n = np.broadcast_to(passes.class_counts(codes, n_classes, w)[:, None], shape)
             mean = np.divide(indicator @ d, n, out=np.zeros(shape), where=n > 0)
             d -= mean[codes]
             if seen is not None:
@@ -211,8 +200,7 @@ def _compiled_densities(
         for rows in row_slices(X, start, stop):
             getattr(gaussian, kernel)(as_rows(X[rows]), *arguments, out[rows])
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out
 
 
@@ -253,8 +241,8 @@ def distances(
     out, d = np.empty((X.shape[0], len(f.mu), n)), np.empty(X.shape[0], dtype=np.intp)
     share = 0.0 if label is None else kappa[label] / (kappa[label] + 1)
     chi: dict[int, Array] = {}
-    for rows in row_blocks(*X.shape):
-        x = dense_block(X, rows) - f.shift
+    for rows in passes.row_blocks(*X.shape):
+        x = passes.dense_block(X, rows) - f.shift
         seen = ~np.isnan(x) & f.live
         d[rows] = seen.sum(axis=1)
         delta2 = np.where(seen[:, None], np.square(x[:, None] - f.mu), 0.0)  # (n, C, D)
@@ -284,6 +272,7 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
+_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
 _BY_FORMULA = (DensityDraws, SharedVariances, DensityCumulants)
 
 
@@ -521,11 +510,7 @@ class NormalInverseGamma(ConjugateFamily):
         shape = stats.mean.shape
         group = self._group_sum(np.ones(shape)).shape
         default = unit_information(stats.n, stats.mean, stats.scatter, stats.shift)
-        if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
-        else:
-            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
-            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])
         if self.over_features:  # one variance for columns of one unit, constant ones included
             sigma2 = default.variance[~default.constant] if (~default.constant).any() else [1.0]
             sigma2, ignored = np.mean(sigma2), np.zeros(shape[1], dtype=bool)
@@ -600,7 +585,7 @@ class NormalInverseGamma(ConjugateFamily):
         sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
         np.divide(self.sum_of_squares, sigma2, out=sigma2)
         mu = rng.standard_normal((n, *self.mu.shape))
-        for part in row_blocks(n, self.mu.size):  # no copy of them all
+        for part in passes.row_blocks(n, self.mu.size):  # no copy of them all
             mu[part] *= np.sqrt(sigma2[part] / self.kappa)
             mu[part] += self.mu + self.shift
         return {"mu": mu, "sigma2": self.as_theta(sigma2)}
@@ -712,8 +697,8 @@ class NormalInverseGamma(ConjugateFamily):
             if fast:
                 return _compiled_densities(self, X, "joint_t", spread, log_width, norm, power)
             out = np.empty((X.shape[0], n_classes))
-            for rows in row_blocks(*X.shape):
-                x = dense_block(X, rows) - self.shift
+            for rows in passes.row_blocks(*X.shape):
+                x = passes.dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
                 d = seen.sum(axis=1)
                 for c in range(n_classes):
@@ -724,33 +709,35 @@ class NormalInverseGamma(ConjugateFamily):
         if fast:
             return _compiled_densities(self, X, "product_t", spread, norm, power)
         out = np.empty((X.shape[0], n_classes))
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows) - self.shift
-            total = np.nansum if has_nan(x) else np.sum
+        for rows in passes.row_blocks(*X.shape):
+            x = passes.dense_block(X, rows) - self.shift
+            total = np.nansum if passes.has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
                 out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
         return out
 
+    def cells(self, X: Matrix) -> Matrix:
+        """(N, D) cells whose density is Normal: those of X, but in `normal_of_cells`."""
+        return X
+
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) and (N,), as in `RowRemoval`."""
-        shape = X.shape[0], len(self.mu)  # of Normal cells, whatever a subclass makes of them
-        out = np.empty(shape) if self.over_classes else NormalInverseGamma.log_predictive(self, X)
+        """By the cgf; and what is left of the least sum of squares (`RowRemoval`)."""
         left = np.ones(X.shape[0])
-        step = max(1, _CELLS // max(1, X.shape[1]))
-        cells = _Cells.of(self)
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            x = (dense_block(X, rows) - self.shift)[:, self.live]
+        for rows in passes.row_blocks(X.shape[0], X.shape[1]):
             own, w = y[rows], weight[rows, None]
-            n = np.arange(len(own))
-            block = _Block.of(cells, x, own, w[:1] if (w == w[0]).all() else w)
-            left[rows] = block.left
-            if self.over_classes:
-                for c in range(len(self.mu)):
-                    out[rows, c] = block.of_class(c)
-            out[n + start, own] = block.of_own_class()
-        return out, left
+            square = np.square(passes.dense_block(self.cells(X), rows) - self.shift - self.mu[own])
+            seen, kappa = ~np.isnan(square) & self.live, self.kappa[own]
+            rest = np.where(seen, kappa - w, kappa)
+            lost = (rest < _LOST * kappa).any(axis=1)
+            rest = np.maximum(rest, _LOST * kappa)
+            taken = np.where(seen, square, 0.0) * (w * kappa / rest)
+            if self.over_features:
+                taken = taken.sum(axis=1, keepdims=True)
+            whole = self.sum_of_squares[0 * own if self.over_classes else own]
+            left[rows] = np.where(lost, 0.0, (1 - taken / whole).min(axis=1, initial=1.0))
+        log_x, kept = removal_by_cgf(self, X, y, weight)
+        return log_x, np.minimum(left, kept)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """(N, C) tensor, over the observed cells of the live columns."""
@@ -770,9 +757,9 @@ class NormalInverseGamma(ConjugateFamily):
         t = np.atleast_2d(t)
         n_points = int(np.prod(t.shape[:-2]))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            if n_points * X.size <= BLOCK_CELLS:  # one block: nothing to assemble
+            if n_points * X.size <= passes.BLOCK_CELLS:  # one block: nothing to assemble
                 return _of_block(self, X, t)
-            return cgf_by_rows(
+            return passes.cgf_by_rows(
                 lambda rows, own: _of_block(self, X[rows], own), len(X), X.shape[1], t
             )
 
@@ -780,8 +767,8 @@ class NormalInverseGamma(ConjugateFamily):
         """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
         out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
         nu, ss, live, spherical = self.nu, self.sum_of_squares, self.live, self.over_features
-        for rows in row_blocks(X.shape[0], self.mu.size):
-            x = dense_block(X, rows) - self.shift
+        for rows in passes.row_blocks(X.shape[0], self.mu.size):
+            x = passes.dense_block(X, rows) - self.shift
             here = ~np.isnan(x) & live
             q = np.where(here[:, None], np.square(x[:, None] - self.mu), 0.0) / ss  # (n, C, D)
             if spherical:
@@ -798,27 +785,22 @@ class NormalInverseGamma(ConjugateFamily):
             out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
         return out
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """(K, n), as in `SeparateColumns`: a variance group is then one cell of each class."""
-        live = self.live[column]
-        kappa = self.kappa[:, column]
-        nu, ss = (
-            np.broadcast_to(v, self.mu.shape)[:, column] for v in (self.nu, self.sum_of_squares)
+        shape, t = self.mu.shape, np.moveaxis(t, -1, 0)
+        mu, kappa, nu, ss = (  # (M, 1, n)
+            np.broadcast_to(v, shape)[classes, column][:, None]
+            for v in (self.mu, self.kappa, self.nu, self.sum_of_squares)
         )
-        square = np.square(x - self.shift[column] - self.mu[:, column]) / ss
-
-        def group(members: list[int]) -> Array:
-            T = t[..., members].sum(axis=-1)
-            B = sum(t[..., c] * kappa[c] / (kappa[c] + t[..., c]) * square[c] for c in members)
-            k = members[0]
-            mean = sum(-0.5 * log1p(t[..., c] / kappa[c]) for c in members)
-            norm = log_gamma_difference(nu[k] / 2, T / 2) - T / 2 * np.log(np.pi * ss[k])
-            return mean + norm - (nu[k] + T) / 2 * log1p(B)
-
-        every = list(range(len(self.mu)))
+        square = np.square(x - self.shift[column] - mu) / ss
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            out = sum(group(m) for m in ([every] if self.over_classes else [[c] for c in every]))
-        return np.where(live, out, 0.0)
+            T, B = t, t * kappa / (kappa + t) * square
+            if self.over_classes:
+                T, B, nu, ss = T.sum(0, keepdims=True), B.sum(0, keepdims=True), nu[:1], ss[:1]
+            norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
+            each = norm - (nu + T) / 2 * log1p(B)
+            out = each.sum(axis=0) - 0.5 * log1p(t / kappa).sum(axis=0)
+        return np.where(self.live[column], out, 0.0)
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C), as in `DensityDraws`."""
@@ -867,9 +849,9 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
     parts = [-0.5 * w, *([w * delta] if moved else [])]
     whole = np.hstack([*parts, constant.sum(axis=1, keepdims=True)])
     gappy = np.hstack([*parts, constant])
-    for rows in row_blocks(X.shape[0], len(parts) * n_live + 1):
-        x = dense_block(X, rows)[:, live]
-        gaps = has_nan(x)
+    for rows in passes.row_blocks(X.shape[0], len(parts) * n_live + 1):
+        x = passes.dense_block(X, rows)[:, live]
+        gaps = passes.has_nan(x)
         d = x - centre
         seen = np.ones((len(x), 1))
         if gaps:
@@ -892,122 +874,6 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
                 z = x - mu[s]
                 z *= z
                 out[s, rows] = total(log_norm[s] - z / (2 * sigma2[s]), axis=1)
-
-
-# ------------------------------------------------------------------------------------------------
-# The predictive of a training row without the row itself, sums of squares updated backwards.
-#
-# With row i of weight w in class k, :math:`\delta = x_i - m_k` and :math:`\kappa' = \kappa_k - w`:
-#
-# .. math:: m_k' = m_k - w \delta / \kappa', \qquad
-#           SS' = SS - w \kappa_k \delta^2 / \kappa', \qquad \nu' = \nu - w
-#
-# of each cell, or summed over the columns that share a variance. A variance that classes share
-# changes for all of them. Source: the update of Gelman et al. (2013), section 3.3, solved for the
-# prior.
-
-_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
-_CELLS = 1 << 16  # of one block: a dozen temporaries of 512 KiB
-
-
-class _Cells(NamedTuple):
-    """The posterior of the columns that count; G classes (1 if they share), H columns (or 1)."""
-
-    mu: Array  # (C, D)
-    kappa: Array  # (C, D)
-    nu: Array  # (G, H)
-    ss: Array  # (G, H)
-    over_classes: bool
-    over_features: bool
-
-    @classmethod
-    def of(cls, f: "NormalInverseGamma") -> Self:
-        """Without the ignored columns."""
-
-        def live(table: Array) -> Array:
-            return table[:, f.live] if table.shape[1] > 1 else table
-
-        kappa = np.broadcast_to(f.kappa, f.mu.shape)
-        return cls(
-            live(f.mu),
-            live(kappa),
-            live(f.nu),
-            live(f.sum_of_squares),
-            f.over_classes,
-            f.over_features,
-        )
-
-
-class _Block(NamedTuple):
-    """Some rows, what their own class loses without them, and what is left."""
-
-    cells: _Cells
-    x: Array  # (n, D)
-    seen: Array | None  # (n, D), None if no cell is missing
-    n_seen: Array  # (n, 1) or a number
-    delta: Array  # (n, D) x less the mean of its class
-    kappa: Array  # (n, D) of its class
-    kappa_left: Array  # (n, D)
-    nu: Array  # (n or 1, H) degrees of freedom of the row's variances without it
-    ss: Array  # (n, H) sums of squares without it
-    left: Array  # (n,) the least share of a sum of squares that is left
-
-    @classmethod
-    def of(cls, cells: _Cells, x: Array, own: Array, w: Array) -> Self:
-        """`x` (n, D) with NaN; `own` (n,); `w` (n or 1, 1)."""
-        missing = np.isnan(x)
-        seen = ~missing if missing.any() else None
-        delta = x - cells.mu[own]
-        if seen is not None:
-            delta[missing] = 0.0
-        kappa = cells.kappa[own]
-        kappa_left = kappa - w
-        lost = kappa_left < _LOST * kappa
-        kappa_left = np.where(lost, kappa, kappa_left)
-        taken: Array = np.square(delta) * (w * kappa / kappa_left)
-        n_seen: Any = x.shape[1] if seen is None else seen.sum(axis=1, keepdims=True)
-        n_taken = w
-        if cells.over_features:
-            taken, n_taken = taken.sum(axis=1, keepdims=True), w * n_seen
-        group = np.zeros_like(own) if cells.over_classes else own
-        whole = cells.ss[group]
-        ss = whole - taken
-        left = np.ones(len(x))
-        if taken.size:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                left = np.minimum((ss / whole).min(axis=1), 1.0)
-            left[lost.any(axis=1)] = 0.0
-        nu = (cells.nu if cells.over_classes else cells.nu[group]) - n_taken
-        return cls(cells, x, seen, np.asarray(n_seen), delta, kappa, kappa_left, nu, ss, left)
-
-    def of_class(self, c: int) -> Array:
-        """(n,) log densities in a class that is not the row's own but shares its variances."""
-        d = self.x - self.cells.mu[c]
-        if self.seen is not None:
-            d[~self.seen] = 0.0
-        return self._log_t(d, self.cells.kappa[c])
-
-    def of_own_class(self) -> Array:
-        """(n,) log densities in the row's own class."""
-        return self._log_t(self.delta * (self.kappa / self.kappa_left), self.kappa_left)
-
-    def _log_t(self, d: Array, kappa: Array) -> Array:
-        def over_cells(values: Array) -> Array:
-            if self.seen is not None:
-                values = np.where(self.seen, values, 0.0)
-            total: Array = values.sum(axis=1)
-            return total
-
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            scale = self.ss * (1 + 1 / kappa)
-            if not self.cells.over_features:
-                t = log_gamma_difference(self.nu / 2, 0.5) - 0.5 * np.log(np.pi * scale)
-                return over_cells(t - (self.nu + 1) / 2 * np.log1p(np.square(d) / scale))
-            m = self.n_seen
-            norm = log_gamma_difference(self.nu / 2, m / 2) - m / 2 * np.log(np.pi)
-            distance = np.log1p((np.square(d) / scale).sum(axis=1, keepdims=True))
-            rest: Array = (norm - (self.nu + m) / 2 * distance)[:, 0]
-            return rest - over_cells(np.log(np.broadcast_to(scale, d.shape))) / 2
 
 
 # ------------------------------------------------------------------------------------------------

@@ -35,44 +35,15 @@ from bayesgen.families.errors import (
 )
 from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import array
-from bayesgen.families.shared import gaussian
-from bayesgen.families.shared.densities import (
-    density_by_draws,
-    log1p_derivatives,
-    log_gamma_derivatives,
-    log_inverse_wishart_density,
-    student_derivatives,
-)
-from bayesgen.families.shared.gaussian import (
-    UnitInformation,
-    common_patterns,
-    gaussian_information,
-    linear_scores,
-    log_normal_of_draws,
-    noncentral,
-    observed_distances,
-    pattern_blocks,
-    patterns,
-    reader,
-    squared_distances,
-    unit_information,
-    warn_lost_digits,
-    whitening,
-)
+from bayesgen.families.shared import densities, gaussian
+from bayesgen.families.shared.gaussian import prior_location
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import cells_data, container, prefixed
 from bayesgen.numerics import kernels
+from bayesgen.numerics import rows as passes
 from bayesgen.numerics.kernels import pays
 from bayesgen.numerics.kernels.blas import add_gram, sharing
-from bayesgen.numerics.rows import (
-    Matrix,
-    cgf_by_rows,
-    class_sums,
-    dense_block,
-    first_observed,
-    has_nan,
-    row_blocks,
-)
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference, log_multigamma_difference
 
 # ------------------------------------------------------------------------------------------------
@@ -135,7 +106,7 @@ class ScatterStats(Stats):
         before = np.diagonal(self.scatter, axis1=1, axis2=2)
         refuse_negative("scatter", diagonal, before)
         groups = n.sum(keepdims=True) if self.shared else n
-        warn_lost_digits(diagonal, before, groups[:, None])
+        gaussian.warn_lost_digits(diagonal, before, groups[:, None])
         return replace(self, n=n, mean=mean, scatter=scatter)
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
@@ -166,12 +137,12 @@ class ScatterStats(Stats):
         cls, X: Array, y: Array, n_classes: int, weight: Array | None = None, *, shared: bool
     ) -> Self:
         """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
-        shift = first_observed(X)
-        n = class_sums(1.0 - np.isnan(X), y, n_classes, weight)
-        total = class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
+        shift = passes.first_observed(X)
+        n = passes.class_sums(1.0 - np.isnan(X), y, n_classes, weight)
+        total = passes.class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
         mean = total / np.where(n > 0, n, 1.0)
         step = np.nan_to_num(X - shift - mean[y])
-        scatter = class_sums(step * step, y, n_classes, weight)
+        scatter = passes.class_sums(step * step, y, n_classes, weight)
         diagonal = scatter[:, :, None] * np.eye(X.shape[1])
         if shared:
             diagonal = diagonal.sum(axis=0, keepdims=True)
@@ -310,7 +281,7 @@ class _Block:
 
 def _reference(X: Matrix) -> Array:
     """(D,) the median of the first rows, of an odd number: one outlier is no reference."""
-    head = dense_block(X, slice(0, 101))
+    head = passes.dense_block(X, slice(0, 101))
     head = head[~np.isnan(head).any(axis=1)]
     if not len(head):
         return np.zeros(X.shape[1])
@@ -323,7 +294,7 @@ def _parts(n_features: int) -> int:
 
 def _mirror(matrix: Array) -> None:
     """Copy the upper triangle to the lower one, a band of rows at a time."""
-    for band in row_blocks(len(matrix), len(matrix)):
+    for band in passes.row_blocks(len(matrix), len(matrix)):
         matrix[band, : band.start] = matrix[: band.start, band].T
         square = matrix[band, band]
         i, j = np.tril_indices(len(square), -1)
@@ -363,11 +334,9 @@ def distances(
     out, d = np.zeros((X.shape[0], n_classes, n)), np.zeros(X.shape[0], dtype=np.intp)
     triangles: dict[int, Array] = {}
     kappa = f.kappa
-    for rows, columns in pattern_blocks(X, f.live):
+    for rows, columns, part, x in f.parts(X):
         if not len(columns):
             continue
-        part = f if len(columns) == f.dim else f.marginal(columns)
-        x = dense_block(X, rows)[:, columns] - part.shift
         z = _distances_whitened(part, x)
         if label is not None:  # psi grows by a matrix of rank 1, and the mean moves to the row
             own, share = z[:, label], kappa[label] / (kappa[label] + 1)
@@ -449,11 +418,10 @@ def terms(
     """Terms (..., N, D) and rest (..., N), as in `FeatureTerms`."""
     lead = () if theta is None else np.shape(theta["mu"])[:-2]
     out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
-    for rows, columns in pattern_blocks(X, f.live):
+    for rows, columns in gaussian.pattern_blocks(X, f.live):
         if not len(columns):
             continue
-        part = f if len(columns) == f.dim else f.marginal(columns)
-        x = dense_block(X, rows)[:, columns]
+        part, x = f.of_live(columns), passes.dense_block(X, rows)[:, columns]
         if theta is None:
             terms, log_det = _expected(part, x - part.shift, a, b)
         else:
@@ -511,11 +479,11 @@ def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
         with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
             w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
         level = -0.5 * (w * step).sum(axis=-1)
-        return linear_scores(X, rows, columns, centre[columns], w, level)
+        return gaussian.linear_scores(X, rows, columns, centre[columns], w, level)
 
     out = linear(slice(None), f.live)
-    if has_nan(out):  # a pass over X to look for missing cells would take as long
-        for rows, columns in patterns(X, f.live):
+    if passes.has_nan(out):  # a pass over X to look for missing cells would take as long
+        for rows, columns in gaussian.patterns(X, f.live):
             out[:, rows] = linear(rows, columns)
     return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
 
@@ -617,7 +585,7 @@ class NormalInverseWishart(ConjugateFamily):
     @cached_property
     def whitening(self) -> tuple[Array, Array, Array]:
         """Of rows, as in `gaussian.whitening`."""
-        return whitening(self.mu, self.factor)
+        return gaussian.whitening(self.mu, self.factor)
 
     @cached_property
     def dim(self) -> int:
@@ -635,10 +603,23 @@ class NormalInverseWishart(ConjugateFamily):
             ignored=np.zeros(len(columns), dtype=bool),
         )
 
+    def of_live(self, columns: Array) -> Self:
+        """The family of columns that are not ignored, some or all of them, in their order."""
+        return self if len(columns) == self.dim else self.marginal(columns)
+
     @cached_property
     def live(self) -> Array:
         """Columns that are not ignored."""
         return np.flatnonzero(~np.broadcast_to(self.ignored, self.dim))
+
+    def parts(self, X: Matrix) -> Iterator[tuple[Array | slice, Array, Self, Array]]:
+        """Rows of one pattern of missing cells each: (rows, columns, family of these, cells).
+
+        The cells are minus the `shift` of that family.
+        """
+        for rows, columns in gaussian.pattern_blocks(X, self.live):
+            part = self.of_live(columns)
+            yield rows, columns, part, passes.dense_block(X, rows)[:, columns] - part.shift
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -651,7 +632,7 @@ class NormalInverseWishart(ConjugateFamily):
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) Normal log-densities of the observed part of each row."""
         mu, sigma = self.flat(theta)
-        out = log_normal_of_draws(X, mu, sigma, self.live)
+        out = gaussian.log_normal_of_draws(X, mu, sigma, self.live)
         return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
 
     def discriminant(self, X: Matrix, theta: Theta) -> Array:
@@ -722,7 +703,7 @@ class NormalInverseWishart(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None
     ) -> ScatterStats:
         """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
-        if not has_nan(X):
+        if not passes.has_nan(X):
             return self.stats(X, y, n_classes, weight)
         return ScatterStats.of_observed_cells(X, y, n_classes, weight, shared=self.shared)
 
@@ -769,13 +750,9 @@ class NormalInverseWishart(ConjugateFamily):
         groups = (1,) if self.shared else (n_classes,)
         diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
         n = stats.n if stats.n.ndim == 2 else stats.n[:, None]  # of the cells, if some are missing
-        default = unit_information(n, stats.mean, diagonal, stats.shift)
+        default = gaussian.unit_information(n, stats.mean, diagonal, stats.shift)
         ignored = default.constant & (self.psi is None)
-        if self.mu is None:
-            mu, shift = np.array(np.broadcast_to(default.mean, shape)), stats.shift
-        else:
-            mu = broadcast_prior("mu0", self.mu, shape, positive=False)
-            shift = broadcast_prior("shift", self.shift, shape[1:], positive=False)
+        mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])
         nu = broadcast_prior("nu0", n_features + 2.0 if self.nu is None else self.nu, groups)
         if np.any(nu <= n_features - 1):
             raise ValueError(
@@ -800,7 +777,7 @@ class NormalInverseWishart(ConjugateFamily):
         return out
 
     @staticmethod
-    def _default_scale(stats: ScatterStats, default: UnitInformation, n: Array) -> Array:
+    def _default_scale(stats: ScatterStats, default: gaussian.UnitInformation, n: Array) -> Array:
         """(D, D) pooled within-class variances and shrunken correlations of the live columns."""
         live = np.flatnonzero(~default.constant)
         freedom = np.maximum(n - 1, 0).sum(axis=0).min(initial=np.inf)
@@ -839,16 +816,12 @@ class NormalInverseWishart(ConjugateFamily):
             if not np.all(scale > 0) or np.linalg.eigvalsh(correlation)[0] < 1e-12:
                 raise UndefinedEstimateError(
                     "mle",
-                    f"the sample covariance of {n[c]:g} rows in {self._dim_of(stats)} features "
+                    f"the sample covariance of {n[c]:g} rows in {sigma.shape[1]} features "
                     "is singular",
                     None if self.shared else c,
                     advice="use method='map' or the posterior predictive",
                 )
         return {"mu": stats.mean + stats.shift, "Sigma": sigma[0] if self.shared else sigma}
-
-    @staticmethod
-    def _dim_of(stats: ScatterStats) -> int:
-        return stats.mean.shape[1]
 
     def map(self) -> dict[str, Array]:
         """Joint mode in (mu, Sigma): psi/(nu + D + 1 + J), J the number of means on one Sigma.
@@ -923,7 +896,7 @@ class NormalInverseWishart(ConjugateFamily):
         """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
         mu = np.asarray(theta["mu"])
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
-        out = gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+        out = gaussian.gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
         return np.where(self.ignored, 0.0, out)
 
     def margin_stats(self, stats: ScatterStats) -> Stats:
@@ -972,14 +945,13 @@ class NormalInverseWishart(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
-        live = self.live
-        part = self if len(live) == self.dim else self.marginal(live)
+        live, part = self.live, self.of_live(self.live)
 
         def of_draws(t: dict[str, Array]) -> Array:
             sigma = t["Sigma"][:, None] if self.shared else t["Sigma"]
             sigma = sigma[..., live[:, None], live]
             factor, inside = _cholesky(sigma)
-            out = log_inverse_wishart_density(factor, part.nu, part.factor).sum(axis=-1)
+            out = densities.log_inverse_wishart_density(factor, part.nu, part.factor).sum(axis=-1)
             length = np.linalg.norm(factor, axis=-1)
             step = (t["mu"][..., live] - part.shift - part.mu) / length
             white = np.linalg.solve(factor / length[..., None], step[..., None])[..., 0]
@@ -989,25 +961,24 @@ class NormalInverseWishart(ConjugateFamily):
             out += 0.5 * (log_norm - log_det - q).sum(axis=-1)
             return np.where(inside, out, -np.inf)
 
-        return density_by_draws(of_draws, theta, self.params)
+        return densities.density_by_draws(of_draws, theta, self.params)
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C), as in `ConjugateFamily.log_predictive`."""
         out = np.empty((X.shape[0], len(self.mu)))
         least = _FEW_ROWS if len(self.live) <= _MOST_COLUMNS else 1
-        rare, common = common_patterns(X, self.live, least)
+        rare, common = gaussian.common_patterns(X, self.live, least)
         if len(rare):
             _row_by_row(self, X, rare, out)
         for rows, columns in common:
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            read, n = reader(X, rows, columns)
+            part, (read, n) = self.of_live(columns), gaussian.reader(X, rows, columns)
             if len(columns) <= _MOST_COLUMNS and kernels.pays(n * part.mu.size, predicting=True):
                 if n == X.shape[0] and part is self:
                     return _compiled(self, X)
                 out[rows] = _compiled(part, X[rows][:, columns])
                 continue
             scale, log_norm, power = part.student
-            q = squared_distances(read, n, part.shift, part.mu, part.factor)
+            q = gaussian.squared_distances(read, n, part.shift, part.mu, part.factor)
             q *= scale
             np.log1p(q, out=q)
             q *= -power
@@ -1035,22 +1006,21 @@ class NormalInverseWishart(ConjugateFamily):
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) and (N,), as in `RowRemoval`; rows of the training set have no missing cells."""
         n_classes, live = len(self.mu), self.live
-        part = self if len(live) == self.dim else self.marginal(live)
-        left = np.ones(X.shape[0])
+        part, left = self.of_live(live), np.ones(X.shape[0])
         if not len(live):
             return np.zeros((X.shape[0], n_classes)), left
         if self.shared:
             out = np.empty((X.shape[0], n_classes))
-            for rows in row_blocks(X.shape[0], len(live) * n_classes):
-                x = dense_block(X, rows)[:, live] - part.shift
+            for rows in passes.row_blocks(X.shape[0], len(live) * n_classes):
+                x = passes.dense_block(X, rows)[:, live] - part.shift
                 out[rows], left[rows] = _of_shared(part, x, y[rows], weight[rows])
             return out, left
         out = self.log_predictive(X)
         for k in range(n_classes):
             own = np.flatnonzero(y == k)
-            for block in row_blocks(len(own), len(live)):
+            for block in passes.row_blocks(len(own), len(live)):
                 rows_of_k = own[block]
-                x = dense_block(X, rows_of_k)[:, live] - part.shift
+                x = passes.dense_block(X, rows_of_k)[:, live] - part.shift
                 z = _whitened(part, k, x - part.mu[k])
                 change = _Change.of(part, k, np.einsum("nd,nd->n", z, z), weight[rows_of_k])
                 out[rows_of_k, k], left[rows_of_k] = change.of_own_class(), change.left
@@ -1061,9 +1031,7 @@ class NormalInverseWishart(ConjugateFamily):
         t = np.atleast_2d(t)
         out = np.empty((*t.shape[:-2], X.shape[0]), dtype=np.result_type(t, np.float64))
         with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            for rows, columns in pattern_blocks(X, self.live):
-                part = self if len(columns) == self.dim else self.marginal(columns)
-                x = dense_block(X, rows)[:, columns] - part.shift
+            for rows, _, part, x in self.parts(X):
                 t_rows = t if t.shape[-2] == 1 else t[..., rows, :]
                 out[..., rows] = _of_complete_rows(part, x, t_rows)
         return out
@@ -1072,57 +1040,53 @@ class NormalInverseWishart(ConjugateFamily):
         """(n, N, C), as in `DensityDraws`."""
         z = rng.standard_normal(size=(n, len(self.mu)))
         if self.shared:
-            return noncentral(rng, z, *distances(self, rng, X, n, None))
+            return gaussian.noncentral(rng, z, *distances(self, rng, X, n, None))
         out = np.zeros((n, X.shape[0], len(self.mu)))
-        for rows, columns in pattern_blocks(X, self.live):
+        for rows, columns, part, x in self.parts(X):
             if len(columns):
-                part = self if len(columns) == self.dim else self.marginal(columns)
-                x = dense_block(X, rows)[:, columns] - part.shift
                 out[:, rows] = _draws_of_complete_rows(part, rng, z, x)
         return out
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`, of classes with covariances of their own."""
         out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
-        for rows, columns in pattern_blocks(X, self.live):
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            x = dense_block(X, rows)[:, columns] - part.shift
+        for rows, _, part, x in self.parts(X):
             for c, nu in enumerate(part.nu):
                 z = solve_triangular(part.factor[c], (x - part.mu[c]).T, lower=True)
                 k = 1 / part.kappa[[c]]
-                halves = log_gamma_derivatives((nu - np.arange(part.dim)) / 2, 0.5, t).sum(axis=1)
-                table = halves[:, None] - student_derivatives(k, nu, 1.0, t)
-                table -= part.dim / 2 * log1p_derivatives(k, t)
+                halves = densities.log_gamma_derivatives(
+                    (nu - np.arange(part.dim)) / 2, 0.5, t
+                ).sum(axis=1)
+                table = halves[:, None] - densities.student_derivatives(k, nu, 1.0, t)
+                table -= part.dim / 2 * densities.log1p_derivatives(k, t)
                 table[0] -= (part.dim * np.log(np.pi) + part.log_det[c]) / 2
                 q = np.square(z).sum(axis=0)
-                out[:, rows, c] = table + student_derivatives(k + q, nu, 1.0, t)
+                out[:, rows, c] = table + densities.student_derivatives(k + q, nu, 1.0, t)
         return out
 
     def draw_log_odds_terms(
         self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
     ) -> Iterator[tuple[Array, Array, Array]]:
         """As in `TermDraws`."""
-        for rows, columns in pattern_blocks(X, self.live):
+        for rows, columns, part, x in self.parts(X):
             if not len(columns):
                 continue
-            part = self if len(columns) == self.dim else self.marginal(columns)
-            x, at = dense_block(X, rows)[:, columns] - part.shift, np.arange(X.shape[0])[rows]
+            at = np.arange(X.shape[0])[rows]
             rule = _linear_rule(part, rng, a, b, n) if self.shared else None
-            step = max(1, _TERM_CELLS // (n * part.dim))
-            for start in range(0, len(x), step):
-                some = x[start : start + step]
+            for block in passes.row_blocks(len(x), n * part.dim, _TERM_CELLS):
+                some = x[block]
                 if rule is not None:
                     w, middle = rule
                     terms = w[:, None] * (some - middle[:, None])
                 else:
                     terms = _quadratic_form(part, rng, some, a, n)
                     terms -= _quadratic_form(part, rng, some, b, n)
-                yield at[start : start + step], columns, terms
+                yield at[block], columns, terms
 
     def rest_cgf(self, X: Matrix, t: Array) -> Array:
         """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
         out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
-        for rows, columns in pattern_blocks(X, self.live):
+        for rows, columns in gaussian.pattern_blocks(X, self.live):
             part, dim = self.marginal(columns), len(columns)
             for c in range(len(self.mu)):
                 tc = t[:, 0, c]
@@ -1320,7 +1284,7 @@ def _of_complete_rows(f: "NormalInverseWishart", x: Array, t: Array) -> Array:
             )
         return out
 
-    return cgf_by_rows(cell, len(x), len(used) ** 2, t)
+    return passes.cgf_by_rows(cell, len(x), len(used) ** 2, t)
 
 
 def _log_det_plus_identity(tau: Array, z: Array) -> Array:
@@ -1393,9 +1357,9 @@ def _row_by_row(f: "NormalInverseWishart", X: Matrix, rows: Array, out: Array) -
     live = f.live
     scale, log_norm, power = _student(f, np.arange(f.dim + 1)[:, None])
     psi = f.psi[:, live[:, None], live]
-    for block in row_blocks(len(rows), len(live)):
-        x = dense_block(X, rows[block])[:, live] - f.shift[live]
-        q, half_log_det = observed_distances(x, f.mu[:, live], psi)
+    for block in passes.row_blocks(len(rows), len(live)):
+        x = passes.dense_block(X, rows[block])[:, live] - f.shift[live]
+        q, half_log_det = gaussian.observed_distances(x, f.mu[:, live], psi)
         seen = (~np.isnan(x)).sum(axis=1)
         density = log_norm[seen] - power[seen] * np.log1p(scale * q)
         out[rows[block]] = density - half_log_det
@@ -1414,8 +1378,7 @@ def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
             given = as_rows(X[rows]), *f.compiled_tables, out[rows]
             correlated_t(*given)
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out
 
 
@@ -1458,7 +1421,7 @@ def _linear_rule(
     triangle, nu, dim = f.factor[0], f.nu[0], f.dim
     v = solve_triangular(triangle, f.mu[a] - f.mu[b], lower=True)
     w, middle = np.empty((n, dim)), np.empty((n, dim))
-    for part in _draw_blocks(n, dim):
+    for part in passes.row_blocks(n, dim, _TERM_CELLS):
         size = part.stop - part.start
         first, rest = _draw_student(rng, size, nu, dim), _draw_student(rng, size, nu + 1, dim)
         second = _scaled(first, 0.5, rest)
@@ -1477,7 +1440,7 @@ def _quadratic_form(
     triangle, nu, dim = f.factor[c], f.nu[c], f.dim
     v = solve_triangular(triangle, (x - f.mu[c]).T, lower=True).T
     out = np.empty((n, *x.shape))
-    for part in _draw_blocks(n, x.size):
+    for part in passes.row_blocks(n, x.size, _TERM_CELLS):
         e = _draw_student(rng, part.stop - part.start, nu, dim)[:, None]
         y = v - e / np.sqrt(f.kappa[c])
         wy = _scaled(e, -0.5, _times_wishart(rng, nu + 1, _scaled(e, -0.5, y)))
@@ -1485,12 +1448,6 @@ def _quadratic_form(
         solved = solve_triangular(triangle, flat, lower=True, trans="T").T
         out[part] = -0.5 * (y @ triangle.T) * solved.reshape(wy.shape)
     return out
-
-
-def _draw_blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, _TERM_CELLS // width)
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
 
 
 def _draw_student(rng: np.random.Generator, n: int, nu: float, dim: int) -> Array:

@@ -31,7 +31,6 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import array
 from bayesgen.families.shared.gaussian import gaussian_information
 from bayesgen.families.shared.pymc_parts import container, observe_cells, prefixed
-from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -81,11 +80,6 @@ class LogNormal(NormalInverseGamma):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C), with the Jacobian."""
         return super().log_predictive(self.cells(X)) + self._log_slope(X)[:, None]
-
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) and (N,), as in `RowRemoval`."""
-        out, left = super().log_predictive_without(self.cells(X), y, weight)
-        return out + self._log_slope(X)[:, None], left
 
     def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
         """With the Jacobian: minus the sum of the logarithms."""
@@ -297,12 +291,6 @@ class SpikedNormal(NormalInverseGamma):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) of both parts."""
         return super().log_predictive(self.cells(X)) + self.bits.log_predictive(self._on(X))
-
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) and (N,), as in `RowRemoval`."""
-        normal, left = super().log_predictive_without(self.cells(X), y, weight)
-        bits, kept = removal_by_cgf(self.bits, self._on(X), y, weight)
-        return normal + bits, np.minimum(left, kept)
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """(..., N) of both parts."""

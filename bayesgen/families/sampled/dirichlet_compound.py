@@ -33,6 +33,7 @@ import numpy as np
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.documents import (
     Factors,
     WordCounts,
@@ -42,23 +43,8 @@ from bayesgen.families.shared.documents import (
     row_of_cells,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    cells_data,
-    declare,
-    dirichlet,
-    known_codes,
-    parameter,
-    sum_cells,
-)
-from bayesgen.numerics.rows import (
-    Matrix,
-    class_sums,
-    distinct_cells,
-    row_sums,
-    shared_sums,
-    stored_blocks,
-    stored_cells,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_log_gamma, log_factorial, log_gamma_difference
 
 _TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
@@ -116,18 +102,20 @@ class DirichletCompound(WordCounts, Family):
         total = total.reshape(-1, n_classes, 1)
         alpha = mean.reshape(-1, n_classes, n_features) * total
         out = np.empty((len(alpha), X.shape[0], n_classes))
-        for rows, cells in stored_blocks(X, 0):
-            length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
-            word, times, shared = distinct_cells(cells)
-            coefficient = log_factorial(length)[which] - row_sums(
+        for rows, cells in passes.stored_blocks(X, 0):
+            length, which = np.unique(
+                passes.row_sums(cells.data, cells.indptr), return_inverse=True
+            )
+            word, times, shared = passes.distinct_cells(cells)
+            coefficient = log_factorial(length)[which] - passes.row_sums(
                 log_factorial(cells.data), cells.indptr
             )
-            step = max(1, _TABLE // (n_classes * max(1, len(times), len(which))))
-            for start in range(0, len(alpha), step):
-                own = slice(start, start + step)
+            for own in passes.row_blocks(
+                len(alpha), n_classes * max(len(times), len(which)), _TABLE
+            ):
                 with np.errstate(invalid="ignore"):  # a mean that underflowed to 0: -inf
                     words = log_gamma_difference(alpha[own][..., word], times)
-                document = shared_sums(shared, words)
+                document = passes.shared_sums(shared, words)
                 document -= log_gamma_difference(total[own], length)[..., which]
                 out[own, rows] = np.moveaxis(document + coefficient, -1, -2)
         return out.reshape(*batch, X.shape[0], n_classes)
@@ -146,18 +134,14 @@ class DirichletCompound(WordCounts, Family):
         """Pseudo-counts as an array, the mean length, and pilot counts."""
         self.check(X)
         alpha = broadcast_prior("alpha", self.alpha, (n_classes, X.shape[1]))
-        cells = stored_cells(X, slice(None))
-        length = np.average(row_sums(cells.data, cells.indptr), weights=weight)
+        cells = passes.stored_cells(X, slice(None))
+        length = np.average(passes.row_sums(cells.data, cells.indptr), weights=weight)
         labelled = np.flatnonzero(y >= 0)
         # in how many documents: repetitions say little
-        seen = class_sums(cells[labelled], y[labelled], n_classes, None, np.sign) + alpha
-        return replace(
-            self,
-            alpha=alpha,
-            typical=np.asarray(max(1.0, length) if self.typical is None else self.typical, float),
-            reference=seen if self.reference is None else self.reference,
-            length=max(1, round(float(length))) if self.length is None else self.length,
-        )
+        seen = passes.class_sums(cells[labelled], y[labelled], n_classes, None, np.sign) + alpha
+        drawn = max(1, round(float(length))) if self.length is None else self.length
+        out = replace(self, alpha=alpha, length=drawn)
+        return out.filled(typical=np.array(max(1.0, length)), reference=seen)
 
     def to_pymc(
         self,
@@ -172,27 +156,27 @@ class DirichletCompound(WordCounts, Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
 
         def default(name: str, dims: tuple[str, ...]) -> Any:
             if self.alpha.shape[-1] == 1:
-                return dirichlet(name, self.alpha, prior["alpha"], dims)
+                return pymc_parts.dirichlet(name, self.alpha, prior["alpha"], dims)
             return counted_dirichlet(name, prior["alpha"], prior["reference"], dims)
 
-        mean = parameter(self, prefix, "mean", default)
-        total = parameter(
+        mean = pymc_parts.parameter(self, prefix, "mean", default)
+        total = pymc_parts.parameter(
             self,
             prefix,
             "concentration",
             lambda total, dims: pm.LogNormal(total, pt.log(prior["typical"]), 2.0, dims=dims),
         )
         if X is not None and summed:
-            log_p = self._log_rows(f"{prefix}x", X, known_codes(y), mean, total)
+            log_p = self._log_rows(f"{prefix}x", X, pymc_parts.known_codes(y), mean, total)
             pm.Potential(f"{prefix}x", log_p)
         elif X is not None:
             self.check(X)
-            refuse_fractional_counts(stored_cells(X, slice(None)).data)
-            counts = cells_data(prefix, X, whole=True)
+            refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
+            counts = pymc_parts.cells_data(prefix, X, whole=True)
             pm.DirichletMultinomial(
                 f"{prefix}x",
                 n=counts.sum(axis=1),
@@ -208,9 +192,9 @@ class DirichletCompound(WordCounts, Family):
         import pytensor.tensor as pt
 
         self.check(X)
-        cells = stored_cells(X, slice(None))
+        cells = passes.stored_cells(X, slice(None))
         refuse_fractional_counts(cells.data)
-        length = row_sums(cells.data, cells.indptr)
+        length = passes.row_sums(cells.data, cells.indptr)
         words = Factors.of(y[row_of_cells(cells)] * X.shape[1] + cells.indices, cells.data)
         documents = Factors.of(y, length)
         alpha = (mean * total[:, None]).ravel()
@@ -227,9 +211,9 @@ class DirichletCompound(WordCounts, Family):
         import pytensor.tensor as pt
 
         self.check(X)
-        cells = stored_cells(X, slice(None))
-        length, which = np.unique(row_sums(cells.data, cells.indptr), return_inverse=True)
-        column, times, shared = distinct_cells(cells)
+        cells = passes.stored_cells(X, slice(None))
+        length, which = np.unique(passes.row_sums(cells.data, cells.indptr), return_inverse=True)
+        column, times, shared = passes.distinct_cells(cells)
         total = theta["concentration"]
         word = pm.Data(f"{prefix}word", column.astype(np.int64))
         x = pm.Data(f"{prefix}times", times)[:, None]
@@ -238,4 +222,4 @@ class DirichletCompound(WordCounts, Family):
         words = log_product(alpha, 1.0, x) - pt.gammaln(x + 1)
         documents = log_product(total, 1.0, n) - pt.gammaln(n + 1)
         row = pm.Data(f"{prefix}length_of", which.astype(np.int64))
-        return sum_cells(f"{prefix}counts", shared, words) - documents[row]
+        return pymc_parts.sum_cells(f"{prefix}counts", shared, words) - documents[row]

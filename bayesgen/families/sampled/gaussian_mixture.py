@@ -47,20 +47,11 @@ from scipy.special import expit, logit
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, COMPONENT, DENSITY, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, prior_object
-from bayesgen.families.shared import gaussian
+from bayesgen.families.shared import gaussian, pymc_parts
 from bayesgen.families.shared.gaussian import (
     log_normal_of_draws,
     recorded_step,
     robust_location_and_scale,
-)
-from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
-    declare,
-    declare_correlation,
-    observe_rows,
-    parameter,
-    prefixed,
-    scale_above_rounding,
 )
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -259,25 +250,14 @@ class GaussianMixture(Family):
         """
         import pymc as pm
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        dims = {name: pymc_parts.prefixed(prefix, d) for name, d in self.params.items()}
         theta = {"weight": self._declare_weights(prefix, prior["concentration"], dims["weight"])}
-        theta["mu"] = parameter(
-            self,
-            prefix,
-            "mu",
-            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
-        )
-        theta["sigma"] = scale_above_rounding(self, prefix, s, prior["resolution"])
+        theta["mu"] = pymc_parts.declare_location(self, prefix, m, s)
+        theta["sigma"] = pymc_parts.scale_above_rounding(self, prefix, s, prior["resolution"])
         if self.covariance == "full":
-            theta["correlation"] = declare_correlation(
-                "correlation",
-                self.eta,
-                dims["weight"],
-                dims["correlation"][-2:],
-                prefix=prefix,
-            )
+            theta["correlation"] = pymc_parts.declare_correlation(self, prefix)
         if X is not None and not summed:
             self._observe(prefix, np.asarray(X, dtype=np.float64), y, theta)
         elif X is not None:
@@ -306,7 +286,7 @@ class GaussianMixture(Family):
             ]
             return pt.stack([pt.logsumexp(cluster, axis=1) for cluster in each], axis=1)
 
-        observe_rows(
+        pymc_parts.observe_rows(
             prefix,
             X,
             y,

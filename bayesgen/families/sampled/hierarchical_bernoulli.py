@@ -32,43 +32,19 @@ Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the paramet
 hierarchical models (z, w).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    PROBABILITY,
-)
+from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
-from bayesgen.families.shared.pymc_parts import (
-    SPREAD,
-    class_axes,
-    declare,
-    declare_deviations,
-    declare_inequality,
-    declare_spread,
-    known_codes,
-    known_share,
-    observe_cells,
-    parameter,
-    prefixed,
-)
-from bayesgen.numerics.rows import (
-    Matrix,
-    class_counts,
-    class_sums,
-    dot,
-    exact_parts,
-    remainder,
-    split_missing,
-    sum_except,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 
@@ -127,11 +103,11 @@ class HierarchicalBernoulli(Family):
         # a log-odds beyond 37 rounds to certainty, which no finite log-odds is
         p = np.clip(np.asarray(theta["theta"], dtype=np.float64), 1e-300, 1 - 2.0**-53)
         on, off = np.log(p), np.log1p(-p)
-        ones, missing = split_missing(X)
+        ones, missing = passes.split_missing(X)
         if missing is None:
-            return dot(ones, on - off) + off.sum(axis=-1)[..., None, :]
+            return passes.dot(ones, on - off) + off.sum(axis=-1)[..., None, :]
         # a row without observed cells is worth 0, not a rounding error
-        return dot(ones, on) - sum_except(ones + missing, exact_parts(-off))
+        return passes.dot(ones, on) - passes.sum_except(ones + missing, passes.exact_parts(-off))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) rows of 0 and 1, as uint8."""
@@ -151,17 +127,10 @@ class HierarchicalBernoulli(Family):
         on, off = _count(X[known], y[known], n_classes, own)
         p = (on + (ones + 0.5) / (ones + zeros + 1)) / (on + off + 1)
         information = (on + off) * p * (1 - p)
-        defaults = {
-            "location": log_odds.mean() * unit,
-            "scale": np.sqrt(1 + log_odds.var()) * unit,
-            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
-        }
-        return replace(
-            self,
-            **{
-                k: v if (own := getattr(self, k)) is None else np.broadcast_to(own, v.shape) * 1.0
-                for k, v in defaults.items()
-            },
+        return self.filled(
+            location=log_odds.mean() * unit,
+            scale=np.sqrt(1 + log_odds.var()) * unit,
+            share=information / (information.sum(axis=0) + 1 / pymc_parts.SPREAD**2),
         )
 
     def to_pymc(
@@ -177,16 +146,13 @@ class HierarchicalBernoulli(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
-        dims = prefixed(prefix, self.params["theta"])
+        prior = pymc_parts.declare(self, "prior", prefix)
+        dims = pymc_parts.prefixed(prefix, self.params["theta"])
         n_classes, n_features = self.share.shape
-        tau = declare_spread(prefix, self.tau)
-        omega = declare_inequality(prefix, self.inequality)
-        known = known_share(prior["share"]).mean(axis=0)
-        rotated = declare_deviations(
+        known = pymc_parts.known_share(prior["share"]).mean(axis=0)
+        rotated = pymc_parts.declare_deviations(
+            self,
             prefix,
-            tau,
-            omega,
             known / (1 + known),
             np.full(n_features, n_classes),
             np.arange(n_features),
@@ -194,7 +160,7 @@ class HierarchicalBernoulli(Family):
             shape=(n_classes, n_features),
             cell_dim=dims[1],
         )
-        axes = pm.Data(f"{prefix}axes", class_axes(self.share))
+        axes = pm.Data(f"{prefix}axes", pymc_parts.class_axes(self.share))
         deviation = (axes * rotated).sum(axis=1)
 
         def base_rates(name: str, dims: tuple[str, ...]) -> Any:
@@ -204,15 +170,15 @@ class HierarchicalBernoulli(Family):
             )
             return pm.Deterministic(name, level - shift, dims=dims)
 
-        mu = parameter(self, prefix, "mu", base_rates)
+        mu = pymc_parts.parameter(self, prefix, "mu", base_rates)
         log_odds = mu + deviation
         theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
         if X is not None and not summed:
-            observe_cells(
+            pymc_parts.observe_cells(
                 prefix, X, lambda z, **size: pm.Bernoulli.dist(logit_p=z, **size), log_odds[y]
             )
         elif X is not None:
-            codes = known_codes(y)
+            codes = pymc_parts.known_codes(y)
             on, off = _count(X, codes, len(pm.modelcontext(None).coords[CLASS]))
             ones, total = (pm.Data(f"{prefix}{k}", v) for k, v in (("ones", on), ("n", on + off)))
             log_p = ones * log_odds - total * pt.softplus(log_odds)
@@ -224,9 +190,9 @@ class HierarchicalBernoulli(Family):
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
     """(C, D) weighted counts of ones and of zeros among the observed cells."""
-    ones, missing = split_missing(X)
+    ones, missing = passes.split_missing(X)
     if not sparse.issparse(X):
         ones = np.asarray(ones, dtype=np.float64)
-    on = class_sums(ones, y, n_classes, weight)
-    seen = on if missing is None else on + class_sums(missing, y, n_classes, weight)
-    return on, remainder(class_counts(y, n_classes, weight)[:, None], seen)
+    on = passes.class_sums(ones, y, n_classes, weight)
+    seen = on if missing is None else on + passes.class_sums(missing, y, n_classes, weight)
+    return on, passes.remainder(passes.class_counts(y, n_classes, weight)[:, None], seen)

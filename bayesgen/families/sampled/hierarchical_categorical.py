@@ -42,30 +42,10 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CATEGORY,
-    CLASS,
-    FEATURE,
-    FEATURE_CATEGORY,
-    PROBABILITY,
-)
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import count_codes, draw_codes, look_up, n_codes
-from bayesgen.families.shared.pymc_parts import (
-    SPREAD,
-    Cells,
-    class_axes,
-    declare,
-    declare_deviations,
-    declare_inequality,
-    declare_probabilities,
-    declare_spread,
-    known_codes,
-    known_share,
-    observe_cells,
-    prefixed,
-    sum_codes,
-)
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -132,7 +112,7 @@ class HierarchicalCategorical(Family):
     def coords(self) -> dict[str, Any]:
         """Codes of the categories; the cells that exist, where features differ in them."""
         real = self._real()
-        own = {} if real.all() else {FEATURE_CATEGORY: Cells.numbered(real)}
+        own = {} if real.all() else {FEATURE_CATEGORY: pymc_parts.Cells.numbered(real)}
         return {CATEGORY: np.arange(real.shape[1]), **own}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
@@ -175,18 +155,10 @@ class HierarchicalCategorical(Family):
         rate = np.where(real, pooled + 0.5, 0.0)
         p = (counts + rate / rate.sum(axis=1, keepdims=True)) / (n + 1)
         information = n * p * (1 - p)
-        defaults = {
-            "new": 1 / (n[..., 0] + k + 1),
-            "scale": np.sqrt(1 + variance),
-            "share": information / (information.sum(axis=0) + 1 / SPREAD**2),
-        }
-        return replace(
-            self,
-            n_categories=k,
-            **{
-                name: v if (own := getattr(self, name)) is None else np.broadcast_to(own, v.shape)
-                for name, v in defaults.items()
-            },
+        return replace(self, n_categories=k).filled(
+            new=1 / (n[..., 0] + k + 1),
+            scale=np.sqrt(1 + variance),
+            share=information / (information.sum(axis=0) + 1 / pymc_parts.SPREAD**2),
         )
 
     def to_pymc(
@@ -202,7 +174,7 @@ class HierarchicalCategorical(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
         real = self._real()
         n_classes, n_features, width = self.share.shape
         k = real.sum(axis=1)
@@ -218,13 +190,10 @@ class HierarchicalCategorical(Family):
         def cells(contrasts: Any) -> Any:  # (..., D, K - 1) to (..., D, K)
             return (contrasts[..., None, :] * basis).sum(axis=-1)
 
-        tau = declare_spread(prefix, self.tau)
-        omega = declare_inequality(prefix, self.inequality)
-        known = known_share(prior["share"]).sum(axis=(0, 2)) / (n_classes * k)
-        rotated = declare_deviations(
+        known = pymc_parts.known_share(prior["share"]).sum(axis=(0, 2)) / (n_classes * k)
+        rotated = pymc_parts.declare_deviations(
+            self,
             prefix,
-            tau,
-            omega,
             known / (1 + known),
             n_classes * np.maximum(k - 1, 1),
             free[0],
@@ -232,7 +201,7 @@ class HierarchicalCategorical(Family):
             shape=(n_classes, len(free[0])),
             cell_dim=contrast,
         )
-        axes = pm.Data(f"{prefix}axes", class_axes(self.share.sum(axis=2) / k))
+        axes = pm.Data(f"{prefix}axes", pymc_parts.class_axes(self.share.sum(axis=2) / k))
         turned = (axes[:, :, :, None] * in_columns(rotated)).sum(axis=1)
         deviation = cells(turned)
         common = (prior["share"] * deviation).sum(axis=0)
@@ -253,21 +222,23 @@ class HierarchicalCategorical(Family):
         def padded(log_p: Any) -> Any:
             return pt.switch(real, pt.exp(log_p), 0.0)
 
-        dims = prefixed(prefix, self.params["theta"])
+        dims = pymc_parts.prefixed(prefix, self.params["theta"])
         mu = cells(in_columns(level) - shift)
-        declare_probabilities(f"{prefix}base", padded(log_softmax(mu)), real, dims[1:])
+        pymc_parts.declare_probabilities(f"{prefix}base", padded(log_softmax(mu)), real, dims[1:])
         log_p = log_softmax(mu + deviation)
-        theta = declare_probabilities(f"{prefix}theta", padded(log_p), real, dims)
+        theta = pymc_parts.declare_probabilities(f"{prefix}theta", padded(log_p), real, dims)
         if X is not None and not summed:
-            observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
+            pymc_parts.observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         elif X is not None:
-            counts = pm.Data(f"{prefix}counts", count_codes(X, known_codes(y), n_classes, width))
+            counts = pm.Data(
+                f"{prefix}counts", count_codes(X, pymc_parts.known_codes(y), n_classes, width)
+            )
             pm.Potential(f"{prefix}x", (counts * log_p).sum())
         return {"theta": theta}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums of the log probabilities of the observed cells."""
-        return sum_codes(f"{prefix}codes", X, self._real(), theta["theta"])
+        return pymc_parts.sum_codes(f"{prefix}codes", X, self._real(), theta["theta"])
 
     def _real(self, width: int = 0) -> Array:
         """(D, K) False in the padding, up to `width` or the largest number of categories."""

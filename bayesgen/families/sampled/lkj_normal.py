@@ -23,24 +23,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    FEATURE,
-    FEATURE_BIS,
-)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS
 from bayesgen.families.records import array, prior_object
-from bayesgen.families.shared import gaussian
+from bayesgen.families.shared import gaussian, pymc_parts
 from bayesgen.families.shared.gaussian import log_normal_of_draws, robust_location_and_scale
-from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
-    container,
-    declare,
-    declare_correlation,
-    observe_rows,
-    parameter,
-    prefixed,
-)
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -186,24 +172,16 @@ class LKJNormal(Family):
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        dims = {name: pymc_parts.prefixed(prefix, d) for name, d in self.params.items()}
         codes = y.get_value() if summed and X is not None else None
-        sigma = parameter(
+        sigma = pymc_parts.parameter(
             self, prefix, "sigma", lambda sigma, dims: pm.HalfNormal(sigma, 2.5 * s, dims=dims)
         )
-        correlation = declare_correlation(
-            "correlation", self.eta, self._group, dims["correlation"][-2:], prefix=prefix
-        )
-        tau = np.sqrt(10.0) * s
+        correlation = pymc_parts.declare_correlation(self, prefix)
         if codes is None or self.mu is not None:
-            mu = parameter(
-                self,
-                prefix,
-                "mu",
-                lambda mu, dims: centred_normal(mu, m, tau, s, dims),
-            )
+            mu = pymc_parts.declare_location(self, prefix, m, s)
         else:
             n_classes = len(pm.modelcontext(None).coords[CLASS])
             centre, count = _class_means(np.asarray(X, dtype=np.float64), codes, n_classes)
@@ -214,8 +192,9 @@ class LKJNormal(Family):
                 "has_rows": seen * 1.0,
             }
             centre, root, has_rows = (
-                container(f"{prefix}{k}", v, dims["mu"]) for k, v in numbers.items()
+                pymc_parts.container(f"{prefix}{k}", v, dims["mu"]) for k, v in numbers.items()
             )
+            tau = np.sqrt(10.0) * s
             unit = pt.switch(has_rows, sigma / root, tau)
             name = f"{prefix}mu_white"
             white = pm.Normal(name, (m - centre) / unit, tau / unit, dims=dims["mu"])
@@ -244,7 +223,9 @@ class LKJNormal(Family):
             return pm.MvNormal.dist(mu[y], sigma[0 * y if self.shared else y], size=size)
 
         density, params = gaussian.log_density_of_cells, (theta["mu"], self._covariance(theta))
-        observe_rows(prefix, X, y, "MvNormal", draw, density, "(c,d),(g,d,d)->(d)", *params)
+        pymc_parts.observe_rows(
+            prefix, X, y, "MvNormal", draw, density, "(c,d),(g,d,d)->(d)", *params
+        )
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""

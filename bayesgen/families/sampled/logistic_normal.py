@@ -54,19 +54,13 @@ from scipy.special import logsumexp
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.documents import (
     WordCounts,
     counted_dirichlet,
     refuse_fractional_counts,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import (
-    cells_data,
-    known_codes,
-    parameter,
-    prefixed,
-    sum_cells,
-)
 from bayesgen.families.shared.pymc_parts import declare as declare_data
 from bayesgen.numerics.rows import (
     Matrix,
@@ -182,9 +176,7 @@ class LogisticNormal(WordCounts, Family):
                 words = np.log(centre[s])[..., None] + np.einsum("sckj,qk->scjq", loading[s], z)
             lse = logsumexp(words, axis=2)  # (s, C, Q)
             own = centre[s]
-            step = max(1, _TABLE // (len(own) * n_classes * len(z)))
-            for start in range(0, X.shape[0], step):
-                rows = slice(start, start + step)
+            for rows in row_blocks(X.shape[0], len(own) * n_classes * len(z), _TABLE):
                 part = cells[rows]
                 along = dot(part, np.moveaxis(loading[s], 2, 1))  # (s, K, n, C)
                 exponent = np.einsum("sknc,qk->sncq", along, z) + log_w
@@ -282,16 +274,18 @@ class LogisticNormal(WordCounts, Family):
         if X is not None and _has_guide(self):
             return _declare_round(self, prefix, X, y, summed)
         prior = declare_data(self, "prior", prefix)
-        dims = {name: prefixed(prefix, d) for name, d in self.params.items()}
+        dims = {name: pymc_parts.prefixed(prefix, d) for name, d in self.params.items()}
         w, r = prior["reference"], prior["direction"]
-        centre = parameter(
+        centre = pymc_parts.parameter(
             self,
             prefix,
             "centre",
             lambda centre, dims: counted_dirichlet(centre, prior["alpha"], w, dims),
         )
         by_factor = dims["loading"][:2]
-        spread = parameter(self, prefix, "spread", lambda name, d: pm.HalfNormal(name, 1.0, dims=d))
+        spread = pymc_parts.parameter(
+            self, prefix, "spread", lambda name, d: pm.HalfNormal(name, 1.0, dims=d)
+        )
         unit = pm.ZeroSumNormal(f"{prefix}unit", sigma=1.0, n_zerosum_axes=1, dims=dims["loading"])
         along = pm.HalfNormal(f"{prefix}along", 1.0, dims=by_factor)
         # the parts along r_l: of factor k itself `along`, of earlier ones those of `unit`, else 0
@@ -330,9 +324,9 @@ class LogisticNormal(WordCounts, Family):
         n_words = pm.Data(f"{prefix}length", length)
         exponent = log_w - n_words[:, None, None] * _log_norm(theta, z)
         for k in range(self.factors):
-            along = sum_cells(f"{prefix}along_{k}", cells, theta["loading"][:, k].T)
+            along = pymc_parts.sum_cells(f"{prefix}along_{k}", cells, theta["loading"][:, k].T)
             exponent = exponent + along[:, :, None] * z[:, k]
-        words = sum_cells(f"{prefix}counts", cells, pt.log(theta["centre"]).T)
+        words = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(theta["centre"]).T)
         constant = pm.Data(f"{prefix}coefficient", coefficient)[:, None]
         return _log_sum_exp(exponent, 2) + words + constant
 
@@ -517,7 +511,7 @@ def _condition(
     import pymc as pm
 
     if summed:
-        pm.Potential(f"{prefix}x", _log_rows(f, f"{prefix}x", X, known_codes(y), theta))
+        pm.Potential(f"{prefix}x", _log_rows(f, f"{prefix}x", X, pymc_parts.known_codes(y), theta))
     else:
         _observe(f, prefix, X, y, theta)
 
@@ -529,7 +523,7 @@ def _observe(f: "LogisticNormal", prefix: str, X: Matrix, y: Any, theta: Any) ->
 
     f.check(X)
     refuse_fractional_counts(stored_cells(X, slice(None)).data)
-    counts = cells_data(prefix, X, whole=True)
+    counts = pymc_parts.cells_data(prefix, X, whole=True)
     z, log_w = f.grid()
 
     def draw(n: Any, log_centre: Any, loading: Any, size: Any) -> Any:
@@ -581,14 +575,14 @@ def _declare_round(
     cells = stored_cells(X, slice(None)).astype(np.float64)
     z, log_w = f.grid()
     first = 0.3 * np.sqrt(n_words) * f.direction[:, 0]
-    codes = known_codes(y)
+    codes = pymc_parts.known_codes(y)
     classes = [cells[codes == c] for c in range(n_classes)]
     found = Guide.of(classes, f.alpha, z[:, 0], log_w, first)
     at = {k: pm.Data(f"{prefix}guide_{k}", v) for k, v in found._asdict().items()}
     model: Any = pm.modelcontext(None)
     model.add_coords({f"{prefix}contrast": np.arange(n_words - 1)})
     each = (CLASS, f"{prefix}contrast")
-    dims = {name: prefixed(prefix, d) for name, d in f.params.items()}
+    dims = {name: pymc_parts.prefixed(prefix, d) for name, d in f.params.items()}
 
     spread = pm.HalfNormal(f"{prefix}spread", 1.0, dims=dims["loading"][:2])
     s = spread[:, 0][:, None]
@@ -633,48 +627,25 @@ def _log_rows(f: "LogisticNormal", name: str, X: Matrix, y: Array, theta: Any) -
     }
     rows = [pm.Data(f"{name}_{key}", value) for key, value in data.items()]
     grid = [pt.as_tensor(a) for a in (z, log_w)]
-    return out + _operation()(pt.log(centre), loading, *grid, *rows)[0].sum()
+    return out + _grid_log_likelihood()(pt.log(centre), loading, *grid, *rows)[0].sum()
 
 
 @cache
-def _operation() -> Any:
-    """`kernels.factor_grid.grid_log_likelihood` as a PyTensor operation.
+def _grid_log_likelihood() -> Any:
+    """`kernels.sampling.grid_log_likelihood` as a PyTensor operation.
 
     One exponential for each document and node, for value and gradient together.
     """
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
-    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.sampling import grid_log_likelihood
 
-    class GridLogLikelihood(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            own = tensor(dtype="float64", shape=(None,))
-            return Apply(self, list(inputs), [own, inputs[0].type(), inputs[1].type()])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            for cell, value in zip(outputs, grid_log_likelihood(*inputs), strict=True):
-                cell[0] = value
-
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            return [[True, False, False]] * 2 + [[False] * 3] * 6
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            g = cotangents[0]
-            own = [g[:, None] * outputs[1], g[:, None, None] * outputs[2]]
-            return [*own, *(disconnected_type() for _ in inputs[2:])]
-
-    @register_funcify_default_op_cache_key(GridLogLikelihood)
-    def likelihood(op: Any, **kwargs: Any) -> Any:
-        return grid_log_likelihood, version()
-
-    return GridLogLikelihood()
+    return pymc_parts.kernel_operation(
+        grid_log_likelihood,
+        lambda *given: [tensor(dtype="float64", shape=(None,)), *(v.type() for v in given[:2])],
+        lambda _, outputs, g: [g[:, None] * outputs[1], g[:, None, None] * outputs[2]],
+        (0, 1),
+    )
 
 
 def _times(matrix: Any, vector: Any) -> Any:

@@ -33,13 +33,7 @@ from scipy.linalg import helmert
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    FEATURE,
-    FEATURE_BIS,
-    LABEL,
-    OBS,
-)
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, LABEL, OBS
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks

@@ -36,12 +36,7 @@ from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
 from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared.documents import (
-    Factors,
-    log_product,
-    refuse_fractional_counts,
-    row_of_cells,
-)
+from bayesgen.families.shared import documents
 from bayesgen.families.shared.pymc_parts import (
     declare,
     guided,
@@ -50,19 +45,8 @@ from bayesgen.families.shared.pymc_parts import (
     parameter,
     sum_cells,
 )
-from bayesgen.numerics.rows import (
-    Matrix,
-    class_counts,
-    class_sums,
-    distinct_cells,
-    exact_parts,
-    refuse_negative_counts,
-    shared_sums,
-    split_missing,
-    stored_blocks,
-    stored_cells,
-    sum_except,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_negative_binomial
 
 _TABLE = 1 << 20  # numbers of one table (draw, class, distinct cell): 8 MiB
@@ -147,9 +131,7 @@ class NegativeBinomial(Family):
         for value in np.unique(w):  # a row of exposure w: rates w mu, non-Poissonness w delta
             rows = np.flatnonzero(w == value)
             part = X if len(rows) == len(w) else X[rows]
-            step = max(1, _TABLE // max(1, min(part.shape[0], 1 << 10) * n_classes))
-            for start in range(0, len(mu), step):
-                own = slice(start, start + step)
+            for own in passes.row_blocks(len(mu), min(part.shape[0], 1 << 10) * n_classes, _TABLE):
                 out[own, rows] = _log_mass(part, value * mu[own], value * delta[own])
         return out.reshape(*batch, X.shape[0], n_classes)
 
@@ -173,36 +155,30 @@ class NegativeBinomial(Family):
         """Pooled rates, mean exposure, and what the labelled rows say of each rate."""
         n_features = X.shape[1]
         exposure = np.zeros(n_features) if self.exposure is None else np.asarray(self.exposure)
-        family = replace(self, exposure=exposure)
-        X, w = family._split(X)
-        counted = family._counted(n_features)
+        out = replace(self, exposure=exposure)
+        X, w = out._split(X)
+        counted = out._counted(n_features)
         weight = np.ones(len(w)) if weight is None else weight
-        unit = np.average(w, weights=weight) if self.unit is None else self.unit
-        counts, missing = split_missing(X)
+        out = out.filled(unit=np.average(w, weights=weight))
+        counts, missing = passes.split_missing(X)
         labelled = np.flatnonzero(y >= 0)
 
-        pooled = class_sums(counts, np.zeros(len(w), dtype=np.int64), 1, weight)[0]
+        pooled = passes.class_sums(counts, np.zeros(len(w), dtype=np.int64), 1, weight)[0]
         seen = np.full(n_features, weight @ w)
         if missing is not None:
-            seen -= class_sums(missing, np.zeros(len(w), dtype=np.int64), 1, weight * w)[0]
-        rate = (pooled + 0.5) / np.where(seen > 0, seen, unit)
-        rate = np.where(counted, rate, 1.0) if self.rate is None else self.rate
-        rate = np.broadcast_to(np.asarray(rate, dtype=np.float64), (n_features,))
+            seen -= passes.class_sums(missing, np.zeros(len(w), dtype=np.int64), 1, weight * w)[0]
+        rate = (pooled + 0.5) / np.where(seen > 0, seen, out.unit)
+        out = out.filled(rate=np.where(counted, rate, 1.0))
         # by class, labelled rows alone; half an event at the pooled rate for those without
         own, codes, each = counts[labelled], y[labelled], (weight * w)[labelled]
-        events = class_sums(own, codes, n_classes, weight[labelled])
-        total = np.broadcast_to(class_counts(codes, n_classes, each)[:, None], events.shape)
+        events = passes.class_sums(own, codes, n_classes, weight[labelled])
+        total = np.broadcast_to(passes.class_counts(codes, n_classes, each)[:, None], events.shape)
         if missing is not None:
-            total = total - class_sums(missing[labelled], codes, n_classes, each)
-        log_rate = np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / rate))
-        # of a log rate: events over their prior dispersion 1 + delta w
-        precision = np.where(counted, events / (2 + unit * rate), 0.0)
-        return replace(
-            family,
-            rate=rate,
-            unit=np.asarray(unit, dtype=np.float64),
-            log_rate=log_rate if self.log_rate is None else self.log_rate,
-            precision=precision if self.precision is None else self.precision,
+            total = total - passes.class_sums(missing[labelled], codes, n_classes, each)
+        return out.filled(
+            log_rate=np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / out.rate)),
+            # of a log rate: events over their prior dispersion 1 + delta w
+            precision=np.where(counted, events / (2 + out.unit * out.rate), 0.0),
         )
 
     def to_pymc(
@@ -252,7 +228,7 @@ class NegativeBinomial(Family):
         import pymc as pm
 
         X, w = self._split(X)
-        refuse_fractional_counts(stored_cells(X, slice(None)).data)
+        documents.refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
         counted = self._counted(X.shape[1])
         exposure = pm.Data(f"{prefix}exposure", w, dims=OBS)[:, None]
 
@@ -271,18 +247,18 @@ class NegativeBinomial(Family):
         import pytensor.tensor as pt
 
         X, w = self._split(X)
-        counts, missing = split_missing(X)
-        cells = stored_cells(counts, slice(None))
-        refuse_fractional_counts(cells.data)
+        counts, missing = passes.split_missing(X)
+        cells = passes.stored_cells(counts, slice(None))
+        documents.refuse_fractional_counts(cells.data)
         n_features, n_classes = X.shape[1], len(self.precision)
-        owner = row_of_cells(cells)
-        factors = Factors.of(y[owner] * n_features + cells.indices, cells.data)
+        owner = documents.row_of_cells(cells)
+        factors = documents.Factors.of(y[owner] * n_features + cells.indices, cells.data)
         values, at = np.unique(w, return_inverse=True)
-        events = class_sums(counts, at, len(values))  # (W, D)
+        events = passes.class_sums(counts, at, len(values))  # (W, D)
         kind, n_kinds = y * len(values) + at, n_classes * len(values)
-        n_rows = class_counts(kind, n_kinds)[:, None] * self._counted(n_features)
+        n_rows = passes.class_counts(kind, n_kinds)[:, None] * self._counted(n_features)
         if missing is not None:
-            n_rows -= class_sums(missing, kind, n_kinds)
+            n_rows -= passes.class_sums(missing, kind, n_kinds)
         n_rows = n_rows.reshape(n_classes, len(values), n_features)
         same = bool((n_rows == n_rows[..., :1]).all())
         constant = float(np.sum(cells.data * np.log(w[owner]) - gammaln(cells.data + 1)))
@@ -311,7 +287,7 @@ class NegativeBinomial(Family):
         import pytensor.tensor as pt
 
         X, w = self._split(X)
-        cells = stored_cells(X, slice(None))
+        cells = passes.stored_cells(X, slice(None))
         mu, delta = theta["mu"].T, theta["delta"]
         shape = mu / delta[:, None]  # (D, C)
         values, at = np.unique(w, return_inverse=True)
@@ -319,7 +295,7 @@ class NegativeBinomial(Family):
         growth = pt.log1p(exposures[:, None] * delta)  # (W, D)
         counted = self._counted(X.shape[1]).astype(np.float64)
         zeros = -(growth[:, :, None] * (counted[:, None] * shape)).sum(axis=1)  # (W, C)
-        owner = row_of_cells(cells)
+        owner = documents.row_of_cells(cells)
         is_nan = np.isnan(cells.data)
         kinds = np.stack([cells.indices, at[owner], np.where(is_nan, -1.0, cells.data)])
         kinds, place = np.unique(kinds, axis=1, return_inverse=True)
@@ -330,7 +306,7 @@ class NegativeBinomial(Family):
         mask = pm.Data(f"{prefix}missing", is_nan.astype(np.float64))[:, None]
         a, g = shape[column], growth[which, column][:, None]
         log_w = pt.log(exposures[which])[:, None]
-        table = log_product(mu[column], delta[column][:, None], seen) + seen * (log_w - g)
+        table = documents.log_product(mu[column], delta[column][:, None], seen) + seen * (log_w - g)
         table = table - pt.gammaln(seen + 1) + mask * a * g
         shared = sparse.csr_matrix(
             (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), len(is_nan))
@@ -348,7 +324,7 @@ class NegativeBinomial(Family):
 
     def _split(self, X: Matrix) -> tuple[Matrix, Array]:
         """X with zeros in the exposure's column, and the exposures (N,)."""
-        refuse_negative_counts(X)
+        passes.refuse_negative_counts(X)
         given = np.flatnonzero(~self._counted(X.shape[1]))
         if not len(given):
             return X, np.ones(X.shape[0])
@@ -381,21 +357,21 @@ class NegativeBinomial(Family):
 def _log_mass(X: Matrix, mu: Array, delta: Array) -> Array:
     """(S, N, C) sums over the observed cells of rows of exposure 1; mu (S, C, D), delta alike."""
     shape = mu / delta
-    none = exact_parts(shape * np.log1p(delta))  # -log of the mass of 0
+    none = passes.exact_parts(shape * np.log1p(delta))  # -log of the mass of 0
     out = np.empty((len(mu), X.shape[0], mu.shape[1]))
-    for rows, cells in stored_blocks(X, 0):
-        counts, missing = split_missing(cells)
+    for rows, cells in passes.stored_blocks(X, 0):
+        counts, missing = passes.split_missing(cells)
         if missing is None:
             out[:, rows] = -none.sum(axis=(0, -1))[:, None, :]
         else:
             missing.eliminate_zeros()
-            out[:, rows] = -sum_except(missing, none)
+            out[:, rows] = -passes.sum_except(missing, none)
             counts.eliminate_zeros()
-        column, x, shared = distinct_cells(counts)
+        column, x, shared = passes.distinct_cells(counts)
         if len(x):
             a, d = shape[..., column], np.broadcast_to(delta, mu.shape)[..., column]
             mass = log_negative_binomial(x, a, 1 / d) + a * np.log1p(d)
-            out[:, rows] += np.moveaxis(shared_sums(shared, mass), -1, -2)
+            out[:, rows] += np.moveaxis(passes.shared_sums(shared, mass), -1, -2)
     return out
 
 

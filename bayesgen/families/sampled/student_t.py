@@ -26,20 +26,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import (
-    CLASS,
-    DENSITY,
-    FEATURE,
-)
+from bayesgen.families.names import CLASS, DENSITY, FEATURE
 from bayesgen.families.records import array, prior_object
+from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
-from bayesgen.families.shared.pymc_parts import (
-    centred_normal,
-    declare,
-    observe_cells,
-    parameter,
-    scale_above_rounding,
-)
 from bayesgen.numerics.rows import Matrix, dense_block, has_nan, row_blocks
 from bayesgen.numerics.special import Array
 
@@ -126,18 +116,15 @@ class StudentT(Family):
         """
         import pymc as pm
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
         m, s = prior["location"], prior["scale"]
-        nu = parameter(self, prefix, "nu", lambda nu, dims: pm.Gamma(nu, 2.0, 0.1, dims=dims))
-        sigma = scale_above_rounding(self, prefix, s, prior["resolution"])
-        mu = parameter(
-            self,
-            prefix,
-            "mu",
-            lambda mu, dims: centred_normal(mu, m, np.sqrt(10.0) * s, s, dims),
+        nu = pymc_parts.parameter(
+            self, prefix, "nu", lambda nu, dims: pm.Gamma(nu, 2.0, 0.1, dims=dims)
         )
+        sigma = pymc_parts.scale_above_rounding(self, prefix, s, prior["resolution"])
+        mu = pymc_parts.declare_location(self, prefix, m, s)
         if X is not None:
-            observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
+            pymc_parts.observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
         return {"mu": mu, "sigma": sigma, "nu": nu}
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:

@@ -14,18 +14,8 @@ from scipy import sparse
 from bayesgen.errors import InputError
 from bayesgen.families.shared.pymc_parts import sum_cells
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import (
-    Matrix,
-    cell_of,
-    class_counts,
-    each_cell_once,
-    remainder,
-    row_blocks,
-    row_sums,
-    split_missing,
-    stored_blocks,
-    stored_cells,
-)
+from bayesgen.numerics import rows as passes
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, draw_log_beta
 
 _TILE = 1 << 18  # cells of X that are counted at a time
@@ -135,7 +125,7 @@ def _not_a_code(value: Any, row: int, feature: int, k: int) -> InputError:
 
 
 def _first_that_is_no_code(X: Array, k: int) -> ValueError:
-    for rows in row_blocks(*X.shape):
+    for rows in passes.row_blocks(*X.shape):
         unknown = np.argwhere(code_index(X[rows], k) == k)
         if len(unknown):
             i, j = unknown[0]
@@ -155,7 +145,7 @@ def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | 
 
     def part(start: int, stop: int) -> Array:
         counts = np.zeros(shape)
-        for rows in codes.row_slices(X, start, stop):
+        for rows in codes.code_slices(X, start, stop):
             codes.count_codes(codes.as_codes(X[rows]), labels[rows], w[rows], counts)
         return counts
 
@@ -172,7 +162,7 @@ def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | N
     """(C, D, K) counts from the stored cells; those not stored have code 0."""
     n_features = X.shape[1]
     out = np.zeros(n_classes * n_features * (k + 2))
-    for rows, cells in stored_blocks(X, out.size):
+    for rows, cells in passes.stored_blocks(X, out.size):
         owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
         codes = code_index(cells.data, k)
         if np.any(codes == k):
@@ -182,8 +172,8 @@ def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | N
         w = None if weight is None else weight[owner]
         out += np.bincount(at, weights=w, minlength=out.size)
     counts = out.reshape(n_classes, n_features, k + 2)
-    n = class_counts(y, n_classes, weight)[:, None]
-    counts[..., 0] += remainder(n, counts.sum(axis=-1))
+    n = passes.class_counts(y, n_classes, weight)[:, None]
+    counts[..., 0] += passes.remainder(n, counts.sum(axis=-1))
     return counts[..., :k].copy()
 
 
@@ -201,19 +191,21 @@ def look_up(X: Codes, table: Array) -> Array:
     out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
     offsets = np.arange(n_features) * width
     if sparse.issparse(X):
-        for rows, cells in stored_blocks(X, 0):
+        for rows, cells in passes.stored_blocks(X, 0):
             at = code_index(cells.data, width - 2) + offsets[cells.indices]
             for each, sums in zip(flat, out, strict=True):
                 zero = each[offsets]  # what the row is worth if every code is 0
                 finite = np.isfinite(zero)
                 base = np.where(finite, zero, 0.0)
                 change = each.take(at) - base.take(cells.indices)
-                sums[rows] = base.sum() + row_sums(change, cells.indptr)
+                sums[rows] = base.sum() + passes.row_sums(change, cells.indptr)
                 if not finite.all():  # log 0 remains unless all such cells are stored
-                    stored = row_sums((~finite).take(cells.indices).astype(int), cells.indptr)
+                    stored = passes.row_sums(
+                        (~finite).take(cells.indices).astype(int), cells.indptr
+                    )
                     sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
     else:
-        for rows in row_blocks(*X.shape):
+        for rows in passes.row_blocks(*X.shape):
             at = code_index(X[rows], width - 2) + offsets
             axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
             at = np.ascontiguousarray(at.T) if axis == 0 else at
@@ -232,11 +224,10 @@ def _look_up_compiled(X: Array, table: Array) -> Array:
     out = np.empty((math.prod(lead), X.shape[0], n_classes))
 
     def part(start: int, stop: int) -> None:
-        for rows in codes.row_slices(X, start, stop):
+        for rows in codes.code_slices(X, start, stop):
             codes.look_up(codes.as_codes(X[rows]), flat, out, rows.start)
 
-    for _ in over_blocks(part, X.shape[0], X.shape[1], most=32):
-        pass
+    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
     return out.reshape(*lead, X.shape[0], n_classes)
 
 
@@ -247,7 +238,7 @@ def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
     """
     n_features, k = p.shape[-2:]
     out = np.empty((len(y), n_features), dtype=np.int64)
-    for rows in row_blocks(len(y), n_features * k):
+    for rows in passes.row_blocks(len(y), n_features * k):
         at = np.arange(len(y))[rows]
         own = p[at, y[rows]] if p.ndim > 3 else p[y[rows]]
         # p.sum() may miss 1 by rounding: a draw must not fall into the padding
@@ -268,7 +259,7 @@ def declared_codes(X: Any, levels: Array, missing: str) -> Array:
     X = np.asarray(X)
     k = int(np.max(levels))
     codes = np.empty(X.shape, dtype=np.int64)
-    for rows in row_blocks(*X.shape):
+    for rows in passes.row_blocks(*X.shape):
         codes[rows] = code_index(X[rows], k)
     if (codes == k + 1).any():
         i, j = np.argwhere(codes == k + 1)[0]
@@ -322,7 +313,7 @@ def first_invalid_bit(values: Array) -> tuple[int, int] | None:
         from bayesgen.numerics.kernels import codes
 
         return codes.first_invalid(values)
-    for rows in row_blocks(*values.shape):
+    for rows in passes.row_blocks(*values.shape):
         block = values[rows]
         unknown = (block != 0) & (block != 1) & (block == block)
         if unknown.any():
@@ -337,9 +328,9 @@ def checked_bits(X: Bits) -> Matrix:
         bits = X[:] if isinstance(X, Thresholded) else X
         unknown = first_invalid_bit(bits)
     else:
-        bits = each_cell_once(X)
+        bits = passes.each_cell_once(X)
         unknown = first_invalid_bit(bits.data[None])
-        unknown = cell_of(bits, unknown[1]) if unknown else None
+        unknown = passes.cell_of(bits, unknown[1]) if unknown else None
     if unknown:
         row, j = unknown
         why = f", feature {j} is {bits[row, j]:g}"
@@ -366,11 +357,11 @@ def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = 
     """Sums over the cells that are 1 or missing, and what a row of zeros has."""
     import pytensor.tensor as pt
 
-    ones, missing = split_missing(X)
+    ones, missing = passes.split_missing(X)
     on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
-    out = sum_cells(f"{prefix}ones", stored_cells(ones, slice(None)), on - off)
+    out = sum_cells(f"{prefix}ones", passes.stored_cells(ones, slice(None)), on - off)
     if missing is not None:
-        out = out - sum_cells(f"{prefix}missing", stored_cells(missing, slice(None)), off)
+        out = out - sum_cells(f"{prefix}missing", passes.stored_cells(missing, slice(None)), off)
     return out + off.sum(axis=0)
 
 
@@ -440,7 +431,7 @@ def sum_of_log_betas(rng: Any, p: Array, q: Array, n: int) -> Array:
     series = whole + more + 1 < many  # fewer draws than one for each variable
     out = np.zeros(n)
     one_by_one = np.repeat(p[~series], many[~series]), np.repeat(q[~series], many[~series])
-    for draws in row_blocks(n, 4 * len(one_by_one[0])):
+    for draws in passes.row_blocks(n, 4 * len(one_by_one[0])):
         size = draws.stop - draws.start
         out[draws] = draw_log_beta(rng, *one_by_one, size).sum(axis=1)
     p, q, many, whole, part = (v[series] for v in (p, q, many, whole, part))
@@ -449,7 +440,7 @@ def sum_of_log_betas(rng: Any, p: Array, q: Array, n: int) -> Array:
         np.repeat(p, whole.astype(np.intp)) + np.arange(len(start)) - start, return_inverse=True
     )
     times = np.bincount(which, np.repeat(many, whole.astype(np.intp)), len(rate))
-    for draws in row_blocks(n, 4 * len(rate)):
+    for draws in passes.row_blocks(n, 4 * len(rate)):
         size = (draws.stop - draws.start, len(rate))
         out[draws] -= rng.standard_gamma(times, size=size) @ (1 / rate)
     left = part > 0

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, polygamma, psi, xlogy
 
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, deviance
 
@@ -160,12 +161,58 @@ def log_inverse_wishart_density(factor: Array, nu: Array, psi_factor: Array) -> 
     return squares.sum(axis=-1) - below - jacobian
 
 
+def beta_mode(a: Array, b: Array) -> Array:
+    """(a - 1)/(a + b - 2), the mode on the probability scale.
+
+    Raises
+    ------
+    UndefinedEstimateError
+        Where the density has none, or several.
+    """
+    refuse_undefined(
+        "map",
+        (a < 1) | (b < 1) | ((a == 1) & (b == 1)),
+        "a Beta density has one mode only if both pseudo-counts plus counts are at least 1 "
+        "and one exceeds 1",
+        "use larger alpha and beta, or method='posterior_mean'",
+    )
+    return (a - 1) / ((a - 1) + (b - 1))
+
+
+def dirichlet_mode(alpha: Array) -> Array:
+    """(alpha - 1)/(sum of alpha - K) over the last axis, the mode on the simplex.
+
+    What has alpha = 1 beside others above 1 has probability 0; alpha = 0 is padding. Raises as
+    `beta_mode`.
+    """
+    real = alpha > 0
+    choice = (real.sum(axis=-1) > 1)[..., None]  # one category: the simplex is a point
+    refuse_undefined(
+        "map",
+        real & (alpha < 1) & choice,
+        "a Dirichlet density is unbounded if a pseudo-count plus count is below 1",
+        "use alpha >= 1, or method='posterior_mean'",
+    )
+    excess = np.where(real & choice, alpha - 1, real)
+    total = excess.sum(axis=-1)
+    refuse_undefined(
+        "map",
+        total == 0,
+        "all pseudo-counts plus counts are 1: the density is flat",
+        "use alpha > 1, or method='posterior_mean'",
+    )
+    return excess / total[..., None]
+
+
 def density_by_draws(
     density: Callable[[dict[str, Array]], Array],
     theta: Mapping[str, Array],
     params: Mapping[str, tuple[str, ...]],
 ) -> Array:
-    """Assemble a log density (...) from ``density({name: (n, *dims)}) -> (n,)``, block by block."""
+    """Assemble a log density (...) from ``density({name: (n, *dims)})``, block by block.
+
+    That is (n,), or (n, ...) to be summed as in `log_product`.
+    """
     arrays = {name: np.asarray(theta[name], dtype=np.float64) for name in params}
     shapes = {name: a.shape[a.ndim - len(params[name]) :] for name, a in arrays.items()}
     name, first = next(iter(arrays.items()))
@@ -174,7 +221,8 @@ def density_by_draws(
     flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
     out = np.empty(n)
     for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
-        out[draws] = density({name: a[draws] for name, a in flat.items()})
+        found = density({name: a[draws] for name, a in flat.items()})
+        out[draws] = log_product(found, tuple(range(1, found.ndim)))
     return out.reshape(lead)
 
 

@@ -6,10 +6,10 @@ joined to each column with weight rho. A forest is told by the parent of each co
 """
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
-from bayesgen.families.shared.removal_by_cgf import digits_left
+from bayesgen.families.shared.removal_by_cgf import digits_left, removal_by_cgf
 from bayesgen.numerics.rows import cgf_by_rows, row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
@@ -243,6 +243,7 @@ class ForestAverage(abc.ABC):
     edges: Any
     root_weight: Any
     structure: StructureName
+    given: ClassVar[str] = "parameters"  # what a forest has besides its edges
 
     @property
     @abc.abstractmethod
@@ -279,20 +280,15 @@ class ForestAverage(abc.ABC):
     def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
         """(..., N, D) terms of the log density of class c, for draws (..., *dims) of theta."""
 
-    if TYPE_CHECKING:  # of `ConjugateFamily`
+    def log_predictive(self, X: Any) -> Array:
+        """(N, C) product of the columns' predictives times a ratio of sums over forests."""
+        cells, unit = self.cells(X), np.eye(len(self.root_weight))
+        return np.stack([cgf(self, cells, e) for e in unit], axis=1)
 
-        def log_predictive(self, X: Any) -> Array:
-            """(N, C) log p(x | y = c)."""
-
-        def cgf(self, X: Any, t: Array) -> Array:
-            """(N,) as in `ConjugateFamily`."""
-
-        def scaled(self, factors: Mapping[str, float]) -> Self:
-            """Hyper-parameters times factors."""
-
-    def strengthened(self, factors: Mapping[str, float]) -> Self:
-        """As `scaled` (`PriorChoices`)."""
-        return self.scaled(factors)
+    def cgf(self, X: Any, t: Array) -> Array:
+        """In closed form: rows of weight t."""
+        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
+            return cgf(self, self.cells(X), t)
 
     @property
     def chooses(self) -> bool:
@@ -324,14 +320,9 @@ class ForestAverage(abc.ABC):
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
         """By the cgf, as any family's; a forest that rows choose is chosen without each row."""
-        out, left, row = self.log_predictive(X), np.ones(len(X)), np.arange(len(X))
         if not self.chooses:
-            t = np.zeros(out.shape)
-            t[row, y] = -weight
-            base = self.cgf(X, t)
-            t[row, y] += 1
-            out[row, y] = self.cgf(X, t) - base
-            return out, digits_left(out[row, y], base, weight)
+            return removal_by_cgf(self, X, y, weight)  # type: ignore[arg-type] # a family too
+        out, left = self.log_predictive(X), np.ones(len(X))
         every = self.over_all()
         whole = self.log_weights
         for c in np.unique(y):
@@ -445,6 +436,15 @@ class ForestAverage(abc.ABC):
         graphs = [graph(w, *own) for w, own in zip(weights, each + each, strict=True)]
         total, prior = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
         return alone + total - prior
+
+    def map(self) -> dict[str, Array]:
+        """Refused: probabilities of forests and densities given them have no common mode."""
+        raise UndefinedEstimateError(
+            "map",
+            f"forests have {self.given} of different dimensions, whose densities cannot be "
+            "compared",
+            advice="structure='map' plugs in the most probable forest",
+        )
 
     def mean(self) -> dict[str, Array]:
         """Refused: there is no mean of forests."""

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.pymc_parts import kernel_operation
 from bayesgen.numerics.kernels import pays
 from bayesgen.numerics.kernels.blas import multiply_by_lower, sharing
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
@@ -56,6 +58,23 @@ def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> Uni
     return UnitInformation(
         total, centre, np.where(constant, 1 + np.square(centre + shift), variance), constant
     )
+
+
+def prior_location(
+    mu: Any, shift: Any, default: UnitInformation, reference: Array, n_classes: int
+) -> tuple[Array, Array]:
+    """Prior means (C, D) minus a shift (D,), and it: by default those of the columns.
+
+    Parameters
+    ----------
+    mu, shift : as the user gave them; mu None for the default
+    default : of the columns, whose means are minus `reference`
+    """
+    shape = n_classes, len(reference)
+    if mu is None:
+        return np.array(np.broadcast_to(default.mean, shape)), reference
+    location = broadcast_prior("mu0", mu, shape, positive=False)
+    return location, broadcast_prior("shift", shift, shape[1:], positive=False)
 
 
 @cache
@@ -316,8 +335,7 @@ def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]
             rows = slice(start, stop)
             gaussian.observed_distances(x[rows], mu, scale, q[rows], half_log_det[rows])
 
-        for _ in over_blocks(part, n, dim * dim):
-            pass
+        list(over_blocks(part, n, dim * dim))
         return q, half_log_det
     for rows in row_blocks(n, dim * dim):
         seen = ~np.isnan(x[rows])
@@ -605,7 +623,7 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
     at = Patterns.of(X)
     data = {"": np.nan_to_num(X), "_order": at.order, "_first": at.first, "_seen": at.seen * 1}
     rows = [pm.Data(f"{name}{key}", value) for key, value in data.items()]
-    return _operations()[0](*rows, mu, pt.as_tensor(sigma))
+    return _observed_normal()(*rows, mu, pt.as_tensor(sigma))
 
 
 def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
@@ -613,58 +631,22 @@ def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
     import pytensor.tensor as pt
 
     n = x.shape[0]
-    return _operations()[0](x, pt.arange(n), pt.arange(n + 1), seen.astype("int64"), mu, sigma)
+    return _observed_normal()(x, pt.arange(n), pt.arange(n + 1), seen.astype("int64"), mu, sigma)
 
 
 @cache
-def _operations() -> tuple[Any, Any]:
-    """`kernels.missing_cells.observed_normal` and its gradient as PyTensor operations.
-
-    Graphs of PyTensor's own batched factorisations take numba a minute to compile, these seconds,
-    and hold arrays (N, C, D, D). One pair of classes a process, so that equal graphs are equal.
-    """
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
+def _observed_normal() -> Any:
+    """`kernels.gaussian.observed_normal` as a PyTensor operation: it has no arrays (N, C, D, D)."""
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import gaussian
-    from bayesgen.numerics.kernels.compiling import version
 
-    class ObservedNormalGradient(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            return Apply(self, list(inputs), [inputs[4].type(), inputs[5].type()])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            found = gaussian.observed_normal_gradient(*inputs)
-            for cell, value in zip(outputs, found, strict=True):
-                cell[0] = value
-
-    class ObservedNormal(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=(None, None))])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = gaussian.observed_normal(*inputs)
-
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            return [[False]] * 4 + [[True]] * 2
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            found: Any = ObservedNormalGradient()(*inputs, cotangents[0])
-            return [*(disconnected_type() for _ in range(4)), found[0], found[1]]
-
-    @register_funcify_default_op_cache_key(ObservedNormal)
-    def observed_normal(op: Any, **kwargs: Any) -> Any:
-        return gaussian.observed_normal, version()
-
-    @register_funcify_default_op_cache_key(ObservedNormalGradient)
-    def observed_normal_gradient(op: Any, **kwargs: Any) -> Any:
-        return gaussian.observed_normal_gradient, version()
-
-    return ObservedNormal(), ObservedNormalGradient()
+    slope = kernel_operation(
+        gaussian.observed_normal_gradient, lambda *given: [v.type() for v in given[4:6]]
+    )
+    return kernel_operation(
+        gaussian.observed_normal,
+        lambda *_: [tensor(dtype="float64", shape=(None, None))],
+        lambda inputs, _, g: slope(*inputs, g),
+        (4, 5),
+    )

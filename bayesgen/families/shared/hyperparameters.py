@@ -1,11 +1,13 @@
 """Hyper-parameters as users give them, to full arrays."""
 
 import reprlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesgen.families.errors import PriorShapeError
+from bayesgen.families.records import Record
 from bayesgen.numerics.special import Array
 
 SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so is log Gamma(x)
@@ -64,3 +66,9 @@ def broadcast_prior(
         most = float(np.min(largest))
         raise ValueError(f"{name} must be at most {most:.4g} in size, {got}: closed forms overflow")
     return out
+
+
+def broadcast_priors[F: Record](family: F, shape: tuple[int, ...], *names: str) -> F:
+    """The family with hyper-parameters > 0 as full arrays; errors call them by these names."""
+    full = {name: broadcast_prior(name, getattr(family, name), shape) for name in names}
+    return replace(family, **full)

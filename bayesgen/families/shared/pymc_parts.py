@@ -291,6 +291,15 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
     return guided(name, pm.Normal, (mean, sd), (unit,), Centred(), dims)
 
 
+def declare_location(family: Any, prefix: str, m: Any, s: Any) -> Any:
+    """Locations ``mu`` with the prior given, or Normal about `m` with variance 10 s^2."""
+
+    def default(name: str, dims: tuple[str, ...]) -> Any:
+        return centred_normal(name, m, np.sqrt(10.0) * s, s, dims)
+
+    return parameter(family, prefix, "mu", default)
+
+
 # ----------------------------------------------------------------------------- rows, observed
 
 
@@ -638,6 +647,82 @@ class _CellProbabilities:
 
 
 # ------------------------------------------------------------------------------------------------
+# Kernels as PyTensor operations: the same as graphs of its own take numba a minute to compile.
+
+
+def kernel_operation(
+    kernel: Callable[..., Any],
+    types: Callable[..., list[Any]],
+    slopes: Callable[[Any, Any, Any], list[Any]] | None = None,
+    varying: tuple[int, ...] = (0,),
+    batched: Callable[..., Any] | None = None,
+) -> Any:
+    """A compiled function of arrays as an operation, to be made once per process.
+
+    Parameters
+    ----------
+    kernel : compiled
+        Of a name of its own, by which operations are equal, and kept on disk.
+    types : inputs to new variables of the outputs' types
+    slopes : (inputs, outputs, gradient in the first output) to gradients in the `varying` inputs
+    varying : positions of the inputs that the first output may be differentiated in
+    batched : the same for arrays with more axes in front; None: PyTensor loops over these
+    """
+    return _kernel_class()(kernel, types, slopes, varying, batched)
+
+
+@cache
+def _kernel_class() -> Any:
+    from pytensor.gradient import disconnected_type
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.op import Op
+    from pytensor.graph.replace import _vectorize_node
+    from pytensor.link.numba.dispatch import basic
+    from pytensor.tensor.blockwise import vectorize_node_fallback
+
+    from bayesgen.numerics.kernels.compiling import version
+
+    class Kernel(Op):
+        __props__ = ("name",)
+
+        def __init__(
+            self, kernel: Any, types: Any, slopes: Any, varying: tuple[int, ...], batched: Any
+        ) -> None:
+            self.name, self.kernel, self.types = kernel.__name__, kernel, types
+            self.slopes, self.varying, self.batched = slopes, varying, batched
+
+        def make_node(self, *inputs: Any) -> Any:
+            return Apply(self, list(inputs), self.types(*inputs))
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            found = (self.batched or self.kernel)(*inputs)
+            for cell, value in zip(outputs, found if outputs[1:] else [found], strict=True):
+                cell[0] = value
+
+        def connection_pattern(self, node: Any) -> list[list[bool]]:
+            others = [False] * (len(node.outputs) - 1)
+            return [[i in self.varying, *others] for i in range(len(node.inputs))]
+
+        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+            if self.slopes is None:
+                raise NotImplementedError(f"{self.name} has no gradient")
+            own = self.slopes(inputs, outputs, cotangents[0])
+            found = dict(zip(self.varying, own, strict=True))
+            return [found.get(i, disconnected_type()) for i in range(len(inputs))]
+
+    @_vectorize_node.register(Kernel)
+    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
+        one_by_one = op.batched is None
+        return vectorize_node_fallback(op, node, *inputs) if one_by_one else op.make_node(*inputs)
+
+    @basic.register_funcify_default_op_cache_key(Kernel)
+    def compiled(op: Any, **kwargs: Any) -> Any:
+        return op.kernel, version()
+
+    return Kernel
+
+
+# ------------------------------------------------------------------------------------------------
 # Correlation matrices with the LKJ prior, in coordinates that are free of each other.
 #
 # The canonical partial correlations :math:`r_{ij}`, i > j, of axes i and j given the axes before
@@ -654,105 +739,44 @@ class _CellProbabilities:
 # vines and extended onion method, section 2.4.
 
 
-def declare_correlation(
-    name: str, eta: float, dims: tuple[str, ...], axes: tuple[str, ...], *, prefix: str = ""
-) -> Any:
-    """Declare correlation matrices with an LKJ prior in the PyMC model on the stack.
+def declare_correlation(family: Any, prefix: str) -> Any:
+    """Declare ``correlation`` (..., D, D) with an LKJ prior in the PyMC model on the stack.
 
-    Parameters
-    ----------
-    name : str
-        Of the matrices, a function of the free variable ``{name}_partial``, (1 + r)/2.
-    eta : float
-    dims : dims that the matrices have one each of
-    axes : their own two
-    prefix : str
-        Stands before both names and the dim ``pair``.
-
-    Returns
-    -------
-    tensor (*dims, D, D)
+    The matrices are a function of the free variable ``correlation_partial``, (1 + r)/2, which has
+    the dim ``pair`` in place of their own two. The prior's shape is `family.eta`.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    model = pm.modelcontext(None)
+    model, name = pm.modelcontext(None), f"{prefix}correlation"
+    dims = prefixed(prefix, family.params["correlation"])
     shape = tuple(len(model.coords[d]) for d in dims)
-    n_axes = len(model.coords[axes[0]])
-    if n_axes == 1:
-        return pm.Deterministic(f"{prefix}{name}", pt.ones((*shape, 1, 1)), dims=(*dims, *axes))
-    j = np.tril_indices(n_axes, -1)[1]
-    pair, b = f"{prefix}pair", eta + (n_axes - 2 - j) / 2
+    if shape[-1] == 1:
+        return pm.Deterministic(name, pt.ones(shape), dims=dims)
+    j = np.tril_indices(shape[-1], -1)[1]
+    pair, b = f"{prefix}pair", family.eta + (shape[-1] - 2 - j) / 2
     model.add_coords({pair: np.arange(len(j))})
-    half = pm.Beta(f"{prefix}{name}_partial", b, b, dims=(*dims, pair))
-
-    omega = _operations()[0](half)
-    return pm.Deterministic(f"{prefix}{name}", omega, dims=(*dims, *axes))
+    half = pm.Beta(f"{name}_partial", b, b, dims=(*dims[:-2], pair))
+    return pm.Deterministic(name, _correlation()(half), dims=dims)
 
 
 @cache
-def _operations() -> tuple[Any, Any]:
-    """`kernels.correlation` and its gradient as PyTensor operations on (..., D (D - 1)/2).
-
-    The same as a graph of PyTensor's own takes numba a minute to compile.
-    """
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch.basic import (
-        numba_njit,
-        register_funcify_default_op_cache_key,
-    )
+def _correlation() -> Any:
+    """`kernels.sampling.correlations` as a PyTensor operation on (..., D (D - 1)/2)."""
     from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels import sampling
-    from bayesgen.numerics.kernels.compiling import version
 
-    def matrices(half: Any) -> Any:
-        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
-        out = sampling.correlation(flat)
-        return out.reshape((*half.shape[:-1], *out.shape[1:]))
+    def types(half: Any) -> list[Any]:
+        return [tensor(dtype="float64", shape=(*half.type.shape[:-1], None, None))]
 
-    def gradient(half: Any, weight: Any) -> Any:
-        flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
-        each = np.ascontiguousarray(weight).reshape((-1, *weight.shape[-2:]))
-        return sampling.correlation_gradient(flat, each).reshape(half.shape)
-
-    class CorrelationGradient(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            return Apply(self, list(inputs), [inputs[0].type()])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = gradient(*inputs)
-
-    class Correlation(Op):
-        __props__ = ()
-
-        def make_node(self, *inputs: Any) -> Any:
-            lead = inputs[0].type.shape[:-1]
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=(*lead, None, None))])
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            outputs[0][0] = matrices(*inputs)
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            return [CorrelationGradient()(*inputs, *cotangents)]
-
-    @_vectorize_node.register(Correlation)
-    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
-        return op.make_node(*inputs)
-
-    @register_funcify_default_op_cache_key(Correlation)
-    def correlation(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(matrices), version()
-
-    @register_funcify_default_op_cache_key(CorrelationGradient)
-    def correlation_gradient(op: Any, **kwargs: Any) -> Any:
-        return numba_njit(gradient), version()
-
-    return Correlation(), CorrelationGradient()
+    slope = kernel_operation(sampling.correlations_gradient, lambda half, _: [half.type()])
+    return kernel_operation(
+        sampling.correlations,
+        types,
+        lambda inputs, _, g: [slope(*inputs, g)],
+        batched=sampling.correlations,
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -777,22 +801,6 @@ def _operations() -> tuple[Any, Any]:
 # of hierarchical models (partial centring).
 
 SPREAD = 0.5  # median of tau, in log-odds
-
-
-def declare_inequality(prefix: str, given: Any) -> Any:
-    """How unequal columns are in the spread of their classes: half-Normal with 0.5 by default."""
-    import pymc as pm
-
-    name = f"{prefix}inequality"
-    return variable(name, given, (), lambda name, _: pm.HalfNormal(name, 0.5))
-
-
-def declare_spread(prefix: str, given: Any) -> Any:
-    """Spread ``tau`` of the classes about the base log-odds: log-Normal about 0.5 by default."""
-    import pymc as pm
-
-    name = f"{prefix}tau"
-    return variable(name, given, (), lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
 
 
 def known_share(share: Any) -> Any:
@@ -829,9 +837,8 @@ def class_axes(share: Array) -> Array:
 
 
 def declare_deviations(
+    family: Any,
     prefix: str,
-    tau: Any,
-    omega: Any,
     centring: Any,
     number: Any,
     column: Any,
@@ -840,6 +847,9 @@ def declare_deviations(
     cell_dim: str,
 ) -> Any:
     """Deviations of the classes about the base log-odds, by the free variable ``deviation_raw``.
+
+    Their spread ``tau`` is log-Normal about 0.5, ``inequality``, how unequal the columns are in it,
+    half-Normal with 0.5, unless the family has priors of them.
 
     Parameters
     ----------
@@ -861,6 +871,8 @@ def declare_deviations(
     import pymc as pm
     import pytensor.tensor as pt
 
+    tau = parameter(family, prefix, "tau", lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
+    omega = parameter(family, prefix, "inequality", lambda name, _: pm.HalfNormal(name, 0.5))
     unit = 1 / np.sqrt(2.0 * np.asarray(number))
     count = pt.as_tensor(np.asarray(number, dtype=np.float64))
 
@@ -872,7 +884,7 @@ def declare_deviations(
         return stretched(pm.Normal.dist(0.0, 1.0, size=scale.shape), scale, bend, size)
 
     def log_p(value: Any, scale: Any, bend: Any) -> Any:
-        y = _operation()(by_column(pt.sqr(value / scale)), bend, count)
+        y = _squared_radius()(by_column(pt.sqr(value / scale)), bend, count)
         excess = bend * (y - count)
         root = pt.sqrt(1 + pt.sqr(excess))
         out = -y / 2 - count * pt.log(excess + root) - pt.log1p(2 * bend * y / root)
@@ -894,7 +906,7 @@ def declare_deviations(
         shape=shape,
         dims=(f"{prefix}class_axis", cell_dim),
     )
-    y = _operation()(by_column(pt.sqr(raw / cells)), bend, count)
+    y = _squared_radius()(by_column(pt.sqr(raw / cells)), bend, count)
     ratio = _stretch(omega * unit * (y - count)) / _stretch(bend * (y - count))
     return raw * (tau / scale * ratio)[column]
 
@@ -907,48 +919,27 @@ def _stretch(excess: Any) -> Any:
 
 
 @cache
-def _operation() -> Any:
-    """`kernels.stretched.squared_radius` as a PyTensor operation on (..., feature)."""
+def _squared_radius() -> Any:
+    """`kernels.sampling.squared_radius` as a PyTensor operation on (..., feature)."""
     import pytensor.tensor as pt
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch.basic import register_funcify_default_op_cache_key
     from pytensor.tensor.type import tensor
 
-    from bayesgen.numerics.kernels.compiling import version
     from bayesgen.numerics.kernels.sampling import squared_radius
 
-    class SquaredRadius(Op):
-        __props__ = ()
+    def types(*inputs: Any) -> list[Any]:
+        shape = max((i.type.shape for i in inputs), key=len)
+        return [tensor(dtype="float64", shape=shape)]
 
-        def make_node(self, *inputs: Any) -> Any:
-            shape = max((i.type.shape for i in inputs), key=len)
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=shape)])
+    def slopes(inputs: Any, outputs: Any, g: Any) -> list[Any]:
+        (_, bend, size), y = inputs, outputs[0]
+        excess = bend * (y - size)
+        root = pt.sqrt(1 + pt.sqr(excess))
+        slope = root + 2 * bend * y
+        by_square = root / (pt.sqr(excess + root) * slope)
+        return [g * by_square, -2 * g * y * (y - size) / slope]
 
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            every = np.broadcast_arrays(*inputs)
-            flat = squared_radius(*(np.ravel(a) for a in every))
-            outputs[0][0] = flat.reshape(every[0].shape)
+    def batched(*inputs: Any) -> Array:
+        every = np.broadcast_arrays(*inputs)
+        return squared_radius(*map(np.ravel, every)).reshape(every[0].shape)
 
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            return [[True], [True], [False]]
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            (_, bend, size), y, g = inputs, outputs[0], cotangents[0]
-            excess = bend * (y - size)
-            root = pt.sqrt(1 + pt.sqr(excess))
-            slope = root + 2 * bend * y
-            by_square = root / (pt.sqr(excess + root) * slope)
-            return [g * by_square, -2 * g * y * (y - size) / slope, disconnected_type()]
-
-    @_vectorize_node.register(SquaredRadius)
-    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
-        return op.make_node(*inputs)
-
-    @register_funcify_default_op_cache_key(SquaredRadius)
-    def radius(op: Any, **kwargs: Any) -> Any:
-        return squared_radius, version()
-
-    return SquaredRadius()
+    return kernel_operation(squared_radius, types, slopes, (0, 1), batched)

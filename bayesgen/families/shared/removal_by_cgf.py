@@ -22,18 +22,20 @@ def removal_by_cgf(
     family: ConjugateFamily, X: Matrix, y: Array, weight: Array
 ) -> tuple[Array, Array]:
     """By the cgf at negative arguments, a class at a time; both results as in `RowRemoval`."""
-    n_classes = len(one_per_class(family))
+    groups, n_rows = list(_together(y, weight)), X.shape[0]
     apart = classes_are_apart(family)
-    out = family.log_predictive(X) if apart else np.empty((X.shape[0], n_classes))
-    left = np.ones(X.shape[0])
-    for k, rows, w in _together(y, weight):
-        x = X[rows]
-        t = np.zeros((len(w), n_classes))
-        t[:, k] = -w
-        base = family.cgf(x, t)
-        for c in [k] if apart else range(n_classes):
-            out[rows, c] = family.cgf(x, t + np.eye(n_classes)[c]) - base
-        left[rows] = digits_left(out[rows, k], base, w)
+    out = family.log_predictive(X) if apart else np.empty((n_rows, len(one_per_class(family))))
+    base, unit = np.zeros(n_rows), np.eye(out.shape[1])
+    for k, rows, w in groups:
+        x, t = X[rows], -w[:, None] * unit[k]
+        if apart:
+            after, base[rows] = family.cgf(x, np.stack([t + unit[k], t]))
+            out[rows, k] = after - base[rows]
+        else:
+            base[rows] = family.cgf(x, t)
+            out[rows] = np.stack([family.cgf(x, t + e) - base[rows] for e in unit], axis=1)
+    left, known = np.ones(X.shape[0]), np.flatnonzero(y >= 0)
+    left[known] = digits_left(out[known, y[known]], base[known], weight[known])
     return out, left
 
 

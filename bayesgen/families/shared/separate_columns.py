@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesgen.families.capabilities import SeparateColumns, require
 from bayesgen.families.contract import ConjugateFamily
-from bayesgen.families.names import FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.numerics.special import Array
 
 
@@ -30,14 +30,17 @@ class OneByOne:
 
     family: ConjugateFamily
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """(K, n) joint cgf of single cells, as in `SeparateColumns`."""
         n = len(x)
         out = np.empty((len(t), n), dtype=np.complex128 if np.iscomplexobj(t) else np.float64)
-        for j in np.unique(column):
-            own = np.flatnonzero(column == j)
+        kinds = np.vstack([column, np.broadcast_to(classes, (len(classes), n))])
+        distinct, which = np.unique(kinds, axis=1, return_inverse=True)
+        for k, (j, *codes) in enumerate(distinct.T):
+            own = np.flatnonzero(which.ravel() == k)
             t_own = t if t.shape[1] == 1 else t[:, own]
-            out[:, own] = self.family.at(FEATURE, [j]).cgf(x[own, None], t_own)
+            family = self.family.at(FEATURE, [j]).at(CLASS, codes)
+            out[:, own] = family.cgf(x[own, None], t_own)
         return out
 
     def log_evidence_by_feature(self, stats: Any) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.errors import InputError
-from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
+from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled, row_slices
 from bayesgen.numerics.kernels.threads import blocks, over_blocks
 
 Array = np.ndarray
@@ -98,8 +98,7 @@ def log_masses(X: Array, log_one: Array, log_zero: Array, threshold: float) -> A
             own = out[at : at + len(block)]
             _refuse(at, d, _add_up(block, limit, one, zero, own))
 
-    for _ in over_blocks(add_up, n, d):
-        pass
+    list(over_blocks(add_up, n, d))
     return out
 
 
@@ -250,12 +249,9 @@ def padded(table: Array) -> Array:
     return as_data(out)
 
 
-def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
+def code_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
     """Some rows, a few at a time where `as_codes` makes a copy of them."""
-    as_they_are = x.flags.c_contiguous and x.dtype in (np.float64, np.int64, *_BYTES)
-    step = stop - start if as_they_are else max(1, (1 << 16) // max(1, x.shape[1]))
-    for first in range(start, stop, step):
-        yield slice(first, min(first + step, stop))
+    return row_slices(x, start, stop, (np.float64, np.int64, *_BYTES))
 
 
 @compiled

@@ -87,9 +87,11 @@ def as_rows(x: Array) -> Array:
     return as_data(np.ascontiguousarray(x, dtype=dtype))
 
 
-def row_slices(x: Array, start: int, stop: int) -> Iterator[slice]:
-    """Some rows, a few at a time where `as_rows` makes a copy of them."""
-    as_they_are = x.flags.c_contiguous and x.dtype in (np.float32, np.float64)
+def row_slices(
+    x: Array, start: int, stop: int, dtypes: tuple[Any, ...] = (np.float32, np.float64)
+) -> Iterator[slice]:
+    """Some rows, a few at a time where they are copied: of other dtypes, or not contiguous."""
+    as_they_are = x.flags.c_contiguous and x.dtype in dtypes
     step = stop - start if as_they_are else max(1, _COPIED_CELLS // max(1, x.shape[1]))
     for first in range(start, stop, step):
         yield slice(first, min(first + step, stop))

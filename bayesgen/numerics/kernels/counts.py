@@ -5,10 +5,7 @@ X is dense, of any dtype, order and strides, with counts >= 0; NaN is a missing 
 
 import numpy as np
 
-from bayesgen.numerics.kernels.arithmetic import (
-    largest_count,
-    log_negative_binomial,
-)
+from bayesgen.numerics.kernels.arithmetic import largest_count, log_negative_binomial
 from bayesgen.numerics.kernels.compiling import COLUMNS, as_data, compiled
 from bayesgen.numerics.kernels.threads import over_blocks
 
@@ -35,8 +32,7 @@ def log_masses(X: Array, shape: Array, rate: Array) -> Array:
     def score(start: int, stop: int) -> None:
         _score(_rows(X, start, stop), shape, rate, table, out[start:stop])
 
-    for _ in over_blocks(score, n, d):
-        pass
+    list(over_blocks(score, n, d))
     return out
 
 

@@ -65,6 +65,21 @@ def correlation_gradient(half: Array, weight: Array) -> Array:  # pragma: no cov
     return out
 
 
+@compiled
+def correlations(half: Array) -> Array:  # pragma: no cover - compiled
+    """`correlation` of half (..., D (D - 1)/2)."""
+    out = correlation(np.ascontiguousarray(half).reshape((-1, half.shape[-1])))
+    return out.reshape((*half.shape[:-1], *out.shape[1:]))
+
+
+@compiled
+def correlations_gradient(half: Array, weight: Array) -> Array:  # pragma: no cover - compiled
+    """`correlation_gradient` of half (..., D (D - 1)/2)."""
+    flat = np.ascontiguousarray(half).reshape((-1, half.shape[-1]))
+    each = np.ascontiguousarray(weight).reshape((-1, *weight.shape[-2:]))
+    return correlation_gradient(flat, each).reshape(half.shape)
+
+
 # ------------------------------------------------------------------------------------------------
 # Radii of Normal vectors that were stretched by a function of their radius.
 

@@ -248,8 +248,7 @@ def log_masses_of_urns(
         own = first[start : stop + 1], out[start:stop]
         _score_urns(gram, *own, context, is_unknown, cell, total, unknown, *tables)
 
-    for _ in over_blocks(score, len(lengths), 1 + len(gram) // max(1, len(lengths)), most=32):
-        pass
+    list(over_blocks(score, len(lengths), 1 + len(gram) // max(1, len(lengths)), most=32))
     return out
 
 

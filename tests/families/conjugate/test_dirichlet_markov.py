@@ -10,9 +10,9 @@ import pytest
 from scipy import stats as st
 from scipy.special import gammaln, polygamma, psi
 
-from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov, MarkovStats
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.shared.ngrams import START
+from bayesgen.families.shared.ngrams import START, MarkovStats
 from bayesgen.numerics import kernels
 
 RNG = np.random.default_rng

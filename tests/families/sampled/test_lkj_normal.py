@@ -65,8 +65,8 @@ def test_their_gradient_is_that_of_finite_differences():
 def test_the_prior_is_lkj(eta):
     """PyMC's density of Cholesky factors, and the Jacobian from the free coordinates to them."""
     n, points = 3, np.random.default_rng(3).uniform(0.2, 0.8, size=(4, 3))
-    with pm.Model(coords={"i": range(n), "j": range(n)}) as model:
-        declare_correlation("omega", eta, (), ("i", "j"))
+    with pm.Model(coords={"feature": range(n), "feature_bis": range(n)}) as model:
+        declare_correlation(LKJNormal(eta=eta, shared=True), "")
     log_p = model.compile_logp(jacobian=False, mode=PYTHON)
     low = np.tril_indices(n, -1)
 
@@ -74,7 +74,7 @@ def test_the_prior_is_lkj(eta):
         return np.linalg.cholesky(sampling.correlation(half[None])[0])
 
     for half in points:
-        found = log_p({"omega_partial_logodds__": np.log(half) - np.log1p(-half)})
+        found = log_p({"correlation_partial_logodds__": np.log(half) - np.log1p(-half)})
         steps = 1e-6 * np.eye(3)
         jacobian = [(factor(half + s) - factor(half - s))[low] / 2e-6 for s in steps]
         lkj = pm.logp(pm.LKJCorr.dist(n=n, eta=eta), factor(half)).eval(mode=PYTHON)
