@@ -91,10 +91,10 @@ class LogNormal(NormalInverseGamma):
         total = np.atleast_2d(t).sum(axis=-1)
         return super().cgf(self.cells(X), t) + total * self._log_slope(X)
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """(K, n), as in `SeparateColumns`."""
         slope = np.where(self.live[column], np.where(x <= 0, -np.inf, -self.cells(x)), 0.0)
-        return super().cell_cgf(self.cells(x), column, t) + t.sum(axis=-1) * slope
+        return super().cell_cgf(self.cells(x), column, classes, t) + t.sum(axis=-1) * slope
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`: the Jacobian moves the mean alone."""
@@ -296,11 +296,11 @@ class SpikedNormal(NormalInverseGamma):
         """(..., N) of both parts."""
         return super().cgf(self.cells(X), t) + self.bits.cgf(self._on(X), t)
 
-    def cell_cgf(self, x: Array, column: Array, t: Array) -> Array:
+    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
         """(K, n), as in `SeparateColumns`."""
         on = x == self.spike[column]
-        normal = super().cell_cgf(np.where(on, self.shift[column] + 1.0, x), column, t)
-        return np.where(on, 0.0, normal) + self.bits.cell_cgf(on.astype(float), column, t)
+        normal = super().cell_cgf(np.where(on, self.shift[column] + 1.0, x), column, classes, t)
+        return np.where(on, 0.0, normal) + self.bits.cell_cgf(on.astype(float), column, classes, t)
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C) of both parts."""
