@@ -205,10 +205,10 @@ class TableSchema:
         nominal = [labels[j] for j in self.blocks.get("categorical", ())]
         categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
         spiked = [labels[j] for j in self.blocks.get("spiked", ())]
-        for label, mine, theirs in zip(spiked, self.spikes, other.spikes, strict=True):
-            if None not in (mine, theirs) and mine != theirs:
+        for label, a, b in zip(spiked, self.spikes, other.spikes, strict=True):
+            if a is not None and b is not None and a != b:
                 raise ValueError(
-                    f"the spike of {label} is {mine:g} on one side and {theirs:g} on the other; "
+                    f"the spike of {label} is {a:g} on one side and {b:g} on the other; "
                     'declare it on both, columns={"spiked": {column: value}}'
                 )
         pairs = zip(self.spikes, other.spikes, strict=True)
