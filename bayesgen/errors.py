@@ -10,10 +10,12 @@ the command line does of a file, tells the same error with another number and an
     "column 'age' holds 'old' in row 17, not a number; leave it out by --drop age"
 """
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 
 class Facts(Exception):  # noqa: N818 - of warnings too
@@ -98,3 +100,39 @@ def placed(place: str) -> Iterator[None]:
         if type(error) not in (ValueError, TypeError):
             raise
         raise type(error)(f"{place}: {error}") from error
+
+
+SPELLINGS = {  # of PyMC and ArviZ, and ours
+    "random_seed": "random_state",
+    "seed": "random_state",
+    "sampler": "nuts_sampler",
+    "ci_prob": "prob",
+    "hdi_prob": "prob",
+}
+
+
+def refuse_other_spelling(function: str, given: Iterable[str]) -> None:
+    """Raise a TypeError that names our argument for one that is spelled as elsewhere."""
+    for name in given:
+        if name in SPELLINGS:
+            raise TypeError(f"{function}() has no argument {name!r}: use {SPELLINGS[name]}=")
+
+
+def other_spellings(function: Callable[..., Any]) -> set[str]:
+    """Names that an argument of the function has elsewhere, and not here."""
+    known = inspect.signature(function).parameters
+    return {k for k, own in SPELLINGS.items() if own in known and k not in known}
+
+
+def spelled[Function: Callable[..., Any]](function: Function) -> Function:
+    """The same function; it answers the spelling of PyMC and ArviZ with its own."""
+    others = other_spellings(function)
+    if not others:
+        return function
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        refuse_other_spelling(function.__name__, others & options.keys())
+        return function(*args, **options)
+
+    return cast(Function, wrapper)

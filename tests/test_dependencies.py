@@ -100,7 +100,7 @@ def test_arviz_intervals_and_summaries(clf):
 
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_pymc_and_nutpie(clf):
-    tree = clf.sample_posterior(draws=300, tune=300, chains=2, random_seed=3, progressbar=False)
+    tree = clf.sample_posterior(draws=300, tune=300, chains=2, random_state=3, progressbar=False)
     pi = tree["posterior"]["pi"].to_numpy()[..., 0]
     exact = stats.beta(21, 21)
     assert pi.mean() == pytest.approx(exact.mean(), abs=6 * exact.std() / np.sqrt(300))

@@ -60,7 +60,7 @@ def test_examples_print_what_is_shown(page):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_sampled_examples_show_numbers_within_monte_carlo_error():
     """Chains differ between machines: what is shown is one such run, to its error."""
-    block, _ = SLOW.findall(read(PYMC))
+    block, *_ = SLOW.findall(read(PYMC))
     first = blocks(read(PYMC))[0]
     names: dict = {}
     for example in examples(first).examples:
@@ -83,7 +83,7 @@ def test_sampled_examples_show_numbers_within_monte_carlo_error():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_a_sampled_model_of_ones_own_predicts_what_is_shown():
-    _, shown = SLOW.findall(read(PYMC))
+    *_, shown = SLOW.findall(read(PYMC))
     names: dict = {}
     for block in blocks(SLOW.sub("", read(PYMC).rpartition("<!-- slow")[0])):
         for example in examples(block).examples:
@@ -93,6 +93,17 @@ def test_a_sampled_model_of_ones_own_predicts_what_is_shown():
         exec(example.source, names)
     want = np.array(re.findall(r"\d\.\d*", predict.want), dtype=float).reshape(3, 3)
     assert np.abs(eval(predict.source, names) - want).max() <= 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_prior_of_ones_own_predicts_what_is_shown():
+    _, shown, _ = SLOW.findall(read(PYMC))
+    names: dict = {}
+    for block in blocks(SLOW.sub("", read(PYMC).partition("### My own prior")[0])):
+        for example in examples(block).examples:
+            exec(example.source, names)
+    assert doctest.DocTestRunner().run(examples(shown, names)).failed == 0
 
 
 @pytest.mark.slow
@@ -139,6 +150,7 @@ GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
 def test_the_readme_can_be_read_in_one_sitting():
     assert len(read(README).splitlines()) <= 160
+    assert len(re.sub(r"```.*?```", "", read(README), flags=re.S).split()) <= 700
     table = tomllib.loads(read(DOCS / "families.toml"))
     assert f"all {len(table)} classifiers" in read(README)
 

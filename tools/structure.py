@@ -53,7 +53,7 @@ FIGURES = {
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
     "own classes of GaussianNB": Figure(15, 4, 4, 2),
-    "members of GaussianNB": Figure(118, 75, 75, 63),
+    "members of GaussianNB": Figure(118, 75, 75, 64),
     "private calls across folders": Figure(74, 0, 0, 0),
     "TAN fit: tables built": Figure(7, 1, 1, 1),
     "TAN fit: encodings": Figure(4, 1, 1, 1),

@@ -15,7 +15,7 @@ from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import sample
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.posterior.pooled import LogLinear, comparable
 from bayesgen.predict import leave_one_out
 from bayesgen.predict.leave_one_out import TrainingRows
@@ -134,6 +134,7 @@ class ModelComparison:
         return table
 
 
+@through_pipelines
 def compare_models(
     models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
 ) -> ModelComparison:

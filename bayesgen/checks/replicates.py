@@ -61,7 +61,7 @@ def thetas(
         model = prior.to_pymc(coords)
     names = [*prior.params, *(k for k in hyperparameters(prior) if k in model.named_vars)]
     seed = int(generators[0].integers(1 << 31))
-    drawn = nuts.draw_prior(model, names, len(generators), random_seed=seed)
+    drawn = nuts.draw_prior(model, names, len(generators), random_state=seed)
     drawn = tree.as_in_numpy(drawn, prior.params | hyperparameters(prior), coords)
     for k in range(len(generators)):
         yield {name: value[k : k + 1] for name, value in drawn.items()}
@@ -111,7 +111,7 @@ def by_nuts(
         found, _ = nuts.sample(
             model,
             draws=-(-draws * thin // options["chains"]),
-            random_seed=int(rng.integers(1 << 31)),
+            random_state=int(rng.integers(1 << 31)),
             progressbar=False,
             start=start,
             **options,

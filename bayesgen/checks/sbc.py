@@ -97,7 +97,8 @@ def simulation_based_calibration(
         independent draws.
     progressbar : bool
     **options
-        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``sampler``, ``target_accept``
+        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``nuts_sampler``,
+        ``target_accept``
         (default: as in the classifier's ``fit``), ...
 
     Returns
@@ -178,7 +179,7 @@ def simulation_based_calibration(
         _warn_dependent(verdict, draws)
     transforms = tree.group(_as_variables(pit, quantities), coords)
     out = xr.DataTree.from_dict({PRIOR_SBC: transforms, CALIBRATION: verdict})
-    library = options.get("sampler", "nutpie") if route == "nuts" else "bayesgen"
+    library = options.get("nuts_sampler", "nutpie") if route == "nuts" else "bayesgen"
     out.attrs |= tree.provenance(type(prior.family).__name__, route, random_state, library)
     out.attrs |= {"n_rows": n_rows, "replicates": replicates}
     out.attrs |= {"draws": draws, "false_alarm": false_alarm}

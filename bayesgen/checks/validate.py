@@ -56,6 +56,12 @@ _DIGITS = {"numbers": 0, "ESS": 0, "R-hat": 3}
 _ENDS = "label", "against"  # of log-odds that are explained
 
 
+NOT_CHECKED = (
+    "not checked: whether the model fits the rows; clf.summary() has the log loss of the labels "
+    "without their rows, and bg.compare_models that of other models"
+)
+
+
 @dataclass(frozen=True)
 class Validation:
     """Outcome of `validate`; print it for the table.
@@ -137,6 +143,7 @@ class Validation:
             *(f"not compared: {what}" for what in self.not_compared),
             f"verdict: {self.verdict}",
             *(f"- {reason}" for reason in self.reasons),
+            NOT_CHECKED,
         ]
         return "\n".join(lines)
 
@@ -160,8 +167,8 @@ def validate(
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
-    random_seed: int = 0,
-    sampler: str = "nutpie",
+    random_state: int = 0,
+    nuts_sampler: str = "nutpie",
     false_alarm: float = 0.01,
     progressbar: bool = True,
     **options: Any,
@@ -187,7 +194,7 @@ def validate(
     X_test : (N, D), optional
         Rows whose densities and class probabilities are compared, at most 20 of them, evenly
         spaced. Default: of X.
-    draws, tune, chains, random_seed, sampler, progressbar, **options
+    draws, tune, chains, random_state, nuts_sampler, progressbar, **options
         As in ``sample_posterior``.
     false_alarm : float
         Probability of the verdict "disagree" on a closed form that is right.
@@ -230,8 +237,8 @@ def validate(
             draws,
             tune,
             chains,
-            random_seed,
-            sampler,
+            random_state,
+            nuts_sampler,
             groups=(),
             progressbar=progressbar,
             **options,
@@ -239,7 +246,7 @@ def validate(
     seconds = perf_counter() - start
     data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
     tested = X if X_test is None else X_test
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(random_state)
     comparisons, skipped = _compared(fitted, tree, data, tested, rng)
     checks = comparisons.dataset()
     divergences = int(tree["sample_stats"]["diverging"].sum())

@@ -27,6 +27,7 @@ from bayesgen.families.shared.pymc_parts import Cells, prior_data
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
+from bayesgen.posterior.training import GIVEN
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -152,11 +153,15 @@ def read_fit(
     return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
 
 
-def drawn_posterior(fitted: Fitted, draws: Any) -> Any:
-    """The posterior as a tree of draws has it."""
-    own = fitted.posterior
+def drawn_posterior(fitted: Fitted, draws: Any, *, given: bool = False) -> Any:
+    """The posterior as a tree of draws has it.
+
+    `given`: the draws are not those of the fit, and their class weights may have another prior.
+    """
+    own, training = fitted.posterior, fitted.training
     theta = read_draws(draws, own.params, fitted.coords)
-    return own.with_draws(theta, fitted.training.n_unlabelled == 0)
+    known = not given and training.inference != GIVEN and training.n_unlabelled == 0
+    return own.with_draws(theta, known)
 
 
 def refuse_invalid(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, OBS
+from bayesgen.errors import other_spellings, refuse_other_spelling
+from bayesgen.families.names import CATEGORY, CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
 
@@ -42,6 +43,7 @@ REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD
 
 LABEL: Final = "label"  # class codes; in log_likelihood, log p(y | x, theta), which scores them
 FEATURES: Final = "x"
+_STACKED: Final = "sample"  # ArviZ's dim of chains and draws in one
 INDICATORS: Final = "indicators"  # asked for: of each class a variable is_<class>
 JOINT: Final = "joint"  # in log_likelihood, log p(y, x | theta)
 
@@ -107,6 +109,8 @@ def read_draws(
         if cells is not None:
             dims = (*dims[:-2], str(cells_dim(dims)))
         wanted = (CHAIN, DRAW, *dims)
+        if name == CLASS_WEIGHTS and name in dataset and OBS in dataset[name].dims:
+            wanted = (CHAIN, DRAW, OBS, *dims)  # class weights of each row, as of a regression
         if name not in dataset.data_vars:
             raise ValueError(
                 f"the posterior has no variable {name!r} with dims {wanted}, only "
@@ -149,7 +153,7 @@ def posterior_group(tree: Any) -> "xr.Dataset":
 
     if isinstance(tree, xr.DataTree):
         if POSTERIOR in tree.children:
-            return tree.children[POSTERIOR].to_dataset()
+            return _unstacked(tree.children[POSTERIOR].to_dataset())
         if CHAIN in tree.dims:
             return tree.to_dataset()
         raise ValueError(
@@ -157,11 +161,23 @@ def posterior_group(tree: Any) -> "xr.Dataset":
             "with posterior draws, as posterior_ or sample_posterior() return"
         )
     if isinstance(tree, xr.Dataset):
-        return tree
+        return _unstacked(tree)
     raise TypeError(
         "posterior must be an xarray.DataTree with a group 'posterior', or that group as a "
         f"Dataset, got {type(tree).__name__}"
     )
+
+
+def _unstacked(dataset: "xr.Dataset") -> "xr.Dataset":
+    """Draws that `arviz.extract` has stacked, by chain and draw; some of them are one chain."""
+    if _STACKED not in dataset.dims:
+        return dataset
+    if _STACKED in dataset.xindexes and dataset.indexes[_STACKED].nlevels > 1:
+        whole = dataset.unstack(_STACKED)
+        if whole.sizes[CHAIN] * whole.sizes[DRAW] == dataset.sizes[_STACKED]:
+            return whole
+    plain = dataset.drop_vars([_STACKED, CHAIN, DRAW], errors="ignore")
+    return plain.rename({_STACKED: DRAW}).expand_dims(CHAIN)
 
 
 def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
@@ -329,9 +345,12 @@ def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     Of a pandas frame or series: rows of others, and of a frame that was never indexed, are counted
     from 0. The result is a Dataset or a DataTree.
     """
+    others = other_spellings(function)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
+        if not others.isdisjoint(options):
+            refuse_other_spelling(function.__name__, others & options.keys())
         found = function(*args, **options)
         names = row_names(args[1] if len(args) > 1 else options["X"])
         if names is None:

@@ -75,26 +75,39 @@ class TableSchema:
         ----------
         X : table, or a `Table`
         columns : mapping {kind or "drop": list of names or positions}, "auto", or None
-            None: booleans are bernoulli; text and categorical dtypes are categorical; other
-            numbers are gaussian. "auto": by their cells, real numbers may be spiked
-            (`spike_of`) too. If given, every column must be named once;
+            Of columns that are not named booleans are bernoulli, text and categorical dtypes are
+            categorical, and other numbers are gaussian; "auto": spiked by their cells (`spike_of`).
             "spiked" may be {column: value}, else its most frequent value is the spike.
         categories : mapping {name or position: categories or K}, or None
-            Declared categories, as in `Categories.learn`.
+            Declared categories, as in `Categories.learn`; such a column is categorical.
 
         Raises
         ------
         ValueError, TypeError
-            If a column or a kind is unknown, or a column is named twice or not at all; or if a
-            column in use cannot be read.
+            If a column or a kind is unknown, or a column is named twice; or if a column in use
+            cannot be read.
         """
         table = as_table(X)
         refuse_no_rows(table.n_rows, table.n_columns)
-        declared: dict[int, float] = {}
-        if columns is None or (isinstance(columns, str) and columns == "auto"):
-            kinds = _inferred(table, by_cells=columns is not None)
-        else:
-            kinds, declared = _chosen(columns, table)
+        by_cells = isinstance(columns, str) and columns == "auto"
+        columns = None if by_cells else columns
+        if columns and table.numbered not in (None, list(range(table.n_columns))):
+            raise ValueError(
+                f"the columns of X are called {', '.join(map(str, table.numbered[:10]))}: a number "
+                "in columns= could be a name or a position; rename them, as in "
+                "df.columns.astype(str)"
+            )
+        named = named_kinds(columns, categories, table.names, table.n_columns)
+        kinds = [
+            named.get(j) or _inferred(table.column(j), by_cells) for j in range(table.n_columns)
+        ]
+        given = columns["spiked"] if columns and "spiked" in columns else ()
+        spikes = given if isinstance(given, Mapping) else {}
+        places = places_of(table.names)
+        declared = {
+            find_column(key, places, table.n_columns, "columns['spiked']"): float(value)
+            for key, value in spikes.items()
+        }
         used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
         if not used:
             raise ValueError("columns: every column is dropped; keep at least one")
@@ -139,6 +152,16 @@ class TableSchema:
     def labels(self) -> list[str]:
         """Names of the columns used, by position where there are none."""
         return [f"x{j}" for j in self.positions] if self.names is None else list(self.names)
+
+    def chosen(self, columns: Any, categories: Any) -> set[str]:
+        """Names of the columns in use that the user has named."""
+        every = None
+        if self.names is not None:  # by position: those left out have places too
+            left, own = iter(self.dropped), dict(zip(self.positions, self.names, strict=True))
+            every = tuple(own.get(j) or next(left) for j in range(self.n_columns))
+        named = named_kinds(columns, categories, every, self.n_columns)
+        pairs = zip(self.positions, self.labels, strict=True)
+        return {label for j, label in pairs if j in named}
 
     def encode(self, X: Any) -> Array:
         """(N, D) float64: codes, 0/1 and numbers, NaN for missing cells, -1 for unseen categories.
@@ -330,55 +353,45 @@ class _Part:
         return self.table.column(self.positions[j])
 
 
-def _inferred(table: Table, by_cells: bool = False) -> list[str]:
-    """The kind of every column by what it holds: its dtype, or the numbers too."""
-    out = []
-    for j in range(table.n_columns):
-        column = table.column(j)
-        # a column of missing objects has no categories, and is left out by that
-        nominal = column.nominal or column.kind in ("text", "empty")
-        numeric = "bernoulli" if column.kind == "boolean" else "gaussian"
-        if by_cells and not nominal and numeric == "gaussian":
-            numeric = "gaussian" if spike_of(_numbers(column, numeric)) is None else "spiked"
-        out.append("categorical" if nominal else numeric)
-    return out
+def _inferred(column: Column, by_cells: bool = False) -> str:
+    """The kind of a column by what it holds: its dtype, or the numbers too."""
+    # a column of missing objects has no categories, and is left out by that
+    if column.nominal or column.kind in ("text", "empty"):
+        return "categorical"
+    if column.kind == "boolean":
+        return "bernoulli"
+    spiked = by_cells and spike_of(_numbers(column, "gaussian")) is not None
+    return "spiked" if spiked else "gaussian"
 
 
-def _chosen(columns: Any, table: Table) -> tuple[list[str], dict[int, float]]:
-    """The kind of every column by the user's word, "drop" for those left out; declared spikes."""
-    if not isinstance(columns, Mapping):
+def named_kinds(
+    columns: Any, categories: Any, names: tuple[str, ...] | None, n_columns: int
+) -> dict[int, str]:
+    """{position: kind} of the columns named by the user, "drop" for those left out."""
+    if isinstance(columns, str) and columns == "auto":
+        columns = None
+    if not isinstance(columns, Mapping | None):
         raise TypeError(
             f"columns must be a dict {{kind: list of columns}}, 'auto' or None, not {columns!r}; "
             f"kinds are {', '.join(KINDS)} and drop"
         )
-    if table.numbered is not None and table.numbered != list(range(table.n_columns)):
-        raise ValueError(
-            f"the columns of X are called {', '.join(map(str, table.numbered[:10]))}: a number in "
-            "columns= could be a name or a position; rename them, as in df.columns.astype(str)"
-        )
     out: dict[int, str] = {}
-    spikes: dict[int, float] = {}
-    places = places_of(table.names)
-    for kind, keys in columns.items():
+    places = places_of(names)
+    for kind, keys in (columns or {}).items():
         if kind not in (*KINDS, "drop"):
             raise ValueError(f"columns: no kind {kind!r}{did_you_mean(kind, (*KINDS, 'drop'))}")
         single = isinstance(keys, str | numbers.Integral) or not isinstance(keys, Iterable)
         for key in [keys] if single else keys:
-            j = find_column(key, places, table.n_columns, f"columns[{kind!r}]")
+            j = find_column(key, places, n_columns, f"columns[{kind!r}]")
             if j in out:
                 raise ValueError(
-                    f"columns: {table.label(j)} is named twice, as {out[j]} and as {kind}; "
-                    "name it once"
+                    f"columns: column {names[j] if names else j!r} is named twice, as {out[j]} and "
+                    f"as {kind}; name it once"
                 )
             out[j] = kind
-            if kind == "spiked" and isinstance(keys, Mapping):
-                spikes[j] = float(keys[key])
-    if forgotten := [table.label(j) for j in range(table.n_columns) if j not in out]:
-        raise ValueError(
-            f"columns names no kind for {', '.join(forgotten)}; add each to a kind, or to "
-            '"drop": [...] to leave it out'
-        )
-    return [out[j] for j in range(table.n_columns)], spikes
+    for key in categories if isinstance(categories, Mapping) else ():
+        out.setdefault(find_column(key, places, n_columns, "categories"), "categorical")
+    return out
 
 
 _OTHERWISE = "correct it or choose another kind in columns="

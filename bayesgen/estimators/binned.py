@@ -1,12 +1,13 @@
 """Tables of categories, bits and binned real columns, for joint tables of several columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.schema import named_kinds
 from bayesgen.encoding.views import BinnedTable, MissingCells
 from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -14,7 +15,7 @@ from bayesgen.estimators.tables import TableClassifier, TableReader
 from bayesgen.families.errors import IncompleteRowError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import ClassStats
+from bayesgen.posterior.model import ClassStats, declare_probability
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -32,6 +33,7 @@ class GivenStructure(GenerativeClassifier):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
         structure: Any = None,
     ) -> "pm.Model":
         """The model for a given structure as a PyMC model; its variables are in the class's Notes.
@@ -43,6 +45,8 @@ class GivenStructure(GenerativeClassifier):
         likelihood : {"statistics"}
         observed : bool
             False: the prior alone.
+        X_new : rows, optional
+            As in `GenerativeClassifier.to_pymc`; of a forest of real columns alone.
         structure : array of int, "all", or None
             Of forests: (D,) or (class, D), the position of the column that each column depends on,
             -1 for none; None: the forest of the fit, if it has one. Of `TreeAugmentedNB` also
@@ -72,15 +76,27 @@ class GivenStructure(GenerativeClassifier):
             pi = pm.Dirichlet("pi", own.prior.alpha, dims=CLASS)
             if observed:
                 pm.Potential("label", (stats.count * pt.log(pi)).sum())
-            self._declare(prior, stats.features if observed else None, given)
+            features = stats.features if observed else None
+            new = None if X_new is None else fitted.encoded(X_new)
+            log_x = self._declare(prior, features, given, new)
+            if new is not None and log_x is None:
+                raise NotImplementedError(
+                    f"X_new= needs the tables of all classes in one, which the model of "
+                    f"{fitted.name} has not: predict_posterior has class_probability of new rows"
+                )
+            if new is not None:
+                declare_probability(log_x + pt.log(pi))
         return model
 
     def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Any:
         """`structure`, checked, or the one that stands for None."""
         raise NotImplementedError
 
-    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
-        """Put the variables of `structure` into the PyMC model on the stack."""
+    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> Any:
+        """Put the variables of `structure` into the PyMC model on the stack.
+
+        Returns (N, C) log p(x | theta) of `X_new`, or None.
+        """
         raise NotImplementedError
 
 
@@ -106,16 +122,20 @@ class BinnedColumns(TableReader):
         """Kinds, categories and bins of the columns."""
         return self.binned
 
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.schema.chosen(self.kinds, self.declared)
+
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """The reader that knows the bins."""
         if self.unseen not in ("ignore", "raise"):
             raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
         table = rows.table
-        if self.kinds is None and table.n_columns > _WIDEST:  # before each is cut into bins
-            raise ValueError(
-                f"pairs of {table.n_columns} columns need 1e9 counts or more: name fewer in "
-                "columns="
-            )
+        named = named_kinds(self.kinds, None, table.names, table.n_columns)
+        width = table.n_columns - list(named.values()).count("drop")
+        if width > _WIDEST:  # before each is cut into bins
+            raise ValueError(f"pairs of {width} columns need 1e9 counts or more: drop some")
         found, codes = BinnedTable.learn(
             rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )

@@ -24,6 +24,7 @@ from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
+from bayesgen.errors import spelled
 from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
@@ -202,7 +203,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """All choices: what makes fits of rows."""
         options = {k: v for k in ("draws", "tune", "chains") if (v := getattr(self, k, None))}
         if hasattr(self, "random_state"):
-            options["random_seed"] = self.random_state
+            options["random_state"] = self.random_state
         if self._target_accept is not None:
             options["target_accept"] = self._target_accept
         return Learner(
@@ -213,7 +214,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.class_alpha,
             self._prior_choice(),
             options,
-            chosen=getattr(self, "columns", True) is not None,
             text=hasattr(self, "categories"),
             why_apart=self._why_apart,
             unsaved=unsaved(self),
@@ -402,7 +402,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             1, by Gibbs or another `inference`; it warns where leave-one-out says that these rows
             hurt. ``"ignore"``: the fit to the labelled rows. None: an error in closed form.
         **sample_options
-            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_seed``, ``sampler``,
+            Of NUTS: ``draws``, ``tune``, ``chains``, ``random_state``, ``nuts_sampler``,
             ``progressbar``, and what the sampler takes (``target_accept``), as in
             `sample_posterior`.
 
@@ -539,6 +539,53 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         learner.refuse_draws("forget", self.__dict__.get("fitted_"))
         self.fitted_ = learner.settle(learner.forget(self._fitted(), X, y, sample_weight))
         return self
+
+    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+        """Return a classifier whose posterior is these draws; all methods work from there.
+
+        For draws of a PyMC model that has the parameters of this classifier: `to_pymc` with
+        priors of your own (`pymc.do`), or one written by hand. Nothing is fitted or sampled.
+
+        Parameters
+        ----------
+        tree : xarray.DataTree or Dataset
+            As `pymc.sample` returns it, or its group ``posterior``: the parameters and ``pi``, the
+            class weights, with the names and dims of ``posterior_``. Draws that `arviz.extract`
+            has stacked are unstacked. ``pi`` may have a dim ``obs_id``, as a regression on the
+            class weights gives it: these are of the rows that are predicted, in their order.
+        X, y : labelled rows, optional
+            Those behind the draws, which say how rows are read: classes, columns, encodings.
+            Default: the rows of the fit; a classifier that is not fitted, of columns that need no
+            encoding, takes the coords ``class`` and ``feature`` of the draws.
+
+        Returns
+        -------
+        classifier
+            Another one, with the same arguments. Its ``prior_`` is that of the rows; without rows,
+            defaults that depend on the data are set from rows drawn from the draws.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not there, has other dims, labels or draws that are not finite.
+
+        Notes
+        -----
+        ``posterior=`` of the predict methods is the same for one call. `loo` is Pareto-smoothed
+        importance sampling. What needs the closed form (evidence, `partial_fit`, `merge`,
+        `draw_posterior`) is refused.
+
+        Examples
+        --------
+        >>> import bayesgen as bg
+        >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
+        >>> tree = bg.GaussianNB().fit(X, y).draw_posterior()
+        >>> bg.GaussianNB().with_posterior(tree).predict([[1.1], [4.2]])
+        array(['a', 'b'], dtype='<U1')
+        """
+        out = copy.copy(self)
+        out.fitted_ = self._learner().given(self.__dict__.get("fitted_"), tree, X, y)
+        return out
 
     # -- new rows ------------------------------------------------------------------------------
 
@@ -699,7 +746,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
         >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
         >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
-        (array([0.97, 0.43]), True)
+        (array([0.97, 0.44]), True)
         """
         fitted = self._drawn() if posterior is None else self._fitted()
         return tables.monte_carlo(fitted, X, posterior, class_prior)
@@ -1477,6 +1524,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.fitted_ = fitted = fitted.with_training(draws=self.draw_posterior())
         return fitted
 
+    @spelled
     def draw_posterior(
         self,
         draws: int = 500,
@@ -1567,13 +1615,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         asked = trees.asked_of(fitted, X, y, groups, replicate)
         return trees.draw_posterior(fitted, draws, chains, random_state, asked)
 
+    @spelled
     def sample_posterior(
         self,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
-        random_seed: int | None = None,
-        sampler: Literal["nutpie", "pymc"] = "nutpie",
+        random_state: int | None = None,
+        nuts_sampler: Literal["nutpie", "pymc"] = "nutpie",
         *,
         X: Any = None,
         y: Any = None,
@@ -1593,8 +1642,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         draws, tune, chains : int
             Draws of each chain, after `tune` steps that are thrown away.
-        random_seed : int, optional
-        sampler : {"nutpie", "pymc"}
+        random_state : int, optional
+        nuts_sampler : {"nutpie", "pymc"}
         X, y, groups, replicate
             As in `draw_posterior`: what the groups of rows are about.
         likelihood : {"statistics", "rows"}
@@ -1624,18 +1673,19 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         fitted = self._fitted()
         fitted.closed_form  # noqa: B018 - raises where there is none
-        nuts.check(draws, tune, chains, sampler)
+        nuts.check(draws, tune, chains, nuts_sampler)
         of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
-        options |= {"draws": draws, "tune": tune, "chains": chains, "random_seed": random_seed}
+        options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
         return trees.sample_posterior(
             fitted,
             self.to_pymc(**of_rows, likelihood=likelihood),
             trees.asked_of(fitted, X, y, groups, replicate),
             **options,
-            sampler=sampler,
+            nuts_sampler=nuts_sampler,
             progressbar=progressbar,
         )
 
+    @spelled
     def posterior_groups(
         self,
         X: Any,
@@ -1687,6 +1737,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
     ) -> "pm.Model":
         """The model as a PyMC graph: the same priors on the same data.
 
@@ -1707,6 +1758,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             are refused there.
         observed : bool
             False: the prior alone, without rows.
+        X_new : rows, optional
+            Rows to predict: the model has ``class_probability`` (new_obs_id, class),
+            p(y | x, theta) of each, draw by draw that of `predict_posterior`. Its mean over draws
+            is not `predict_proba`, which weighs theta by how well it explains x.
 
         Returns
         -------
@@ -1724,7 +1779,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.to_pymc([[2], [2], [5]], ["a", "a", "b"])["stats_class"].get_value()
         array([2., 1.])
         """
-        return trees.to_pymc(self._fitted(), X, y, likelihood, observed)
+        return trees.to_pymc(self._fitted(), X, y, likelihood, observed, X_new)
 
     def summary(self) -> Summary:
         """Columns and kinds, class counts, missing cells, priors in units, evidence, warnings.

@@ -168,7 +168,7 @@ class TreeAugmentedNB(BinnedClassifier):
         """
         return edge_table(self._fitted())
 
-    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> None:
         pairs = None if features is None else features.pairs
         dirichlet_forest.declare(prior, pairs, structure)
 

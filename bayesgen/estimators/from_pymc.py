@@ -26,8 +26,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.datatree import tree
 from bayesgen.datatree.fit import drawn_posterior
+from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -48,13 +48,15 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import Training, kept
+from bayesgen.posterior.training import GIVEN, Training, kept
 
 _CELLS = 1 << 17  # of a temporary: 1 MiB of float64
 _ROWS = 256  # of a block, so that a parameter of a draw serves many rows
 _AGREE = 1e-8  # log densities that are the same
 _WHOLE = "the log density of this PyMC model is of whole rows: leave incomplete rows out"
-_SUMMED = "sample"  # the dim of draws that `az.extract` stacks
+_OWN_ROWS = (
+    "{} takes no rows: the model holds them. Set them there (pm.set_data), and call from_pymc again"
+)
 
 
 def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
@@ -1077,10 +1079,7 @@ class PyMCClassifier(GenerativeClassifier):
             If NUTS reports divergences, or the chains disagree or are too short.
         """
         if X is not None or y is not None or sample_weight is not None:
-            raise TypeError(
-                "fit() takes no rows: the model holds them. Set them there (pm.set_data), and call "
-                "from_pymc again"
-            )
+            raise TypeError(_OWN_ROWS.format("fit()"))
         exact = self._parsed()._exact is not None
         if exact and inference in (None, "closed form"):
             self._fit_exactly()
@@ -1101,30 +1100,31 @@ class PyMCClassifier(GenerativeClassifier):
         self.fitted_ = self._drawn_fit(pilot, out)
         return self
 
-    def with_posterior(self, trace: Any) -> Self:
+    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
         """Return the classifier whose posterior is these draws of the model's free variables.
 
         Parameters
         ----------
-        trace : xarray.DataTree or Dataset
-            As `pm.sample` returns it, or its group ``posterior``; draws that `az.extract` has
+        tree : xarray.DataTree or Dataset
+            As `pymc.sample` returns it, or its group ``posterior``; draws that `arviz.extract` has
             stacked are unstacked.
+        X, y : None
+            The model holds the rows.
 
         Raises
         ------
         ValueError
             If a free variable of the model is not there, or has other dims.
         """
-        draws = tree.posterior_group(trace)
-        if _SUMMED in draws.dims:
-            draws = draws.unstack(_SUMMED)
+        if X is not None or y is not None:
+            raise TypeError(_OWN_ROWS.format("with_posterior(tree)"))
         out = self.__class__(self.model, self.label)
         own = self._parsed()
         out._exact, out._known = own._exact, own._known
         out.recognised_, out.class_alpha = own.recognised_, own.class_alpha
-        pilot = out._pilot("draws given")
-        made = tree_of(pilot, {tree.POSTERIOR: out._as_ours(draws)}, "draws given")
-        made.attrs |= getattr(trace, "attrs", {})
+        pilot = out._pilot(GIVEN)
+        made = tree_of(pilot, {POSTERIOR: out._as_ours(posterior_group(tree))}, GIVEN)
+        made.attrs |= getattr(tree, "attrs", {})
         out.fitted_ = out._drawn_fit(pilot, made)
         return out
 
@@ -1135,9 +1135,10 @@ class PyMCClassifier(GenerativeClassifier):
         *,
         likelihood: Literal["statistics", "rows"] = "rows",
         observed: bool = True,
+        X_new: Any = None,
     ) -> Any:
         """The model itself."""
-        if X is not None or y is not None or likelihood != "rows" or not observed:
+        if likelihood != "rows" or not observed or any(v is not None for v in (X, y, X_new)):
             raise ValueError("the model is the user's own, with the rows that it observes")
         return self.model
 
@@ -1184,7 +1185,7 @@ class PyMCClassifier(GenerativeClassifier):
         if pi in roles.model.free_RVs:
             own = roles.model.named_vars_to_dims.get(CLASS_WEIGHTS)
             params[CLASS_WEIGHTS] = tuple(own or (f"{CLASS_WEIGHTS}_dim_0",))
-        theta = tree.read_draws(draws, params, model_coords)
+        theta = read_draws(draws, params, model_coords)
         lead = next(iter(theta.values())).shape[:2]
         flat = [
             theta[v.name].reshape(-1, *theta[v.name].shape[2:]).astype(v.dtype)

@@ -139,8 +139,8 @@ class TreeAugmentedGaussianNB(GivenStructure):
         """
         return edge_table(self._fitted())
 
-    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
-        normal_forest.declare(prior, features, structure)
+    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> Any:
+        return normal_forest.declare(prior, features, structure, X_new)
 
     def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Array:
         """(C, D) parents."""

@@ -1,10 +1,11 @@
 """A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import Labelled, labelled, rows_with_label
+from bayesgen.encoding.labelled import Labelled, RowSample, labelled, rows_with_label
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
@@ -30,22 +31,22 @@ from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscrimina
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
-from bayesgen.estimators.summary import SHOWN, Summary, unlabelled_rows
+from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
-from bayesgen.estimators.text import MarkovNB
+from bayesgen.estimators.text import Documents, MarkovNB
 from bayesgen.families.conjugate.dirichlet_forest import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
-from bayesgen.inference.fitting import Unlabelled
+from bayesgen.inference.fitting import Gathered, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.model import ClassModel
+from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
     Exponents,
     LogLinear,
@@ -56,7 +57,12 @@ from bayesgen.posterior.pooled import (
     comparable,
 )
 from bayesgen.posterior.training import Training, kept
-from bayesgen.predict.leave_one_out import check_training_rows, rows_of_fit, training_rows
+from bayesgen.predict.leave_one_out import (
+    check_training_rows,
+    label_score,
+    rows_of_fit,
+    training_rows,
+)
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
@@ -427,8 +433,11 @@ class PoolSummary(Summary):
             variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
         coords = fitted.coords | {BOUND: ["lower", "upper"]}
         table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=own.n_rows)
+        score = label_score(fitted)
+        table = table.assign_attrs(attributes_of(score))
         title = f"{fitted.name}: exponents from {own.n_rows} rows left out in turn"
-        return cls(title, table, tuple(_sentences(fitted, table)))
+        told = (*_sentences(fitted, table), *sentences_of(score, fitted.name))
+        return cls(title, table, told)
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per member: exponent and interval."""
@@ -739,16 +748,38 @@ class LogLinearPool(GenerativeClassifier):
                 raise NoClosedFormError(
                     "unlabelled='weighted' needs exponents='model' and members that are not fitted"
                 )
-        reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight, unlabelled=unlabelled == "weighted")
-        coded = rows.coded()
-        known = np.flatnonzero(coded[1] >= 0)
-        rows = rows._replace(known=coded, unlabelled=len(known) < len(coded[1]))
+        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
         seen = MemberRows(rows.X, _joint)
         members, left_out = self._members(seen, rows)
+        self.fitted_ = self._weighed(reader, members, left_out, seen, rows)
+        return self
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, unlabelled: bool = False
+    ) -> tuple[PoolReader, Labelled]:
+        """Rows for training, and the reader that knows their columns."""
+        reader, read = self._reader().admit(X, first=True)
+        rows = labelled(read, y, sample_weight, unlabelled=unlabelled)
+        coded = rows.coded()
+        return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
+
+    def _weighed(
+        self,
+        reader: PoolReader,
+        members: list[Member],
+        left_out: dict[str, str],
+        seen: MemberRows,
+        rows: Labelled,
+        n_rows: int | None = None,
+    ) -> Fitted:
+        """Exponents and intercepts of fitted members, from rows that are all of theirs or some.
+
+        `n_rows`: those that members were fitted to, if these are some.
+        """
         classes = _common_classes(members)
-        codes, weight = coded[1], rows.weight_of_each()
-        if self.prefit:  # whose members may know more classes
+        codes, weight = rows.coded()[1], rows.weight_of_each()
+        known = np.flatnonzero(codes >= 0)
+        if self.prefit or n_rows is not None:  # whose members may know more classes
             codes = codes_of(rows.labels, classes)
         scored_at = self._sample_of(codes[known])
         at = known[scored_at]
@@ -776,14 +807,14 @@ class LogLinearPool(GenerativeClassifier):
         found = draw(*scored)
         texts = {name for m in members for name in m.texts}
         used = None if reader.names is None else {*reader.names} - texts
-        odd = suspects.find(read.X, used)
+        odd = suspects.find(seen.X, used)
         suspects.warn(odd)
         model = ClassModel(np.ones(len(classes)), prior)
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
         training = Training(
-            len(codes),
+            len(codes) if n_rows is None else n_rows,
             len(codes) - len(known),
             _ROUTE,
             False,
@@ -796,8 +827,26 @@ class LogLinearPool(GenerativeClassifier):
             mean = float(np.average(share, weights=found.mean[0]))
             training = replace(training, unlabelled_weight=mean)
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
-        self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, training)
-        return self
+        return Fitted(type(self).__name__, classes, reader, posterior, training)
+
+    def __bayesgen_learner__(self) -> Any:
+        """For streams and workers."""
+        return PoolLearner(self)
+
+    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+        """Return a pool with these draws of exponents and intercepts; its members stay the same.
+
+        Parameters
+        ----------
+        tree : xarray.DataTree or Dataset
+            With the names and dims of ``posterior_``, as of the model of `to_pymc`.
+        X, y : None
+            Members have been fitted to rows.
+        """
+        self._fitted()
+        if X is not None or y is not None:
+            raise TypeError("with_posterior of a pool takes no rows: fit() learns its members")
+        return super().with_posterior(tree)
 
     # -- attributes of a fit -------------------------------------------------------------------
 
@@ -869,6 +918,7 @@ class LogLinearPool(GenerativeClassifier):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
     ) -> "pm.Model":
         """Model of the exponents and intercepts, labels given the members' scores.
 
@@ -883,6 +933,8 @@ class LogLinearPool(GenerativeClassifier):
             The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
+        X_new : rows, optional
+            As in `GenerativeClassifier.to_pymc`.
         """
         import pymc as pm
         import pytensor.tensor as pt
@@ -902,9 +954,13 @@ class LogLinearPool(GenerativeClassifier):
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
             j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
             eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
-            logit = pt.tensordot(eta, j, axes=1) + own.offset
+            offset: Any = own.offset
             if prior.intercept_scale is not None:
-                logit += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+                offset += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
+            logit = pt.tensordot(eta, j, axes=1) + offset
+            if X_new is not None:
+                new = pm.Data("new_score", own.scores(fitted.encoded(X_new)))
+                declare_probability(pt.tensordot(eta, new, axes=1) + offset)
             if observed and (weight == 1).all():
                 pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
             elif observed:
@@ -1092,3 +1148,149 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
+
+
+# ------------------------------------------------------------------------------------------------
+# Rows in parts, read twice: a uniform sample, from which members are chosen and exponents learned;
+# then all others, which the members count.
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What each member has counted in some rows that are not of the sample; () if there are none.
+
+    `n_rows` and `n_drawn`: all of them, and those of the sample.
+    """
+
+    parts: tuple[Gathered, ...]
+    n_rows: int
+    n_drawn: int
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLearner:
+    """How a pool learns from rows in parts, for `fit_stream`, `fit_dask` and the command line.
+
+    The first pass makes a `RowSample`, and `then` a learner of the second, whose members have been
+    fitted to the sample and which makes a `Counted`. It is a pickle's size, for workers.
+    """
+
+    pool: LogLinearPool
+    drawn: RowSample | None = None
+    members: tuple[Member, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    family_type: ClassVar[Any] = LogLinear
+    passes: ClassVar[int] = 2
+    unsaved: ClassVar[tuple[str, ...]] = ()
+
+    def __bayesgen_learner__(self) -> Self:
+        """Itself: what a worker is given in place of a classifier."""
+        return self
+
+    @property
+    def reader(self) -> PoolReader:
+        """That has read nothing."""
+        return self.pool._reader()
+
+    def refuse_no_statistics(self, what: str) -> None:
+        """Raise where members cannot be fitted to a sample."""
+        self.pool._check_arguments()
+        if self.pool.prefit:
+            raise NoClosedFormError(f"{what} fits the members: give the pool without prefit=True")
+        for member in self.members:
+            learner = member.clf.__bayesgen_learner__()
+            try:  # whatever its reader would ask of parts: their encoding is that of the sample
+                replace(learner, reader=Reader(learner.name)).refuse_no_statistics(what)
+            except NoClosedFormError as error:
+                raise NoClosedFormError(f"member {member.name!r}: {error}") from None
+
+    def gather(
+        self, before: Any, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> Any:
+        """A sample of rows, or what members count in them, added to those `before`."""
+        if classes is not None:
+            raise ValueError("classes= is not for a pool, which learns of a class by its rows")
+        _, rows = self.pool._read(X, y, sample_weight)
+        first = 0 if before is None else before.n_rows
+        own = RowSample.of_rows(rows, self.pool.random_state or 0, first)
+        if self.drawn is None:
+            parts = [own] if before is None else [before, own]
+            return RowSample.of_parts(parts, self.pool.max_rows)
+        at, n = np.flatnonzero(own.key > self.drawn.key.max()), own.n_rows
+        some = rows._replace(X=rows.X.take(at), labels=own.labels[at], weight=own.weight[at])
+        counted = Counted(self._counts(some) if len(at) else (), n, n - len(at))
+        return counted if before is None else self.merge(before, counted)
+
+    def _counts(self, rows: Labelled) -> tuple[Gathered, ...]:
+        """Of each member, by its encoding of the sample; tokens may be new."""
+        assert self.drawn is not None, "this is the second pass"
+        seen, classes, out = MemberRows(rows.X, _joint), self.drawn.classes, []
+        codes = codes_of(rows.labels, classes)
+        for member in self.members:
+            learner = member.clf.__bayesgen_learner__()
+            if isinstance(member.fitted.reader, Documents):
+                own = learner.gather(None, seen.seen(member), rows.labels, rows.weight, classes)
+            else:
+                known = _lenient(member)
+                read = seen.read(known)
+                own = learner.count(known.fitted, read, codes, classes, rows.weight)
+            out.append(own)
+        return tuple(out)
+
+    def merge(self, mine: Any, theirs: Any) -> Any:
+        """What is known of the rows of both."""
+        if isinstance(mine, RowSample):
+            return RowSample.of_parts([mine, theirs], self.pool.max_rows)
+        parts = mine.parts or theirs.parts
+        if mine.parts and theirs.parts:
+            parts = tuple(map(_added, self.members, mine.parts, theirs.parts))
+        return Counted(parts, mine.n_rows + theirs.n_rows, mine.n_drawn + theirs.n_drawn)
+
+    def then(self, drawn: Any) -> "PoolLearner | None":
+        """The learner of a second pass, if the sample does not hold all rows."""
+        if self.drawn is not None or drawn.n_rows == len(drawn.labels):
+            return None
+        pool = clone(self.pool)
+        _, rows = pool._read(*drawn.parts)
+        members, left_out = pool._members(MemberRows(rows.X, _joint), rows)
+        out = PoolLearner(pool, drawn, tuple(members), left_out)
+        out.refuse_no_statistics("learning from more than max_rows rows in parts")
+        return out
+
+    def settle(self, state: Any) -> Fitted:
+        """The fit."""
+        drawn, pool = self.drawn, clone(self.pool)
+        if drawn is None:
+            whole = None if (state.weight == 1).all() else state.weight
+            return pool.fit(state.X, state.labels, whole).fitted_
+        if (state.n_rows, state.n_drawn) != (drawn.n_rows, len(drawn.labels)):
+            raise ValueError("the rows were others when they were read again: a pool reads twice")
+        members = []
+        for member, part in zip(self.members, state.parts, strict=True):
+            learner, clf = member.clf.__bayesgen_learner__(), copy.copy(member.clf)
+            own, _ = Gathered.of(member.fitted).covering(drawn.classes)
+            clf.fitted_ = learner.settle(_added(member, own, part))
+            members.append(replace(member, clf=clf))
+        reader, rows = pool._read(*drawn.parts)
+        seen = MemberRows(rows.X, _joint)
+        return pool._weighed(reader, members, self.left_out, seen, rows, drawn.n_rows)
+
+
+def _added(member: Member, mine: Gathered, theirs: Gathered) -> Gathered:
+    """What a member has counted in the rows of both; encodings differ in tokens alone."""
+    if isinstance(mine.reader, Documents):
+        found: Gathered = member.clf.__bayesgen_learner__().merge(mine, theirs)
+        return found
+    stats = mine.stats.merge(theirs.stats)
+    return replace(mine, stats=stats, n_rows=mine.n_rows + theirs.n_rows)
+
+
+def _lenient(member: Member) -> Member:
+    """The member, reading a category that it does not know as a missing cell."""
+    reader = member.fitted.reader
+    if not hasattr(reader, "unseen"):
+        return member
+    clf = copy.copy(member.clf)
+    clf.fitted_ = replace(member.fitted, reader=replace(reader, unseen="ignore"))
+    return replace(member, clf=clf)

@@ -23,7 +23,7 @@ from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import Training
+from bayesgen.posterior.training import GIVEN, Training
 from bayesgen.predict.left_out import LeftOut
 from bayesgen.version import __version__
 
@@ -125,7 +125,7 @@ def loaded(
     if family.__name__ != fit.attrs["family"]:
         raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
     inference = state["inference"]
-    if inference not in get_args(Inference):
+    if inference not in (*get_args(Inference), GIVEN):
         raise ValueError(f"it was fitted by {inference!r}, which is unknown")
     by_formula = inference == "closed form"
     if by_formula and not family.conjugate:

@@ -8,6 +8,8 @@ import functools
 import inspect
 from typing import Any
 
+from bayesgen.errors import spelled
+
 _WEIGHTS = "class_prior= of the predict methods, or class_alpha=, the prior of the class weights"
 _COVARIANCE = "nu0= and psi0=, the prior of the covariance, or prior='loo', which chooses it"
 ANSWERS = {
@@ -29,6 +31,7 @@ def answer_arguments(cls: type) -> None:
     if own is None:
         return
     unknown = ANSWERS.keys() - inspect.signature(own).parameters.keys()
+    own = spelled(own)
 
     @functools.wraps(own)
     def __init__(self: Any, *args: Any, **arguments: Any) -> None:  # noqa: N807

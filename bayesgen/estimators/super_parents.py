@@ -104,7 +104,7 @@ class AnDE(BinnedClassifier):
         levels = reader.encoder.levels
         return DirichletSuperParents(levels, self.strength, n=self.n, weights=self.weights)
 
-    def _declare(self, prior: Any, features: Any, structure: Any) -> None:
+    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> None:
         declare(prior, None if features is None else prior.update(features), structure)
 
     def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> list[int]:

@@ -260,6 +260,11 @@ class MixedColumns(TableReader):
         """A schema finds columns by name."""
         return self.schema is None
 
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.chosen(self.kinds, self.declared)
+
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """The reader that knows the columns."""
         reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
@@ -323,10 +328,8 @@ class MixedColumns(TableReader):
     @property
     def normal_by_type(self) -> Collection[str]:
         """Columns that are Normal because they hold numbers."""
-        if self.kinds is not None:
-            return ()
         pairs = zip(self.columns, self.encoder.kinds, strict=True)
-        return {name for name, kind in pairs if kind == "gaussian"}
+        return {name for name, kind in pairs if kind == "gaussian"} - {*self.chosen}
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior, of each kind of columns its own."""
@@ -355,15 +358,15 @@ class MixedNB(TableClassifier):
     columns : {kind: list of names or positions}, "auto", optional
         Kinds are "gaussian", "lognormal" (positive; the logarithm is Normal), "spiked" (many cells
         are one value, the others Normal), "categorical", "bernoulli", "poisson", "multinomial", and
-        "drop" for columns to leave out; every column must be named. The spike of a column is its
-        most frequent value, or declared as ``{"spiked": {column: value}}``, which parts that are
-        merged need. None: by dtype, booleans are bernoulli, strings and categories categorical,
-        other numbers gaussian, with a warning where that is no model of their cells. "auto": as
-        None, but by the cells of the first rows, without labels, numbers are spiked where 30 % of
-        them or more are one value and the others four values or more. No column is lognormal unless
-        it is named: such a model refuses new cells that are not positive.
+        "drop" for columns to leave out. The spike of a column is its most frequent value, or
+        declared as ``{"spiked": {column: value}}``, which parts that are merged need. Columns that
+        are not named are read by dtype: booleans are bernoulli, strings and categories categorical,
+        other numbers gaussian, with a warning where that is no model of their cells. "auto": none
+        is named, and by the cells of the first rows, without labels, numbers are spiked where 30 %
+        of them or more are one value and the others four values or more. No column is lognormal
+        unless it is named: such a model refuses new cells that are not positive.
     categories : {column: list}, optional
-        Declared categories of categorical columns, as in `CategoricalNB`.
+        Declared categories, as in `CategoricalNB`; a column that is named here is categorical.
     unseen : {"prior", "ignore", "raise"}
         As in `CategoricalNB`.
     alpha : float or array broadcasting to (class, feature of the block), default 1.0

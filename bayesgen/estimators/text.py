@@ -400,12 +400,13 @@ class MarkovNB(GenerativeClassifier):
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
+        X_new: Any = None,
     ) -> Any:
         """The model as a PyMC graph: tables over the contexts of the training documents.
 
         Parameters
         ----------
-        X, y, likelihood, observed
+        X, y, likelihood, observed, X_new
             As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
             for each token, and ``x_row`` tells the document of each.
         """
@@ -414,7 +415,7 @@ class MarkovNB(GenerativeClassifier):
         family: Any = prior.family  # with tables for the contexts of `posterior_`
         family = replace(family, grams=seen.grams, counts=0.0 * seen.counts)  # type: ignore[attr-defined]
         fitted = fitted.with_posterior(prior=replace(prior, family=family))
-        return trees.to_pymc(fitted, X, y, likelihood, observed)
+        return trees.to_pymc(fitted, X, y, likelihood, observed, X_new)
 
     @property
     def _family_type(self) -> type[Family]:

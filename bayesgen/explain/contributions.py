@@ -36,7 +36,7 @@ from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER, OBS
 from bayesgen.families.shared.separate_columns import separate_columns
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
-from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size
+from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, of_rows
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import (
@@ -397,10 +397,10 @@ def terms_of_draws(
 
     put = partial(_put, out, request)
     for (a, b), rows in by_pair(pairs):
-        log_pi = _log_weights(model, theta, request.class_prior)
+        log_pi = _log_weights(model, theta, request.class_prior, X)
         with np.errstate(invalid="ignore"):  # NaN where neither class can be
             ratio = log_pi[..., a] - log_pi[..., b]
-        rest = np.repeat(ratio[..., None], len(rows), axis=-1)
+        rest = ratio[..., rows]
         for columns, family, _, own, _ in model.family.blocks(theta=theta):
             x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
             own = _theta_at(family, own, CLASS, [a, b])
@@ -428,14 +428,14 @@ def _put(out: Terms, request: Request, rows: Array, columns: Array, draws: Array
         out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
 
 
-def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None) -> Array:
-    """(chain, draw, C)."""
+def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None, X: Matrix) -> Array:
+    """(chain, draw, N, C)."""
     if class_prior is None:
-        log_pi = log_class_weights(model.family, theta)
+        log_pi = of_rows(log_class_weights(model.family, theta), X)
     else:
-        log_pi = log_weights(class_prior)
+        log_pi = log_weights(class_prior)[None]
     lead = draw_shape(model.family, theta)
-    return np.broadcast_to(log_pi, (*lead, log_pi.shape[-1]))
+    return np.broadcast_to(log_pi, (*lead, X.shape[0], log_pi.shape[-1]))
 
 
 def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:

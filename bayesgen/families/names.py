@@ -9,6 +9,7 @@ from typing import Final, Literal
 CHAIN: Final = "chain"
 DRAW: Final = "draw"
 OBS: Final = "obs_id"  # never "sample": ArviZ uses that name for stacked draws
+NEW_OBS: Final = "new_obs_id"  # rows to predict, in a PyMC model of others
 CLASS: Final = "class"
 FEATURE: Final = "feature"
 MEMBER: Final = "member"  # of a pool

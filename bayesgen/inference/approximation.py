@@ -54,7 +54,7 @@ def sample(
     model: Any,
     method: Approximation,
     draws: int = 1000,
-    random_seed: int | None = None,
+    random_state: int | None = None,
     progressbar: bool = True,
     start: "nuts.Start | None" = None,
     **options: Any,
@@ -66,7 +66,7 @@ def sample(
     model : pymc.Model
     method : {"laplace", "advi", "pathfinder"}
     draws : int
-    random_seed : int, optional
+    random_state : int, optional
     progressbar : bool
     start : callable, optional
         As in `mcmc.sample`.
@@ -84,14 +84,14 @@ def sample(
     """
     with nuts.third_parties(), nuts.not_swallowed() as interrupts:
         if method == "pathfinder":
-            posterior, stats = _pathfinder(model, draws, random_seed, progressbar, options)
+            posterior, stats = _pathfinder(model, draws, random_state, progressbar, options)
         else:
-            value_and_gradient, origin = _log_density(model, random_seed, start)
+            value_and_gradient, origin = _log_density(model, random_state, start)
             if method == "laplace":
                 q = _laplace(value_and_gradient, origin, options)
             else:
-                q = _advi(model, random_seed, progressbar, interrupts, options)
-            points, log_q = q.draw(np.random.default_rng(random_seed), draws)
+                q = _advi(model, random_state, progressbar, interrupts, options)
+            points, log_q = q.draw(np.random.default_rng(random_state), draws)
             log_p = np.array([value_and_gradient(u)[0] for u in points])
             posterior, stats = nuts.turned(model, points[None]), _stats(log_p, log_q)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}

@@ -8,12 +8,19 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from bayesgen.datatree.fit import drawn_posterior
-from bayesgen.datatree.tree import POSTERIOR, POSTERIOR_PREDICTIVE, SAMPLE_STATS
+from bayesgen.datatree.tree import (
+    POSTERIOR,
+    POSTERIOR_PREDICTIVE,
+    SAMPLE_STATS,
+    draws_dataset,
+    posterior_group,
+    read_draws,
+)
 from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, labelled
@@ -22,6 +29,7 @@ from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError, NoPosteriorError, refuse_unknown
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS, COMPONENT, FEATURE, FEATURE_BIS, OBS
 from bayesgen.inference import approximation, nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
@@ -33,11 +41,13 @@ from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.posterior.training import Training, kept
+from bayesgen.posterior.training import GIVEN, Training, kept
 
 if TYPE_CHECKING:
     import xarray as xr
 
+_PLAIN = {CLASS, FEATURE, FEATURE_BIS, COMPONENT}  # dims of parameters of plain columns
+_ROWS = 1000  # of each class, drawn from draws that come without rows
 Unlabelled = Literal["weighted", "full", "ignore"]
 _FORGET = "forget takes away rows that were learned before"
 
@@ -91,8 +101,6 @@ class Learner:
     prior : {"default", "empirical", "loo"}
     options : dict
         Of the sampler, where the fit is not told otherwise.
-    chosen : bool
-        Whether the user has chosen the kinds of the columns.
     text : bool
         Whether columns of text are taken.
     why_apart : callable
@@ -107,7 +115,6 @@ class Learner:
     class_alpha: Any = 1.0
     prior: str = "default"
     options: dict[str, Any] = field(default_factory=dict)
-    chosen: bool = True
     text: bool = False
     why_apart: Callable[[Fitted, Any], str] = lambda fitted, draws: ""
     unsaved: tuple[str, ...] = ()
@@ -147,10 +154,11 @@ class Learner:
         """Raise NoClosedFormError where a fit by draws is to be added to."""
         self.refuse_no_statistics(what)
         if fitted is not None and fitted.training.inference != "closed form":
+            how = fitted.training.inference
+            came = "given draws" if how == GIVEN else f"fitted by {how.upper()}"
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and this classifier was fitted by "
-                f"{fitted.training.inference.upper()}: its draws do not add up. Fit all rows "
-                "together, or without inference="
+                f"{what} works on sufficient statistics, and this classifier was {came}: its draws "
+                "do not add up. Fit all rows together, or without inference="
             )
         if fitted is not None and fitted.training.estimated:
             raise NoClosedFormError(
@@ -212,7 +220,7 @@ class Learner:
             odd = suspects.find(
                 X,
                 set(fitted.feature_names),
-                chosen=self.chosen,
+                chosen=fitted.reader.chosen,
                 text=self.text,
                 normal=fitted.reader.normal_by_type,
             )
@@ -287,6 +295,24 @@ class Learner:
         lenient = sample_weight is None and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
+
+    def count(
+        self, known: Fitted, rows: Rows, codes: Array, classes: Array, weight: Array | None
+    ) -> Gathered:
+        """Statistics of further rows in the encoding of a fit, as it stands."""
+        model = self.unresolved(known.reader, classes)
+        before = known.posterior.stats.features
+        model = replace(model, family=model.family.further(before))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
+            stats = model.stats(rows.as_read, codes, len(classes), weight)
+        names = _names(known.reader, model.family)
+        refuse_large_cells(model.family, rows.as_read, names, stats.features)
+        return Gathered(classes, known.reader, stats, len(codes))
+
+    passes: ClassVar[int] = 1  # over rows that come in parts, at most
+
+    def then(self, gathered: Gathered) -> None:
+        """No second pass."""
 
     def gathered(self, fitted: Fitted) -> Gathered:
         """Statistics behind a fit."""
@@ -386,6 +412,21 @@ class Learner:
     ) -> Fitted:
         """`fit` with an `inference` that draws."""
         options = sampled.check_options(inference, self.options, options)
+        fitted, goal, data, at = self._pilot(X, y, sample_weight, inference)
+        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
+        why = self.why_apart(fitted, draws)
+        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
+        drawn = drawn_posterior(fitted, out)
+        seed = options.get("random_state")
+        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
+        if group is not None:
+            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, at)
+        return replace(fitted, posterior=drawn).with_training(draws=out)
+
+    def _pilot(
+        self, X: Any, y: Any, sample_weight: Any, inference: str
+    ) -> tuple[Fitted, sampled.Target, sampled.Data, Array | None]:
+        """A fit without draws, what is to be drawn of which rows, and their positions."""
         reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
         classes, codes = rows.coded()
         reader, read = reader.learnt(rows.X, False)
@@ -397,15 +438,76 @@ class Learner:
         training = Training(len(codes), int((codes < 0).sum()), inference, goal.exact)
         pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
         fitted = Fitted(self.name, classes, reader, pilot, training)
-        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
-        why = self.why_apart(fitted, draws)
-        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
-        drawn = drawn_posterior(fitted, out)
-        seed = options.get("random_seed")
-        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
-        if group is not None:
-            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, rows.at)
-        return replace(fitted, posterior=drawn).with_training(draws=out)
+        return fitted, goal, data, rows.at
+
+    # -- by draws of others
+
+    def given(self, fitted: Fitted | None, draws: Any, X: Any, y: Any) -> Fitted:
+        """A fit whose posterior is draws of the user's, of the rows given or of `fitted`."""
+        if X is not None or y is not None:
+            fitted = self._keep(self._pilot(X, y, None, GIVEN)[0], X, y, None)
+        elif fitted is None:
+            fitted = self._of_coords(draws)
+        own = drawn_posterior(fitted, draws, given=True)
+        known: dict[str, Any] = {
+            "label_noise": False,
+            "unlabelled_weight": None,
+            "weighed": None,
+            "exact": False,
+        }
+        training = replace(fitted.training, draws=None, scores=None, **known)
+        if own.members:
+            return replace(fitted, posterior=own, training=training)
+        own.refuse_invalid()
+        fitted = replace(fitted, posterior=own, training=replace(training, inference=GIVEN))
+        params = dict(own.params)
+        if own.by_row:
+            params[CLASS_WEIGHTS] = (OBS, CLASS)
+        groups = {POSTERIOR: draws_dataset(own.theta, params, fitted.coords)}
+        if SAMPLE_STATS in getattr(draws, "children", ()):
+            groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
+        out = tree_of(fitted, groups, GIVEN)
+        out.attrs |= getattr(draws, "attrs", {})
+        return fitted.with_training(draws=out)
+
+    def _of_coords(self, draws: Any) -> Fitted:
+        """A fit to no rows, of the classes and columns that draws have as coords.
+
+        Rows that are drawn from them set the prior's defaults, and are not counted.
+        """
+        own = posterior_group(draws)
+        try:
+            family: Any = self.make_family(self.reader, np.empty(0))
+            params = family.params
+        except (AttributeError, TypeError):  # cuts, categories, structures are learnt from rows
+            params = {"": ("",)}
+        if {dim for each in params.values() for dim in each} - _PLAIN:
+            raise ValueError(
+                f"draws do not say how {self.name} reads its columns, and it is not fitted: "
+                "with_posterior needs X and y"
+            )
+        if absent := {CLASS, FEATURE} - set(own.coords):
+            raise ValueError(
+                f"the draws have no coordinate {min(absent)!r}, and the classifier is not fitted: "
+                "name classes and columns there, or give X and y"
+            )
+        coords = {str(k): np.asarray(v) for k, v in own.coords.items()}
+        classes, names = np.unique(coords[CLASS]), coords[FEATURE]
+        theta = read_draws(own, params, {CLASS: classes, FEATURE: names})
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
+        rng = np.random.default_rng(0)
+        n = len(next(iter(flat.values())))
+        at = rng.permutation(n)[:_ROWS].repeat(len(classes))
+        codes = np.arange(len(at)) % len(classes)
+        X = family.simulate(rng, {k: v[at] for k, v in flat.items()}, codes)
+        if names.dtype.kind in "OU" and names.tolist() != [f"x{j}" for j in range(len(names))]:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=names)
+        fitted, goal, *_ = self._pilot(X, classes[codes], None, GIVEN)
+        stats = goal.pilot_stats.remove(goal.pilot_stats)
+        posterior = DrawnPosterior(goal.prior, goal.prior, stats, {})
+        return replace(fitted, posterior=posterior, training=Training(0, 0, GIVEN, False))
 
 
 def sampled_tree(
@@ -419,9 +521,9 @@ def sampled_tree(
     """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
     library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
     if inference == "nuts":
-        library = options.get("sampler", "nutpie")
+        library = options.get("nuts_sampler", "nutpie")
     groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, groups, inference, options.get("random_seed"), library)
+    out = tree_of(fitted, groups, inference, options.get("random_state"), library)
     if inference == "nuts":
         out.attrs["sampler"] = library
     if inference in approximation.APPROXIMATIONS:

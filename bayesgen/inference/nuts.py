@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesgen.errors import Facts
+from bayesgen.errors import Facts, refuse_other_spelling
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.numerics.special import Array
@@ -212,7 +212,7 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
 
 def _broken(draws: Mapping[str, Array]) -> str:
     """What is wrong with chains {name: (chain, draw, *dims)} of which R-hat may say nothing."""
-    retry = "sample again with another random_seed, and look at the priors"
+    retry = "sample again with another random_state, and look at the priors"
     if not draws:
         return f"no parameter varies: the chains never moved; {retry}"
     flat = np.concatenate([v.reshape(*v.shape[:2], -1) for v in draws.values()], axis=2)
@@ -611,8 +611,8 @@ def sample(
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
-    random_seed: int | None = None,
-    sampler: Sampler = "nutpie",
+    random_state: int | None = None,
+    nuts_sampler: Sampler = "nutpie",
     progressbar: bool = True,
     start: "Start | None" = None,
     **options: Any,
@@ -624,8 +624,8 @@ def sample(
     model : pymc.Model
     draws, tune, chains : int
         Draws of each chain, after `tune` steps that are thrown away.
-    random_seed : int, optional
-    sampler : {"nutpie", "pymc"}
+    random_state : int, optional
+    nuts_sampler : {"nutpie", "pymc"}
     progressbar : bool
         Also says when compilation begins.
     start : callable, optional
@@ -647,25 +647,26 @@ def sample(
     KeyboardInterrupt
         On an interrupt, at once; no draws are returned then.
     """
-    check(draws, tune, chains, sampler)
+    refuse_other_spelling("sample", options)
+    check(draws, tune, chains, nuts_sampler)
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
-    run = _by_nutpie if sampler == "nutpie" else _by_pymc
+    run = _by_nutpie if nuts_sampler == "nutpie" else _by_pymc
     with third_parties(), not_swallowed() as interrupts:
         posterior, stats = run(
-            model, draws, tune, chains, random_seed, progressbar, start, interrupts, options
+            model, draws, tune, chains, random_state, progressbar, start, interrupts, options
         )
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
-    refuse_incomplete(found, chains, draws, f"NUTS ({sampler})")
+    refuse_incomplete(found, chains, draws, f"NUTS ({nuts_sampler})")
     return posterior, stats
 
 
-def check(draws: int, tune: int, chains: int, sampler: str) -> None:
+def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
     """Raise a ValueError for arguments of `sample` that make no sense."""
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    refuse_unknown("sampler", sampler, SAMPLERS)
+    refuse_unknown("nuts_sampler", nuts_sampler, SAMPLERS)
 
 
 # -------------------------------------------------------------------------------- two samplers
@@ -676,7 +677,7 @@ def _by_pymc(
     draws: int,
     tune: int,
     chains: int,
-    random_seed: int | None,
+    random_state: int | None,
     progressbar: bool,
     start: "Start | None",
     interrupts: Interrupts,
@@ -685,7 +686,7 @@ def _by_pymc(
     import pymc as pm
 
     if start is not None:
-        rng = np.random.default_rng(random_seed)
+        rng = np.random.default_rng(random_state)
         free = {v.name for v in model.free_RVs}
         first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
         options = {"initvals": first, **options}
@@ -700,7 +701,7 @@ def _by_pymc(
         draws=draws,
         tune=tune,
         chains=chains,
-        random_seed=random_seed,
+        random_seed=random_state,
         model=model,
         nuts_sampler="pymc",
         progressbar=progressbar,
@@ -717,7 +718,7 @@ def _by_nutpie(
     draws: int,
     tune: int,
     chains: int,
-    random_seed: int | None,
+    random_state: int | None,
     progressbar: bool,
     start: "Start | None",
     interrupts: Interrupts,
@@ -739,7 +740,7 @@ def _by_nutpie(
                 draws=draws,
                 tune=max(tune, 1),  # nutpie stops with a panic at 0
                 chains=chains,
-                seed=random_seed,
+                seed=random_state,
                 save_warmup=False,
                 store_unconstrained=True,
                 progress_bar=progressbar,
@@ -796,7 +797,7 @@ _OF_ADAPTATION = (
 
 
 def draw_prior(
-    model: Any, names: Iterable[str], n: int, random_seed: int | None = None
+    model: Any, names: Iterable[str], n: int, random_state: int | None = None
 ) -> dict[str, Array]:
     """{name: (n, *dims)} of a model that is conditioned on nothing.
 
@@ -808,7 +809,7 @@ def draw_prior(
     names = list(names)
     mode = Mode(linker="py", optimizer="fast_compile")
     with third_parties(), model:
-        found = pm.draw([model[k] for k in names], draws=n, random_seed=random_seed, mode=mode)
+        found = pm.draw([model[k] for k in names], draws=n, random_seed=random_state, mode=mode)
     pairs = zip(names, found, strict=True)
     # of one draw PyMC leaves the axis out
     return {name: np.asarray(value)[None] if n == 1 else np.asarray(value) for name, value in pairs}

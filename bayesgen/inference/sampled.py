@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.groups import labels_given_x
+from bayesgen.errors import refuse_other_spelling
 from bayesgen.families import capabilities
 from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.families.errors import NoClosedFormError
@@ -224,7 +225,7 @@ class Target:
     exact : bool
         Whether the rows are complete and the family conjugate.
     to_pymc : callable
-        Coords {dim: labels} to the PyMC model of the rows.
+        Coords {dim: labels} to the PyMC model of the rows, and of ``X_new=``.
     start : callable
         Coords to where a chain starts; None is near the centre of the prior.
     """
@@ -233,7 +234,7 @@ class Target:
     pilot: ClassModel
     pilot_stats: ClassStats
     exact: bool
-    to_pymc: Callable[[Coords], Any]
+    to_pymc: Callable[..., Any]
     start: Callable[[Coords], Start | None] = lambda coords: None
 
 
@@ -290,7 +291,9 @@ def target_under(prior: ClassModel, data: Data) -> Target:
     return _of_incomplete_rows(prior, data)
 
 
-def observing(prior: ClassModel, data: Data, coords: Coords, stats: ClassStats | None) -> Any:
+def observing(
+    prior: ClassModel, data: Data, coords: Coords, stats: ClassStats | None, X_new: Any = None
+) -> Any:
     """PyMC model of labelled rows, each observed; `stats` are those of the fit, if there are any.
 
     Raises
@@ -311,7 +314,7 @@ def observing(prior: ClassModel, data: Data, coords: Coords, stats: ClassStats |
             "likelihood='rows' observes whole rows of x under this prior of covariances, and some "
             f"rows have missing cells: {instead}"
         )
-    return prior.to_pymc(coords, X=data.X, y=data.codes, stats=stats)
+    return prior.to_pymc(coords, X=data.X, y=data.codes, stats=stats, X_new=X_new)
 
 
 def _of_stats(prior: ClassModel, model: ClassModel, stats: ClassStats) -> Target:
@@ -408,6 +411,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
     own, given : dict
         Of the classifier's constructor, and of the call, which go first.
     """
+    refuse_other_spelling("fit", given)
     if inference in approximation.APPROXIMATIONS:
         own = dict(own)
         for name in ("tune", "chains", "target_accept"):  # of a sampler
@@ -416,7 +420,7 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
                 raise TypeError(f"fit() got {name}, which inference={inference!r} has not")
         nuts.check((own | given).get("draws", 1), 0, 1, "nutpie")
         return own | given
-    defaults = {"draws": 1, "tune": 1, "chains": 1, "sampler": "nutpie"}
+    defaults = {"draws": 1, "tune": 1, "chains": 1, "nuts_sampler": "nutpie"}
     asked: dict[str, Any] = defaults | own | given
     nuts.check(*(asked[k] for k in defaults))
     return own | given
@@ -568,7 +572,7 @@ def sample_labels(
     draws: int = 1000,
     tune: int = 200,
     chains: int = 4,
-    random_seed: int | None = None,
+    random_state: int | None = None,
     progressbar: bool = True,
 ) -> dict[str, Array]:
     """Posterior draws {name: (chain, draw, *dims)} given labelled and unlabelled rows.
@@ -600,7 +604,7 @@ def sample_labels(
     labelled = prior.stats(X[known], codes[known], n_classes, own)
     rows = X[loose]
     out: dict[str, Array] = {}
-    seeds = np.random.SeedSequence(random_seed).spawn(chains)
+    seeds = np.random.SeedSequence(random_state).spawn(chains)
     with _progress(chains * (draws + tune), progressbar) as advance:
         for chain, seed in enumerate(seeds):
             rng = np.random.default_rng(seed)

@@ -64,7 +64,7 @@ def sample_posterior(
 ) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
     own = fitted.closed_form
-    seed, sampler = options["random_seed"], options["sampler"]
+    seed, sampler = options["random_state"], options["nuts_sampler"]
     other = [name for name in own.model.params if name not in model.named_vars]
     if other:  # of an average over structures
         raise NotImplementedError(
@@ -177,7 +177,12 @@ def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Ar
 
 
 def to_pymc(
-    fitted: Fitted, X: Any, y: Any, likelihood: Likelihood = "statistics", observed: bool = True
+    fitted: Fitted,
+    X: Any,
+    y: Any,
+    likelihood: Likelihood = "statistics",
+    observed: bool = True,
+    X_new: Any = None,
 ) -> "pm.Model":
     """The model as a PyMC graph."""
     if likelihood not in ("statistics", "rows"):
@@ -185,29 +190,31 @@ def to_pymc(
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
     coords, own = fitted.coords, fitted.posterior
+    new = {} if X_new is None else {"X_new": fitted.encoded(X_new)}
     if not observed:
         if X is not None:
             raise ValueError("observed=False is the prior alone: leave X and y out")
-        return own.prior.to_pymc(coords)
+        return own.prior.to_pymc(coords, **new)
     if X is not None:
         fitted.reader.refuse_unseen(fitted.read(X))
     else:
         fitted.refuse_estimated_weights("to_pymc without rows")
     if not fitted.training.exact:
-        return _pymc_of_rows(fitted, X, y, likelihood)
+        return _pymc_of_rows(fitted, X, y, likelihood, new)
     if X is None:
         if likelihood == "rows":
             raise ValueError(
                 "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
             )
-        return own.prior.to_pymc(coords, stats=own.stats)
+        return own.prior.to_pymc(coords, stats=own.stats, **new)
     rows = _rows(fitted, X, y)
     if likelihood == "rows":
-        return own.prior.to_pymc(coords, X=rows.X, y=rows.y, stats=own.stats)
-    return own.prior.to_pymc(coords, stats=own.prior.stats(rows.X, rows.y, len(fitted.classes)))
+        return own.prior.to_pymc(coords, X=rows.X, y=rows.y, stats=own.stats, **new)
+    stats = own.prior.stats(rows.X, rows.y, len(fitted.classes))
+    return own.prior.to_pymc(coords, stats=stats, **new)
 
 
-def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str) -> Any:
+def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str, new: dict[str, Any]) -> Any:
     """`to_pymc` where sufficient statistics do not hold the rows."""
     own = fitted.posterior
     conjugate = own.prior.family.conjugate
@@ -224,5 +231,5 @@ def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str) -> Any:
     data = sampled.Data(rows.X.encoded, codes, len(fitted.classes))
     if likelihood == "rows":
         stats = own.stats if conjugate else None
-        return sampled.observing(own.prior, data, fitted.coords, stats)
-    return sampled.target_under(own.prior, data).to_pymc(fitted.coords)
+        return sampled.observing(own.prior, data, fitted.coords, stats, **new)
+    return sampled.target_under(own.prior, data).to_pymc(fitted.coords, **new)

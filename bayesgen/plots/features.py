@@ -15,6 +15,7 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
+from bayesgen.errors import spelled
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
@@ -22,7 +23,7 @@ from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots import style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
@@ -316,6 +317,7 @@ _BINS = 50  # of a density that is known by simulated rows alone
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
+@through_pipelines
 def plot_densities(
     clf: Any,
     X: Any,
@@ -514,6 +516,8 @@ def _curves(
 # Class probabilities along one feature, and along those that matter most.
 
 
+@spelled
+@through_pipelines
 def plot_section(
     clf: Any,
     X: Any,
@@ -626,6 +630,8 @@ def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
     return found
 
 
+@spelled
+@through_pipelines
 def plot_effects(
     clf: Any,
     X: Any,
@@ -697,6 +703,8 @@ _LABELLED = 4  # classes whose lines have their mass written on them
 _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
+@spelled
+@through_pipelines
 def plot_regions(
     clf: Any,
     X: Any,
@@ -920,6 +928,8 @@ _SETS_SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs
 _MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
 
 
+@spelled
+@through_pipelines
 def plot_prior_predictive(
     clf: Any,
     X: Any,
@@ -981,6 +991,8 @@ def plot_prior_predictive(
     return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
 
 
+@spelled
+@through_pipelines
 def plot_predictive_check(
     clf: Any,
     X: Any,

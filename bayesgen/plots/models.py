@@ -8,11 +8,13 @@ from scipy import stats
 
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isoton
     return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
 
 
+@spelled
+@through_pipelines
 def plot_reliability(
     clf: Any,
     X: Any,

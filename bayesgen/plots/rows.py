@@ -8,10 +8,12 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.tables import n_rows
+from bayesgen.errors import spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _ROWS = 60
 
 
+@spelled
+@through_pipelines
 def plot_class_probability(
     clf: Any,
     X: Any,
@@ -121,6 +125,8 @@ _LINE, _LINES = 16, 3  # letters of a line of a class name at a corner, and line
 _CLOUDS = 25  # rows with clouds; more of them hide each other
 
 
+@spelled
+@through_pipelines
 def plot_ternary(
     clf: Any,
     X: Any,

@@ -118,10 +118,12 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
     drawn = class_weights.ndim > 1
     log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
+    own = of_rows(log_weights(class_weights), X) if drawn else log_pi[None]
+    by_row = own.shape[-2] > 1
     refuse_few_draws(np.shape(theta[next(iter(family.params))])[1])
     for rows, f in log_densities(family, theta, X, n_classes):
         if drawn:
-            f += log_weights(class_weights)[:, :, None, :]
+            f += own[..., rows, :] if by_row else own
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
             part = slice(start, min(start + step, f.shape[2]))
@@ -456,6 +458,11 @@ class DrawnPosterior:
     members: ClassVar[tuple[Any, ...]] = ()
 
     @property
+    def by_row(self) -> bool:
+        """Whether each row has class weights of its own, (chain, draw, N, C)."""
+        return np.ndim(self.theta.get(CLASS_WEIGHTS, 0)) > 3
+
+    @property
     def n_draws(self) -> int:
         """Of all chains."""
         return int(np.prod(self.shape))
@@ -478,8 +485,10 @@ class DrawnPosterior:
         if np.any(weights < 0) or not np.allclose(weights.sum(axis=-1), 1, rtol=1e-6):
             raise ValueError(f"{CLASS_WEIGHTS!r} of the posterior are no probabilities")
         with np.errstate(all="ignore"):
-            row, _ = self.simulate(np.random.default_rng(0), 1, np.zeros(1, dtype=int), False)
-            for _, joint in self.log_joint_draws(row):
+            flat = {k: v.reshape(-1, *v.shape[2:])[:1] for k, v in self.theta.items()}
+            codes = np.zeros(1, dtype=int)
+            row = self.model.family.simulate(np.random.default_rng(0), flat, codes)
+            for _, joint in log_densities(self.model.family, self.theta, row, weights.shape[-1]):
                 if np.isnan(joint).any():
                     raise ValueError("a draw of the posterior is no parameter of the model")
 
@@ -620,6 +629,11 @@ class DrawnPosterior:
         A row of a given class has a theta drawn with weight pi_c: class weights and theta are
         dependent where labels were missing in training.
         """
+        if self.by_row:
+            raise NotImplementedError(
+                "simulate needs the class weights of new rows, and the draws have those of "
+                "the rows that they were drawn with"
+            )
         family = self.model.family
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in self.theta.items()}
         pi = flat[CLASS_WEIGHTS]
@@ -679,9 +693,28 @@ def log_joint_blocks(
         As in `log_densities`.
     """
     if class_weights is None:
-        log_pi = log_class_weights(family, theta)[..., None, :]
+        log_pi = of_rows(log_class_weights(family, theta), X)
     else:
-        log_pi = log_weights(class_weights)
+        log_pi = log_weights(class_weights)[None]
+    by_row = log_pi.shape[-2] > 1
     for rows, density in log_densities(family, theta, X, log_pi.shape[-1], quantity):
-        density += log_pi
+        density += log_pi[..., rows, :] if by_row else log_pi
         yield rows, density
+
+
+def of_rows(log_pi: Array, X: Matrix) -> Array:
+    """(..., 1 or N, C) log class weights of draws (chain, draw, C), or of rows (..., N, C).
+
+    Raises
+    ------
+    ValueError
+        If rows have weights of their own, and these are not of as many rows as X has.
+    """
+    if log_pi.ndim < 4:
+        return log_pi[..., None, :]
+    if log_pi.shape[-2] != X.shape[0]:
+        raise ValueError(
+            f"the draws have class weights of {log_pi.shape[-2]} rows, and X has {X.shape[0]}: "
+            "give these rows together and in their order, or class_prior="
+        )
+    return log_pi

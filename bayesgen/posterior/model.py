@@ -22,7 +22,7 @@ from bayesgen.families.capabilities import (
 )
 from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import CLASS, CLASS_WEIGHTS, OBS, Method
+from bayesgen.families.names import CLASS, CLASS_WEIGHTS, NEW_OBS, OBS, Method
 from bayesgen.families.records import Record, array
 from bayesgen.families.shared.densities import log_dirichlet_density, log_product
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -118,6 +118,7 @@ class ClassModel(Record):
         stats: ClassStats | None = None,
         partial: PartialRows | None = None,
         summed: bool = False,
+        X_new: Any = None,
     ) -> Any:
         """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
 
@@ -133,6 +134,8 @@ class ClassModel(Record):
             pi_c p(x | theta_c).
         summed : bool
             Rows in one number, the potential ``x``, by a family that can (`Family.sums_rows`).
+        X_new : rows as the family takes them
+            Of which the Deterministic ``class_probability`` is p(y | x, theta).
 
         Returns
         -------
@@ -158,11 +161,17 @@ class ClassModel(Record):
                 theta = self.family.to_pymc(stats=stats.features)
             else:
                 theta = self.family.to_pymc()
+
+            def log_joint(rows: Any, prefix: str) -> Any:
+                what = "a model of rows without a label, or of new rows,"
+                own = require(self.family, UnlabelledRows, what)
+                log_x = own.pymc_log_likelihood(rows, theta, prefix=prefix)
+                return log_x if pi is None else log_x + pt.log(pi)
+
             if partial is not None:
-                of_rows = require(self.family, UnlabelledRows, "a model of rows without a label")
-                log_x = of_rows.pymc_log_likelihood(partial.X, theta, prefix="partial_")
-                log_joint = log_x if pi is None else log_x + pt.log(pi)
-                pm.Potential("partial", _log_mixture(log_joint, partial))
+                pm.Potential("partial", _log_mixture(log_joint(partial.X, "partial_"), partial))
+            if X_new is not None:
+                declare_probability(log_joint(X_new, "new_"))
         return model
 
     def _declare_weights(self) -> Any:
@@ -252,6 +261,16 @@ class ClassModel(Record):
             self.alpha.sum(), t.sum(axis=-1)
         )
         return weights + self.family.cgf(X, t)
+
+
+def declare_probability(log_joint: Any) -> Any:
+    """Declare ``class_probability`` of new rows, from (N, C) log joint densities, in the model."""
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    pm.modelcontext(None).add_coord(NEW_OBS, length=log_joint.shape[0])
+    probability = pt.special.softmax(log_joint, axis=1)
+    return pm.Deterministic("class_probability", probability, dims=(NEW_OBS, CLASS))
 
 
 def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from bayesgen.predict.left_out import LeftOut, MemberRanks
+
+GIVEN: Final = "draws given"  # how a posterior was found that the user brings
 
 _MOST = 64 << 20  # bytes: more are not kept alive
 _LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all

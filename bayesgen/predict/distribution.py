@@ -23,6 +23,7 @@ from bayesgen.posterior.drawn import (
     log_density_parts,
     log_joint_blocks,
     no_density,
+    of_rows,
     warn_of_weights,
     weighted_sample_size,
 )
@@ -69,15 +70,15 @@ def write_probabilities(
         In place of those of the draws.
     """
     if class_weights is None:
-        log_pi = log_class_weights(family, theta)
+        log_pi = of_rows(log_class_weights(family, theta), X)
     else:
-        log_pi = log_weights(class_weights)
+        log_pi = log_weights(class_weights)[None]
     n_classes = out.shape[-1]
-    if log_pi.ndim == 1:
-        log_pi = np.broadcast_to(log_pi, (len(out), n_classes))
-    log_pi = np.ascontiguousarray(log_pi).reshape(len(out), n_classes)
+    each = log_pi.reshape(-1, *log_pi.shape[-2:])  # (S or 1, N or 1, C)
+    each = np.broadcast_to(each, (len(out), *each.shape[1:]))
     for rows, draws, f in log_density_parts(family, theta, X, n_classes, "probability"):
-        out[draws, rows] = softmax(f + log_pi[draws, None])
+        own = each[draws]
+        out[draws, rows] = softmax(f + (own[:, rows] if own.shape[1] > 1 else own))
         if np.isnan(f.min()):
             raise no_density(f, X, rows.start, draws.start)
 

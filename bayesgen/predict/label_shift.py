@@ -36,7 +36,7 @@ from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.fitted import fitted_of
+from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict import distribution
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import KINDS, IntervalRequest, KindName
@@ -278,6 +278,7 @@ _NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of man
 
 
 @tree.named_rows
+@through_pipelines
 def estimate_class_prior(
     clf: Any,
     X: Any,

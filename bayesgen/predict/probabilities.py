@@ -42,7 +42,9 @@ def posterior_of(
     """
     if method not in METHODS:
         check_method(method)
-    return fitted.posterior if posterior is None else drawn_posterior(fitted, posterior)
+    if posterior is None:
+        return fitted.posterior
+    return cast(Posterior, drawn_posterior(fitted, posterior, given=True))
 
 
 def log_joint(

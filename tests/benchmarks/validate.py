@@ -89,7 +89,7 @@ def families() -> None:
         half = np.arange(len(case.y)) % 2 == 0
         fitted = result_of_half(case, half)
         start = time.perf_counter()
-        fitted.sample_posterior(random_seed=1, groups=(), progressbar=False)
+        fitted.sample_posterior(random_state=1, groups=(), progressbar=False)
         again = time.perf_counter() - start
         off, mcse = interval_ends(case, result.tree)
         checks = result.checks
@@ -160,7 +160,7 @@ def speed() -> None:
                     "chains": 2,
                     "groups": (),
                     "progressbar": False,
-                    "random_seed": 1,
+                    "random_state": 1,
                     "draws": draws,
                     "tune": draws,
                 }

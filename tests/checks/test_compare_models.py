@@ -154,7 +154,7 @@ def test_one_model(models, wine):
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_that_cannot_tell_are_named(wine):
     X, y = wine
-    few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 30, "tune": 30, "chains": 2, "random_state": 0, "progressbar": False}
     drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
     with pytest.warns(MonteCarloWarning, match="draws cannot tell"):
         found = bg.compare_models({"drawn": drawn, "exact": bg.GaussianNB().fit(X, y)}, X, y)

@@ -137,7 +137,7 @@ def test_one_class():
 
 def test_draws_tell_the_probability_alone():
     X, y = load_iris(return_X_y=True)
-    drawn = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=0, progressbar=False)
+    drawn = bg.GaussianNB().fit(X, y, inference="gibbs", random_state=0, progressbar=False)
     found = bg.row_influence(drawn, X, y)
     exact = bg.row_influence(bg.GaussianNB().fit(X, y), X, y, rows=np.arange(150))
     np.testing.assert_allclose(found["probability"], exact["probability"], atol=0.05)

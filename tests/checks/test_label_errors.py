@@ -166,7 +166,7 @@ def test_after_a_fit_by_draws_labels_may_be_missing():
     X, y, _ = two_groups(n=40)
     y = y.astype(float)
     y[3] = np.nan
-    options = {"draws": 200, "tune": 50, "chains": 2, "random_seed": 0}
+    options = {"draws": 200, "tune": 50, "chains": 2, "random_state": 0}
     clf = bg.GaussianNB().fit(X, y, inference="gibbs", **options)
     found = bg.label_errors(clf, X, y)
     assert 3 not in found["position"]

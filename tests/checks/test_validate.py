@@ -19,7 +19,7 @@ RNG = np.random.default_rng(11)
 Y = np.array(list("aabbbaabbbaabbb"))
 X = RNG.normal(size=(15, 2)) + (Y == "b")[:, None] * [1.5, -0.5]
 BITS = (X > 0).astype(int)
-QUIET = {"progressbar": False, "random_seed": 5}
+QUIET = {"progressbar": False, "random_state": 5}
 
 
 # --------------------------------------------------------------------------------- agreement
@@ -270,7 +270,7 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch):
     for name in ("BernoulliNB", "GaussianNB", "QuadraticDiscriminant"):
         for seed in range(12):
             clf, data = ESTIMATORS[name]
-            result = bg.validate(clf, data, Y, random_seed=seed, draws=500, false_alarm=0.1)
+            result = bg.validate(clf, data, Y, random_state=seed, draws=500, false_alarm=0.1)
             alarms, n = alarms + (result.verdict == "disagree"), n + 1
     assert alarms <= stats.binom.ppf(0.999, n, 0.1)
 

@@ -91,7 +91,7 @@ def drawn(clf: Any) -> Any:
     labels = np.where(np.arange(N) == 4, None, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # 20 draws are few
-        return clf.fit(TABLE, labels, inference="gibbs", draws=20, tune=5, chains=2, random_seed=2)
+        return clf.fit(TABLE, labels, inference="gibbs", draws=20, tune=5, chains=2, random_state=2)
 
 
 @pytest.mark.parametrize("make", [bg.CategoricalNB, bg.MixedNB])

@@ -89,7 +89,7 @@ def test_gibbs_and_an_approximation_say_so() -> None:
     clf = bg.GaussianNB()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of 30 draws
-        clf.fit(REALS, some, inference="gibbs", draws=30, tune=10, chains=2, random_seed=8)
+        clf.fit(REALS, some, inference="gibbs", draws=30, tune=10, chains=2, random_state=8)
     assert_told(clf.posterior_, "gibbs", seed=8)
 
 
@@ -360,11 +360,11 @@ def test_sampling_takes_rows_for_what_it_says(
 
     monkeypatch.setattr(nuts, "sample", sample)
     some = {"X": REALS[:5], "y": Y[:5]}
-    tree = gaussian.sample_posterior(**some, random_seed=3)
+    tree = gaussian.sample_posterior(**some, random_state=3)
     assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2, 0, 1]
     np.testing.assert_array_equal(seen[0]["stats_class"].get_value(), [8, 8, 8])
     assert_told(tree, "nuts", "nutpie", 3)
-    gaussian.sample_posterior(**some, likelihood="rows", sampler="pymc")
+    gaussian.sample_posterior(**some, likelihood="rows", nuts_sampler="pymc")
     assert seen[1]["label"].eval(mode=PYTHON).shape == (5,)
     with pytest.raises(ValueError, match="needs the rows"):
         gaussian.sample_posterior(likelihood="rows")

@@ -442,7 +442,7 @@ def test_it_samples_its_own_rows(inference: Any) -> None:
     own = hierarchical_means()
     clf = bg.from_pymc(own.model)
     options = {"chains": 2, "target_accept": 0.99} if inference == "nuts" else {}
-    clf.fit(inference=inference, random_seed=1, progressbar=False, **options)
+    clf.fit(inference=inference, random_state=1, progressbar=False, **options)
     assert clf.inference_ == inference
     draws = clf.posterior_["posterior"].to_dataset()
     flat = {k: draws[k].values.reshape(-1, *draws[k].shape[2:]) for k in own.draws if k in draws}
@@ -622,8 +622,16 @@ ROUND = {
     "codes": (bg.CategoricalNB(), CODES),
     "reals": (bg.GaussianNB(), REAL),
     "tied": (bg.GaussianNB(variance="tied"), REAL),
+    "diagonal": (bg.LinearDiscriminant(covariance="diagonal"), REAL),
     "gaps": (bg.GaussianNB(), np.where(REAL > 2, np.nan, REAL)),
+    "columns": (
+        bg.MixedNB({"categorical": [0], "gaussian": [1]}),
+        np.column_stack([CODES[:, 0], REAL[:, 0]]),
+    ),
 }
+TEXTS = np.array(["".join(RNG.choice(list("abc "), 9)) for _ in Y], dtype=object)
+NO_PAIR = "'{}' is {}, which has no conjugate pair here"
+ONE_SCALE = r"'sigma2' has shape {}, where one parameter for each class and column has \(3, 2\)"
 
 
 @pytest.mark.parametrize("kind", ROUND)
@@ -636,19 +644,38 @@ def test_the_graph_of_a_classifier_is_that_classifier(kind: str) -> None:
     assert again.log_evidence_ == pytest.approx(clf.log_evidence_, rel=1e-10)
 
 
-OTHERS = {  # no pair of `from_pymc`: sampled, and why
-    "quadratic": (bg.QuadraticDiscriminant(), REAL, "MvNormal"),
-    "linear": (bg.LinearDiscriminant(), REAL, "MvNormal"),
-    "histogram": (bg.HistogramNB(), REAL, "Histogram"),
+OTHERS = {  # not recognised: sampled, or refused, and why
+    "quadratic": (bg.QuadraticDiscriminant(), REAL, NO_PAIR.format("x", "MvNormal")),
+    "linear": (bg.LinearDiscriminant(), REAL, NO_PAIR.format("x", "MvNormal")),
+    "histogram": (bg.HistogramNB(), REAL, NO_PAIR.format("x", "Histogram")),
+    "spherical": (bg.GaussianNB(variance="spherical"), REAL, ONE_SCALE.format(r"\(\)")),
+    "by class": (bg.GaussianNB(variance="class_spherical"), REAL, ONE_SCALE.format(r"\(3,\)")),
+    "geometric": (
+        bg.GenerativeClassifier(bg.families.BetaGeometric()),
+        FEW + 1,
+        NO_PAIR.format("x", "NegativeBinomial"),
+    ),
+    "texts": (bg.MarkovNB(2), TEXTS, "its first axis must be the 24 rows"),
 }
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_graphs_of_other_pairs_are_sampled(kind: str) -> None:
-    clf, X, name = OTHERS[kind]
+    clf, X, reason = OTHERS[kind]
     clf.fit(X, np.array(NAMES)[Y])
-    again = bg.from_pymc(clf.to_pymc(X, np.array(NAMES)[Y], likelihood="rows"))
-    assert again.recognised_ == f"sampled: 'x' is {name}, which has no conjugate pair here"
+    model = clf.to_pymc(X, np.array(NAMES)[Y], likelihood="rows")
+    if kind == "texts":
+        with pytest.raises(ValueError, match=reason):
+            bg.from_pymc(model)
+    else:
+        assert re.fullmatch(f"sampled: {reason}", bg.from_pymc(model).recognised_)
+
+
+def test_no_conjugate_family_is_forgotten() -> None:
+    """Each whose graph has observed rows is among those above."""
+    tried = {clf._family_type for clf, *_ in (*ROUND.values(), *OTHERS.values())}
+    every = bg.families.registry().values()
+    assert tried == {f for f in every if f.conjugate and not (f.no_pymc or f.approximate)}
 
 
 def test_masks_of_the_package_are_missing_cells() -> None:
@@ -662,3 +689,32 @@ def test_masks_of_the_package_are_missing_cells() -> None:
     free = {"nu": np.stack([3 + d["one"]] * 2, axis=-1), "sigma_raw": raw, "mu": d["pair"]}
     expected = family.log_likelihood(X, free | {"sigma": d["scale"]})
     np.testing.assert_allclose(own.log_likelihood(X, free), expected, rtol=1e-10)
+
+
+def test_labels_that_pymc_extras_sums_out_have_the_probabilities_of_new_rows() -> None:
+    """Draw by draw; their mean over draws is not `predict_proba`."""
+    marginal = pytest.importorskip("pymc_extras.marginal")
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    def graph(rows: Any, codes: Any) -> Any:
+        with pm.Model(coords={"species": NAMES}) as model:
+            weights = pm.Dirichlet("weights", [1.0, 1, 1], dims="species")
+            y = pm.Categorical("label", weights, observed=codes, shape=len(rows))
+            pm.Normal("x", pm.Normal("mu", 0, 9, dims="species")[y], 1.0, observed=rows)
+        return model
+
+    draws = {"weights": RNG.dirichlet([2.0, 1, 1], 8), "mu": RNG.normal(size=(8, 3))}
+    known, new = graph(REAL[:, 0], Y), REAL[:6, 0]
+    clf = bg.from_pymc(known).with_posterior(trace(known, draws))
+    summed = marginal.marginalize(graph(new, None), ["label"])
+    with_label = remove_value_transforms(marginal.conditional(summed))
+    label = with_label["label"]
+    log_p = with_label.compile_fn(with_label.logp(vars=[label], sum=False), mode=PYTHON)
+    points = [{k: v[s] for k, v in draws.items()} for s in range(8)]
+    found = [[log_p(d | {"label": np.full(6, c)})[0] for c in range(3)] for d in points]
+    p = clf.predict_posterior(new[:, None])["predictions"]["class_probability"].values
+    order = np.argsort(NAMES)
+    expected = np.exp(np.array(found)).transpose(0, 2, 1)[..., order]
+    np.testing.assert_allclose(p.reshape(8, 6, 3), expected, rtol=1e-8)
+    averaged = clf.predict_monte_carlo(new[:, None]).probability
+    assert np.abs(averaged - expected.mean(axis=0)).max() > 0.01

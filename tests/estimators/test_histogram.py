@@ -135,5 +135,5 @@ def test_file_and_names_of_bins(tmp_path):
 def test_nuts_agrees():
     X, y = rows(40)
     clf = bg.HistogramNB(edges=EDGES).fit(X, y)
-    found = bg.validate(clf, X, y, draws=500, chains=2, random_seed=1, progressbar=False)
+    found = bg.validate(clf, X, y, draws=500, chains=2, random_state=1, progressbar=False)
     assert found.passed, str(found)

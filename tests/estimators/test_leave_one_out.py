@@ -53,7 +53,7 @@ def test_scores_and_their_error(iris):
 
 def test_arviz_compares_exact_and_smoothed(iris):
     X, y = iris
-    draws = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=1, progressbar=False)
+    draws = bg.GaussianNB().fit(X, y, inference="gibbs", random_state=1, progressbar=False)
     exact = bg.GaussianNB().fit(X, y)
     scores = {
         "exact": exact.loo(X, y),
@@ -107,7 +107,7 @@ def test_other_rows_are_refused(iris):
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
-    few = {"draws": 500, "tune": 100, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 500, "tune": 100, "chains": 2, "random_state": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with pytest.raises(NoClosedFormError, match="groups="):
         clf.loo(X, y, groups=5)
@@ -123,7 +123,7 @@ def test_draws_without_a_closed_form():
 def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     X, y = iris
     w = np.linspace(0.5, 2, len(y))
-    few = {"draws": 50, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 50, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
     for arguments in ({}, {"sample_weight": w[::-1]}, {"sample_weight": 3 * w, "partial": True}):
         with pytest.raises(ValueError, match="got weights"):
@@ -141,7 +141,7 @@ def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
 def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
     X, y = iris
     w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
-    few = {"draws": 50, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 50, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
     found = clf.loo(X, y, sample_weight=w)
     assert list(found.elpd_i.obs_id.values) == list(np.flatnonzero(w))
@@ -153,7 +153,7 @@ def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
 def test_a_row_without_cells_leaves_draws_as_they_are():
     X = np.array([[0.1], [0.4], [np.nan], [2.0], [2.2], [np.nan]])
     y = [0, 0, 0, 1, 1, 1]
-    few = {"draws": 200, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 200, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.MonteCarloWarning)
@@ -167,7 +167,7 @@ def test_a_row_without_cells_leaves_draws_as_they_are():
 @pytest.mark.parametrize(("draws", "chains"), [(1, 1), (3, 1), (2, 2), (4, 1)])
 def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains):
     X, y = iris
-    few = {"draws": draws, "tune": 0, "chains": chains, "random_seed": 0, "progressbar": False}
+    few = {"draws": draws, "tune": 0, "chains": chains, "random_state": 0, "progressbar": False}
     clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with pytest.warns(bg.MonteCarloWarning, match=r"Pareto k .*largest, inf"):
         assert np.isposinf(clf.loo(X, y).pareto_k).all()

@@ -314,7 +314,7 @@ def test_many_rows_give_exponents_from_some(iris):
 
 def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     X, y = iris
-    options = {"inference": "gibbs", "random_seed": 0, "progressbar": False, "draws": 400}
+    options = {"inference": "gibbs", "random_state": 0, "progressbar": False, "draws": 400}
     drawn = bg.GaussianNB().fit(X, y, **options)
     pool = bg.LogLinearPool([drawn, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
     scores, codes, _ = pool.fitted_.posterior.scored

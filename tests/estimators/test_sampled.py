@@ -52,11 +52,11 @@ SAMPLED = {
 SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
 
 
-def draws_of_the_prior(model: Any, draws: int, chains: int, random_seed: Any, **_: Any) -> Any:
+def draws_of_the_prior(model: Any, draws: int, chains: int, random_state: Any, **_: Any) -> Any:
     """In place of NUTS."""
     names = [v.name for v in (*model.free_RVs, *model.deterministics)]
     names = [k for k in names if k in model.named_vars_to_dims]
-    theta = nuts.draw_prior(model, names, chains * draws, random_seed)
+    theta = nuts.draw_prior(model, names, chains * draws, random_state)
     variables = {
         k: (("chain", "draw", *model.named_vars_to_dims[k]), v.reshape(chains, draws, *v.shape[1:]))
         for k, v in theta.items()
@@ -246,7 +246,7 @@ def test_rows_are_observed_as_they_are(name):
 
 def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed():
     X = np.where(np.eye(N, 3) > 0, np.nan, REALS)
-    few = {"draws": 30, "chains": 2, "random_seed": 4}
+    few = {"draws": 30, "chains": 2, "random_state": 4}
     clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False, **few)
     with pytest.raises(ValueError, match="some rows have missing cells"):
         clf.to_pymc(X, Y, likelihood="rows")

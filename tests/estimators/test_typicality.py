@@ -291,7 +291,7 @@ def test_only_small_and_known_rows_are_kept():
 def test_draws_give_nearly_the_same(iris):
     X, y = iris
     exact = bg.GaussianNB().fit(X, y)
-    drawn = bg.GaussianNB().fit(X, y, inference="gibbs", random_seed=1, progressbar=False)
+    drawn = bg.GaussianNB().fit(X, y, inference="gibbs", random_state=1, progressbar=False)
     for name in ("by_class", "overall"):
         gap = exact.typicality(X)[name] - drawn.typicality(X)[name]
         assert float(abs(gap).max()) < 0.06
@@ -302,7 +302,7 @@ def test_draws_give_nearly_the_same(iris):
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_that_cannot_leave_a_row_out_say_so(iris):
     X, y = iris
-    few = {"draws": 30, "tune": 30, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = {"draws": 30, "tune": 30, "chains": 2, "random_state": 0, "progressbar": False}
     drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
     with pytest.warns(MonteCarloWarning, match="Pareto k"):
         drawn.typicality(X[:1])
@@ -312,7 +312,7 @@ def test_unlabelled_rows_are_not_scored(iris):
     X, y = iris
     labels = np.array(y, dtype=object)
     labels[::10] = None
-    few = {"draws": 200, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
+    few = {"draws": 200, "tune": 100, "chains": 2, "random_state": 1, "progressbar": False}
     clf = bg.GaussianNB().fit(X, labels, inference="gibbs", **few)
     found = clf.typicality(X)
     assert len(clf.fitted_.training.scores.codes) == 135

@@ -80,7 +80,7 @@ def make_models(sampled=False):
     scored.typicality(BITS)
     fitted["with scores"] = scored, BITS
     partly = np.where(np.arange(len(Y)) % 5 == 0, None, Y.astype(object))
-    gibbs = {"inference": "gibbs", "draws": 10, "chains": 2, "random_seed": 1}
+    gibbs = {"inference": "gibbs", "draws": 10, "chains": 2, "random_state": 1}
     fitted["gibbs"] = bg.GaussianNB().fit(REAL, partly, progressbar=False, **gibbs), REAL
     if sampled:
         kinds = (bg.StudentTNB, bg.LKJDiscriminant, bg.BayesianLogisticRegression)

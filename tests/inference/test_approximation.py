@@ -93,7 +93,7 @@ def test_laplace_is_exact_for_a_normal_posterior():
         mu = pm.Normal("mu", 1.0, 2.0, dims="k")
         pm.Normal("x", mu[0] + 0.5 * mu[1], 1.0, observed=np.array([1.0, 2.0, 3.0]))
     posterior, stats = approximation.sample(
-        model, "laplace", draws=4000, random_seed=1, progressbar=False
+        model, "laplace", draws=4000, random_state=1, progressbar=False
     )
     design = np.array([1.0, 0.5])
     precision = np.eye(2) / 4 + 3 * np.outer(design, design)
@@ -109,7 +109,7 @@ def test_laplace_is_exact_for_a_normal_posterior():
 
 @pytest.mark.slow
 def test_the_estimator():
-    clf = bg.GaussianNB().fit(X, Y, inference="laplace", random_seed=1, progressbar=False)
+    clf = bg.GaussianNB().fit(X, Y, inference="laplace", random_state=1, progressbar=False)
     assert clf.posterior_.attrs["route"] == "laplace"
     assert "Normal" in clf.posterior_.attrs["approximation"]
     exact = bg.GaussianNB().fit(X, Y)
@@ -117,5 +117,5 @@ def test_the_estimator():
     few = [0, 1, 2, 3]
     with pytest.warns(SamplingWarning, match="laplace: the posterior is not close"):
         bg.GaussianNB(nu0=0.5).fit(
-            X[few], Y[few], inference="laplace", random_seed=1, progressbar=False
+            X[few], Y[few], inference="laplace", random_state=1, progressbar=False
         )

@@ -15,7 +15,7 @@ from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.model import ClassModel
 from tests.selection import rest_is_slow
 
-QUIET = {"progressbar": False, "random_seed": 3}
+QUIET = {"progressbar": False, "random_state": 3}
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(11, 2)) + np.array([0, 1] * 5 + [0])[:, None] * 1.5
 CODES = np.array([0, 1, 0, 0, 0, 1, 0, 0, -1, -1, -1])

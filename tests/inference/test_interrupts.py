@@ -160,7 +160,7 @@ def test_a_fit_by_truncated_draws_fails_and_keeps_the_earlier_one(kind, sampler,
     monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: (posterior, xr.Dataset()))
     clf = bg.GaussianNB().fit(X, Y)
     before, probability = clf.__dict__.copy(), clf.predict_proba(X)
-    options = {"draws": 50, "chains": 2, "sampler": sampler, "progressbar": False}
+    options = {"draws": 50, "chains": 2, "nuts_sampler": sampler, "progressbar": False}
     with pytest.raises(SamplingError, match=rf"NUTS \({sampler}\): {message}"):
         clf.fit(X, 1 - Y, inference="nuts", **options)
     with pytest.raises(SamplingError, match=message):
@@ -228,7 +228,7 @@ if route == "nutpie":
         return sample(*args, **kwargs)
     nutpie.sample = later
 elif route == "pymc":
-    options |= {"sampler": "pymc", "callback": interrupt, "cores": 1}
+    options |= {"nuts_sampler": "pymc", "callback": interrupt, "cores": 1}
 else:
     options = {"inference": "advi", "n": 10_000_000, "callbacks": [interrupt], "progressbar": False}
 try:

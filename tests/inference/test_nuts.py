@@ -20,7 +20,7 @@ RNG = np.random.default_rng(2)
 Y = np.array(list("abcabcabcabcabcabc"))
 X = RNG.normal(size=(18, 2)) + (Y == "b")[:, None]
 BITS = (X > 0).astype(int)
-FEW = {"draws": 150, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+FEW = {"draws": 150, "tune": 200, "chains": 2, "random_state": 1, "progressbar": False}
 
 
 # of others, for them to mend
@@ -83,7 +83,7 @@ def test_a_constant_in_the_graph_tells_programs_apart():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampler": "emcee"}, "sampler must be one of 'nutpie', 'pymc', got 'emcee'"),
+        ({"nuts_sampler": "emcee"}, "nuts_sampler must be one of 'nutpie', 'pymc', got 'emcee'"),
         ({"draws": 0}, "draws must be an integer >= 1, got 0"),
         ({"draws": 10.5}, "draws must be an integer"),
         ({"tune": -1}, "tune must be an integer >= 0"),
@@ -157,7 +157,7 @@ def test_one_compilation_serves_other_rows(monkeypatch, capsys):
 def test_pymc_own_sampler_with_groups_of_rows():
     clf = bg.BernoulliNB().fit(BITS, Y)
     tree = clf.sample_posterior(
-        **(FEW | {"sampler": "pymc", "draws": 400}),
+        **(FEW | {"nuts_sampler": "pymc", "draws": 400}),
         X=BITS,
         y=Y,
         groups=["prior_predictive", "posterior_predictive", "log_likelihood", "log_prior", "prior"],

@@ -406,7 +406,7 @@ def test_the_verdict_is_kept_in_files(tmp_path):
     partly = np.where(np.arange(12) == 2, -1, labels)
     clf = bg.GaussianNB()
     with pytest.warns(nuts.SamplingWarning, match="one chain"):
-        clf.fit(rows, partly, inference="gibbs", chains=1, random_seed=0, progressbar=False)
+        clf.fit(rows, partly, inference="gibbs", chains=1, random_state=0, progressbar=False)
     clf.save(tmp_path / "model.nc")
     kept = bg.load(tmp_path / "model.nc").posterior_.attrs
     assert kept["verdict"].startswith("one chain has no other")
@@ -417,7 +417,7 @@ def test_the_verdict_is_kept_in_files(tmp_path):
 
 # -------------------------------------------------------------- the posterior, by other means
 
-FEW = {"draws": 1500, "tune": 800, "chains": 2, "random_seed": 1, "progressbar": False}
+FEW = {"draws": 1500, "tune": 800, "chains": 2, "random_state": 1, "progressbar": False}
 
 
 class Enumeration:
@@ -682,7 +682,7 @@ def test_attributes_without_a_closed_form_are_told_by_hasattr():
     y[0] = np.nan
     clf = bg.GaussianNB()
     with pytest.warns(bg.SamplingWarning):
-        clf.fit(X, y, inference="gibbs", draws=20, chains=2, random_seed=0, progressbar=False)
+        clf.fit(X, y, inference="gibbs", draws=20, chains=2, random_state=0, progressbar=False)
     for name in ("model_", "stats_", "log_evidence_", "coef_", "class_count_"):
         assert not hasattr(clf, name)
     with pytest.raises(NoClosedFormError, match="posterior_, as draws"):

@@ -101,7 +101,7 @@ def test_weight_1_is_gibbs_where_classes_do_not_overlap():
     np.testing.assert_allclose(
         one.predict_joint_log_proba(X), every.predict_joint_log_proba(X), rtol=1e-9
     )
-    drawn = make().fit(X, y, inference="gibbs", draws=2000, tune=100, random_seed=0)
+    drawn = make().fit(X, y, inference="gibbs", draws=2000, tune=100, random_state=0)
     mu = drawn.posterior_["posterior"]["mu"]
     exact = one.estimates("posterior_mean")["mu"]
     mcse = mu.std(("chain", "draw")) / np.sqrt(mu.sizes["chain"] * mu.sizes["draw"] / 3)
@@ -162,7 +162,7 @@ def test_full_warns_where_rows_without_a_label_hurt():
     rng, y = np.random.default_rng(0), np.full(len(species), None, dtype=object)
     for name in np.unique(species):
         y[rng.permutation(np.flatnonzero(species == name))[:2]] = name
-    few = {"draws": 10, "tune": 10, "random_seed": 0}
+    few = {"draws": 10, "tune": 10, "random_state": 0}
     with pytest.warns(UserWarning, match="leave-one-out log loss of the labels is"):
         bg.MixedNB().fit(X, y, unlabelled="full", **few)
 

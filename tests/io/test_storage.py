@@ -590,7 +590,7 @@ def test_a_long_name_of_a_column_is_not_repeated_in_full():
 
 
 def test_draws_that_are_text_are_refused(tmp_path):
-    options = {"inference": "gibbs", "draws": 3, "chains": 1, "random_seed": 1}
+    options = {"inference": "gibbs", "draws": 3, "chains": 1, "random_state": 1}
     partly = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
     with warnings.catch_warnings():  # of three draws
         warnings.simplefilter("ignore")

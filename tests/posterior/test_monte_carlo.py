@@ -556,7 +556,6 @@ def test_axes_and_labels_in_any_order(three):
     [
         (lambda d: d.drop_vars("mu"), "no variable 'mu' with dims .*to_pymc"),
         (lambda d: d.rename(feature="column"), "'mu' of the posterior has dims .*'column'"),
-        (lambda d: d.stack(sample=("chain", "draw")), "has dims .*'sample'.*unstack"),
         (lambda d: d.isel(chain=0), r"has dims \('draw', 'class'\)"),
         (lambda d: d.isel({"class": [0, 1]}), "'pi' of the posterior has 2 along 'class'.* has 3"),
         (

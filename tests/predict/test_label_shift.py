@@ -409,7 +409,7 @@ def test_after_a_fit_by_nuts():
     X = rng.normal(size=(40, 1)) + 3 * (y[:, None] == "b")
     exact = bg.GaussianNB(variance="tied").fit(X, y)
     y[[3, 33]] = None
-    options = {"tune": 500, "random_seed": 1, "progressbar": False}
+    options = {"tune": 500, "random_state": 1, "progressbar": False}
     clf = bg.GaussianNB(variance="tied").fit(X, y, inference="nuts", **options)
     new = rng.normal(size=(30, 1)) + 3 * (np.arange(30) < 10)[:, None]
     ours, theirs = (bg.estimate_class_prior(c, new)["summary"] for c in (clf, exact))

@@ -220,7 +220,7 @@ def learning(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Callable[[], 
     @functools.cache
     def gibbs() -> Any:
         labels = np.where(np.arange(n) % 7 == 6, None, y.astype(object))
-        options = {"draws": 20, "tune": 5, "chains": 2, "random_seed": 3}
+        options = {"draws": 20, "tune": 5, "chains": 2, "random_state": 3}
         return make().fit(X, labels, inference="gibbs", **options)
 
     weight = 0.5 + (np.arange(n) % 4)

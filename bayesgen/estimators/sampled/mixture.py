@@ -223,7 +223,7 @@ def choose_n_components(
         Its priors, covariance, `random_state` and, unless given here, `draws` are used, but for
         `chains`, which is 2.
     **sample_options
-        As in ``fit``: ``draws``, ``tune``, ``chains``, ``random_seed``, ``progressbar``.
+        As in ``fit``: ``draws``, ``tune``, ``chains``, ``random_state``, ``progressbar``.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def choose_n_components(
         )
     model = clone(MixtureDiscriminant() if estimator is None else estimator)
     seed = 0 if model.random_state is None else model.random_state
-    options = {"chains": 2, "progressbar": False, "random_seed": seed} | sample_options
+    options = {"chains": 2, "progressbar": False, "random_state": seed} | sample_options
     log_p = np.empty((len(numbers), len(X)))
     for k, number in enumerate(numbers):
         model.set_params(n_components=number)

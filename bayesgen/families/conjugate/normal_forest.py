@@ -518,7 +518,9 @@ def mle(stats: "ScatterStats", edges: Array, ignored: Array) -> dict[str, Array]
 # PyMC model of Normal columns along given forests.
 
 
-def declare(f: "NormalForest", stats: "ScatterStats | None", forest: Array) -> None:
+def declare(
+    f: "NormalForest", stats: "ScatterStats | None", forest: Array, X_new: Array | None = None
+) -> Any:
     """Declare the parameters and the potential ``x`` in the PyMC model on the stack.
 
     Variables of class number c: ``sigma2_{c}`` and ``mu_{c}`` (feature), ``slope_{c}`` of the
@@ -529,11 +531,15 @@ def declare(f: "NormalForest", stats: "ScatterStats | None", forest: Array) -> N
     f : prior
     stats : statistics of the rows, or None for the prior alone
     forest : (C, D) parents, -1 for a root
+    X_new : (N, D), optional
+        Of which the (N, C) tensor of log p(x | theta) is returned.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
     total: Any = 0.0
+    rows = None if X_new is None else pm.Data("new_rows", np.asarray(X_new, dtype=np.float64))
+    log_x: list[Any] = []
     for c, parents in enumerate(forest):
         mean, width, scale, freedom = (a[0] for a in given_parent(f, c, parents[None]))
         child = np.flatnonzero(parents >= 0)
@@ -552,6 +558,10 @@ def declare(f: "NormalForest", stats: "ScatterStats | None", forest: Array) -> N
                     above = 0.0 if p < 0 else slope[u] * (mu[p] - centre[p])
                     mu[u] = centre[u] + above + pt.sqrt(sigma2[u] / f.kappa[c]) * step[u]
         mu_c = pm.Deterministic(f"mu_{c}", pt.stack(mu))
+        if rows is not None:
+            step_x = rows - mu_c
+            terms = pt.log(2 * np.pi * sigma2) + (step_x - slope * step_x[:, up]) ** 2 / sigma2
+            log_x.append(-(terms * ~f.ignored).sum(axis=1) / 2)
         if stats is None:
             continue
         n, s, columns = stats.n[c], stats.scatter[c], np.arange(len(parents))
@@ -563,3 +573,4 @@ def declare(f: "NormalForest", stats: "ScatterStats | None", forest: Array) -> N
         total = total - (terms * ~f.ignored).sum() / 2
     if stats is not None:
         pm.Potential("x", total)
+    return pt.stack(log_x, axis=1) if log_x else None

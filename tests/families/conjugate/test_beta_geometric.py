@@ -99,7 +99,7 @@ def classifier():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_nuts_agrees(classifier):
     clf, X, y = classifier
-    found = bg.validate(clf, X, y, random_seed=1, progressbar=False)
+    found = bg.validate(clf, X, y, random_state=1, progressbar=False)
     assert found.verdict == "agree", str(found)
 
 

@@ -1,0 +1,100 @@
+"""``class_probability`` of new rows inside a PyMC model: draw by draw what the classifier says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import special, stats
+from sklearn.utils import _safe_indexing as take
+
+import bayesgen as bg
+from bayesgen.families.names import CHAIN, DRAW
+from tests.graphs import draw, pm
+from tests.laws.test_classifiers import CASES, REAL, Y
+from tests.laws.test_with_posterior import robust_draws
+from tests.selection import rest_is_slow
+
+GIVEN_STRUCTURE = ("TreeAugmentedGaussianNB", "TreeAugmentedNB", "AnDE")
+NONE = ("hierarchical", "context_tree")  # without a PyMC model
+IN_GRAPH = [k for k in CASES if k.split()[0] not in GIVEN_STRUCTURE and k.split()[-1] not in NONE]
+
+
+def drawn(model, names, n=5):
+    """Dataset of n prior draws of some variables, and of ``class_probability``."""
+    names = [*names, "class_probability"]
+    found = draw(model, {name: model[name] for name in names}, n)
+    return xr.Dataset(
+        {
+            k: ((CHAIN, DRAW, *model.named_vars_to_dims[k]), np.stack([d[k] for d in found])[None])
+            for k in names
+        },
+        {k: list(v) for k, v in model.coords.items() if v is not None},
+    )
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+@pytest.mark.parametrize("name", rest_is_slow(IN_GRAPH, ("GaussianNB", "MixedNB")))
+def test_it_is_that_of_predict_posterior(name):
+    make, X = CASES[name]
+    clf, few = make().fit(X, Y), take(X, np.arange(7))
+    found = drawn(clf.to_pymc(observed=False, X_new=few), clf.prior_.params)
+    p = clf.predict_posterior(few, posterior=found.drop_vars("class_probability"))
+    p = p["predictions"]["class_probability"].values
+    np.testing.assert_allclose(found["class_probability"].values, p, rtol=1e-7, atol=1e-12)
+
+
+def test_every_likelihood_takes_new_rows():
+    clf, few = bg.GaussianNB().fit(REAL, Y), REAL[:4]
+    for model in (
+        clf.to_pymc(X_new=few),
+        clf.to_pymc(REAL, Y, X_new=few),
+        clf.to_pymc(REAL, Y, likelihood="rows", X_new=few),
+    ):
+        assert model.named_vars_to_dims["class_probability"] == ("new_obs_id", "class")
+    pm.set_data({"new_rows": REAL[:9]}, model=model)  # other rows need no other model
+    robust = bg.StudentTNB().with_posterior(robust_draws(4))
+    frame = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
+    for likelihood in ("statistics", "rows"):
+        model = robust.to_pymc(frame, Y, likelihood=likelihood, X_new=frame[:4])
+        assert model["class_probability"].type.ndim == 2
+
+
+def test_a_given_forest_has_it():
+    clf, few = bg.TreeAugmentedGaussianNB().fit(REAL, Y), REAL[:6]
+    model = clf.to_pymc(observed=False, structure=[-1, 0, 1], X_new=few)
+    names = ["pi", *(f"{k}_{c}" for k in ("mu", "slope", "sigma2") for c in range(3))]
+    for d in draw(model, {k: model[k] for k in [*names, "class_probability"]}, 4):
+        f = np.log(d["pi"]) + np.zeros((6, 1))
+        for c in range(3):
+            mu, sd, x = d[f"mu_{c}"], np.sqrt(d[f"sigma2_{c}"]), few - d[f"mu_{c}"]
+            centre = np.column_stack([np.zeros(6), x[:, :2] * d[f"slope_{c}"]])
+            f[:, c] += stats.norm.logpdf(x, centre, sd).sum(axis=1)
+            assert mu.shape == (3,)
+        np.testing.assert_allclose(d["class_probability"], special.softmax(f, axis=1), rtol=1e-8)
+    make, X = CASES["AnDE"]
+    with pytest.raises(NotImplementedError, match="predict_posterior has class_probability"):
+        make().fit(X, Y).to_pymc(X_new=take(X, np.arange(3)))
+
+
+def test_a_pool_has_it():
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()], random_state=0)
+    pool.fit(REAL, Y)
+    model = pool.to_pymc(observed=False, X_new=REAL[:6])
+    joints = [m.predict_joint_log_proba(REAL[:6]) for m in pool.members_.values()]
+    for d in draw(model, {"class_probability": model["class_probability"]}, 4):
+        logit = np.tensordot(d["exponent"], joints, axes=1) + d["intercept"]
+        p = special.softmax(logit, axis=1)
+        np.testing.assert_allclose(d["class_probability"], p, rtol=1e-7, atol=1e-12)
+
+
+def test_a_prior_of_ones_own_is_put_in_the_place_of_a_hyper_parameter():
+    clf = bg.GaussianNB().fit(REAL, Y)
+    with clf.to_pymc(observed=False, X_new=REAL[:3]) as model:
+        k = pm.LogNormal("k", 0.0, 1.0)
+        own = pm.do(model, {"prior_kappa": k * np.ones((3, 3))})
+    assert {v.name for v in own.free_RVs} == {"k", "pi", "sigma2", "mu"}
+    draws = draw(own, {"class_probability": own["class_probability"]}, 60)
+    family = clf.prior_.family
+    centre = family.mu + family.shift
+    z = np.array([(d["mu"] - centre) * np.sqrt(d["k"] / d["sigma2"]) for d in draws])
+    assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)

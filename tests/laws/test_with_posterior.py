@@ -1,0 +1,182 @@
+"""A classifier whose posterior is draws of the user's: every method works from there."""
+
+import warnings
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import special, stats
+from sklearn.utils import _safe_indexing as take
+
+import bayesgen as bg
+from tests.laws.test_classifiers import CASES, REAL, N, Y
+from tests.selection import rest_is_slow
+
+NAMES = np.unique(Y)
+RNG = np.random.default_rng(3)
+DRAWN = [name for name in CASES if "hierarchical" not in name]  # of which a draw is refused
+FAST = ("GaussianNB", "MixedNB", "TreeAugmentedNB")
+ONLY_CLOSED = ("log_evidence_", "model_", "stats_")
+
+
+@pytest.mark.parametrize("name", rest_is_slow(DRAWN, FAST))
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+def test_it_is_the_posterior_of_all_methods(name, tmp_path):
+    make, X = CASES[name]
+    clf = make().fit(X, Y)
+    tree = clf.draw_posterior(400)
+    few = take(X, np.arange(9))
+    own = clf.with_posterior(tree)
+    assert clf.inference_ == "closed form"
+    table = own.predict_monte_carlo(X)
+    exact, p, mcse = clf.predict_proba(X), table.probability.values, table.mcse.values
+    sure = table.trusted.values
+    assert np.all(
+        (np.abs(p - exact) < 6 * mcse + 1e-3)[sure]
+    )  # 1e-3: below it a class is left aside
+    for other in (
+        clf.predict_proba(few, posterior=tree),
+        make().with_posterior(az.extract(tree), X, Y).predict_proba(few),
+    ):
+        np.testing.assert_allclose(own.predict_proba(few), other, rtol=1e-12)
+    own.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    assert again.inference_ == "draws given"
+    np.testing.assert_allclose(again.predict_proba(few), own.predict_proba(few), rtol=1e-12)
+    rho = own.predict_posterior(few)["predictions"]["class_probability"].values
+    low, high = np.moveaxis(own.predict_interval(few, prob=0.8, kind="eti").interval.values, -1, 0)
+    held = ((rho > low - 1e-9) & (rho < high + 1e-9)).mean(axis=(0, 1))
+    assert held.min() > 0.75
+    p_loo = own.loo_log_joint(X, Y)
+    p_loo = special.log_softmax(p_loo, axis=1)[np.arange(N), np.searchsorted(NAMES, Y)]
+    assert own.loo(X, Y).elpd == pytest.approx(p_loo.sum(), rel=1e-9)
+    for attribute in ONLY_CLOSED:
+        with pytest.raises(bg.NoClosedFormError, match="with_posterior gave the classifier draws"):
+            getattr(own, attribute)
+    with pytest.raises(bg.NoClosedFormError, match="was given draws"):
+        own.merge(clf)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.filterwarnings("ignore")
+def test_whatever_looks_at_a_fit_looks_at_the_draws(name, tmp_path):
+    make, X = CASES[name]
+    clf = make().fit(X, Y)
+    own, few = clf.with_posterior(clf.draw_posterior(400)), take(X, np.arange(9))
+    repr(own.summary()), own.explain(few), own.typicality(few), own.predict_set(few)
+    bg.expected_score(own, X), bg.label_errors(own, X, Y), bg.row_influence(own, X, Y)
+    bg.compare_models({"given": own, "exact": clf}, X, Y), bg.compare_predictives(own, X, Y)
+    bg.plots.plot_class_probability(own, few), bg.plots.plot_predictive_check(own, X, Y)
+    bg.report(own, few, Y[:9], tmp_path / "report.html")
+    assert "draws given" in (tmp_path / "report.html").read_text()
+
+
+def robust_draws(n=400):
+    """Draws of a `StudentTNB` of two columns, by hand; dims, classes in an order of their own."""
+    order = NAMES[::-1]
+    return xr.Dataset(
+        {
+            "pi": (("chain", "draw", "class"), RNG.dirichlet([3.0, 2, 1], (2, n))),
+            "mu": (("chain", "draw", "feature", "class"), RNG.normal(50, 1, (2, n, 2, 3))),
+            "sigma": (("chain", "draw", "class", "feature"), RNG.gamma(9, 0.3, (2, n, 3, 2))),
+            "nu": (("chain", "draw", "feature"), RNG.gamma(9, 0.5, (2, n, 2))),
+        },
+        {"class": order, "feature": ["long", "wide"]},
+    )
+
+
+def expected(draws, X, pi=None):
+    """(N, C) class probabilities by SciPy: the joint densities averaged, then normalised."""
+    d = draws.sel({"class": NAMES}).stack(s=("chain", "draw"))
+    mu, sigma = (d[k].transpose("s", "class", "feature").values[:, None] for k in ("mu", "sigma"))
+    nu = d["nu"].transpose("s", "feature").values[:, None, None]
+    f = stats.t.logpdf(X[None, :, None], nu, mu, sigma).sum(axis=-1)
+    pi = d["pi"].transpose("s", "class").values[:, None] if pi is None else pi
+    return special.softmax(special.logsumexp(f + np.log(pi), axis=0), axis=1)
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+@pytest.mark.parametrize("how", ["coords", "rows", "stacked", "some"])
+def test_a_sampled_classifier_need_not_be_fitted(how, tmp_path):
+    draws = robust_draws()
+    X = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
+    given = draws if how in ("coords", "rows") else az.extract(draws)
+    if how == "some":
+        given = given.isel(sample=slice(0, 300))
+        draws = draws.isel(chain=[0], draw=slice(0, 300))
+    clf = bg.StudentTNB().with_posterior(given, *((X, Y) if how == "rows" else ()))
+    np.testing.assert_array_equal(clf.feature_names_in_, ["long", "wide"])
+    np.testing.assert_allclose(clf.predict_proba(X), expected(draws, X.values), rtol=1e-9)
+    clf.save(tmp_path / "model.nc")
+    again = bg.load(tmp_path / "model.nc")
+    np.testing.assert_allclose(again.predict_proba(X), expected(draws, X.values), rtol=1e-9)
+    assert (again.n_rows_seen_, again.inference_) == (N if how == "rows" else 0, "draws given")
+
+
+def test_class_weights_are_those_of_the_draws():
+    """Their prior may be another one, and theirs may depend on theta."""
+    clf = bg.GaussianNB().fit(REAL, Y)
+    draws = clf.draw_posterior(200)["posterior"].to_dataset()
+    draws["pi"] = draws["pi"].dims, RNG.dirichlet([50.0, 5, 1], (4, 200))
+    d = draws.stack(s=("chain", "draw")).transpose("s", ...)
+    f = stats.norm.logpdf(
+        REAL[None, :, None], d["mu"].values[:, None], d["sigma2"].values[:, None] ** 0.5
+    )
+    f = f.sum(axis=-1) + np.log(d["pi"].values)[:, None]
+    p = special.softmax(special.logsumexp(f, axis=0), axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bg.MonteCarloWarning)
+        np.testing.assert_allclose(clf.with_posterior(draws).predict_proba(REAL), p, rtol=1e-9)
+        np.testing.assert_allclose(clf.predict_proba(REAL, posterior=draws), p, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+def test_each_row_may_have_class_weights_of_its_own():
+    draws = robust_draws()
+    pi = RNG.dirichlet([2.0, 1, 1], (2, 400, N))
+    by_row = draws.assign(pi=(("chain", "draw", "obs_id", "class"), pi[..., ::-1]))
+    table = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
+    clf, X = bg.StudentTNB().with_posterior(by_row, table, Y), table
+    p = expected(draws, X.values, pi.reshape(-1, N, 3))
+    np.testing.assert_allclose(clf.predict_proba(X), p, rtol=1e-9)
+    np.testing.assert_allclose(clf.predict_monte_carlo(X).probability, p, rtol=1e-9)
+    clf.predict_interval(X), clf.explain(X), clf.loo(X, Y), clf.predict_uncertainty(X)
+    with pytest.raises(ValueError, match="class weights of 48 rows, and X has 5"):
+        clf.predict_proba(X[:5])
+    with pytest.raises(NotImplementedError, match="class weights of new rows"):
+        clf.simulate(3)
+    same = clf.predict_proba(X[:5], class_prior=[0.5, 0.25, 0.25])
+    even = bg.StudentTNB().with_posterior(draws, X, Y)
+    np.testing.assert_allclose(same, even.predict_proba(X[:5], class_prior=[0.5, 0.25, 0.25]))
+
+
+def test_what_draws_do_not_say_is_refused():
+    draws = robust_draws()
+    with pytest.raises(ValueError, match="no coordinate 'feature', and the classifier is not"):
+        bg.StudentTNB().with_posterior(draws.drop_vars("feature"))
+    with pytest.raises(ValueError, match="'nu' of the posterior has dims"):
+        bg.StudentTNB().with_posterior(draws.assign(nu=draws["mu"]))
+    with pytest.raises(ValueError, match="no probabilities"):
+        bg.StudentTNB().with_posterior(draws.assign(pi=2 * draws["pi"]))
+    make, X = CASES["MixedNB"]
+    tree = make().fit(X, Y).draw_posterior(10)
+    with pytest.raises(ValueError, match="do not say how MixedNB reads its columns"):
+        make().with_posterior(tree)
+
+
+def test_a_pool_takes_exponents():
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()], random_state=0)
+    with pytest.raises(Exception, match="not fitted"):
+        pool.with_posterior(robust_draws())
+    pool.fit(REAL, Y)
+    draws = pool.posterior_["posterior"].to_dataset()
+    half = pool.with_posterior(
+        draws.assign(exponent=0 * draws["exponent"] + 0.5, intercept=0 * draws["intercept"])
+    )
+    joint = sum(m.predict_joint_log_proba(REAL) for m in pool.members_.values())
+    np.testing.assert_allclose(
+        half.predict_proba(REAL), special.softmax(joint / 2, axis=1), rtol=1e-9
+    )
