@@ -58,7 +58,8 @@ def fit(
             "--kind",
             metavar="COLUMN=KIND",
             help="Read a column of mixed, forest or ande as gaussian, categorical or bernoulli, of "
-            "mixed also as poisson or multinomial; repeatable.",
+            "mixed also as poisson, multinomial, lognormal (positive, skewed) or spiked (one value "
+            "in many cells); repeatable.",
         ),
     ] = None,
     drop_incomplete: Annotated[
