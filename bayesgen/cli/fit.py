@@ -207,7 +207,7 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     evidence = f"Log evidence {clf.log_evidence_:.2f} nats. " if known else ""
     rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
     score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
-    told = sentences_of(score, type(clf).__name__)
+    told = sentences_of(score, clf.fitted_)
     show(_learned(clf), *told, f"{evidence}Written to {output}.")
 
 

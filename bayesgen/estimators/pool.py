@@ -436,7 +436,7 @@ class PoolSummary(Summary):
         score = label_score(fitted)
         table = table.assign_attrs(attributes_of(score))
         title = f"{fitted.name}: exponents from {own.n_rows} rows left out in turn"
-        told = (*_sentences(fitted, table), *sentences_of(score, fitted.name))
+        told = (*_sentences(fitted, table), *sentences_of(score, fitted))
         return cls(title, table, told)
 
     def to_dataframe(self) -> "pd.DataFrame":
