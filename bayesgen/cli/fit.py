@@ -58,7 +58,8 @@ def fit(
             "--kind",
             metavar="COLUMN=KIND",
             help="Read a column of mixed, forest or ande as gaussian, categorical or bernoulli, of "
-            "mixed also as poisson or multinomial; repeatable.",
+            "mixed also as poisson, multinomial, lognormal (positive, skewed) or spiked (one value "
+            "in many cells); repeatable.",
         ),
     ] = None,
     drop_incomplete: Annotated[
@@ -206,7 +207,7 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     evidence = f"Log evidence {clf.log_evidence_:.2f} nats. " if known else ""
     rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
     score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
-    told = sentences_of(score, type(clf).__name__)
+    told = sentences_of(score, clf.fitted_)
     show(_learned(clf), *told, f"{evidence}Written to {output}.")
 
 

@@ -23,7 +23,7 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning, documents
 from bayesgen.encoding.tables import feature_names, refuse_elsewhere
-from bayesgen.encoding.views import Selection, TableView
+from bayesgen.encoding.views import REAL, Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -282,7 +282,7 @@ def _of_counts(X: Any) -> list[Member]:
 def _of_table(
     rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
-    mixed = Member("independent columns", MixedNB(), selection=own)
+    mixed = Member("independent columns", MixedNB(columns="auto"), selection=own)
     read = _seen(mixed, rows)
     reader: Any = read.reader
     schema, cells, n_rows = reader.schema, read.encoded, len(read)
@@ -290,7 +290,7 @@ def _of_table(
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
     members = [mixed]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
         bins = TableView.learn(schema, cells, "bins")
@@ -309,7 +309,7 @@ def _of_table(
             )
     members += _of_dependences(rows, mixed, schema, n_classes, left_out)
     views = [("", numbers)]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
     width = numbers.n_columns
     for suffix, view in views:
@@ -358,7 +358,8 @@ def _of_dependences(
         if len(kept) < len(levels):
             columns: dict[str, list[str]] = {}
             for j, (column, kind) in enumerate(zip(schema.names or (), schema.kinds, strict=True)):
-                columns.setdefault(kind if j in kept else "drop", []).append(column)
+                own = "gaussian" if kind in REAL else kind
+                columns.setdefault(own if j in kept else "drop", []).append(column)
             for column in columns["drop"]:
                 left_out[f"{name} of {column!r}"] = (
                     f"with the many categories it would need {needed:.0e} counts"
@@ -396,7 +397,7 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     width = numbers.n_columns
     if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
-    return Member("independent columns with tied variances", MixedNB(variance="tied"))
+    return Member("independent columns with tied variances", MixedNB("auto", variance="tied"))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -435,7 +436,7 @@ class PoolSummary(Summary):
         score = label_score(fitted)
         table = table.assign_attrs(attributes_of(score))
         title = f"{fitted.name}: exponents from {own.n_rows} rows left out in turn"
-        told = (*_sentences(fitted, table), *sentences_of(score, fitted.name))
+        told = (*_sentences(fitted, table), *sentences_of(score, fitted))
         return cls(title, table, told)
 
     def to_dataframe(self) -> "pd.DataFrame":
@@ -521,13 +522,13 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns, quantile bins, the averages over forests of
-        dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
-        (`AnDE`) where they take seconds, label trees (`MetaTreeForest`), linear and quadratic
-        discriminants on numbers (categories as indicators) and on normal scores; bits and counts of
-        sparse matrices; language models of documents, and of each named column of a data frame that
-        holds texts (of four words or more, most of them different), whose missing cells are empty
-        texts.
+        for the columns: independent columns (``columns="auto"`` of `MixedNB`), quantile bins, the
+        averages over forests of dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and
+        pairs of super-parents (`AnDE`) where they take seconds, label trees (`MetaTreeForest`),
+        linear and quadratic discriminants on numbers (categories as indicators) and on normal
+        scores; bits and counts of sparse matrices; language models of documents, and of each named
+        column of a data frame that holds texts (of four words or more, most of them different),
+        whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).

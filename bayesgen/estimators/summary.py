@@ -15,6 +15,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.posterior.training import Training
 from bayesgen.predict.leave_one_out import LabelScore, label_score
 
@@ -137,7 +138,7 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     how = _ROUTES.get(training.inference, training.inference)
     title = f"{fitted.name}, {how}: {_rows(training.n_rows)}"
     told = _sentences(fitted, prior_choice, rows, of_all, float(evidence))
-    return Summary(title, table, (*told, *sentences_of(score, fitted.name)))
+    return Summary(title, table, (*told, *sentences_of(score, fitted)))
 
 
 def attributes_of(score: LabelScore | None) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def attributes_of(score: LabelScore | None) -> dict[str, Any]:
     return {} if score is None else dict(zip(names, score, strict=True))
 
 
-def sentences_of(score: LabelScore | None, name: str) -> list[str]:
+def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
     """What leave-one-out says of the probabilities; a warning where frequencies are as good."""
     if score is None:
         return []
@@ -156,7 +157,7 @@ def sentences_of(score: LabelScore | None, name: str) -> list[str]:
     ]
     if score.log_loss >= score.of_frequencies:
         advice = "these columns do not tell the classes apart, or too few rows do"
-        if name != "LogLinearPool":
+        if not isinstance(fitted.posterior, PooledPosterior):
             advice = (
                 "the model does not fit the rows. Take LogLinearPool(), or calibrate this model "
                 "by LogLinearPool([clf])"

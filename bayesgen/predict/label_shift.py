@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, xlogy
 from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
@@ -252,8 +252,7 @@ def mode(f: Array, alpha: Array) -> Array:
 
     def height(rho: Array) -> float:
         with np.errstate(divide="ignore"):
-            chosen = np.log(rho @ f).sum() + np.sum(prior * np.log(rho), where=prior > 0)
-        return float(chosen)
+            return float(np.log(rho @ f).sum() + xlogy(prior, rho).sum())
 
     rho = np.full(len(alpha), 1 / len(alpha))
     for _ in range(2000):

@@ -230,7 +230,7 @@ def test_kinds_of_columns(tmp_path):
         "visits,code,smokes,age,ill\n0,1,TRUE,31,y\n3,2,False,42.5,n\n1,1,true,,n\n9,3,,51,y\n",
     )
     model = tmp_path / "model.nc"
-    kinds = ("--kind", "visits=poisson", "--kind", "code=categorical")
+    kinds = ("--kind", "visits=poisson", "--kind", "code=categorical", "--kind", "age=lognormal")
     told = run("fit", "-m", "mixed", data, "--target", "ill", *kinds, "-o", model).stdout
     assert "categorical  3: 1, 2, 3 " in told
     schema = bg.load(model).schema_
@@ -238,7 +238,7 @@ def test_kinds_of_columns(tmp_path):
         "visits": "poisson",
         "code": "categorical",
         "smokes": "bernoulli",
-        "age": "gaussian",
+        "age": "lognormal",
     }
     assert schema.categories.values == ((1, 2, 3),)
 
@@ -553,6 +553,8 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--drop", "species"], "the target"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex"], "COLUMN=KIND"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=poison"], "'poisson'?"),
+    (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=weibull"],
+     "lognormal"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=gaussian"], "'male'"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda"], "'Torgersen'"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--model", "lda", "--kind", "sex=x"],
