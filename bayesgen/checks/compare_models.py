@@ -348,9 +348,9 @@ def _of_draws(loo: "Mapping[str, ELPDData]") -> list[str]:
         if scores.warning:
             bad = int((scores.pareto_k > scores.good_k).sum())
             out.append(
-                f"{name!r} was fitted by draws, and for {bad} of {scores.n_data_points} rows they "
-                f"cannot tell what it is without the row (Pareto k above {scores.good_k:.2f}): its "
-                "score is too high, perhaps by much"
+                f"{name!r} was fitted by draws, and for {bad} of {scores.n_data_points} rows the "
+                f"score without the row is not reliable (Pareto k above {scores.good_k:.2f}): the "
+                "elpd is too high, perhaps by much"
             )
     return out
 
@@ -362,7 +362,7 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
         return []
     names = table[MODEL].values.tolist()
     note = (
-        "log evidence is that of p(x, y), which x dominates: it is no guide to classification; "
+        "log evidence is that of p(x, y), which x dominates: it is not a guide to classification; "
         "choose by elpd"
     )
     if not same:

@@ -295,8 +295,8 @@ def _channel(noise: Any, classes: Array, codes: Array) -> _Channel:
         if value.shape == ():
             if value >= 1 - 1 / n:
                 raise ValueError(
-                    f"label_noise={value:g}: labels of {n} classes of which {1 - 1 / n:.3g} and "
-                    "more are wrong tell nothing of the true ones"
+                    f"label_noise={value:g}: labels wrong at a rate of {1 - 1 / n:.3g} or more "
+                    f"with {n} classes are not evidence of the true ones; give a smaller rate"
                 )
             log_odds = np.log(value) - np.log1p(-value)
             return _Channel(even, max(float(log_odds), _IMPOSSIBLE), None)

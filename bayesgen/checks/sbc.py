@@ -206,7 +206,7 @@ def _prior_of(clf: Any) -> tuple[ClassModel, dict[str, Any]]:
     wanted = {dim for dims in prior.params.values() for dim in dims}
     if not wanted <= {*coords, *known}:
         raise ValueError(
-            f"the prior of {type(prior.family).__name__} does not tell the lengths of the dims "
+            f"the prior of {type(prior.family).__name__} does not give the lengths of dims "
             f"{sorted(wanted - set(coords))}: give the fitted classifier"
         )
     return prior, dict(known) | coords
@@ -220,7 +220,7 @@ def _rows_to_label(clf: Any, prior: ClassModel, X: Any) -> Any:
             raise TypeError(f"{name} draws its own rows: leave X out")
         return None
     if X is None:
-        raise ValueError(f"{name} says nothing of x, only of y given x: give rows X to be labelled")
+        raise ValueError(f"{name} models y given x and not x: give rows X to be labelled")
     return X if isinstance(clf, ClassModel) else clf.fitted_.read(X).encoded
 
 

@@ -198,8 +198,8 @@ def find_roles(model: Any, label: str) -> Roles:
     for v in model.potentials:
         if {y, *held, *observed} & {*_ancestors([v])} - {None}:
             raise ValueError(
-                f"the potential {v.name!r} depends on rows, of which it does not say how much of "
-                "it is whose: write it as an observed variable (pm.CustomDist)"
+                f"the potential {v.name!r} depends on rows and is not a sum of one term per row: "
+                "write it as an observed variable (pm.CustomDist)"
             )
     p = y.owner.op.dist_params(y.owner)[0]
     while p.ndim > 1 and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
@@ -266,14 +266,14 @@ def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) 
         copies = (c.data for c in reached if isinstance(c, Constant) and np.size(c.data) > 1)
         if any(np.shape(c) == codes.shape and np.array_equal(c, codes) for c in copies):
             raise ValueError(
-                f"{v.name!r} depends on an array that equals the label, not on the label: for the "
-                f"graph it is the same whatever the class. Write theta[{y.name}] with the variable "
+                f"{v.name!r} depends on an array that equals the label, not on the label: in the "
+                f"graph it is the same for every class. Write theta[{y.name}] with the variable "
                 "that pm.Categorical returns (or one pm.Data for both) in place of the raw array"
             )
     if not depends:
         names = ", ".join(repr(v.name) for v in observed)
         raise ValueError(
-            f"{names} do not depend on {y.name!r}, hence say nothing of the class: write "
+            f"{names} do not depend on {y.name!r}, and are not evidence of the class: write "
             f"theta[{y.name}] with the variable that pm.Categorical returns"
         )
 
@@ -547,13 +547,13 @@ class PyMCFamily(Family):
         Raises
         ------
         NotImplementedError
-            If rows depend on data of which the model has no distribution.
+            If rows depend on data without a distribution in the model.
         """
         absent = [part.name for part in self.roles.parts if part.variable is None]
         if absent and self.given is None:
             raise NotImplementedError(
-                f"the model says nothing of how {', '.join(map(repr, absent))} is distributed, so "
-                "that no row can be simulated: posterior_groups draws the rest of rows given it"
+                f"the model has no distribution of {', '.join(map(repr, absent))}, so rows cannot "
+                "be simulated: posterior_groups draws the other columns given these"
             )
         values, lead = self._in_order(theta)
         codes = self.roles.order[y]

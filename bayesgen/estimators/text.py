@@ -329,8 +329,8 @@ class MarkovNB(GenerativeClassifier):
             known = {*self.vocabulary_.tokens}
             if n := sum(token not in known for document in documents for token in document):
                 warnings.warn(
-                    f"{n} tokens are outside the vocabulary, which smoothing='dirichlet' scores "
-                    "beside probabilities that sum to 1 without them: these perplexities are too "
+                    f"{n} tokens are outside the vocabulary, and smoothing='dirichlet' adds "
+                    "their probabilities to a sum that is 1 without them: perplexities are too "
                     "low, and not comparable with other smoothings. Give vocabulary=, or another "
                     "smoothing",
                     stacklevel=2,

@@ -119,8 +119,8 @@ class _Asker:
         found = self.fitted.read(X).encoded
         if sparse.issparse(found):
             raise TypeError(
-                "next_measurement needs tables in which a cell may be missing (NaN), and what a "
-                "sparse X does not store is 0: pass X.toarray()"
+                "next_measurement needs tables in which a cell may be missing (NaN); in a sparse X "
+                "a cell that is not stored is 0: pass X.toarray()"
             )
         found = np.array(found, dtype=np.float64)
         if self.fitted.reader.sums_missing:

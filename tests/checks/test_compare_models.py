@@ -107,7 +107,7 @@ def test_arviz_takes_the_entries(found):
 
 def test_what_it_shows(found):
     text = repr(found)
-    assert "no guide to classification" in text
+    assert "not a guide to classification" in text
     assert "by leave-one-out of 178 labels" in text
     assert list(found.to_dataframe().index) == found.table.model.values.tolist()
     assert "<table" in found._repr_html_()

@@ -176,7 +176,7 @@ def test_after_a_fit_by_draws_labels_may_be_missing():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"label_noise": 0.5}, "2 classes of which 0.5 and more are wrong"),
+        ({"label_noise": 0.5}, "a rate of 0.5 or more with 2 classes"),
         ({"label_noise": -0.1}, "must be probabilities"),
         ({"label_noise": [[0.9, 0.2], [0.1, 0.9]]}, "sum to 1; that of 0 sums to 1.1"),
         ({"label_noise": [[1.0, 0.0], [1.0, 0.0]]}, "no row the label 1, which y holds"),

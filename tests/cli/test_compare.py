@@ -51,7 +51,7 @@ def test_saved_models_by_leave_one_out(folder, rows):
     assert float(gap) < -2 * float(se)
     assert shown(out, "mixed")[1] == "0.0"
     assert "Leave-one-out of 344 rows" in out
-    assert "no guide to classification" in " ".join(out.split())
+    assert "not a guide to classification" in " ".join(out.split())
 
 
 def test_rows_are_counted_as_in_the_file(folder, tmp_path):

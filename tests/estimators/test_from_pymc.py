@@ -284,7 +284,7 @@ def test_rows_of_containers_are_a_dataset() -> None:
         clf.predict_proba(own.X, class_prior=[0.2, 0.3, 0.5])
     with pytest.raises(ValueError, match="depend on the row"):
         bg.estimate_class_prior(clf, own.X)
-    with pytest.raises(NotImplementedError, match="nothing of how 'slope'"):
+    with pytest.raises(NotImplementedError, match="no distribution of 'slope'"):
         clf.simulate(3)
 
 
