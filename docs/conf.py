@@ -1,6 +1,7 @@
 """Sphinx: how the site is built. `make docs`; no network, and warnings are errors."""
 
 import inspect
+import re
 import shutil
 import sys
 import warnings
@@ -135,8 +136,16 @@ def _of_others(app, what, name, obj, skip, options) -> bool | None:
     return True if not str(module).startswith("bayesgen") or not inspect.getdoc(obj) else None
 
 
+def _index_synonyms(app, docname, source) -> None:
+    """Enter "Also called: ..." into the index: the search ranks its entries like titles."""
+    source[0] = re.sub(
+        r"^\*Also called: (.*)\.\*$", r"```{index} \1\n```\n\n\g<0>", source[0], flags=re.M
+    )
+
+
 def setup(app) -> None:
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
     app.connect("builder-inited", _copy_notebooks, priority=100)
     app.connect("builder-inited", lambda app: write_family_pages(HERE / "families"), priority=100)
     app.connect("autodoc-skip-member", _of_others)
+    app.connect("source-read", _index_synonyms)

@@ -145,6 +145,32 @@ def is_page(path: Path) -> bool:
     return any(path.with_name(path.name + suffix).exists() for suffix in (".md", ".rst"))
 
 
+SEARCHED = {
+    "abstain": "reject",
+    "reject option": "reject",
+    "imbalanced classes": "reject",
+    "conformal sets": "reject",
+    "feature importance": "which_columns",
+    "ROC": "report",
+    "sensitivity and specificity": "report",
+    "semi-supervised": "few_labels",
+    "drift": "monitoring",
+    "mislabelled": "wrong_labels",
+    "several annotators": "wrong_labels",
+    "which test next": "next_measurement",
+}
+
+
+@pytest.mark.parametrize("term", SEARCHED)
+def test_a_term_that_readers_search_is_in_the_index_of_its_page(term):
+    text = read(DOCS / "how_to" / f"{SEARCHED[term]}.md")
+    title, _, synonyms = text.split("\n")[:3]
+    assert title.startswith("# ")
+    assert synonyms.startswith("*Also called: ")
+    names = re.fullmatch(r"\*Also called: (.*)\.\*", synonyms)[1].split(", ")
+    assert term in names or term in title.lower()
+
+
 GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
 
