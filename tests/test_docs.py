@@ -1,6 +1,8 @@
 """README and documentation do what they say: examples print what is shown, links lead somewhere."""
 
+import ast
 import doctest
+import inspect
 import os
 import pkgutil
 import re
@@ -169,6 +171,22 @@ def test_a_term_that_readers_search_is_in_the_index_of_its_page(term):
     assert synonyms.startswith("*Also called: ")
     names = re.fullmatch(r"\*Also called: (.*)\.\*", synonyms)[1].split(", ")
     assert term in names or term in title.lower()
+
+
+CALLS = re.findall(r"`((?:bg|clf)\.\w.*?)`", read(DOCS / "how_to" / "coming_from.md"))
+
+
+@pytest.mark.parametrize("call", sorted({*CALLS}))
+def test_a_call_for_whoever_comes_from_another_package_exists(call):
+    """Names and arguments are those of the package; what a name stands for is not run."""
+    for node in ast.walk(ast.parse(call.replace("...", ""))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = {"bg": bg, "clf": bg.GenerativeClassifier}[node.value.id]
+            assert hasattr(owner, node.attr)
+        if isinstance(node, ast.Call):
+            function = eval(ast.unparse(node.func), {"bg": bg, "clf": bg.GenerativeClassifier})
+            own = [None] * (ast.unparse(node.func).startswith("clf.") + len(node.args))
+            inspect.signature(function).bind(*own, **{k.arg: None for k in node.keywords})
 
 
 GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
