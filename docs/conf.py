@@ -17,6 +17,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE)]  # for the pages that are written before the build
 
 from family_pages import write_family_pages
+from method_tables import TABLES
 
 project = "bayesgen"
 author = "The bayesgen developers"
@@ -50,6 +51,7 @@ nb_execution_mode = "off"  # the tests execute them; what is committed is shown
 nb_merge_streams = True
 
 autosummary_generate = True
+autosummary_context = {"tables": TABLES}
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False

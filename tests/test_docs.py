@@ -203,6 +203,45 @@ def test_every_public_name_has_a_page_of_the_reference():
     assert sorted(listed) == sorted(bg.__all__)
 
 
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import method_tables
+
+    return method_tables
+
+
+PUBLIC = sorted(n for n in bg.__all__ if not inspect.ismodule(getattr(bg, n)))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_reference_of_a_public_name_has_real_signatures(tables, name):
+    """Of the name and its methods: arguments by name, with what is passed on documented."""
+    owner = getattr(bg, name)
+    entries = {name: owner}
+    if inspect.isclass(owner):
+        entries |= {m: getattr(owner, m) for m in tables.public_methods(owner)}
+    for entry, function in entries.items():
+        assert inspect.getdoc(function), entry
+        for parameter in inspect.signature(function).parameters.values():
+            assert parameter.kind != parameter.VAR_POSITIONAL, entry
+            if parameter.kind == parameter.VAR_KEYWORD:
+                assert f"**{parameter.name}" in inspect.getdoc(function), entry
+            assert " at 0x" not in repr(parameter.default), entry
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if hasattr(getattr(bg, n), "predict_proba")])
+def test_every_method_that_a_classifier_has_answers_a_question(tables, name):
+    cls = getattr(bg, name)
+    names = " ".join(tables.QUESTIONS.values()).split()
+    assert len(names) == len({*names})
+    assert tables.public_methods(cls) <= {*names}
+    listed = set(re.findall(r"\.(\w+)`", tables.TABLES[name]))
+    assert tables.public_methods(cls) & listed == {
+        m for m in tables.public_methods(cls) if hasattr(cls(), m)
+    }
+
+
 def test_every_classifier_has_a_page_and_a_picture():
     table = tomllib.loads(read(DOCS / "families.toml"))
     classifiers = {n for n in bg.__all__ if hasattr(getattr(bg, n), "predict_proba")}
