@@ -52,6 +52,7 @@ __all__ = [
     "estimate_class_prior",
     "expected_score",
     "feature_relevance",
+    "final_estimator",
     "fit_dask",
     "fit_stream",
     "from_pymc",
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from bayesgen.io.dask import fit_dask
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
+    from bayesgen.posterior.fitted import final_estimator
     from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
@@ -147,6 +149,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "estimate_class_prior": "predict.label_shift",
         "expected_score": "checks.expected_score",
         "feature_relevance": "explain.feature_relevance",
+        "final_estimator": "posterior.fitted",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",
         "from_pymc": "estimators.from_pymc",

@@ -194,6 +194,7 @@ GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
 def test_the_readme_can_be_read_in_one_sitting():
     assert len(read(README).splitlines()) <= 160
+    assert len(re.sub(r"```.*?```", "", read(README), flags=re.S).split()) <= 700
     table = tomllib.loads(read(DOCS / "families.toml"))
     assert f"all {len(table)} classifiers" in read(README)
 

@@ -139,6 +139,16 @@ def predictive_densities() -> Figure:
     return fig
 
 
+def first_screen() -> Figure:
+    """The picture beside the first lines of the README: the same calls."""
+    X, y = load_penguins()
+    few = y.groupby(y).sample(8, random_state=0).index
+    pool = bg.LogLinearPool().fit(X.loc[few], y[few])
+    birds = X.loc[[60, 46, 319, 271]]
+    ax = bg.plots.plot_class_probability(pool, birds, prob=0.8)
+    return ax.figure
+
+
 # --------------------------------------------------------------------------------- architecture
 
 LAYERS = (  # packages, and what they are for
@@ -408,6 +418,7 @@ def learning_curves() -> Figure:
 
 FIGURES = {
     "architecture": (architecture, ("svg", "png")),
+    "first_screen": (first_screen, ("png",)),
     "learning_curves": (learning_curves, ("png",)),
     "predictive_densities": (predictive_densities, ("png",)),
     "sbc": (sbc, ("png",)),

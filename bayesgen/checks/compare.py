@@ -10,7 +10,7 @@ from bayesgen.encoding.labels import codes_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import refuse_others
+from bayesgen.posterior.fitted import refuse_others, through_pipelines
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ ECE_BINS = 15
 PROPER: Final = ("log_loss", "brier")
 
 
+@through_pipelines
 def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     """Score the posterior predictive and every plug-in of fitted models on the same rows.
 

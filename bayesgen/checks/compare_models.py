@@ -15,7 +15,7 @@ from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import sample
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.posterior.pooled import LogLinear, comparable
 from bayesgen.predict import leave_one_out
 from bayesgen.predict.leave_one_out import TrainingRows
@@ -134,6 +134,7 @@ class ModelComparison:
         return table
 
 
+@through_pipelines
 def compare_models(
     models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
 ) -> ModelComparison:
@@ -307,9 +308,10 @@ def _what_is_described(clf: Any) -> dict[str, Any]:
         at = np.arange(len(names))[columns]
         left_out = np.broadcast_to(getattr(family, "ignored", False), len(at))
         what = family.describes or type(family)
+        spike = np.broadcast_to(getattr(family, "spike", np.nan), len(at))  # a point of mass
         together = tuple(at) if what == GIVEN_TOTAL else ()
         for j in at[~left_out]:
-            out[str(names[j])] = (what, together, read[j])
+            out[str(names[j])] = (what, together, read[j], repr(spike[at == j]))
     return out
 
 

@@ -29,7 +29,7 @@ from bayesgen.datatree import tree
 from bayesgen.encoding.labels import weights_by_class
 from bayesgen.families.names import BOUND
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import fitted_of
+from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.request import IntervalRequest
 
@@ -44,6 +44,7 @@ _DRAWN_ROWS = 2000  # from which on chance is Normal
 _CELLS = 1 << 24  # rows x classes x draws of class weights
 
 
+@through_pipelines
 def expected_score(
     clf: Any,
     X: Any,

@@ -29,7 +29,7 @@ from bayesgen.families.names import BOUND, METHODS, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict import incomplete
 from bayesgen.predict.left_out import log_odds
@@ -48,6 +48,7 @@ _STENCIL = {-2: 1 / 12, -1: -8 / 12, 1: 8 / 12, 2: -1 / 12}
 
 
 @named_rows
+@through_pipelines
 def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset":
     """How far the strength of the prior decides the class of each row.
 

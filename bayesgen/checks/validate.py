@@ -56,6 +56,12 @@ _DIGITS = {"numbers": 0, "ESS": 0, "R-hat": 3}
 _ENDS = "label", "against"  # of log-odds that are explained
 
 
+NOT_CHECKED = (
+    "not checked: whether the model fits the rows; clf.summary() has the log loss of the labels "
+    "without their rows, and bg.compare_models that of other models"
+)
+
+
 @dataclass(frozen=True)
 class Validation:
     """Outcome of `validate`; print it for the table.
@@ -137,6 +143,7 @@ class Validation:
             *(f"not compared: {what}" for what in self.not_compared),
             f"verdict: {self.verdict}",
             *(f"- {reason}" for reason in self.reasons),
+            NOT_CHECKED,
         ]
         return "\n".join(lines)
 

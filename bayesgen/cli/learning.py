@@ -15,9 +15,11 @@ from bayesgen.cli.columns import Feature, Labelled, Reader, take
 from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.cli.files import read_whole, rows_of
 from bayesgen.cli.models import Plan
+from bayesgen.encoding.labelled import RowSample, labelled
 from bayesgen.encoding.literals import count, shown
 from bayesgen.errors import InputError
 from bayesgen.io.tabular import joined
+from bayesgen.predict.leave_one_out import SCORED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +57,16 @@ def _in_parts(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
 
     def gathered(parts: list[Labelled]) -> Any:
         rows = _joined(parts)
+        X = rows.X  # a pool may find fault with a row when it has all: their numbers are the index
         with blamed_on_rows(plan, rows):
-            return learner.gather(state, rows.X, rows.labels)
+            X = X if learner.passes == 1 or isinstance(X, list) else X.set_axis(rows.numbers)
+            if learner.passes == 1:
+                tally.sample(labelled(X, rows.labels, None))
+            return learner.gather(state, X, rows.labels)
+
+    def all_together() -> Any:
+        numbers = getattr(getattr(state, "X", None), "index", ())
+        return blamed_on(plan.table.path, rows=numbers, advice=plan.advice)
 
     for rows in rows_of(plan.table, plan.wanted, "learning"):
         if clf is None:
@@ -77,12 +87,21 @@ def _in_parts(plan: Plan, known: dict[str, str]) -> tuple[Any, "Tally"]:
             continue
         tally.add(part.X)
         waiting.append(part)
-        if state is not None or tally.all_seen():  # a column without a category teaches nothing
+        # a column without a category teaches nothing; a pool, which samples, reads the same parts
+        if learner.passes > 1 or state is not None or tally.all_seen():
             state, waiting = gathered(waiting), []
     selection.report(clf)
     if waiting:
         state = gathered(waiting)
-    with blamed_on(plan.table.path):
+    with busy("learning"), all_together():
+        again = learner.then(state)
+    if again is not None:
+        learner, state, selection = again, None, Selection(plan)
+        for rows in rows_of(plan.table, plan.wanted, "counting"):
+            part = selection.take(rows, reader.read(rows), holds[plan.target], clf)
+            if len(part.labels):
+                state = gathered([part])
+    with busy("learning"), all_together():
         clf.fitted_ = learner.settle(state)
         return clf, tally
 
@@ -202,6 +221,7 @@ class Tally:
     missing: dict[str, int] = field(default_factory=dict)
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
     found: dict[str, set[Any]] = field(default_factory=dict)
+    scored: RowSample | None = None  # rows that a model in parts is scored by
     _heads: list[Any] = field(default_factory=list)
 
     def add(self, X: "pd.DataFrame | list[str]") -> None:
@@ -217,6 +237,12 @@ class Tally:
                 self._add_cells(feature.name, X[feature.name], feature.kind)
             elif feature.kind == "categorical":
                 self._add_found(feature.name, X[feature.name])
+
+    def sample(self, rows: Any) -> None:
+        """Keep a sample of labelled rows for `label_score`."""
+        before = [] if self.scored is None else [self.scored]
+        own = RowSample.of_rows(rows, 0, sum(part.n_rows for part in before))
+        self.scored = RowSample.of_parts([*before, own], SCORED)
 
     def _add_numbers(self, X: "pd.DataFrame", names: list[str]) -> None:
         """Columns of floats together: one by one they would take a tenth of a millisecond each."""

@@ -102,7 +102,9 @@ class Plan:
 
     @property
     def at_once(self) -> bool:
-        """Whether bins or members are chosen from all rows."""
+        """Whether bins are chosen from all rows."""
+        if self.model is Model.AUTO:
+            return False
         chosen = _holds(self.model)[0] == "code"
         return chosen or not hasattr(classifier(self.model)(), "partial_fit")
 
@@ -178,7 +180,8 @@ def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> 
         if find(name, table) in taken:
             raise UserError(f"--kind {argument}: {name!r} is the target or dropped")
         if kind not in KINDS:
-            raise UserError(f"--kind {argument}: no kind {kind!r}{did_you_mean(kind, KINDS)}")
+            hint = did_you_mean(kind, KINDS) or f"; kinds are {listed(KINDS)}"
+            raise UserError(f"--kind {argument}: no kind {kind!r}{hint}")
         if out.setdefault(name, kind) != kind:
             raise UserError(f"--kind gives {name!r} two kinds, {out[name]} and {kind}")
     return out

@@ -54,8 +54,8 @@ def validate(
     clf = files.load_model(model)
     if hasattr(clf, "members_"):
         raise UserError(
-            f"{model} holds a {type(clf).__name__}, which is a pool of several models: validate "
-            f"each of them, {', '.join(clf.members_)}, on its own"
+            f"{model} holds a {type(clf).__name__}, which is a pool of several models: fit one of "
+            "its members by --model, and validate that"
         )
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
@@ -95,4 +95,6 @@ def _show(result: "Validation") -> None:
         *(f"Not compared: {what}." for what in result.not_compared),
         f"Verdict: {result.verdict}.",
         *result.reasons,
+        "Not checked: whether the model fits the rows. bayesgen fit prints the log loss of the "
+        "labels without their rows, bayesgen compare that of other models.",
     )

@@ -447,3 +447,46 @@ def _unreadable(name: Any, what: str, row: int | None = None, to: str = "") -> I
         column=name,
         advice=f"{convert} or leave it out",
     )
+
+
+# ------------------------------------------------------------------------------------------------
+# What the cells of a real column say of its kind, without the labels: every class has the same.
+
+_SPIKE = 0.3  # share of the cells from which one value is a spike
+_ELSEWHERE = 4  # different values there must be beside it: fewer are categories
+_QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells have
+
+
+def most_frequent(values: Array) -> float | None:
+    """The value that most cells have, the least of equals; None if all are missing."""
+    distinct, count = np.unique(values[~np.isnan(values)], return_counts=True)
+    return float(distinct[count.argmax()]) if len(distinct) else None
+
+
+def spike_of(values: Array) -> float | None:
+    """The value that at least 30 % of the cells have, if the others have four values or more.
+
+    Share and number are the best on open sets (``tests/benchmarks/spikes.py``).
+    """
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return None
+    found = np.quantile(seen, _QUARTILES, method="lower")
+    on, spike = max(((seen == value).mean(), float(value)) for value in found)
+    others = seen[seen != spike]
+    if on < _SPIKE or len(np.unique(others[:1000])) < _ELSEWHERE:
+        return None
+    return spike
+
+
+def is_lognormal(values: Array) -> bool:
+    """Whether cells are positive, with an sd above the mean and more evidence for their logarithms.
+
+    Under unit-information priors the evidences of one Normal for all cells, and of one for their
+    logarithms with the Jacobian, differ by n times what is compared here.
+    """
+    seen = values[~np.isnan(values)]
+    if not len(seen) or seen.min() <= 0 or seen.std() <= seen.mean():
+        return False
+    logs = np.log(seen)
+    return bool(np.log(logs.std()) + logs.mean() < np.log(seen.std()))

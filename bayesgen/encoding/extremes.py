@@ -116,7 +116,8 @@ def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
         mean = (n * own.mean).sum(axis=0) / total
         variance = (scatter + n * np.square(own.mean - mean)).sum(axis=0) / total
         farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
-        far = np.abs(X[:, block.columns] - (own.shift + mean)) > farthest
+        cells = getattr(block.family, "cells", np.asarray)(X[:, block.columns])
+        far = np.abs(cells - (own.shift + mean)) > farthest
         if far.any():
             row, j = (int(k) for k in np.argwhere(far)[0])
             column = np.arange(X.shape[1])[block.columns][j]

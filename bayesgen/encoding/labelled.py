@@ -1,8 +1,13 @@
 """Rows with labels and weights: what takes part in a fit, and what is refused."""
 
-from typing import Any, NamedTuple
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
@@ -151,3 +156,68 @@ def _plain(labels: Array) -> Array:
     if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
         return labels
     return np.array(labels.tolist())
+
+
+# ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """What is known of rows that come in parts: their number, their classes, a uniform sample.
+
+    `key` (n,) are uniform numbers of the rows of the sample, the smallest of all.
+    """
+
+    X: Any
+    labels: Array
+    weight: Array
+    key: Array
+    classes: Array
+    n_rows: int
+
+    @property
+    def parts(self) -> tuple[Any, Array, Array]:
+        """Rows, labels and weights of the sample."""
+        return self.X, self.labels, self.weight
+
+    @classmethod
+    def of_rows(cls, rows: Labelled, seed: int, first: int) -> Self:
+        """All rows of a part; keys by a seed, the rows before (`first`) and the labels."""
+        classes, codes = rows.coded()
+        rng = np.random.default_rng([seed, first, zlib.crc32(codes.tobytes())])
+        X = rows.X.X if isinstance(rows.X, Rows) else rows.X
+        n, weight = len(codes), rows.weight_of_each()
+        return cls(X, rows.labels, weight, rng.random(n), classes, n)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Self], most: int) -> Self:
+        """Of the rows of all parts, at most so many in the sample."""
+        for part in parts[1:]:
+            refuse_two_types(part.classes, parts[0].classes)
+        keys = np.concatenate([part.key for part in parts])
+        limit = np.partition(keys, most - 1)[most - 1] if len(keys) > most else np.inf
+        kept = [(part, np.flatnonzero(part.key <= limit)) for part in parts]
+        labels, weight, key = (
+            np.concatenate([getattr(part, name)[at] for part, at in kept])
+            for name in ("labels", "weight", "key")
+        )
+        X = _stacked([_safe_indexing(part.X, at) for part, at in kept if len(at)])
+        classes = np.unique(np.concatenate([part.classes for part in parts]))
+        return cls(X, labels, weight, key, classes, sum(part.n_rows for part in parts))
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Rows of one kind below each other: data frames, sparse matrices, lists or arrays."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], list):
+        return [row for part in parts for row in part]
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    frames = [nw.from_native(part, pass_through=True, allow_series=True) for part in parts]
+    if isinstance(frames[0], nw.DataFrame):
+        names = frames[0].columns
+        return nw.concat([frame.select(names) for frame in frames]).to_native()
+    if isinstance(frames[0], nw.Series):
+        return [row for frame in frames for row in frame.to_list()]
+    return np.concatenate(parts)

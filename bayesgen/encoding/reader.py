@@ -339,6 +339,11 @@ class Reader:
         return [f"x{j}" for j in range(self.n_features or 0)]
 
     @property
+    def chosen(self) -> bool | Collection[str]:
+        """Names of the columns whose kinds the user has chosen; True: of all."""
+        return True
+
+    @property
     def normal_by_type(self) -> Collection[str]:
         """Columns of a table of several kinds that are Normal because they hold numbers."""
         return ()

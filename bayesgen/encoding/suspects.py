@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from bayesgen.encoding.column import Column
+from bayesgen.encoding.column import Column, is_lognormal, spike_of
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.errors import Facts
@@ -20,6 +20,7 @@ _PARSED = 200  # distinct texts of a column that are looked at for numbers and d
 _MOST = 0.9  # of them that must be one or the other
 _CATEGORIES = 2 / 3  # as many different texts as cells
 _SENTENCE = 4  # words, on average, of a column of sentences
+_WARNED = 0.5  # share of one number in a column of others; a Normal may do below
 _NAMED = 5  # columns that share an oddity
 
 _ID = re.compile(r"(?i:(^|[^a-z])(id|ids|index|uuid|row_?num(ber)?)$|^unnamed: *\d+$)|[a-z]I[Dd]$")
@@ -52,7 +53,8 @@ def find(
     - whole numbers, all different, in a column whose name says that it identifies rows (``id``,
       ``row_id``, ``PassengerId``, ``index``, ``Unnamed: 0``);
     - a single value, unless it is 0 or 1: indicator columns are constant in many a subset;
-    - two different numbers in a column of `normal`.
+    - two different numbers in a column of `normal`; numbers there of which a value has half or
+      more (`spike_of`), or that are positive and skewed (`is_lognormal`).
 
     And of all rows, however few: nothing but missing cells.
 
@@ -81,7 +83,7 @@ def find(
             continue
         why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
         if not why and name in normal:
-            why = _two_numbers(column)
+            why = _two_numbers(column) or _no_normal(column)
         if why:
             out[name] = why
     return out
@@ -161,6 +163,19 @@ def _two_numbers(column: Column) -> str:
         return ""
     kind = "bernoulli" if (low, high) == (0, 1) else "categorical"
     return f"holds {low:g} and {high:g} alone, for which a Normal is no model: make its kind {kind}"
+
+
+def _no_normal(column: Column) -> str:
+    """That another kind is a better model of a real column."""
+    present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
+    if len(present) < _FEW:
+        return ""
+    spike = spike_of(present.astype(np.float64))
+    if spike is not None and (share := (present == spike).mean()) >= _WARNED:
+        return f"holds {spike:g} in {share:.0%} of its cells: make its kind spiked"
+    if is_lognormal(present.astype(np.float64)):
+        return "is positive and skewed, its sd above its mean: make its kind lognormal"
+    return ""
 
 
 def _oddity(column: Column, name: str, chosen: bool) -> str:

@@ -10,6 +10,9 @@ change of variables: its Jacobian is common to the classes and leaves p(y | x) a
   the mid-rank, linear between knots and beyond the last ones (van der Waerden 1952).
 - ``"bins"``: real columns as codes of intervals between quantiles, categories and bits as codes.
 
+In bins a spike is a bin of its own. Numbers and normal scores are not divided into a bit and a
+number elsewhere: members with full covariances were worse by it (``tests/benchmarks/spikes.py``).
+
 A missing cell, and a category without an indicator, is the mean of its columns in the first two,
 where full covariances need all cells, and stays missing in bins.
 """
@@ -24,6 +27,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from bayesgen.encoding.column import spike_of
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema, refuse_other_columns
@@ -140,7 +144,7 @@ class BinnedTable:
         ----------
         rows : of a table
         n_bins : int, >= 2
-            At most so many bins of a real column, fewer where values are tied.
+            At most so many bins of a real column, and one for a spike; fewer where values are tied.
         columns, categories
             As in `TableSchema.learn`.
         cuts : {column: rising numbers}, optional
@@ -178,7 +182,7 @@ class BinnedTable:
             elif coded[j] and not len(seen):
                 ends.append(None)
             else:
-                ends.append(quantile_ends(seen, n_bins))
+                ends.append(ends_with_spike(seen, n_bins))
         found = cls(schema, tuple(ends), tuple(coded.tolist()))
         return found, found._coded(cells)
 
@@ -249,6 +253,15 @@ def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
     return tuple(own[own > seen.min(initial=np.inf)].tolist())
 
 
+def ends_with_spike(seen: Array, n_bins: int) -> tuple[float, ...]:
+    """As `quantile_ends`, and a spike has one bin more of its own."""
+    spike = spike_of(seen)
+    if spike is None:
+        return quantile_ends(seen, n_bins)
+    own = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
+    return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *own]).tolist())
+
+
 def rising_ends(given: Any, argument: str, name: Any) -> tuple[float, ...]:
     """Ends of bins that the user declares for column `name`."""
     own = np.asarray(given, dtype=np.float64)
@@ -268,15 +281,22 @@ def _n_bins(ends: tuple[float, ...] | None) -> int:
 
 
 def _inside(ends: Array) -> Array:
-    """A number inside each bin: the middle; of the outer ones, as far out as bins are wide."""
+    """A number inside each bin: the middle; of the outer ones, as far out as bins are wide.
+
+    A bin of one number, a spike, is that number.
+    """
     if not len(ends):
         return np.zeros(1)
     width = float(np.diff(ends).mean()) if len(ends) > 1 else 1.0
     middle = (ends[1:] + ends[:-1]) / 2
-    return np.concatenate([[ends[0] - width / 2], middle, [ends[-1] + width / 2]])
+    middle = np.where(ends[1:] == np.nextafter(ends[:-1], np.inf), ends[:-1], middle)
+    last = float(np.nextafter(ends[0], -np.inf))  # in the first bin: a short number is a spike
+    first = last if last == float(f"{last:.9g}") else ends[0] - width / 2
+    return np.concatenate([[first], middle, [ends[-1] + width / 2]])
 
 
 ViewName = Literal["numbers", "normal scores", "bins"]
+REAL = ("gaussian", "lognormal", "spiked")  # kinds of numbers that a view may cut or stretch
 _KNOTS = 257  # of the normal scores of one column
 
 
@@ -315,11 +335,10 @@ class TableView:
                 rows = np.bincount(seen.astype(np.int64), minlength=next(sizes))
                 rare = np.flatnonzero(rows < 2).tolist()
                 knots.append(rare)
-            elif kind != "gaussian" or name == "numbers":
+            elif kind not in REAL or name == "numbers":
                 knots.append([])
             elif name == "bins":
-                inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
-                knots.append(np.unique(inner).tolist())
+                knots.append(list(ends_with_spike(seen, n_bins)))
             else:
                 knots.append(_normal_scores(seen))
         view = cls(name, schema, tuple(knots), ())
@@ -376,7 +395,7 @@ class TableView:
             raise ValueError(f"{shown(name)} with {len(knots)} columns is no view")
         found = cls(name, schema, knots, centre)
         for j, own in enumerate(knots):
-            scores = name == "normal scores" and schema.kinds[j] == "gaussian"
+            scores = name == "normal scores" and schema.kinds[j] in REAL
             parts = own if scores else [own]
             if len({len(rising_ends(part, "knots", j)) for part in parts}) > 1:
                 raise ValueError(f"column {j} of a view has not as many scores as knots")
@@ -393,7 +412,7 @@ class TableView:
             if kind == "categorical":
                 out.append(next(nominal))
             else:
-                out.append(len(knots) + 1 if kind == "gaussian" else 2)
+                out.append(len(knots) + 1 if kind in REAL else 2)
         return out
 
     def _width(self, j: int) -> int:
@@ -421,9 +440,9 @@ class TableView:
                 parts.append((values[:, None] == codes).astype(np.float64))
                 rare = np.isin(values, self.knots[j])
                 parts[-1][np.isnan(values) | unseen | rare] = np.nan
-            elif kind == "gaussian" and self.name == "normal scores":
+            elif kind in REAL and self.name == "normal scores":
                 parts.append(_interpolated(values, *self.knots[j])[:, None])
-            elif kind == "gaussian" and self.name == "bins":
+            elif kind in REAL and self.name == "bins":
                 codes = np.searchsorted(self.knots[j], values, side="right").astype(np.float64)
                 parts.append(np.where(np.isnan(values), np.nan, codes)[:, None])
             else:

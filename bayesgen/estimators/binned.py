@@ -1,12 +1,13 @@
 """Tables of categories, bits and binned real columns, for joint tables of several columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.schema import named_kinds
 from bayesgen.encoding.views import BinnedTable, MissingCells
 from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -121,16 +122,20 @@ class BinnedColumns(TableReader):
         """Kinds, categories and bins of the columns."""
         return self.binned
 
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.schema.chosen(self.kinds, self.declared)
+
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """The reader that knows the bins."""
         if self.unseen not in ("ignore", "raise"):
             raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
         table = rows.table
-        if self.kinds is None and table.n_columns > _WIDEST:  # before each is cut into bins
-            raise ValueError(
-                f"pairs of {table.n_columns} columns need 1e9 counts or more: name fewer in "
-                "columns="
-            )
+        named = named_kinds(self.kinds, None, table.names, table.n_columns)
+        width = table.n_columns - list(named.values()).count("drop")
+        if width > _WIDEST:  # before each is cut into bins
+            raise ValueError(f"pairs of {width} columns need 1e9 counts or more: drop some")
         found, codes = BinnedTable.learn(
             rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )

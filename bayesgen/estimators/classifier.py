@@ -214,7 +214,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.class_alpha,
             self._prior_choice(),
             options,
-            chosen=getattr(self, "columns", True) is not None,
             text=hasattr(self, "categories"),
             why_apart=self._why_apart,
             unsaved=unsaved(self),
@@ -1803,6 +1802,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Class weights: 1 pseudo-count of each class.
         Prior: variance='class'.
         Log evidence: -1089.30 nats.
+        Log loss of the labels, each without its row: 0.326 nats (344 rows); of the class
+        frequencies alone: 1.055.
         """  # noqa: E501 - a table
         return summary(self._fitted(), self.prior)
 

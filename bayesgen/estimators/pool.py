@@ -1,10 +1,11 @@
 """A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import Labelled, labelled, rows_with_label
+from bayesgen.encoding.labelled import Labelled, RowSample, labelled, rows_with_label
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning, documents
 from bayesgen.encoding.tables import feature_names, refuse_elsewhere
-from bayesgen.encoding.views import Selection, TableView
+from bayesgen.encoding.views import REAL, Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.forests import TreeAugmentedNB
@@ -30,17 +31,17 @@ from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscrimina
 from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.saving import refuse_subclass
-from bayesgen.estimators.summary import SHOWN, Summary, unlabelled_rows
+from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
-from bayesgen.estimators.text import MarkovNB
+from bayesgen.estimators.text import Documents, MarkovNB
 from bayesgen.families.conjugate.dirichlet_forest import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
-from bayesgen.inference.fitting import Unlabelled
+from bayesgen.inference.fitting import Gathered, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.special import Array
@@ -56,7 +57,12 @@ from bayesgen.posterior.pooled import (
     comparable,
 )
 from bayesgen.posterior.training import Training, kept
-from bayesgen.predict.leave_one_out import check_training_rows, rows_of_fit, training_rows
+from bayesgen.predict.leave_one_out import (
+    check_training_rows,
+    label_score,
+    rows_of_fit,
+    training_rows,
+)
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.request import IntervalRequest
@@ -276,7 +282,7 @@ def _of_counts(X: Any) -> list[Member]:
 def _of_table(
     rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
 ) -> tuple[list[Member], dict[str, str]]:
-    mixed = Member("independent columns", MixedNB(), selection=own)
+    mixed = Member("independent columns", MixedNB(columns="auto"), selection=own)
     read = _seen(mixed, rows)
     reader: Any = read.reader
     schema, cells, n_rows = reader.schema, read.encoded, len(read)
@@ -284,7 +290,7 @@ def _of_table(
     kinds = set(schema.kinds)
     left_out: dict[str, str] = {}
     members = [mixed]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         if not separable:
             members.append(_second_of_numbers(numbers, n_rows * n_classes))
         bins = TableView.learn(schema, cells, "bins")
@@ -303,7 +309,7 @@ def _of_table(
             )
     members += _of_dependences(rows, mixed, schema, n_classes, left_out)
     views = [("", numbers)]
-    if "gaussian" in kinds:
+    if kinds & {*REAL}:
         views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
     width = numbers.n_columns
     for suffix, view in views:
@@ -352,7 +358,8 @@ def _of_dependences(
         if len(kept) < len(levels):
             columns: dict[str, list[str]] = {}
             for j, (column, kind) in enumerate(zip(schema.names or (), schema.kinds, strict=True)):
-                columns.setdefault(kind if j in kept else "drop", []).append(column)
+                own = "gaussian" if kind in REAL else kind
+                columns.setdefault(own if j in kept else "drop", []).append(column)
             for column in columns["drop"]:
                 left_out[f"{name} of {column!r}"] = (
                     f"with the many categories it would need {needed:.0e} counts"
@@ -390,7 +397,7 @@ def _second_of_numbers(numbers: TableView, size: int) -> Member:
     width = numbers.n_columns
     if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
         return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
-    return Member("independent columns with tied variances", MixedNB(variance="tied"))
+    return Member("independent columns with tied variances", MixedNB("auto", variance="tied"))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -426,8 +433,11 @@ class PoolSummary(Summary):
             variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
         coords = fitted.coords | {BOUND: ["lower", "upper"]}
         table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=own.n_rows)
+        score = label_score(fitted)
+        table = table.assign_attrs(attributes_of(score))
         title = f"{fitted.name}: exponents from {own.n_rows} rows left out in turn"
-        return cls(title, table, tuple(_sentences(fitted, table)))
+        told = (*_sentences(fitted, table), *sentences_of(score, fitted))
+        return cls(title, table, told)
 
     def to_dataframe(self) -> "pd.DataFrame":
         """One row per member: exponent and interval."""
@@ -512,13 +522,13 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns, quantile bins, the averages over forests of
-        dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and pairs of super-parents
-        (`AnDE`) where they take seconds, label trees (`MetaTreeForest`), linear and quadratic
-        discriminants on numbers (categories as indicators) and on normal scores; bits and counts of
-        sparse matrices; language models of documents, and of each named column of a data frame that
-        holds texts (of four words or more, most of them different), whose missing cells are empty
-        texts.
+        for the columns: independent columns (``columns="auto"`` of `MixedNB`), quantile bins, the
+        averages over forests of dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and
+        pairs of super-parents (`AnDE`) where they take seconds, label trees (`MetaTreeForest`),
+        linear and quadratic discriminants on numbers (categories as indicators) and on normal
+        scores; bits and counts of sparse matrices; language models of documents, and of each named
+        column of a data frame that holds texts (of four words or more, most of them different),
+        whose missing cells are empty texts.
     exponents : {"model", "feature"}
         One exponent per member, or one for each feature of each member (whose density must be a
         product over columns).
@@ -738,16 +748,38 @@ class LogLinearPool(GenerativeClassifier):
                 raise NoClosedFormError(
                     "unlabelled='weighted' needs exponents='model' and members that are not fitted"
                 )
-        reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight, unlabelled=unlabelled == "weighted")
-        coded = rows.coded()
-        known = np.flatnonzero(coded[1] >= 0)
-        rows = rows._replace(known=coded, unlabelled=len(known) < len(coded[1]))
+        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
         seen = MemberRows(rows.X, _joint)
         members, left_out = self._members(seen, rows)
+        self.fitted_ = self._weighed(reader, members, left_out, seen, rows)
+        return self
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, unlabelled: bool = False
+    ) -> tuple[PoolReader, Labelled]:
+        """Rows for training, and the reader that knows their columns."""
+        reader, read = self._reader().admit(X, first=True)
+        rows = labelled(read, y, sample_weight, unlabelled=unlabelled)
+        coded = rows.coded()
+        return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
+
+    def _weighed(
+        self,
+        reader: PoolReader,
+        members: list[Member],
+        left_out: dict[str, str],
+        seen: MemberRows,
+        rows: Labelled,
+        n_rows: int | None = None,
+    ) -> Fitted:
+        """Exponents and intercepts of fitted members, from rows that are all of theirs or some.
+
+        `n_rows`: those that members were fitted to, if these are some.
+        """
         classes = _common_classes(members)
-        codes, weight = coded[1], rows.weight_of_each()
-        if self.prefit:  # whose members may know more classes
+        codes, weight = rows.coded()[1], rows.weight_of_each()
+        known = np.flatnonzero(codes >= 0)
+        if self.prefit or n_rows is not None:  # whose members may know more classes
             codes = codes_of(rows.labels, classes)
         scored_at = self._sample_of(codes[known])
         at = known[scored_at]
@@ -775,14 +807,14 @@ class LogLinearPool(GenerativeClassifier):
         found = draw(*scored)
         texts = {name for m in members for name in m.texts}
         used = None if reader.names is None else {*reader.names} - texts
-        odd = suspects.find(read.X, used)
+        odd = suspects.find(seen.X, used)
         suspects.warn(odd)
         model = ClassModel(np.ones(len(classes)), prior)
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored
         )
         training = Training(
-            len(codes),
+            len(codes) if n_rows is None else n_rows,
             len(codes) - len(known),
             _ROUTE,
             False,
@@ -795,8 +827,11 @@ class LogLinearPool(GenerativeClassifier):
             mean = float(np.average(share, weights=found.mean[0]))
             training = replace(training, unlabelled_weight=mean)
         reader = replace(reader, members=posterior.members, by_feature=by_feature)
-        self.fitted_ = Fitted(type(self).__name__, classes, reader, posterior, training)
-        return self
+        return Fitted(type(self).__name__, classes, reader, posterior, training)
+
+    def __bayesgen_learner__(self) -> Any:
+        """For streams and workers."""
+        return PoolLearner(self)
 
     def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
         """Return a pool with these draws of exponents and intercepts; its members stay the same.
@@ -1113,3 +1148,149 @@ def _common_classes(members: list[Member]) -> Array:
             )
     classes: Array = first.clf.classes_
     return classes
+
+
+# ------------------------------------------------------------------------------------------------
+# Rows in parts, read twice: a uniform sample, from which members are chosen and exponents learned;
+# then all others, which the members count.
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What each member has counted in some rows that are not of the sample; () if there are none.
+
+    `n_rows` and `n_drawn`: all of them, and those of the sample.
+    """
+
+    parts: tuple[Gathered, ...]
+    n_rows: int
+    n_drawn: int
+
+
+@dataclass(frozen=True, eq=False)
+class PoolLearner:
+    """How a pool learns from rows in parts, for `fit_stream`, `fit_dask` and the command line.
+
+    The first pass makes a `RowSample`, and `then` a learner of the second, whose members have been
+    fitted to the sample and which makes a `Counted`. It is a pickle's size, for workers.
+    """
+
+    pool: LogLinearPool
+    drawn: RowSample | None = None
+    members: tuple[Member, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    family_type: ClassVar[Any] = LogLinear
+    passes: ClassVar[int] = 2
+    unsaved: ClassVar[tuple[str, ...]] = ()
+
+    def __bayesgen_learner__(self) -> Self:
+        """Itself: what a worker is given in place of a classifier."""
+        return self
+
+    @property
+    def reader(self) -> PoolReader:
+        """That has read nothing."""
+        return self.pool._reader()
+
+    def refuse_no_statistics(self, what: str) -> None:
+        """Raise where members cannot be fitted to a sample."""
+        self.pool._check_arguments()
+        if self.pool.prefit:
+            raise NoClosedFormError(f"{what} fits the members: give the pool without prefit=True")
+        for member in self.members:
+            learner = member.clf.__bayesgen_learner__()
+            try:  # whatever its reader would ask of parts: their encoding is that of the sample
+                replace(learner, reader=Reader(learner.name)).refuse_no_statistics(what)
+            except NoClosedFormError as error:
+                raise NoClosedFormError(f"member {member.name!r}: {error}") from None
+
+    def gather(
+        self, before: Any, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> Any:
+        """A sample of rows, or what members count in them, added to those `before`."""
+        if classes is not None:
+            raise ValueError("classes= is not for a pool, which learns of a class by its rows")
+        _, rows = self.pool._read(X, y, sample_weight)
+        first = 0 if before is None else before.n_rows
+        own = RowSample.of_rows(rows, self.pool.random_state or 0, first)
+        if self.drawn is None:
+            parts = [own] if before is None else [before, own]
+            return RowSample.of_parts(parts, self.pool.max_rows)
+        at, n = np.flatnonzero(own.key > self.drawn.key.max()), own.n_rows
+        some = rows._replace(X=rows.X.take(at), labels=own.labels[at], weight=own.weight[at])
+        counted = Counted(self._counts(some) if len(at) else (), n, n - len(at))
+        return counted if before is None else self.merge(before, counted)
+
+    def _counts(self, rows: Labelled) -> tuple[Gathered, ...]:
+        """Of each member, by its encoding of the sample; tokens may be new."""
+        assert self.drawn is not None, "this is the second pass"
+        seen, classes, out = MemberRows(rows.X, _joint), self.drawn.classes, []
+        codes = codes_of(rows.labels, classes)
+        for member in self.members:
+            learner = member.clf.__bayesgen_learner__()
+            if isinstance(member.fitted.reader, Documents):
+                own = learner.gather(None, seen.seen(member), rows.labels, rows.weight, classes)
+            else:
+                known = _lenient(member)
+                read = seen.read(known)
+                own = learner.count(known.fitted, read, codes, classes, rows.weight)
+            out.append(own)
+        return tuple(out)
+
+    def merge(self, mine: Any, theirs: Any) -> Any:
+        """What is known of the rows of both."""
+        if isinstance(mine, RowSample):
+            return RowSample.of_parts([mine, theirs], self.pool.max_rows)
+        parts = mine.parts or theirs.parts
+        if mine.parts and theirs.parts:
+            parts = tuple(map(_added, self.members, mine.parts, theirs.parts))
+        return Counted(parts, mine.n_rows + theirs.n_rows, mine.n_drawn + theirs.n_drawn)
+
+    def then(self, drawn: Any) -> "PoolLearner | None":
+        """The learner of a second pass, if the sample does not hold all rows."""
+        if self.drawn is not None or drawn.n_rows == len(drawn.labels):
+            return None
+        pool = clone(self.pool)
+        _, rows = pool._read(*drawn.parts)
+        members, left_out = pool._members(MemberRows(rows.X, _joint), rows)
+        out = PoolLearner(pool, drawn, tuple(members), left_out)
+        out.refuse_no_statistics("learning from more than max_rows rows in parts")
+        return out
+
+    def settle(self, state: Any) -> Fitted:
+        """The fit."""
+        drawn, pool = self.drawn, clone(self.pool)
+        if drawn is None:
+            whole = None if (state.weight == 1).all() else state.weight
+            return pool.fit(state.X, state.labels, whole).fitted_
+        if (state.n_rows, state.n_drawn) != (drawn.n_rows, len(drawn.labels)):
+            raise ValueError("the rows were others when they were read again: a pool reads twice")
+        members = []
+        for member, part in zip(self.members, state.parts, strict=True):
+            learner, clf = member.clf.__bayesgen_learner__(), copy.copy(member.clf)
+            own, _ = Gathered.of(member.fitted).covering(drawn.classes)
+            clf.fitted_ = learner.settle(_added(member, own, part))
+            members.append(replace(member, clf=clf))
+        reader, rows = pool._read(*drawn.parts)
+        seen = MemberRows(rows.X, _joint)
+        return pool._weighed(reader, members, self.left_out, seen, rows, drawn.n_rows)
+
+
+def _added(member: Member, mine: Gathered, theirs: Gathered) -> Gathered:
+    """What a member has counted in the rows of both; encodings differ in tokens alone."""
+    if isinstance(mine.reader, Documents):
+        found: Gathered = member.clf.__bayesgen_learner__().merge(mine, theirs)
+        return found
+    stats = mine.stats.merge(theirs.stats)
+    return replace(mine, stats=stats, n_rows=mine.n_rows + theirs.n_rows)
+
+
+def _lenient(member: Member) -> Member:
+    """The member, reading a category that it does not know as a missing cell."""
+    reader = member.fitted.reader
+    if not hasattr(reader, "unseen"):
+        return member
+    clf = copy.copy(member.clf)
+    clf.fitted_ = replace(member.fitted, reader=replace(reader, unseen="ignore"))
+    return replace(member, clf=clf)

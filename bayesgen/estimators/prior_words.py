@@ -44,7 +44,11 @@ def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
     out = []
     for j in range(n_columns):
         values = {k: _at(a, dims_of[k], j) for k, a in arrays.items()}
-        out.append((words(values), spread(values)))
+        if family.kind == "lognormal":
+            own = f"logarithm: {_gaussian(values)}", _gaussian_range(values, np.exp)
+        else:
+            own = words(values), spread(values)
+        out.append(own)
     return out
 
 
@@ -84,10 +88,17 @@ def _gaussian(v: Values) -> str:
     )
 
 
-def _gaussian_range(v: Values) -> str:
+def _gaussian_range(v: Values, unit: Callable[[Any], Any] = float) -> str:
     mu, kappa, nu, sigma2 = (v[k] for k in ("mu", "kappa", "nu", "sigma2"))
     half = stats.t.isf(_TAIL, nu) * np.sqrt(sigma2 * (1 + 1 / kappa))
-    return f"{_number(float((mu - half).min()))} to {_number(float((mu + half).max()))}"
+    return f"{_number(unit((mu - half).min()))} to {_number(unit((mu + half).max()))}"
+
+
+def _spiked(v: Values) -> str:
+    on = (
+        f"{shown(v['spike'])} by {_count(v['alpha'], 'pseudo-count')}, others by {shown(v['beta'])}"
+    )
+    return f"{on}; {_gaussian(v)}"
 
 
 def _poisson(v: Values) -> str:
@@ -118,6 +129,7 @@ def _in_general(v: Values) -> str:
 
 _WORDS: dict[frozenset[str], Callable[[Values], str]] = {
     frozenset(("mu", "kappa", "nu", "sigma2")): _gaussian,
+    frozenset(("mu", "kappa", "nu", "sigma2", "spike", "alpha", "beta")): _spiked,
     frozenset(("shape", "rate")): _poisson,
     frozenset(("alpha", "beta")): _bits,
     frozenset(("alpha", "new")): _pseudo_counts,

@@ -15,7 +15,9 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
+from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.posterior.training import Training
+from bayesgen.predict.leave_one_out import LabelScore, label_score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,9 +37,12 @@ class Summary:
     table : xarray.Dataset
         (feature) ``kind``, ``missing`` cells (NaN where statistics do not tell), ``prior`` in the
         column's units, and ``prior_range``, where 90 % of its cells would be under the prior
-        alone; (class) ``rows``. Attributes: ``log_evidence``, ``inference``, ``class_prior``.
+        alone; (class) ``rows``. Attributes: ``log_evidence``, ``inference``, ``class_prior``;
+        where the training rows are known ``log_loss`` of their labels by exact leave-one-out (of
+        at most 4000 rows, ``scored_rows``), and that of the class frequencies,
+        ``log_loss_of_frequencies``.
     sentences : tuple of str
-        Class counts, priors that are no column's, evidence, warnings.
+        Class counts, priors that are no column's, evidence, leave-one-out, warnings.
     """
 
     title: str
@@ -123,16 +128,42 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     exact = exact and not training.unlabelled_weight
     evidence = own.prior.log_evidence(own.stats) if exact else np.nan
     table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
+    score = label_score(fitted)
     table = table.assign_attrs(
         log_evidence=float(evidence),
         inference=training.inference,
         class_prior=np.asarray(own.prior.alpha).tolist(),
+        **attributes_of(score),
     )
     how = _ROUTES.get(training.inference, training.inference)
     title = f"{fitted.name}, {how}: {_rows(training.n_rows)}"
-    return Summary(
-        title, table, tuple(_sentences(fitted, prior_choice, rows, of_all, float(evidence)))
-    )
+    told = _sentences(fitted, prior_choice, rows, of_all, float(evidence))
+    return Summary(title, table, (*told, *sentences_of(score, fitted)))
+
+
+def attributes_of(score: LabelScore | None) -> dict[str, Any]:
+    """Of a summary's table, where the score is known."""
+    names = ("log_loss", "log_loss_of_frequencies", "scored_rows")
+    return {} if score is None else dict(zip(names, score, strict=True))
+
+
+def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
+    """What leave-one-out says of the probabilities; a warning where frequencies are as good."""
+    if score is None:
+        return []
+    out = [
+        f"Log loss of the labels, each without its row: {score.log_loss:.3f} nats "
+        f"({_rows(score.n_rows)}); of the class frequencies alone: {score.of_frequencies:.3f}."
+    ]
+    if score.log_loss >= score.of_frequencies:
+        advice = "these columns do not tell the classes apart, or too few rows do"
+        if not isinstance(fitted.posterior, PooledPosterior):
+            advice = (
+                "the model does not fit the rows. Take LogLinearPool(), or calibrate this model "
+                "by LogLinearPool([clf])"
+            )
+        out.append(f"Warning: its probabilities are no better than class frequencies: {advice}.")
+    return out
 
 
 def _n_missing(fitted: Fitted, block: Any) -> float | Array:

@@ -20,6 +20,7 @@ from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategoric
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
+from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.pymc_parts import category_coords
@@ -259,6 +260,11 @@ class MixedColumns(TableReader):
         """A schema finds columns by name."""
         return self.schema is None
 
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.chosen(self.kinds, self.declared)
+
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """The reader that knows the columns."""
         reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
@@ -322,10 +328,8 @@ class MixedColumns(TableReader):
     @property
     def normal_by_type(self) -> Collection[str]:
         """Columns that are Normal because they hold numbers."""
-        if self.kinds is not None:
-            return ()
         pairs = zip(self.columns, self.encoder.kinds, strict=True)
-        return {name for name, kind in pairs if kind == "gaussian"}
+        return {name for name, kind in pairs if kind == "gaussian"} - {*self.chosen}
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior, of each kind of columns its own."""
@@ -351,21 +355,28 @@ class MixedNB(TableClassifier):
 
     Parameters
     ----------
-    columns : {kind: list of names or positions}, optional
-        Kinds are "gaussian", "categorical", "bernoulli", "poisson", "multinomial", and "drop" for
-        columns to leave out; every column must be named. None: by dtype, booleans are bernoulli,
-        strings and categories categorical, other numbers gaussian, with a warning where they are
-        two numbers alone, such as 0 and 1.
+    columns : {kind: list of names or positions}, "auto", optional
+        Kinds are "gaussian", "lognormal" (positive; the logarithm is Normal), "spiked" (many cells
+        are one value, the others Normal), "categorical", "bernoulli", "poisson", "multinomial", and
+        "drop" for columns to leave out. The spike of a column is its most frequent value, or
+        declared as ``{"spiked": {column: value}}``, which parts that are merged need. Columns that
+        are not named are read by dtype: booleans are bernoulli, strings and categories categorical,
+        other numbers gaussian, with a warning where that is no model of their cells. "auto": none
+        is named, and by the cells of the first rows, without labels, numbers are spiked where 30 %
+        of them or more are one value and the others four values or more. No column is lognormal
+        unless it is named: such a model refuses new cells that are not positive.
     categories : {column: list}, optional
-        Declared categories of categorical columns, as in `CategoricalNB`.
+        Declared categories, as in `CategoricalNB`; a column that is named here is categorical.
     unseen : {"prior", "ignore", "raise"}
         As in `CategoricalNB`.
     alpha : float or array broadcasting to (class, feature of the block), default 1.0
-        Pseudo-counts of categories, words, and ones of bits.
+        Pseudo-counts of categories, words, ones of bits, and cells on a spike.
     beta : float or array, default 1.0
-        Pseudo-counts of zeros of bits.
-    mu0, kappa0, nu0, sigma2_0, variance
-        As in `GaussianNB`, for the gaussian columns.
+        Pseudo-counts of zeros of bits, and cells off a spike.
+    mu0, kappa0, nu0, sigma2_0
+        As in `GaussianNB`, for the gaussian columns; lognormal and spiked ones have its defaults.
+    variance
+        As in `GaussianNB`, for gaussian, lognormal and spiked columns, each kind by itself.
     shape, rate
         As in `PoissonNB`, for the poisson columns.
     class_alpha : float or array (class,), default 1.0
@@ -444,6 +455,13 @@ class MixedNB(TableClassifier):
             "poisson": lambda: GammaPoisson(self.shape, self.rate),
             "gaussian": lambda: NormalInverseGamma(
                 self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
+            ),
+            "lognormal": lambda: LogNormal(variance=self.variance),
+            "spiked": lambda: SpikedNormal(
+                spike=np.array([spike or 0.0 for spike in schema.spikes]),
+                alpha=self.alpha,
+                beta=self.beta,
+                variance=self.variance,
             ),
         }
         blocks, names = schema.blocks, schema.names or ()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.normal_forest import NormalForest
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+    from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
     from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta, registry
     from bayesgen.families.errors import (
         MissingCapabilityError,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "HierarchicalCategorical",
         "InterpolatedMarkov",
         "LKJNormal",
+        "LogNormal",
         "LogisticNormal",
         "LogisticRegression",
         "MissingCapabilityError",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "NormalInverseWishart",
         "NotLinearError",
         "Record",
+        "SpikedNormal",
         "Stats",
         "StudentT",
         "Theta",

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -101,8 +101,6 @@ class Learner:
     prior : {"default", "empirical", "loo"}
     options : dict
         Of the sampler, where the fit is not told otherwise.
-    chosen : bool
-        Whether the user has chosen the kinds of the columns.
     text : bool
         Whether columns of text are taken.
     why_apart : callable
@@ -117,7 +115,6 @@ class Learner:
     class_alpha: Any = 1.0
     prior: str = "default"
     options: dict[str, Any] = field(default_factory=dict)
-    chosen: bool = True
     text: bool = False
     why_apart: Callable[[Fitted, Any], str] = lambda fitted, draws: ""
     unsaved: tuple[str, ...] = ()
@@ -223,7 +220,7 @@ class Learner:
             odd = suspects.find(
                 X,
                 set(fitted.feature_names),
-                chosen=self.chosen,
+                chosen=fitted.reader.chosen,
                 text=self.text,
                 normal=fitted.reader.normal_by_type,
             )
@@ -298,6 +295,24 @@ class Learner:
         lenient = sample_weight is None and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
+
+    def count(
+        self, known: Fitted, rows: Rows, codes: Array, classes: Array, weight: Array | None
+    ) -> Gathered:
+        """Statistics of further rows in the encoding of a fit, as it stands."""
+        model = self.unresolved(known.reader, classes)
+        before = known.posterior.stats.features
+        model = replace(model, family=model.family.further(before))
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
+            stats = model.stats(rows.as_read, codes, len(classes), weight)
+        names = _names(known.reader, model.family)
+        refuse_large_cells(model.family, rows.as_read, names, stats.features)
+        return Gathered(classes, known.reader, stats, len(codes))
+
+    passes: ClassVar[int] = 1  # over rows that come in parts, at most
+
+    def then(self, gathered: Gathered) -> None:
+        """No second pass."""
 
     def gathered(self, fitted: Fitted) -> Gathered:
         """Statistics behind a fit."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from sklearn.utils import Tags
 
-    from bayesgen.inference.fitting import Gathered, Learner
+    from bayesgen.inference.fitting import Learner
     from bayesgen.posterior.fitted import Fitted
 
 
@@ -511,7 +511,8 @@ def fit_stream[Classifier: Additive](
 ) -> Classifier:
     """Fit a classifier to rows that come in chunks, of which one at a time is in memory.
 
-    The result is that of one fit to all rows, priors that the data scale included, up to rounding;
+    The result is that of one fit to all rows, priors that the data scale included, up to rounding
+    (a `LogLinearPool` samples: see Notes);
     the same chunks give the same numbers bit for bit, also if the run was killed in between and
     taken up again from its checkpoint. Classes, categories and tokens may appear late.
 
@@ -561,6 +562,11 @@ def fit_stream[Classifier: Additive](
     documents of a `MarkovNB` are the cells as they stand. Files of a checkpoint are known by name,
     size and time of change. A folder is not searched further down.
 
+    A `LogLinearPool` of more than `max_rows` rows reads them twice. A uniform sample of that many
+    rows chooses the members, their views and bins, and the exponents. All rows are counted by the
+    members, with categories that the sample does not show as missing cells. In memory are a chunk,
+    the sample and the members' statistics.
+
     See Also
     --------
     bayesgen.fit_dask : the same on many machines.
@@ -578,44 +584,54 @@ def fit_stream[Classifier: Additive](
     >>> clf.n_rows_seen_
     12000
     """
-    learner = refuse_other(clf, "fit_stream")
+    again: Any = refuse_other(clf, "fit_stream")
     source = open_source(chunks, target, sample_weight, _wanted(clf))
     saved = None
     if checkpoint is not None:
         listed = None if classes is None else labels_to_json(np.unique(np.asarray(classes)))
         arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
         saved = Checkpoint(checkpoint, clf, arguments, every)
-    state: Gathered | None = None
-    with row_progress("learning", source.size, progressbar) as advance:
-        after = None
+        if again.passes > 1:
+            raise ValueError("checkpoint= is not for a pool, which may read its rows twice")
+    while again is not None:
+        learner, after, state = again, None, None
         if saved is not None:
             after, state = saved.resume(clf)
         written = position = after
-        try:
-            for chunk in source.chunks(after, record=saved is not None):
-                position = chunk.position
-                if chunk.weight is None or np.any(
-                    np.ma.getdata(chunk.weight)
-                ):  # else there is nothing to learn
-                    with placed(chunk.place):
-                        first = state is None
-                        X = chunk.X if target is None else learner.reader.of_table(chunk.X)
-                        state = learner.gather(state, X, chunk.y, chunk.weight, classes)
-                        if first:  # bad arguments show now, not after the last row
-                            _settled_so_far(learner, state, classes)
-                    if saved is not None and saved.due():
-                        saved.write(clf, _settled_so_far(learner, state, classes), position)
-                        written = position
-                    advance(chunk.done, 0 if state is None else state.n_rows)
-        except OtherSourceError as error:
-            if saved is None:
-                raise
-            raise saved.other(error) from None
+        with row_progress("learning", source.size, progressbar) as advance:
+            try:
+                for chunk in source.chunks(after, record=saved is not None):
+                    position = chunk.position
+                    if chunk.weight is None or np.any(
+                        np.ma.getdata(chunk.weight)
+                    ):  # else there is nothing to learn
+                        with placed(chunk.place):
+                            first = state is None and learner.passes == 1
+                            X = chunk.X if target is None else learner.reader.of_table(chunk.X)
+                            state = learner.gather(state, X, chunk.y, chunk.weight, classes)
+                            if first:  # bad arguments show now, not after the last row
+                                _settled_so_far(learner, state, classes)
+                        if saved is not None and saved.due():
+                            saved.write(clf, _settled_so_far(learner, state, classes), position)
+                            written = position
+                        advance(chunk.done, 0 if state is None else state.n_rows)
+            except OtherSourceError as error:
+                if saved is None:
+                    raise
+                raise saved.other(error) from None
         if state is None:
             raise ValueError("chunks holds no rows: there is nothing to learn from")
-        fitted = learner.settle(state)
-        if saved is not None and position is not None and position is not written:
-            saved.write(clf, fitted, position)
+        if (again := learner.then(state)) is not None:
+            if isinstance(chunks, Iterator):
+                raise ValueError(
+                    f"{state.n_rows} rows are more than max_rows: a pool reads them twice, and an "
+                    "iterator ends after the first time. Give files, a list, or an object whose "
+                    "__iter__ begins anew"
+                )
+            source = open_source(chunks, target, sample_weight, _wanted(clf))
+    fitted = learner.settle(state)
+    if saved is not None and position is not None and position is not written:
+        saved.write(clf, fitted, position)
     clf.fitted_ = fitted
     return clf
 

@@ -1,7 +1,7 @@
 """What pictures know of a column: its kind, its places on an axis, and rows along it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +23,7 @@ from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots import style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
-from bayesgen.posterior.fitted import Fitted, fitted_of
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
@@ -51,6 +51,8 @@ class Feature:
         Where it is drawn: a grid of numbers, whole numbers, or its categories.
     at : (N,) float
         Where each row is: its number, or the position of its category; NaN where missing.
+    spike : float, optional
+        Value with a probability of its own.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Feature:
     kind: Literal["real", "count", "nominal"]
     values: list[Any]
     at: Array
+    spike: float | None = None
 
     @property
     def x(self) -> Array:
@@ -145,8 +148,12 @@ class Rows:
                 values = np.arange(int(low), int(high) + 1, step).tolist()
             else:
                 room = 0.1 * (high - low) or 0.5
-                values = np.linspace(low - room, high + room, _POINTS).tolist()
-        return Feature(self.names[j], self.places[j], kind, values, at)
+                positive = self.schema is not None and self.schema.kinds[j] == "lognormal"
+                least = low / 2 if positive else low - room
+                values = np.linspace(max(low - room, least), high + room, _POINTS).tolist()
+                if (spike := self._spike(j)) is not None:  # it has a probability, no density
+                    values = [value for value in values if value != spike]
+        return Feature(self.names[j], self.places[j], kind, values, at, self._spike(j))
 
     def _categories(self, j: int) -> tuple[Any, ...]:
         """Those that the classifier knows; () if it does not say."""
@@ -155,6 +162,12 @@ class Rows:
             known: tuple[Any, ...] = self.schema.categories.values[nominal.index(j)]
             return known
         return tuple(getattr(self.clf, "categories_", ((),) * (j + 1))[j])
+
+    def _spike(self, j: int) -> float | None:
+        """The value of column j that has a probability of its own."""
+        if self.schema is None or self.schema.kinds[j] != "spiked":
+            return None
+        return self.schema.spikes[self.schema.blocks["spiked"].tolist().index(j)]
 
     def _bits(self, j: int) -> bool:
         if self.schema is not None:
@@ -304,6 +317,7 @@ _BINS = 50  # of a density that is known by simulated rows alone
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
+@through_pipelines
 def plot_densities(
     clf: Any,
     X: Any,
@@ -317,8 +331,9 @@ def plot_densities(
 ) -> "Axes":
     """One column under each class: p(x_j | y = c, D), the other columns summed out.
 
-    Curves of a real column, with the middle of each class below them; marks at whole numbers of a
-    count; bars of a binary or categorical column, and of the bins of a classifier that has bins.
+    Curves of a real column, with the middle of each class below them, and the probability of a
+    spike in the legend; marks at whole numbers of a count; bars of a binary or categorical column,
+    and of the bins of a classifier that has bins.
 
     Parameters
     ----------
@@ -394,7 +409,9 @@ def plot_densities(
             _bars(ax, clf, names, {k: np.exp(p[k]) for k in p} or share, seen)
             ax.set_xlabel(one.name)
         else:
-            _curves(ax, clf, one, p, drawn, at, mass)
+            lone = None if one.spike is None else replace(one, values=[one.spike])
+            spikes = {k: _log_density(clf, rows, lone, k).item() for k in shown} if lone else {}
+            _curves(ax, clf, one, p, drawn, at, mass, spikes)
             one.draw_axis(ax)
         ax.set_ylabel(f"p({one.name} | class, D)")
         others = "" if len(rows.names) == 1 else "the other features summed out"
@@ -457,6 +474,7 @@ def _curves(
     drawn: dict[int, Array],
     at: Array | None,
     mass: tuple[float, float],
+    spikes: dict[int, float],
 ) -> None:
     """Densities, and below them a line per class: its middle, and its rows."""
     room = _STRIP * (len(drawn) + 1)
@@ -466,6 +484,8 @@ def _curves(
     strip = ax.get_xaxis_transform()  # heights as shares of the axes
     for i, (k, x) in enumerate(drawn.items()):
         own, name = style.look(k), str(clf.classes_[k])
+        if k in spikes:
+            name += f" ({style.percent(float(np.exp(spikes[k])))} at {one.spike:g})"
         line = {"color": own.color, "ls": own.dashes, "lw": 1.8, "label": name}
         if not log_p:
             share = np.histogram(x, edges)[0] / len(x) / np.diff(edges)
@@ -497,6 +517,7 @@ def _curves(
 
 
 @spelled
+@through_pipelines
 def plot_section(
     clf: Any,
     X: Any,
@@ -610,6 +631,7 @@ def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
 
 
 @spelled
+@through_pipelines
 def plot_effects(
     clf: Any,
     X: Any,
@@ -682,6 +704,7 @@ _DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
 @spelled
+@through_pipelines
 def plot_regions(
     clf: Any,
     X: Any,
@@ -906,6 +929,7 @@ _MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line
 
 
 @spelled
+@through_pipelines
 def plot_prior_predictive(
     clf: Any,
     X: Any,
@@ -968,6 +992,7 @@ def plot_prior_predictive(
 
 
 @spelled
+@through_pipelines
 def plot_predictive_check(
     clf: Any,
     X: Any,

@@ -14,6 +14,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isoton
 
 
 @spelled
+@through_pipelines
 def plot_reliability(
     clf: Any,
     X: Any,

@@ -13,6 +13,7 @@ from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,6 +26,7 @@ _ROWS = 60
 
 
 @spelled
+@through_pipelines
 def plot_class_probability(
     clf: Any,
     X: Any,
@@ -124,6 +126,7 @@ _CLOUDS = 25  # rows with clouds; more of them hide each other
 
 
 @spelled
+@through_pipelines
 def plot_ternary(
     clf: Any,
     X: Any,

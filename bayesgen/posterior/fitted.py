@@ -1,6 +1,9 @@
 """What a fit makes: one frozen object that all else is a function of."""
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -189,6 +192,70 @@ def no_density(what: str, name: str) -> str:
     )
 
 
+# ------------------------------------------------------------------------------------------------
+# Pipelines of scikit-learn that end in a classifier of this package.
+
+
+def final_estimator(clf: Any, X: Any) -> tuple[Any, Any]:
+    """Return the classifier that a pipeline ends in, and rows as the steps before hand them on.
+
+    Parameters
+    ----------
+    clf : fitted Pipeline, or fitted classifier
+        A classifier is returned as it is, and so are the rows.
+    X : rows as the pipeline takes them
+
+    Returns
+    -------
+    classifier, rows
+        For what a pipeline has no method of: ``clf.predict_interval(rows)``, ``clf.explain(rows)``.
+        Columns have names if the step before has them: ``set_output(transform="pandas")``.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> pipe = make_pipeline(StandardScaler(), bg.GaussianNB())
+    >>> pipe = pipe.fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+    >>> clf, rows = bg.final_estimator(pipe, [[2.0]])
+    >>> clf.predict_interval(rows, prob=0.9)["interval"].sel({"class": "a"}).values.round(2)
+    array([[0.37, 1.  ]])
+    """
+    if not hasattr(clf, "steps"):
+        return clf, X
+    front, last = clf[:-1], clf.steps[-1][1]
+    return last, front.transform(X) if front.steps else X
+
+
+def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of (classifier, X, ...) take pipelines, and {name: pipeline} too."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = signature.bind(*args, **kwargs)
+        values = given.arguments
+        models, X = next(iter(values.values())), values.get("X")
+        many = isinstance(models, Mapping)
+        if not any(hasattr(m, "steps") for m in (models.values() if many else [models])):
+            return function(*args, **kwargs)
+        first = next(iter(values))
+        if many:
+            rows = X if isinstance(X, Mapping) else dict.fromkeys(models, X)
+            found = {name: final_estimator(models[name], rows[name]) for name in models}
+            values[first] = {name: clf for name, (clf, _) in found.items()}
+            values["X"] = {name: seen for name, (_, seen) in found.items()}
+        else:
+            values[first], values["X"] = final_estimator(models, X)
+            if (training := values.get("training")) is not None:
+                values["training"] = (final_estimator(models, training[0])[1], *training[1:])
+        call: Callable[..., R] = function
+        return call(*given.args, **given.kwargs)
+
+    return wrapped
+
+
 def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
     """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
     pool = hasattr(type(clf), "members_")
@@ -199,7 +266,7 @@ def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
     if pool:
         hint = ", which has no prior and posterior of its own: ask a member, pool.members_[name]"
     elif hasattr(clf, "steps"):
-        hint = ": give its last step, and the rows as the step before hands them on"
+        hint = ": clf, rows = bg.final_estimator(pipeline, X) has its last step, and its rows"
     raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")
 
 

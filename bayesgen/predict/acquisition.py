@@ -158,6 +158,8 @@ class _Asker:
                     width = family.log_scales[k, : len(v)]
                 elif family.holds in ("real", "count"):
                     v, width = self._drawn(j, family.holds == "count")
+                    if hasattr(family, "spike"):  # a point of mass, not of a length
+                        v, width = np.r_[v, family.spike[k]], np.r_[width, 0.0]
                 else:
                     v = np.arange(self._size(family, k, j))
                     width = np.zeros(len(v))

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, xlogy
 from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
@@ -36,7 +36,7 @@ from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.fitted import fitted_of
+from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict import distribution
 from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import KINDS, IntervalRequest, KindName
@@ -252,8 +252,7 @@ def mode(f: Array, alpha: Array) -> Array:
 
     def height(rho: Array) -> float:
         with np.errstate(divide="ignore"):
-            chosen = np.log(rho @ f).sum() + np.sum(prior * np.log(rho), where=prior > 0)
-        return float(chosen)
+            return float(np.log(rho @ f).sum() + xlogy(prior, rho).sum())
 
     rho = np.full(len(alpha), 1 / len(alpha))
     for _ in range(2000):
@@ -278,6 +277,7 @@ _NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of man
 
 
 @tree.named_rows
+@through_pipelines
 def estimate_class_prior(
     clf: Any,
     X: Any,

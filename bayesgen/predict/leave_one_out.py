@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import weights
@@ -11,12 +12,15 @@ from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.drawn import largest_good_k
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights, log_weights_without
 from bayesgen.posterior.training import KeptRows
 
+SCORED = 4000  # rows of a summary's score: what all would take is too long for a summary
+_LEAVES_OUT = ("closed form", "nuts", "gibbs", "hmc")
 _SAME = 1e-7  # relative: two sums of the same rows in another order differ by 1e-12 or so
 
 _TRAINING_ROWS = (
@@ -138,6 +142,71 @@ def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) ->
         rows.X[inside], rows.codes[inside], rows.weight[inside], parts
     )
     return out
+
+
+class LabelScore(NamedTuple):
+    """Mean -log p(y_i | x_i, other rows) of training labels, in nats."""
+
+    log_loss: float
+    of_frequencies: float  # of p(y_i | other labels), with one pseudo-count of each class
+    n_rows: int
+
+
+def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | None:
+    """Score of the labels of training rows, each without itself; None where that is not known.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : (X, y, weight), optional
+        A sample of the training rows. None: those that are known, at most `SCORED` of them.
+
+    Notes
+    -----
+    Not known: without the rows, after changes to them, and of draws that do not tell.
+    """
+    own: Any = fitted.posterior
+    training = fitted.training
+    if training.inference not in _LEAVES_OUT or training.label_noise:
+        return None
+    scored, given = getattr(own, "scored", None), rows or training.rows
+    if rows is None and training.scores is not None:
+        codes, weight = training.scores.codes, training.scores.weight
+        log_p = -np.logaddexp(0.0, -training.scores.label)
+    elif rows is None and scored is not None:
+        at = _some(len(scored.codes))
+        codes, weight = scored.codes[at], scored.weight[at]
+        joint, k = own.log_proba_without(type(scored)(scored.scores[:, at], codes, weight))
+        log_p = joint[np.arange(len(codes)), codes]
+    elif given is None:
+        return None
+    else:
+        n, at = len(given.y), _some(len(given.y))
+        of_some = None if given.sample_weight is None else np.asarray(given.sample_weight)[at]
+        X, y = (_safe_indexing(part, at) for part in (given.X, given.y))
+        try:
+            found = training_rows(fitted, X, y, of_some, rows is not None or len(at) < n)
+        except ValueError:
+            return None
+        at = found.scored
+        codes, weight = found.codes[at], found.weight[at]
+        joint, k = own.log_joint_without(found.X[at], codes, weight)
+        if k is not None and (k > largest_good_k(own.n_draws)).any():
+            return None
+        log_p = log_softmax(joint)[np.arange(len(codes)), codes]
+    if not len(codes):
+        return None
+    each, n_classes = np.arange(len(codes)), len(fitted.classes)
+    count = class_counts(codes, n_classes, weight)
+    frequency = log_weights_without(np.ones(n_classes), count, codes, weight)[each, codes]
+    return LabelScore(float(-log_p.mean()), float(-frequency.mean()), len(codes))
+
+
+def _some(n: int) -> Array:
+    """Positions of at most `SCORED` rows, drawn at random."""
+    if n <= SCORED:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, SCORED, replace=False))
 
 
 def log_weights_of(fitted: Fitted, codes: Array, weight: Array) -> Array:

@@ -67,8 +67,8 @@ class HeldOut:
         """With at most `max_rows` of the rows, drawn at random."""
         if not hasattr(clf, "fitted_"):
             raise TypeError(
-                f"report: {type(clf).__name__} is not a classifier of bayesgen; of a pipeline, "
-                "give the last step and the rows as it was given them"
+                f"report: {type(clf).__name__} is not a classifier of bayesgen, nor a pipeline "
+                "that ends in one"
             )
         labelled, y = y is not None, clf.predict(X) if y is None else y
         codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work

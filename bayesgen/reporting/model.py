@@ -34,14 +34,14 @@ _DEGREES = {0.5: "half as strong", 2.0: "twice as strong"}
 def fitted(held: HeldOut) -> Section:
     """Columns and kinds, class counts, missing cells, priors in units."""
     found, out = held.summary, Section("fitted", "What was fitted")
+    said = [s for s in found.sentences if not s.startswith("Warning")]
+    out.notes = [s for s in found.sentences if s.startswith("Warning")]
     if held.is_pool:
-        out.text = [f"{found.title}.", f"Members: {', '.join(held.clf.members_)}."]
-        out.data = {"sentences": found.sentences}
+        scores = [s for s in said if s.startswith("Log loss")]
+        out.text = [f"{found.title}.", f"Members: {', '.join(held.clf.members_)}.", *scores]
+        out.data = {"sentences": found.sentences, "attributes": dict(found.table.attrs)}
         return out
-    warned = [sentence.startswith("Warning") for sentence in found.sentences]
-    said = [s for s, is_warning in zip(found.sentences, warned, strict=True) if not is_warning]
     out.text = [" ".join([f"{found.title}.", *said])]
-    out.notes = [s for s, is_warning in zip(found.sentences, warned, strict=True) if is_warning]
     frame, table = found.to_dataframe(), found.table
     if len(frame):
         shown = frame.iloc[:_SHOWN]

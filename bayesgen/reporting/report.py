@@ -17,6 +17,7 @@ from typing import Any, Literal
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.literals import listed, without_controls
 from bayesgen.io.output import check_target, replacing
+from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.reporting import model, rows
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, plain, share
@@ -200,6 +201,7 @@ def format_of(path: str | os.PathLike[str], format: str | None) -> Format:
     return found  # type: ignore[return-value]
 
 
+@through_pipelines
 def report(
     clf: Any,
     X: Any,

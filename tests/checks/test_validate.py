@@ -8,6 +8,7 @@ import xarray as xr
 from scipy import signal, stats
 
 import bayesgen as bg
+from bayesgen.checks import quantities
 from bayesgen.checks import validate as module
 from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat
 from bayesgen.families.errors import NoClosedFormError
@@ -126,7 +127,7 @@ def test_a_mean_is_compared_where_its_error_is_normal():
 
 def test_log_odds_keep_what_probabilities_round_away():
     joint = np.array([[0.0, -50.0, -60.0], [0.0, -51.0, -60.0]])
-    odds = module.against_rest(joint)
+    odds = quantities.against_rest(joint)
     assert odds[0, 0] != odds[1, 0]
     np.testing.assert_allclose(odds[0], [50 - np.log1p(np.exp(-10)), -50, -60], rtol=1e-12)
     p = np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True))[:, 1:]
@@ -230,14 +231,14 @@ def test_a_classifier_without_a_closed_form_is_refused_before_it_is_fitted(monke
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeypatch):
-    from bayesgen.predict import intervals
+    from bayesgen.predict import intervals, inversion
 
     Exact(monkeypatch)
     y = Y[:7].copy()
     y[2::3] = "c" if n_classes == 3 else y[2::3]
-    right, many = intervals.log_odds, intervals._Source.label_weights
+    right, many = inversion.log_odds, intervals._Source.label_weights
     monkeypatch.setattr(
-        intervals, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
+        inversion, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
     )
     monkeypatch.setattr(
         intervals._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes

@@ -13,9 +13,20 @@ ON = ["--target", "species"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("models")
-    run("fit", PENGUINS, *ON, "-o", path / "mixed.nc")
+    run("fit", "-m", "mixed", PENGUINS, *ON, "-o", path / "mixed.nc")
     run("fit", PENGUINS, *ON, *DROP, "--model", "gaussian", "-o", path / "nb.nc")
-    run("fit", PENGUINS, *ON, *DROP, "--model=lda", "--drop-incomplete", "-o", path / "lda.nc")
+    run(
+        "fit",
+        "-m",
+        "mixed",
+        PENGUINS,
+        *ON,
+        *DROP,
+        "--model=lda",
+        "--drop-incomplete",
+        "-o",
+        path / "lda.nc",
+    )
     return path
 
 
@@ -54,7 +65,7 @@ def test_rows_are_counted_as_in_the_file(folder, tmp_path):
     frame.to_csv(data, index=False)
     told = "'bill_depth_mm' holds 1e+200 in row 9"
     assert told in refused("compare", data, "--model", "mixed", *ON)
-    assert told in refused("fit", data, *ON, "--test", 0.5, "-o", tmp_path / "m.nc")
+    assert told in refused("fit", "-m", "mixed", data, *ON, "--test", 0.5, "-o", tmp_path / "m.nc")
 
 
 def test_models_by_name_are_fitted_to_the_table(folder, rows):

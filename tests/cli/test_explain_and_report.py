@@ -136,7 +136,7 @@ def test_predict_with_intervals(penguin_model, clf, rows, tmp_path):
 
 def test_fit_holds_rows_out(tmp_path):
     path = tmp_path / "m.nc"
-    out = run("fit", PENGUINS, "-t", "species", "--test", 0.3, "-o", path).stdout
+    out = run("fit", "-m", "mixed", PENGUINS, "-t", "species", "--test", 0.3, "-o", path).stdout
     clf = bg.load(path)
     n = int(clf.stats_.count.sum())
     assert 200 < n < 270
@@ -171,7 +171,9 @@ def test_fit_names_odd_columns_and_keeps_names(tmp_path):
     frame["town"] = [f"town number {v % 40}" for v in range(n)]
     frame["y"] = np.arange(n) % 2
     frame.to_csv(tmp_path / "d.csv", index=False)
-    result = run("fit", tmp_path / "d.csv", "-t", "y", "-o", tmp_path / "m.nc", columns=80)
+    result = run(
+        "fit", "-m", "mixed", tmp_path / "d.csv", "-t", "y", "-o", tmp_path / "m.nc", columns=80
+    )
     (told,) = [line for line in result.stderr.splitlines() if "look at" in line]
     assert "'row_id' numbers the rows" in told
     assert "'age' holds numbers as text but for '?'" in told

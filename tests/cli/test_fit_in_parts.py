@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesgen as bg
+from bayesgen.cli import models
 from bayesgen.io import tabular
 from tests.cli.test_cli import refused, run
 from tests.selection import crossed
@@ -36,6 +37,8 @@ def rows(n: int = 400) -> pd.DataFrame:
 
 
 def fitted(tmp_path, data, *arguments):
+    if "--model" not in arguments:
+        arguments += ("--model", "mixed")
     run("fit", data, "--target", "label", "-o", tmp_path / "m.nc", *arguments)
     return bg.load(tmp_path / "m.nc")
 
@@ -87,9 +90,9 @@ def test_the_same_as_in_memory(tmp_path, parts, ending, arguments):
 def test_what_is_told_is_of_all_rows(tmp_path, parts):
     data = tmp_path / "data.csv"
     rows().to_csv(data, index=False)
-    told = [run("fit", data, "--target", "label", "-o", tmp_path / "m.nc")]
+    told = [run("fit", "-m", "mixed", data, "--target", "label", "-o", tmp_path / "m.nc")]
     parts(150)
-    told += [run("fit", data, "--target", "label", "-o", tmp_path / "m.nc")]
+    told += [run("fit", "-m", "mixed", data, "--target", "label", "-o", tmp_path / "m.nc")]
     assert told[0].stdout == told[1].stdout
     assert told[0].stderr == told[1].stderr
     lines = [
@@ -120,3 +123,50 @@ def test_documents_in_parts(tmp_path, parts):
     np.testing.assert_array_equal(
         found.predict_proba(["abc", "dd"]), whole.predict_proba(["abc", "dd"])
     )
+
+
+def test_a_pool_reads_a_large_file_twice(tmp_path, parts, monkeypatch):
+    """All rows are counted; the log loss is that of exact leave-one-out, stated with its rivals."""
+    data, model = tmp_path / "data.csv", tmp_path / "m.nc"
+    rows().to_csv(data, index=False)
+    untrained = models.Plan.untrained
+
+    def small(plan, features):
+        clf = untrained(plan, features)
+        return clf.set_params(max_rows=120) if "max_rows" in clf.get_params() else clf
+
+    monkeypatch.setattr(models.Plan, "untrained", small)
+    parts(300)
+    told = " ".join(run("fit", data, "--target", "label", "-o", model).stdout.split())
+    pool, n = bg.load(model), int(rows()["label"].notna().sum())
+    assert pool.n_rows_seen_ == n
+    assert pool.n_rows_ == 120
+    whole = fitted(tmp_path, data)
+    own = pool.members_["independent columns"]
+    assert own.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9)
+    frequencies = pool.summary().table.attrs["log_loss_of_frequencies"]
+    assert f"of the class frequencies alone: {frequencies:.3f}" in told
+
+
+def test_the_score_of_a_model_in_parts(tmp_path, parts):
+    """The stated log loss is that of fits without each row; a model worse than frequencies."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 2, 40)
+    table = pd.DataFrame({f"x{k}": x for k in range(8)} | {"y": rng.choice(["a", "b"], 40)})
+    data = tmp_path / "data.csv"
+    table.to_csv(data, index=False)
+    parts(100)
+    out = run("fit", "-m", "bernoulli", data, "-t", "y", "-o", tmp_path / "m.nc").stdout
+    told = " ".join(out.split())
+    X, y = table.drop(columns="y"), table["y"]
+    own, frequency = [], []
+    for i in range(40):
+        keep = np.arange(40) != i
+        clf = bg.BernoulliNB().fit(X[keep], y[keep])
+        own.append(np.log(clf.predict_proba(X[~keep])[0, list(clf.classes_).index(y[i])]))
+        frequency.append(np.log(((y[keep] == y[i]).sum() + 1) / (39 + 2)))
+    stated = re.search(r"without its row: ([\d.]+) nats \(40 rows\)", told)
+    assert float(stated[1]) == pytest.approx(-np.mean(own), abs=6e-4)
+    assert f"of the class frequencies alone: {-np.mean(frequency):.3f}" in told
+    assert "no better than class frequencies" in told
+    assert "LogLinearPool" in told

@@ -23,14 +23,14 @@ def table(path, rows=ROWS, names=("a", "b", "y")):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    run("fit", table(folder / "ok.csv"), "-t", "y", "-o", folder / "ok.nc")
+    run("fit", "-m", "mixed", table(folder / "ok.csv"), "-t", "y", "-o", folder / "ok.nc")
     return folder / "ok.nc"
 
 
 def test_labels_and_names_do_not_steer_the_terminal(tmp_path):
     rows = [(a, b, {"p": "\x1b[2Jp", "q": "q\x07\u202e"}[y]) for a, b, y in ROWS]
     data = table(tmp_path / "data.csv", rows, ("a", "b\x1b]0;x\x07", "y"))
-    out = run("fit", data, "-t", "y", "-o", tmp_path / "m.nc").output
+    out = run("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc").output
     out += run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "out.csv").output
     assert "?[2Jp 20" in out
     assert not {"\x1b", "\x07", "\u202e"} & set(out)
@@ -61,11 +61,11 @@ def test_a_cell_too_large_for_any_class(tmp_path):
 
 def test_null_characters_are_blamed_on_the_table(tmp_path):
     data = table(tmp_path / "data.csv", [("x\0z" if y == "p" else a, b, y) for a, b, y in ROWS])
-    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
     assert "data.csv: 'x\\x00z'" in line
     assert "null character" in line
     data = table(tmp_path / "data.csv", ROWS, ("a", "b\0", "y"))  # Arrow would lose the first row
-    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
     assert "data.csv: its header has a null character" in line
 
 
@@ -76,7 +76,7 @@ def test_a_header_without_end(model, tmp_path):
 
 def test_long_labels_are_shown_in_part(tmp_path):
     data = table(tmp_path / "data.csv", [(a, b, y * 100_000) for a, b, y in ROWS])
-    assert len(run("fit", data, "-t", "y", "-o", tmp_path / "m.nc").output) < 1000
+    assert len(run("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc").output) < 1000
 
 
 def test_a_damaged_parquet_body_is_blamed_on_the_file(model, tmp_path):
@@ -147,7 +147,7 @@ def test_a_column_of_long_texts_is_no_target(command, tmp_path):
 
 def test_errors_name_options(tmp_path):
     rows = [("1.5" if y == "p" else a, b, y) for a, b, y in ROWS]
-    run("fit", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
+    run("fit", "-m", "mixed", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
     new = ["predict", tmp_path / "m.nc", tmp_path / "t.csv", "-o", tmp_path / "o.csv"]
     line = refused(*new, "--method", "mle")
     assert "--method mle is undefined" in line
@@ -160,7 +160,7 @@ def test_errors_name_options(tmp_path):
 def test_a_report_shows_no_character_that_steers(tmp_path):
     rows = [(a, b, {"p": "\x1bp\u202e", "q": "q\x07\u2066"}[y]) for a, b, y in ROWS]
     data = table(tmp_path / "t.csv", rows, ("a", "b\u202e", "y"))
-    run("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    run("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
     for name in ("r.html", "r.md"):
         out = tmp_path / name
         run("report", tmp_path / "m.nc", data, "-t", "y", "--title", "t\u202e\x9b", "-o", out)
@@ -186,11 +186,11 @@ def test_a_row_that_a_name_mentions_stays_as_it_is(tmp_path):
     """Only the number of the row is that of the file: nothing in quotes is rewritten."""
     rows = [(a, b, {"p": "row 0", "q": "row 1"}[y]) for a, b, y in ROWS]
     data = table(tmp_path / "t.csv", [*rows[:4], ("1e200", "1", "row 0")], ("row 2", "b", "y"))
-    line = refused("fit", data, "-t", "y", "-o", tmp_path / "m.nc")
+    line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
     assert "column 'row 2' holds 1e+200 in row 5, beyond" in line
     assert "leave it out by --drop" in line
     rows = [("1.5" if y == "row 0" else a, b, y) for a, b, y in rows]
-    run("fit", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
+    run("fit", "-m", "mixed", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
     arguments = (tmp_path / "m.nc", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
     line = refused("predict", *arguments, "--method", "mle")
     assert "--method mle is undefined: class 'row 0', feature 'a'" in line

@@ -1,5 +1,6 @@
 """Schemas: the kind of each column, and what does not fit."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 
 import narwhals as nw
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import bayesgen as bg
 from bayesgen.encoding.schema import KINDS, TableSchema
+from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import feature_names
 from tests.encoding.cases import NAN, birds
 
@@ -130,6 +133,36 @@ def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
     assert TableSchema.learn(X).kinds == ("categorical", "categorical")
 
 
+def test_columns_that_are_not_named_are_inferred():
+    schema = TableSchema.learn(birds(), {"poisson": ["eggs"]})
+    assert schema.kinds == ("categorical", "gaussian", "poisson", "bernoulli")
+    schema = TableSchema.learn(birds(), {"drop": "island", "bernoulli": []}, {"eggs": [0, 1, 2]})
+    assert schema.names == ("bill", "eggs", "male")
+    assert schema.kinds == ("gaussian", "categorical", "bernoulli")
+    assert schema.categories.values == ((0, 1, 2),)
+    assert schema.chosen({"drop": "island"}, {"eggs": [0, 1, 2]}) == {"eggs"}
+    assert schema.chosen({"gaussian": [1]}, None) == {"bill"}
+    with pytest.raises(ValueError, match="categories: column 'eggs' is not categorical; name it"):
+        TableSchema.learn(birds(), {"poisson": "eggs"}, {"eggs": [0, 1, 2]})
+
+
+@pytest.mark.parametrize("make", [bg.MixedNB, bg.AnDE, bg.MetaTreeForest])
+def test_a_column_of_codes_with_declared_categories(make):
+    """As if the column were text; nothing is said of what the user has named."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    codes = pd.DataFrame({"ward": rng.integers(1, 4, 60), "x": rng.normal(size=60) + y})
+    named = {"ward": [1, 2, 3]}
+    clf = make(categories=named, columns={"gaussian": "x"}).fit(codes, y)
+    text = make().fit(codes.assign(ward=codes["ward"].astype(str)), y)
+    new = codes.assign(ward=codes["ward"].astype(str))
+    np.testing.assert_allclose(clf.predict_proba(codes), text.predict_proba(new), rtol=1e-12)
+    bits = codes.assign(ward=(codes["ward"] > 1).astype(int))
+    with pytest.warns(ColumnWarning, match="'ward'") if make is bg.MixedNB else nullcontext():
+        make(columns={"gaussian": "x"}).fit(bits, y)
+    make(columns={"gaussian": "ward"}).fit(bits, y)
+
+
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
@@ -137,17 +170,12 @@ def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
         ({"poison": ["bill"]}, ValueError, r"no kind 'poison'; did you mean 'poisson'\?"),
         ({"gaussian": ["bill", "bill"]}, ValueError, r"column 'bill' is named twice, as gaussian"),
         ({"gaussian": ["bill"], "poisson": [1]}, ValueError, r"column 'bill' is named twice, as"),
-        (
-            {"gaussian": ["bill"]},
-            ValueError,
-            r"no kind for column 'island', column 'eggs', column 'male'; add .*drop",
-        ),
         ({"drop": range(4)}, ValueError, r"every column is dropped"),
         ({"gaussian": [4]}, ValueError, r"no column 4"),
         ({"gaussian": [-1]}, ValueError, r"no column -1"),
         ({"gaussian": [True]}, ValueError, r"no column True"),
         ({"gaussian": 1.5}, ValueError, r"no column 1.5"),
-        (["bill"], TypeError, r"columns must be a dict \{kind: list of columns\} or None"),
+        (["bill"], TypeError, r"columns must be a dict \{kind: list of columns\}, 'auto'"),
     ],
 )
 def test_errors_about_columns(columns, error, message):
@@ -173,6 +201,7 @@ def test_numbers_for_names_are_not_guessed_about():
         ("bernoulli", ["no", "1", "0"], r"column 'x' holds 'no' in row 0, but a bernoulli"),
         ("poisson", [3, None, -2], r"column 'x' holds -2 in row 2, but a poisson"),
         ("multinomial", [3.0, -0.5, 1], r"column 'x' holds -0.5 in row 1, but a multinomial"),
+        ("lognormal", [3.0, None, 0], r"column 'x' holds 0 in row 2, but a lognormal .* positive"),
         ("gaussian", ["1", "2", "c"], r"column 'x' holds 'c' in row 2, but a gaussian"),
         ("gaussian", ["1", "2", "inf"], r"column 'x' holds inf in row 2; make it finite"),
         ("gaussian", [1.0, 2.0, np.inf], r"column 'x' holds inf in row 2; make it finite"),
@@ -187,10 +216,41 @@ def test_values_that_do_not_fit_their_kind(kind, cells, message):
 
 
 def test_missing_cells_fit_every_kind():
-    X = pl.DataFrame({kind: [1, None, 0] for kind in KINDS})
+    last = [float(kind == "lognormal") for kind in KINDS]  # which 0 does not fit
+    X = pl.DataFrame({k: [1.0, None, v] for k, v in zip(KINDS, last, strict=True)})
     schema = TableSchema.learn(X, {kind: [kind] for kind in KINDS})
-    np.testing.assert_array_equal(
-        schema.encode(X), np.repeat([[1], [NAN], [0]], len(KINDS), axis=1)
+    every = np.ones(len(KINDS))
+    np.testing.assert_array_equal(schema.encode(X), [every, every * NAN, last])
+
+
+def test_the_spike_is_the_most_frequent_value_or_the_one_that_is_declared():
+    X = pd.DataFrame({"x": [2.0, 2, 2, 5, 0, np.nan]})
+    found = TableSchema.learn(X, {"spiked": ["x"]})
+    assert found.spikes == (2.0,)
+    assert TableSchema.from_json(found.to_json()) == found
+    declared = TableSchema.learn(X, {"spiked": {"x": 0}})
+    assert declared.spikes == (0.0,)
+    with pytest.raises(ValueError, match="spike of column 'x' is 2 on one side and 0 on the other"):
+        found.merge(declared)
+    empty = TableSchema.learn(X[5:], {"spiked": ["x"]})
+    assert empty.spikes == (None,)
+    assert empty.merge(found)[0].spikes == found.merge(empty)[0].spikes == (2.0,)
+    assert empty.relearn(X[:5]).spikes == (2.0,)
+    text = found.to_json().replace("[2.0]", "[]")
+    with pytest.raises(ValueError, match="the spikes of columns are"):
+        TableSchema.from_json(text)
+
+
+def test_auto_finds_spikes_among_numbers():
+    n = np.arange(40.0)
+    X = pd.DataFrame({"spiked": np.where(n % 3 > 0, 7.0, n), "none": n, "bits": n % 2})
+    X["few"] = np.where(n % 4 == 0, 7.0, n)  # 25 %
+    X["three"] = np.where(n % 3 > 0, 7.0, n % 2)  # few values beside it
+    X["flag"], X["word"] = n > 3, "a"
+    kinds = dict(zip(X, TableSchema.learn(X, "auto").kinds, strict=True))
+    assert {name for name, kind in kinds.items() if kind == "spiked"} == {"spiked"}
+    assert TableSchema.learn(X.drop(columns="spiked"), "auto") == TableSchema.learn(
+        X.drop(columns="spiked")
     )
 
 
@@ -262,7 +322,6 @@ def test_schemas_that_disagree_do_not_merge():
 @pytest.mark.parametrize(
     ("categories", "error", "message"),
     [
-        ({"bill": [1]}, ValueError, "categories: column 'bill' is not categorical"),
         ({"islands": ["x"]}, ValueError, "no column 'islands'; did you mean 'island'"),
         ({"island": ["Dream"]}, ValueError, "column 'island' holds 'Biscoe' in row 2, .*declared"),
         ([["Dream"]], TypeError, "categories must be a dict"),

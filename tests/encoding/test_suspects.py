@@ -116,6 +116,20 @@ def test_two_numbers_that_became_normal_by_their_type():
         bg.GaussianNB().fit(X[["ill", "group", "x"]], y)
 
 
+def test_spikes_and_skewed_columns_that_became_normal_by_their_type():
+    X = pd.DataFrame({"rain": np.where(NUMBERS % 3, 0.0, NUMBERS), "pay": np.exp(NUMBERS / 4.0)})
+    y = NUMBERS % 2
+    with pytest.warns(suspects.ColumnWarning) as caught:
+        bg.MixedNB().fit(X, y)
+    assert "'rain' holds 0 in 68% of its cells: make its kind spiked; 'pay' is positive" in str(
+        caught[0].message
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bg.MixedNB({"spiked": ["rain"], "lognormal": ["pay"]}).fit(X, y)
+        bg.MixedNB("auto").fit(X[["rain"]], y)
+
+
 def test_columns_with_the_same_oddity_are_told_together():
     X = pd.DataFrame({f"b{j}": NUMBERS % 2 for j in range(7)})
     told = "'b0', 'b1', 'b2', 'b3', 'b4' and 2 more each holds 0 and 1 alone"

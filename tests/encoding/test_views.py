@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, rankdata
 
+from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.views import TableView
+from bayesgen.encoding.tables import as_table
+from bayesgen.encoding.views import BinnedTable, TableView
 
 
 def learn(table, name, n_bins=8):
@@ -81,6 +83,22 @@ def test_bins(table):
     assert np.isnan(encode(view, blank)).all()
     other = table.iloc[:1].assign(colour=["violet"])
     assert np.isnan(encode(view, other)[0, 1])
+
+
+@pytest.mark.parametrize("spike", [0.0, 2.5, -1.0])
+def test_a_spike_is_a_bin_of_its_own(spike):
+    """Also in tables of pairs; the other cells have their own quantiles, and it is shown itself."""
+    off = spike + np.r_[np.arange(1.0, 21), -np.arange(1.0, 21) * (spike > 0)]
+    X = pd.DataFrame({"x": np.r_[np.full(60, spike), off[off != spike]]})
+    codes = encode(learn(X, "bins", n_bins=4), X)[:, 0]
+    pairs, coded = BinnedTable.learn(Rows(X, None, as_table(X)), 4)
+    np.testing.assert_array_equal(coded[:, 0], codes)
+    on = X["x"] == spike
+    assert len(set(codes[on])) == 1
+    assert not np.isin(codes[~on], codes[0]).any()
+    assert len(set(codes[~on])) >= 4
+    np.testing.assert_array_equal(pairs.decode(coded)[0][on], spike)
+    assert BinnedTable.from_json(pairs.to_json()) == pairs
 
 
 @pytest.mark.parametrize("name", ["numbers", "normal scores", "bins"])

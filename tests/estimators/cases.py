@@ -86,6 +86,16 @@ KINDS = {
 }
 
 
+def skewed(rng, c):
+    x = reals(rng, c)
+    x[:, 1] = np.where(rng.random(len(c)) < np.array([0.3, 0.5, 0.7])[c], 0.0, x[:, 1])
+    x[:, 2] = np.exp(x[:, 2] / 2)
+    return pd.DataFrame(missing_cells(rng, x), columns=["length", "rain", "income"])
+
+
+REAL_KINDS = {"gaussian": ["length"], "spiked": ["rain"], "lognormal": ["income"]}
+
+
 def texts(rng, c):
     letters = ["aab ", "abb ", "bccc "]
     lengths = 1 + rng.integers(0, 8, len(c))
@@ -134,6 +144,7 @@ CASES = {
         reals_with_missing,
     ),
     "MixedNB": Case(lambda: bg.MixedNB(KINDS), table, fixed=False),
+    "MixedNB real": Case(lambda: bg.MixedNB(REAL_KINDS), skewed, fixed=False),
     "LinearDiscriminant": Case(bg.LinearDiscriminant, reals, fixed=False),
     "LinearDiscriminant full": Case(lambda: bg.LinearDiscriminant(**FULL), reals),
     "QuadraticDiscriminant": Case(bg.QuadraticDiscriminant, reals, fixed=False),

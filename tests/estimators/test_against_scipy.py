@@ -17,6 +17,7 @@ from tests.estimators.cases import (
     NAN,
     PLUG_INS,
     PSI,
+    REAL_KINDS,
     missing_cells,
     sample,
 )
@@ -359,6 +360,47 @@ def test_mixed_columns_are_the_sum_of_their_kinds():
     joint = clf.predict_joint_log_proba(new[possible], method="mle")
     expected = total["mle"][possible] + log_class_weights(codes)["mle"]
     np.testing.assert_allclose(joint, expected, rtol=1e-9)
+
+
+def test_logarithms_have_a_jacobian_and_a_spike_a_probability():
+    X, codes, y = sample(CASES["MixedNB real"])
+    new, _, _ = sample(CASES["MixedNB real"], n=15, seed=8)
+    clf = bg.MixedNB(REAL_KINDS, alpha=1.5, beta=2.0).fit(X, y)
+    assert clf.schema_.spikes == (0.0,)
+    rain, income, more_rain, more = (
+        t[[k]].to_numpy() for t in (X, new) for k in ("rain", "income")
+    )
+
+    def unit_information(x):
+        """Within-class squares and one row's worth of the total variance (Notes of the prior)."""
+        within = pd.Series(x[:, 0]).groupby(codes).agg(["count", "var"])
+        dof = within["count"] - 1
+        return np.nanmean(x), ((within["var"] * dof).sum() + np.nanvar(x)) / (1 + dof.sum())
+
+    def normal(x, more):
+        mean, variance = unit_information(x)
+        return normal_inverse_gamma(x, codes, more, mean, 0.1, 3.0, variance, "class")
+
+    def on(x):
+        return np.where(np.isnan(x), np.nan, x == 0)
+
+    def off(x):
+        return np.where(x == 0, np.nan, x)
+
+    jacobian = np.where(np.isnan(more), 0.0, np.log(more))
+    with np.errstate(divide="ignore"):
+        found = normal(np.log(income), np.log(more))
+        bits = bernoulli(on(rain), codes, on(more_rain), 1.5, 2.0)
+        cells = normal(off(rain), off(more_rain))
+    for method in METHODS:
+        for j, expected in (
+            ("income", found[method] - jacobian),
+            ("rain", bits[method] + cells[method]),
+        ):
+            alone = new.assign(**dict.fromkeys({"length", "rain", "income"} - {j}, np.nan))
+            joint = clf.predict_joint_log_proba(alone, method=method)
+            expected = expected + log_class_weights(codes)[method]
+            np.testing.assert_allclose(joint, expected, rtol=1e-9, err_msg=f"{j} {method}")
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

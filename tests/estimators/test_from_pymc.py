@@ -651,9 +651,21 @@ OTHERS = {  # not recognised: sampled, or refused, and why
     "spherical": (bg.GaussianNB(variance="spherical"), REAL, ONE_SCALE.format(r"\(\)")),
     "by class": (bg.GaussianNB(variance="class_spherical"), REAL, ONE_SCALE.format(r"\(3,\)")),
     "geometric": (
-        bg.GenerativeClassifier(bg.families.BetaGeometric()),
+        bg.GenerativeClassifier(
+            next(f() for f in bg.families.registry().values() if f.kind == "geometric")
+        ),
         FEW + 1,
         NO_PAIR.format("x", "NegativeBinomial"),
+    ),
+    "logs": (
+        bg.GenerativeClassifier(bg.families.LogNormal()),
+        np.exp(REAL),
+        NO_PAIR.format("x", "Cells"),
+    ),
+    "spikes": (
+        bg.GenerativeClassifier(bg.families.SpikedNormal()),
+        np.where(REAL > 1, 0.0, REAL),
+        NO_PAIR.format("x", "Cells"),
     ),
     "texts": (bg.MarkovNB(2), TEXTS, "its first axis must be the 24 rows"),
 }

@@ -25,7 +25,7 @@ def write_work(folder, what):
         case "stream":
             bg.fit_stream(bg.GaussianNB(), chunks, checkpoint=folder / "s.nc", every=1)
         case "fit":
-            command("fit", folder / "in.csv", "-t", "y", "-o", folder / "m.nc")
+            command("fit", "-m", "mixed", folder / "in.csv", "-t", "y", "-o", folder / "m.nc")
         case "predict":
             command("predict", folder / "old.nc", folder / "in.csv", "-o", folder / "out.csv")
         case "report":
@@ -47,7 +47,7 @@ def old_files(folder):
         bg.MixedNB().fit([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]], ["p", "q", "p"]).save(folder / name)
     table = "a,b,y\n1,2,p\n2,2,q\n3,1,p\n1,1,q"
     (folder / "small.csv").write_text(table)
-    command("fit", folder / "small.csv", "-t", "y", "-o", folder / "old.nc")
+    command("fit", "-m", "mixed", folder / "small.csv", "-t", "y", "-o", folder / "old.nc")
     (folder / "out.csv").write_text("old")
     (folder / "report.json").write_text("{}")
     return {path.name: path.read_bytes() for path in folder.iterdir()}

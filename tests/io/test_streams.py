@@ -399,7 +399,7 @@ def test_a_csv_file_is_the_same_to_streams_and_to_the_command_line(tmp_path, sma
     path, model = tmp_path / "data.csv", tmp_path / "model.nc"
     frame.to_csv(path, index=False)
     streamed = bg.fit_stream(bg.MixedNB(), path, target="y")
-    arguments = ["fit", str(path), "--target", "y", "-o", str(model)]
+    arguments = ["fit", str(path), "--model", "mixed", "--target", "y", "-o", str(model)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     whole = bg.load(model)

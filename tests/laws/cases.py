@@ -10,7 +10,7 @@ with a closed form is held to five Monte Carlo standard errors, with fixed seeds
 
 import inspect
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -187,6 +187,12 @@ def has_real_columns(case) -> bool:
     return is_real(case.rows(24)[0])
 
 
+@cache
+def has_cells_of_both_signs(case) -> bool:
+    """Whether cells may be moved: not of positive columns."""
+    return bool((case.rows(24)[0] < 0).any())
+
+
 def takes_missing(case) -> bool:
     """Whether NaN is marginalised in prediction; where not, the family is held to refusing it."""
     return case.family.missing == "marginalised" and has_table(case)
@@ -327,5 +333,11 @@ def renamed(record: Record, axes: tuple[str, ...], new_of_old):
 
 
 def defaults(case):
-    """The family as constructed without numbers."""
-    return case.family(**case.prior.settings())
+    """The family as constructed without numbers, but for the spikes that its rows have."""
+    return with_spikes(case.family(**case.prior.settings()), case.prior)
+
+
+def with_spikes(family, of, scale=1.0, move=0.0):
+    """The family with the spikes of another, moved as its cells are."""
+    known = hasattr(of, "spike")
+    return replace(family, spike=of.spike * scale + move) if known else family

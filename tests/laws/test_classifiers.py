@@ -29,6 +29,9 @@ TEXTS = np.array(
     ["".join(RNG.choice(list(("aab ", "abb ", "bccc ")[c]), 12)) for c in np.arange(N) % 3],
     dtype=object,
 )
+GAPPY = pd.DataFrame(np.where(RNG.random((N, 3)) < 0.1, np.nan, REAL), columns=list("abc"))
+GAPPY["b"] = GAPPY["b"].where(RNG.random(N) < 0.6, 0.0)
+KINDS = {"gaussian": ["a"], "spiked": {"b": 0.0}, "lognormal": ["c"]}
 BINNED = {
     "categories": {name: ["red", "blue"] for name in "pqr"},
     "cuts": {"s": [50.5, 51.5]},
@@ -48,6 +51,7 @@ CASES = {
     "MultinomialNB": (bg.MultinomialNB, sparse.csr_matrix(COUNTS)),
     "CategoricalNB": (bg.CategoricalNB, WORDS),
     "MixedNB": (bg.MixedNB, TABLE),
+    "MixedNB of real kinds": (partial(bg.MixedNB, KINDS), GAPPY),
     "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, root_weight=2.0, **BINNED), TABLE),
     "AnDE": (partial(bg.AnDE, **BINNED), TABLE),
     "AnDE by evidence": (partial(bg.AnDE, weights="evidence", **BINNED), TABLE),
@@ -61,7 +65,14 @@ CASES = {
 }
 # two parts: the last brings a class, and tokens, of its own
 FIRST, LAST = np.split(np.argsort(Y, kind="stable"), [20])
-FAST = ("GaussianNB", "MixedNB", "AnDE", "TreeAugmentedNB", "MarkovNB hierarchical")
+FAST = (
+    "GaussianNB",
+    "MixedNB",
+    "MixedNB of real kinds",
+    "AnDE",
+    "TreeAugmentedNB",
+    "MarkovNB hierarchical",
+)
 
 
 def parts(make, X):

@@ -463,9 +463,15 @@ class NormalInverseGamma(ConjugateFamily):
             log_p = n * pt.log(2 * np.pi * variance) + (scatter + n * step * step) / variance
             pm.Potential(f"{prefix}x", -0.5 * log_p.sum())
         elif X is not None:
-            sd = pt.broadcast_to(pt.sqrt(variance), mu.shape)
+            sd = self._sd({"mu": mu, "sigma2": sigma2})
             observe_cells(prefix, X, pm.Normal.dist, mu[y], sd[y], counted=self.live)
         return {"mu": mu, "sigma2": sigma2}
+
+    def _sd(self, theta: Mapping[str, Any]) -> Any:
+        """(class, feature) tensor of the standard deviations."""
+        import pytensor.tensor as pt
+
+        return pt.broadcast_to(pt.sqrt(self.with_axes(theta["sigma2"])), theta["mu"].shape)
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -711,12 +717,16 @@ class NormalInverseGamma(ConjugateFamily):
                 out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
         return out
 
+    def cells(self, X: Matrix) -> Matrix:
+        """(N, D) cells whose density is Normal: those of X, but in `normal_of_cells`."""
+        return X
+
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """By the cgf; and what is left of the least sum of squares (`RowRemoval`)."""
         left = np.ones(X.shape[0])
         for rows in passes.row_blocks(X.shape[0], X.shape[1]):
             own, w = y[rows], weight[rows, None]
-            square = np.square(passes.dense_block(X, rows) - self.shift - self.mu[own])
+            square = np.square(passes.dense_block(self.cells(X), rows) - self.shift - self.mu[own])
             seen, kappa = ~np.isnan(square) & self.live, self.kappa[own]
             rest = np.where(seen, kappa - w, kappa)
             lost = (rest < _LOST * kappa).any(axis=1)

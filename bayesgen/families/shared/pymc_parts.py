@@ -344,6 +344,7 @@ def observe_cells(
     *params: Any,
     signature: str | None = None,
     counted: Any = None,
+    log_density: Callable[..., Any] | None = None,
 ) -> Any:
     """Observe ``{prefix}x`` (obs_id, feature), cell by cell given theta.
 
@@ -358,18 +359,22 @@ def observe_cells(
         Of `params`, where they have axes of their own, ``"(k)->()"``.
     counted : (D,) bool, optional
         False: the column is no part of the likelihood.
+    log_density : (values, *params) to tensor, optional
+        Of a distribution that is a function of others; None: PyMC's own.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    op = distribution(*params).owner.op
-    whole = not op.dtype.startswith("float")
+    drawn = distribution(*params)
+    whole = not drawn.dtype.startswith("float")
     seen = seen_data(prefix, X)
     if counted is not None and not np.all(counted):
         seen = seen * np.asarray(counted, dtype=np.float64)
 
     def log_p(value: Any, seen: Any, *own: Any) -> Any:
         inside = value * seen.astype(value.dtype)  # a fill-in need not be in the support
+        if log_density is not None:
+            return pt.switch(seen, log_density(inside, *own), 0.0)
         return pt.switch(seen, pm.logp(distribution(*own), inside), 0.0)
 
     return pm.CustomDist(
@@ -379,7 +384,7 @@ def observe_cells(
         dist=lambda seen, *own: distribution(*own[:-1], size=given_size(own[-1])),
         logp=log_p,
         signature=None if signature is None else f"(),{signature}",
-        class_name=op._print_name[0],
+        class_name="Cells" if log_density else drawn.owner.op._print_name[0],
         observed=cells_data(prefix, X, whole=whole),
         dims=(OBS, f"{prefix}{FEATURE}"),
     )

@@ -14,7 +14,7 @@ from bayesgen.families.conjugate import normal_inverse_gamma
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict import expansion
+from bayesgen.predict import inversion
 from bayesgen.predict.draws import Sample
 from bayesgen.predict.expansion import Joints, Points
 from bayesgen.predict.intervals import class_probability_intervals
@@ -75,7 +75,7 @@ def test_a_label_changes_the_law_of_its_class_alone(weights, monkeypatch):
             assert abs(np.polynomial.polynomial.polyval(f, cell) - 0.5) < 0.01
     counts = []
     monkeypatch.setattr(
-        expansion, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
+        inversion, "invert", lambda f, k, at: (counts.append(len(at)), invert(f, k, at))[1]
     )
     given_row(model, X, method="exact")
     assert sum(counts) == len(X) * (4 + 4)  # each class once, and once more as the label

@@ -132,10 +132,10 @@ def test_a_gamma_variable_by_its_skewness(skewness):
 @pytest.mark.parametrize("given", ["training", "training and row"])
 def test_cost_is_linear_in_the_classes(given, monkeypatch):
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-    from bayesgen.predict import expansion
+    from bayesgen.predict import inversion
 
     cells, inverted = [], []
-    right, invert = GammaPoisson.cgf, expansion.invert
+    right, invert = GammaPoisson.cgf, inversion.invert
 
     def counted(self, X, t):
         cells.append(np.size(t))
@@ -143,7 +143,7 @@ def test_cost_is_linear_in_the_classes(given, monkeypatch):
 
     monkeypatch.setattr(GammaPoisson, "cgf", counted)
     monkeypatch.setattr(
-        expansion, "invert", lambda f, k, at: (inverted.append(len(at)), invert(f, k, at))[1]
+        inversion, "invert", lambda f, k, at: (inverted.append(len(at)), invert(f, k, at))[1]
     )
     found = {}
     for n_classes in (100, 400):
