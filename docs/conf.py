@@ -1,6 +1,7 @@
 """Sphinx: how the site is built. `make docs`; no network, and warnings are errors."""
 
 import inspect
+import re
 import shutil
 import sys
 import warnings
@@ -16,6 +17,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE)]  # for the pages that are written before the build
 
 from family_pages import write_family_pages
+from method_tables import TABLES
 
 project = "bayesgen"
 author = "The bayesgen developers"
@@ -49,6 +51,7 @@ nb_execution_mode = "off"  # the tests execute them; what is committed is shown
 nb_merge_streams = True
 
 autosummary_generate = True
+autosummary_context = {"tables": TABLES}
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False
@@ -135,8 +138,16 @@ def _of_others(app, what, name, obj, skip, options) -> bool | None:
     return True if not str(module).startswith("bayesgen") or not inspect.getdoc(obj) else None
 
 
+def _index_synonyms(app, docname, source) -> None:
+    """Enter "Also called: ..." into the index: the search ranks its entries like titles."""
+    source[0] = re.sub(
+        r"^\*Also called: (.*)\.\*$", r"```{index} \1\n```\n\n\g<0>", source[0], flags=re.M
+    )
+
+
 def setup(app) -> None:
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
     app.connect("builder-inited", _copy_notebooks, priority=100)
     app.connect("builder-inited", lambda app: write_family_pages(HERE / "families"), priority=100)
     app.connect("autodoc-skip-member", _of_others)
+    app.connect("source-read", _index_synonyms)

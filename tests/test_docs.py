@@ -1,6 +1,8 @@
 """README and documentation do what they say: examples print what is shown, links lead somewhere."""
 
+import ast
 import doctest
+import inspect
 import os
 import pkgutil
 import re
@@ -145,6 +147,48 @@ def is_page(path: Path) -> bool:
     return any(path.with_name(path.name + suffix).exists() for suffix in (".md", ".rst"))
 
 
+SEARCHED = {
+    "abstain": "reject",
+    "reject option": "reject",
+    "imbalanced classes": "reject",
+    "conformal sets": "reject",
+    "feature importance": "which_columns",
+    "ROC": "report",
+    "sensitivity and specificity": "report",
+    "semi-supervised": "few_labels",
+    "drift": "monitoring",
+    "mislabelled": "wrong_labels",
+    "several annotators": "wrong_labels",
+    "which test next": "next_measurement",
+}
+
+
+@pytest.mark.parametrize("term", SEARCHED)
+def test_a_term_that_readers_search_is_in_the_index_of_its_page(term):
+    text = read(DOCS / "how_to" / f"{SEARCHED[term]}.md")
+    title, _, synonyms = text.split("\n")[:3]
+    assert title.startswith("# ")
+    assert synonyms.startswith("*Also called: ")
+    names = re.fullmatch(r"\*Also called: (.*)\.\*", synonyms)[1].split(", ")
+    assert term in names or term in title.lower()
+
+
+CALLS = re.findall(r"`((?:bg|clf)\.\w.*?)`", read(DOCS / "how_to" / "coming_from.md"))
+
+
+@pytest.mark.parametrize("call", sorted({*CALLS}))
+def test_a_call_for_whoever_comes_from_another_package_exists(call):
+    """Names and arguments are those of the package; what a name stands for is not run."""
+    for node in ast.walk(ast.parse(call.replace("...", ""))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = {"bg": bg, "clf": bg.GenerativeClassifier}[node.value.id]
+            assert hasattr(owner, node.attr)
+        if isinstance(node, ast.Call):
+            function = eval(ast.unparse(node.func), {"bg": bg, "clf": bg.GenerativeClassifier})
+            own = [None] * (ast.unparse(node.func).startswith("clf.") + len(node.args))
+            inspect.signature(function).bind(*own, **{k.arg: None for k in node.keywords})
+
+
 GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 
 
@@ -158,6 +202,45 @@ def test_the_readme_can_be_read_in_one_sitting():
 def test_every_public_name_has_a_page_of_the_reference():
     listed = re.findall(r"^   (\w+)$", read(DOCS / "api" / "index.rst"), re.M)
     assert sorted(listed) == sorted(bg.__all__)
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import method_tables
+
+    return method_tables
+
+
+PUBLIC = sorted(n for n in bg.__all__ if not inspect.ismodule(getattr(bg, n)))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_reference_of_a_public_name_has_real_signatures(tables, name):
+    """Of the name and its methods: arguments by name, with what is passed on documented."""
+    owner = getattr(bg, name)
+    entries = {name: owner}
+    if inspect.isclass(owner):
+        entries |= {m: getattr(owner, m) for m in tables.public_methods(owner)}
+    for entry, function in entries.items():
+        assert inspect.getdoc(function), entry
+        for parameter in inspect.signature(function).parameters.values():
+            assert parameter.kind != parameter.VAR_POSITIONAL, entry
+            if parameter.kind == parameter.VAR_KEYWORD:
+                assert f"**{parameter.name}" in inspect.getdoc(function), entry
+            assert " at 0x" not in repr(parameter.default), entry
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if hasattr(getattr(bg, n), "predict_proba")])
+def test_every_method_that_a_classifier_has_answers_a_question(tables, name):
+    cls = getattr(bg, name)
+    names = " ".join(tables.QUESTIONS.values()).split()
+    assert len(names) == len({*names})
+    assert tables.public_methods(cls) <= {*names}
+    listed = set(re.findall(r"\.(\w+)`", tables.TABLES[name]))
+    assert tables.public_methods(cls) & listed == {
+        m for m in tables.public_methods(cls) if hasattr(cls(), m)
+    }
 
 
 def test_every_classifier_has_a_page_and_a_picture():
