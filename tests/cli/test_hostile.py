@@ -145,6 +145,7 @@ def test_a_column_of_long_texts_is_no_target(command, tmp_path):
     assert "column 'text' holds 30000 different texts of up to 10002 characters, which are" in line
 
 
+@pytest.mark.filterwarnings("ignore:look at this column")  # one value in most cells
 def test_errors_name_options(tmp_path):
     rows = [("1.5" if y == "p" else a, b, y) for a, b, y in ROWS]
     run("fit", "-m", "mixed", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
@@ -182,6 +183,7 @@ def test_sigterm_is_143_to_a_shell_at_any_time(delay, model, tmp_path):
     assert sorted(tmp_path.iterdir()) == [data]
 
 
+@pytest.mark.filterwarnings("ignore:look at this column")  # one value in most cells
 def test_a_row_that_a_name_mentions_stays_as_it_is(tmp_path):
     """Only the number of the row is that of the file: nothing in quotes is rewritten."""
     rows = [(a, b, {"p": "row 0", "q": "row 1"}[y]) for a, b, y in ROWS]

@@ -653,7 +653,7 @@ def test_the_class_weights_stay_exact_where_all_labels_are_known(gappy):
     table = gappy.predict_monte_carlo(X[:4], class_prior=[0.5, 0.5])  # 13/26 each
     np.testing.assert_allclose(gappy.predict_proba(X[:4]), table["probability"].values)
     assert gappy.n_unlabelled_ == 0
-    again = gappy.predict_monte_carlo(X[:4], gappy.posterior_)
+    again = gappy.predict_monte_carlo(X[:4], gappy.posterior_, class_prior=[0.5, 0.5])
     np.testing.assert_array_equal(again["mcse"], table["mcse"])
 
 
