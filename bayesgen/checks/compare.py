@@ -81,7 +81,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     for name in PROPER:
         mean = out[name].sel({PREDICTIVE: METHODS[0]}).values
         best = found[list(found)[int(np.nanargmin(mean))]][1][name][0]
-        gaps = [[_paired(own, best) for own in terms[name]] for _, terms in found.values()]
+        gaps = [[paired(own, best) for own in terms[name]] for _, terms in found.values()]
         for k, key in enumerate(("", "_se")):
             value = np.array([[gap[k] for gap in row] for row in gaps])
             out[f"{name}_above_best{key}"] = ((MODEL, PREDICTIVE), value)
@@ -138,9 +138,9 @@ def scored(
         notes.append("")
     errors = {}
     for name, every in terms.items():
-        errors[f"{name}_se"] = [_paired(own, 0.0)[1] for own in every]
+        errors[f"{name}_se"] = [paired(own, 0.0)[1] for own in every]
         errors[f"{name}_diff"], errors[f"{name}_diff_se"] = map(
-            list, zip(*[_paired(own, every[0]) for own in every], strict=True)
+            list, zip(*[paired(own, every[0]) for own in every], strict=True)
         )
     table = xr.Dataset(
         {name: (PREDICTIVE, values) for name, values in rows.items()}
@@ -152,7 +152,7 @@ def scored(
     return table, terms
 
 
-def _paired(a: Array, b: Array | float) -> tuple[float, float]:
+def paired(a: Array, b: Array | float) -> tuple[float, float]:
     """Mean of a - b over rows and its standard error; the same infinity twice is no difference."""
     with np.errstate(invalid="ignore"):
         gap = np.where(a == b, 0.0, a - b)

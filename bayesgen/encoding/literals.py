@@ -41,9 +41,10 @@ def shortened(text: str, most: int = 1000) -> str:
 
 
 def one_line(value: Any, most: int = 60) -> str:
-    """The beginning of a label, name or text, without line breaks."""
+    """A label, name or text without line breaks; the middle of a long one is left out."""
     text = " ".join(str(value).split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    end = (most - 3) // 2  # names of columns often differ in their ends
+    return text if len(text) <= most else f"{text[: most - 3 - end]}...{text[-end:]}"
 
 
 def listed(texts: Iterable[str], most: int = 8, last: str = ", ") -> str:

@@ -147,7 +147,7 @@ def z_scores(ax: "Axes", names: list[str], z: Array, labels: list[str], limit: f
         ax.plot([], [], "o", color=own.color, label=one_line(label, _NAME))
     name_lines(ax, names)
     ax.set_xlim(-8.5, 8.5)
-    ax.set_xlabel("held-out rows less replicates (standard deviations)")
+    ax.set_xlabel("held-out rows less replicates (sd)")
     if not many:
         _legend_above(ax)
 

@@ -96,8 +96,7 @@ def decide(
     if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
         options |= {"method": method, "posterior": posterior}
     p = np.asarray(clf.predict_proba(X, **options))  # of dask and xarray too
-    least = table.values.min(axis=0)  # apart: what is the same for every class is no sum of shares
-    expected = least + p @ (table.values - least)
+    expected = table.expected(p)
     best = expected.argmin(axis=1)
     if len(table.decisions) > 1:
         first, second = np.partition(expected, 1, axis=1)[:, :2].T
@@ -139,6 +138,12 @@ def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
 class _Costs(NamedTuple):
     values: Array  # (class, decision)
     decisions: Array  # (decision,) labels
+
+    def expected(self, p: Array) -> Array:
+        """(N, decision) expected costs under class probabilities (N, C)."""
+        least = self.values.min(axis=0)  # apart: the same for every class, whatever p sums up to
+        found: Array = least + p @ (self.values - least)
+        return found
 
 
 def read_costs(cost: Any, classes: Array) -> _Costs:

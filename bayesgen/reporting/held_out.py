@@ -9,11 +9,12 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from bayesgen.checks.compare import Joints, joints_of
+from bayesgen.checks.compare import Joints, joints_of, scored
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.predict.costs import read_costs
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
 
@@ -46,6 +47,8 @@ class HeldOut:
         Whether the rows given are those of the fit, by what its statistics say of them.
     labelled : bool
         Whether `y` are labels; else they are predictions.
+    cost : (class, decision) array, DataFrame or dict, or None
+        As in `decide`.
     """
 
     clf: Any
@@ -58,11 +61,20 @@ class HeldOut:
     training: Any = None
     is_training: bool = False
     labelled: bool = True
+    cost: Any = None
     _explained: "dict[bytes, xr.Dataset]" = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, clf: Any, X: Any, y: Any, training: Any, prob: float | None, max_rows: Any, seed: int
+        cls,
+        clf: Any,
+        X: Any,
+        y: Any,
+        training: Any,
+        prob: float | None,
+        max_rows: Any,
+        seed: int,
+        cost: Any = None,
     ) -> "HeldOut":
         """With at most `max_rows` of the rows, drawn at random."""
         if not hasattr(clf, "fitted_"):
@@ -72,6 +84,7 @@ class HeldOut:
             )
         labelled, y = y is not None, clf.predict(X) if y is None else y
         codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
+        read_costs(cost, clf.classes_)
         n = _num_samples(X)
         if codes.shape != (n,):
             raise ValueError(f"report: X has {n} rows, but y has shape {codes.shape}")
@@ -86,7 +99,7 @@ class HeldOut:
             at = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
             X, labels = _safe_indexing(X, at), labels[at]
         own = IntervalRequest.of(prob).prob
-        return cls(clf, X, labels, at, n, own, seed, training, is_training, labelled)
+        return cls(clf, X, labels, at, n, own, seed, training, is_training, labelled, cost)
 
     @property
     def n(self) -> int:
@@ -113,6 +126,16 @@ class HeldOut:
     def joints(self) -> Joints:
         """(n, C) log joint densities by each method, or why there are none."""
         return joints_of(self.clf, self.seen)
+
+    @cached_property
+    def scores(self) -> "tuple[xr.Dataset, dict[str, list[Array]]]":
+        """Scores of each method, and their terms (n,) per row."""
+        return scored(type(self.clf).__name__, self.joints, self.codes)
+
+    @cached_property
+    def costs(self) -> Any:
+        """Costs (class, decision), and the decisions; without `cost` a wrong class costs 1."""
+        return read_costs(self.cost, self.clf.classes_)
 
     @cached_property
     def log_p(self) -> Array:

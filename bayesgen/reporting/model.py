@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,23 +16,21 @@ from bayesgen.encoding.labelled import labelled
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.estimators.pool import PoolReader, chosen, learnt
 from bayesgen.explain.feature_relevance import feature_relevance
-from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
 from bayesgen.reporting.figures import Figure, bars, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _MOST_WORK = 300_000  # training rows x classes for which other models are fitted
-_INFLUENCE_ROWS = 2_000
-_SENSITIVE_ROWS = 200
+_SENSITIVE_ROWS = 500
 _SHOWN = 60  # columns in a table
 _FEATURES = 20  # of a picture
-_DEGREES = {0.5: "half as strong", 2.0: "twice as strong"}
 
 
 def fitted(held: HeldOut) -> Section:
     """Columns and kinds, class counts, missing cells, priors in units."""
-    found, out = held.summary, Section("fitted", "What was fitted")
+    found, out = held.summary, Section("fitted")
     said = [s for s in found.sentences if not s.startswith("Warning")]
     out.notes = [s for s in found.sentences if s.startswith("Warning")]
     if held.is_pool:
@@ -66,78 +63,33 @@ def fitted(held: HeldOut) -> Section:
 
 
 def influence(held: HeldOut) -> Section:
-    """What changes under priors half and twice as strong."""
-    clf = held.clf
-    if clf.inference_ != "closed form":
-        raise ValueError("the prior is changed without a new fit only where there is a closed form")
-    at = held.some(_INFLUENCE_ROWS)
-    encoded, own = held.encoded(at), (np.arange(len(at)), held.codes[at])
-    base = held.log_p[at]
-    rows, data = [], {}
-    for degree, name in _DEGREES.items():
-        try:
-            with np.errstate(all="ignore"):
-                found = _log_p(clf, degree, encoded)
-        except (ValueError, NotImplementedError, ArithmeticError, np.linalg.LinAlgError):
-            continue
-        if not np.isfinite(found).any(axis=1).all():
-            continue
-        change = float((base[own] - found[own]).mean())
-        moved = np.abs(np.exp(found) - np.exp(base)).max(axis=1)
-        mean, largest = float(moved.mean()), float(moved.max())
-        flipped = int((found.argmax(axis=1) != base.argmax(axis=1)).sum())
-        rows.append([name, signed(change, 4), number(mean, 4), number(largest, 3), str(flipped)])
-        data[name] = {"log_loss_change": change, "mean_change": mean,
-                      "largest_change": largest, "labels_changed": flipped}  # fmt: skip
-    if not rows:
-        raise ValueError("this prior can be neither weakened nor strengthened")
-    largest = max(d["largest_change"] for d in data.values())
-    if largest < 0.05:
+    """What each hyper-parameter decides, and all together."""
+    at = held.some(_SENSITIVE_ROWS)
+    found = prior_sensitivity(held.clf, held.rows(at))
+    names = found["hyperparameter"].values.tolist()
+    width, moved = np.ptp(found["range"].values, axis=2), found["changes"].values.sum(axis=0)
+    mean, widest = width.mean(axis=0).tolist(), width.max(axis=0).tolist()
+    rows = [
+        [name, number(mean[k], 4), number(widest[k]), str(moved[k])] for k, name in enumerate(names)
+    ]
+    if widest[-1] < 0.05:
         word = "The prior decides next to nothing here"
-    elif largest < 0.2:
+    elif widest[-1] < 0.2:
         word = "The prior matters for some rows"
     else:
         word = "The prior decides some rows: think about it"
     text = (
-        f"{word}: no probability moves by more than {number(largest, 3)} where it is "
-        "weighted otherwise."
+        f"{word}. With a prior worth half to twice as many rows, the probability of the most "
+        f"probable class stays within a range of {number(widest[-1])} in every row, and another "
+        f"class becomes the most probable in {moved[-1]} of {count(len(at), 'row')}."
     )
-    head = ["prior", "log loss", "mean change", "largest change", "labels changed"]
-    caption = (
-        f"Class probabilities of {count(len(at), 'row')} under priors worth half and "
-        "twice as many rows"
-    )
-    tables = [Table(caption, head, rows), _by_hyperparameter(held, at[:_SENSITIVE_ROWS], data)]
-    return Section("influence", "Does the prior matter?", [text], tables, data=data)
-
-
-def _by_hyperparameter(held: HeldOut, at: Array, data: dict[str, Any]) -> Table:
-    """What each hyper-parameter decides; its numbers are put into `data`."""
-    found = prior_sensitivity(held.clf, held.rows(at))
-    rows = []
-    for name in found["hyperparameter"].values.tolist():
-        own = found.sel(hyperparameter=name)
-        width = np.ptp(own["range"].values, axis=1)
-        mean, widest, moved = float(width.mean()), float(width.max()), int(own["changes"].sum())
-        data[name] = {"mean_range": mean, "largest_range": widest, "labels_changed": moved}
-        rows.append([name, number(mean, 4), number(widest, 3), str(moved)])
-    caption = (
-        f"Range of the probability of the class of {count(len(at), 'row')}, with one "
-        "hyper-parameter worth half to twice as many rows"
-    )
-    return Table(
-        caption, ["hyper-parameter", "mean range", "largest range", "labels changed"], rows
-    )
-
-
-def _log_p(clf: Any, degree: float, encoded: Any) -> Array:
-    """(n, C) log probabilities under the prior with its weight in rows multiplied."""
-    prior, own = clf.prior_, clf.fitted_.posterior
-    family = prior.family.with_strength(degree)
-    model = replace(prior, alpha=prior.alpha * degree, family=family).update(clf.stats_)
-    return np.asarray(
-        log_softmax(replace(own, model=model).log_joint(encoded, quantity="probability"))
-    )
+    caption = "Range of that probability, with one hyper-parameter worth half to twice as many rows"
+    head = ["hyper-parameter", "mean range", "largest range", "other class"]
+    data = {
+        name: {"mean_range": mean[k], "largest_range": widest[k], "labels_changed": int(moved[k])}
+        for k, name in enumerate(names)
+    }
+    return Section("influence", [text], [Table(caption, head, rows)], data=data)
 
 
 def relevance(held: HeldOut) -> Section:
@@ -168,7 +120,7 @@ def relevance(held: HeldOut) -> Section:
         ]
         for j in order[:_SHOWN]
     ]
-    out = Section("relevance", "Which features matter", [text])
+    out = Section("relevance", [text])
     out.tables = [
         Table(
             "Log Bayes factor of a parameter per class against one for all (nats), and probability "
@@ -222,7 +174,6 @@ def pool(held: HeldOut) -> Section:
     exponents = dict(zip(names, value.tolist(), strict=True))
     return Section(
         "pool",
-        "The pool's exponents",
         list(found.sentences),
         [Table("Exponents of the members", head, rows)],
         [figure],
@@ -255,8 +206,8 @@ def comparison(held: HeldOut) -> Section:
     if not held.is_pool and len(names) > 1:
         mine = names.index(_THIS)
         text.append(_beside_the_best(names[0], mine, -below[mine], se[mine]))
-    out = Section("models", "Other models of the same rows", text)
-    out.notes = [f"{t}." for t in found.notes]
+    out = Section("models", text)
+    out.notes = [f"{t}." for t in found.notes if "evidence" not in t]  # which is not shown
     if len(names) == 1:
         out.notes.append(
             "No other model was fitted: more than "
@@ -327,7 +278,7 @@ def _competitors(
 
 def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     """Whether the sampler can be trusted, or agrees with the closed form."""
-    out = Section("sampling", "Sampling")
+    out = Section("sampling")
     if validation is not None:
         out.text = [
             f"Closed form against NUTS: {validation.verdict}. The largest |z| of "
@@ -435,7 +386,6 @@ def predictive_checks(held: HeldOut) -> Section:
     head = ["feature", "class", "of", "z"]
     return Section(
         "checks",
-        "Do the rows look like the model's?",
         text,
         [Table("The largest differences", head, rows, 3)] if rows else [],
         [figure],
@@ -530,7 +480,7 @@ def dependence(held: HeldOut) -> Section:
         )
     ]
     rows = [[a, b, signed(r, 2)] for a, b, r in pairs if abs(r) > limit]
-    out = Section("dependence", "Dependence within classes", text)
+    out = Section("dependence", text)
     if rows:
         head = ["column", "and", "correlation"]
         out.tables = [Table("Largest rank correlations within classes", head, rows, 2)]
@@ -591,7 +541,7 @@ def _edges(held: HeldOut) -> Section:
         f"{count(sure, 'pair')} of columns of {len(upper[0])} are neighbours with probability "
         "above 0.5 in some class. An edge has no direction and is no causal claim."
     ]
-    out = Section("dependence", "Dependence within classes", text)
+    out = Section("dependence", text)
     if rows:
         head = ["column", "and", *held.labels[:8]]
         out.tables = [Table("Probability that two columns are neighbours, by class", head, rows, 2)]
@@ -629,16 +579,16 @@ def typicality(held: HeldOut) -> Section:
     order = np.argsort(tail, kind="stable")[:_FEWEST]
     by_class = found["by_class"].values
     rows = [
-        [held.name(int(i)), held.labels[held.codes[i]], number(float(tail[i]), 4),
-         held.labels[int(by_class[i].argmax())], number(float(by_class[i].max()), 4)]
+        [held.name(int(i)), held.labels[held.codes[i]], held.labels[int(by_class[i].argmax())],
+         number(float(tail[i]), 4), number(float(by_class[i].max()), 4)]
         for i in order
     ]  # fmt: skip
-    out = Section("typicality", "Rows unlike the training rows", text)
+    out = Section("typicality", text)
     out.tables = [
         Table(
             "The least typical rows: share of training rows at most as probable",
-            ["row", "label" if held.labelled else "most probable", "overall", "nearest class",
-             "within it"], rows, 2,
+            ["row", "label" if held.labelled else "most probable", "nearest class", "overall",
+             "within that class"], rows, 3,
         )
     ]  # fmt: skip
     each = np.histogram(tail, np.linspace(0, 1, _BINS + 1))[0] / len(tail)
@@ -662,7 +612,7 @@ def typicality(held: HeldOut) -> Section:
     return out
 
 
-_DOUBTED = 10  # training labels in a table
+_DOUBTED, _SEEN = 10, 0.01  # training labels in a table, of at least this probability
 
 
 def labels(held: HeldOut) -> Section:
@@ -674,6 +624,7 @@ def labels(held: HeldOut) -> Section:
     wrong = found["wrong"].values
     worst = found.isel(obs_id=np.argsort(-wrong, kind="stable")[:_DOUBTED])
     low, high = found["noise_rate_interval"].values
+    worst = worst.isel(obs_id=worst["wrong"].values >= _SEEN)
     rows = [one_line(row, 20) for row in worst["obs_id"].values.tolist()]
     told = (held.label_names(worst[name].values) for name in ("label", "other"))
     said = [number(p, 2) for p in worst["wrong"].values]
@@ -682,18 +633,16 @@ def labels(held: HeldOut) -> Section:
         f"Of {count(len(wrong), 'training label')} {share(float(wrong.mean()))} are expected to be "
         f"wrong; the rate of errors is between {share(low)} and {share(high)}."
     )
-    notes = []
+    notes = [] if lines else [f"None of them is wrong with a probability of {_SEEN:g} or more."]
     if (exponent := float(found["exponent"])) < 0.5:
-        notes = [
+        notes += [
             f"This classifier is too sure (exponent {number(exponent, 2)} of its leave-one-out "
             "probabilities): some of these may be its own errors."
         ]
     head = ["row", "label", "rather", "probability that it is wrong"]
-    return Section(
-        "labels",
-        "Labels",
+    return Section("labels",
         [text],
-        [Table("The training rows to look at first", head, lines, 3)],
+        [Table("The training rows to look at first", head, lines, 3)] if lines else [],
         notes=notes,
         data={"rate": float(found["noise_rate"]), "interval": [low, high], "exponent": exponent,
               "expected": float(wrong.sum()), "form": found.attrs["form"]},

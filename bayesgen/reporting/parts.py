@@ -37,13 +37,40 @@ class Table:
 class Section:
     """One heading of the page."""
 
-    key: str
-    title: str
+    key: str  # of TITLES
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # how it was computed, what was left out
     data: dict[str, Any] = field(default_factory=dict)  # every number, for JSON
+
+    @property
+    def title(self) -> str:
+        """The heading, and the word of the navigation."""
+        return TITLES[self.key]
+
+
+TITLES = {
+    "verdict": "Verdict",
+    "expected": "Scores to expect",
+    "predictives": "Full predictive or plug-in",
+    "calibration": "Calibration",
+    "doubts": "Least certain rows",
+    "decisions": "Decisions",
+    "confusions": "Confusions",
+    "pool": "Exponents of the pool",
+    "fitted": "Columns and priors",
+    "influence": "Influence of the prior",
+    "models": "Other models",
+    "labels": "Training labels",
+    "relevance": "Relevance of the features",
+    "contributions": "Contributions of the features",
+    "checks": "Predictive checks",
+    "dependence": "Dependence within classes",
+    "typicality": "Typicality",
+    "sampling": "Sampling",
+    "reproduction": "Reproduction",
+}
 
 
 def count(n: float, what: str) -> str:
@@ -61,19 +88,21 @@ def share(p: float) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A score; a dash where there is none."""
+    """A score; a dash where there is none, and no 0.000 for what is not 0."""
     if value is None or value != value:
         return "–"
     if np.isinf(value):
         return "∞" if value > 0 else "−∞"
     text = f"{value:.{digits}f}".replace("-", "−")
-    return text.lstrip("−") if not text.strip("−0.") else text
+    if text.strip("−0."):
+        return text
+    return f"< {10.0**-digits:.{digits}f}" if value > 0 and digits > 2 else text.lstrip("−")
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """With its sign."""
+    """With its sign; 0.000 for what is nearly 0."""
     text = number(value, digits)
-    return text if text[0] in "−–∞" else f"+{text}"
+    return f"{0:.{digits}f}" if text[0] == "<" else text if text[0] in "−–∞" else f"+{text}"
 
 
 def plain(value: Any) -> Any:

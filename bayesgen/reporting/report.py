@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,7 @@ from bayesgen.io.output import check_target, replacing
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.reporting import model, rows
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, plain, share
+from bayesgen.reporting.parts import TITLES, Section, Table, count, plain, share
 from bayesgen.version import __version__
 
 # ------------------------------------------------------------------------------------------------
@@ -84,9 +84,7 @@ def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
         ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
         ["again", f"bg.report(clf, X, y, prob={held.prob:g}, random_state={held.seed})"],
     ]
-    return Section(
-        "reproduction",
-        "How this was made",
+    return Section("reproduction",
         tables=[Table("What it takes to make it again", ["what", "value"], rows, 2)],
         notes=left_out,
         data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
@@ -210,16 +208,18 @@ def report(
     *,
     training: Any = None,
     validation: Validation | None = None,
+    cost: Any = None,
     format: Format | None = None,
     title: str | None = None,
     prob: float | None = None,
     max_rows: int | None = None,
     random_state: int = 0,
 ) -> Report:
-    """What a fitted classifier is worth on held-out rows, as one page that can be passed on.
+    """Write what a fitted classifier is worth on held-out rows as one page that can be passed on.
 
     Verdict, full predictive against plug-ins, calibration and the least certain rows with their
-    reasons; then what was fitted, the influence of the prior, other models by leave-one-out,
+    reasons; of two classes AUC, sensitivity, specificity and predictive values by threshold; costs
+    of decisions; then what was fitted, the influence of the prior, other models by leave-one-out,
     training labels that may be wrong, the exponents of a pool, relevance and contributions of the
     features, predictive checks, dependence within classes, typicality, sampling, and how the report
     was made.
@@ -237,6 +237,9 @@ def report(
         typicality.
     validation : Validation, optional
         Of `bayesgen.validate`, whose result becomes a section.
+    cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
+        Costs of decisions, as in `decide`. The page says what the decisions of least expected cost
+        cost on these rows; of two classes it also chooses the threshold by them, else 0.5.
     format : {"html", "md", "json"}, optional
         Default: by the ending of `path`.
     title : str, optional
@@ -279,11 +282,16 @@ def report(
     if path is not None:
         format_of(path, format)
         check_target(path)
-    held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state)
+    held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state, cost)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         sections, tiles, notes = _sections(held, validation)
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
+    if prob is None:
+        sections[0].notes.append(
+            f"Intervals hold {share(held.prob)}, the default of ArviZ. Every width is a "
+            "convention; this one is not mistaken for a test at 5\u00a0%. prob= sets another."
+        )
     sections.append(reproduction(held, notes, perf_counter() - start))
     found = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
@@ -299,47 +307,42 @@ def report(
     return found
 
 
-_OF_LABELS = {
-    "Confusions",
-    "Influence of the prior",
-    "Predictive checks",
-    "Dependence within classes",
-}
+_OF_LABELS = ("predictives", "calibration", "doubts", "confusions", "checks", "dependence")
+_OF_NO_POOL = ("influence", "relevance", "sampling")
+_NOT_MISSED = ("decisions", "pool", "fitted")  # without a word where there is none
 
 
 def _sections(
     held: HeldOut, validation: Validation | None
 ) -> tuple[list[Section], list[rows.Tile], list[str]]:
     """The sections in order, the tiles of the first, and what was left out and why."""
-    if held.labelled:
-        predictives, compared = rows.predictives(held)
-        verdict, tiles = rows.verdict(held, compared)
-        sections = [verdict, predictives, rows.calibration(held), rows.least_certain(held)]
-    else:
-        expected, tiles = rows.expected(held)
-        sections = [expected]
-    # what to call it where it is left out, "" if nobody misses it; the section
-    optional: list[tuple[str, Callable[[], Section]]] = [
-        ("Confusions", lambda: rows.confusions(held)),
-        ("", lambda: model.pool(held)),
-        ("", lambda: model.fitted(held)),
-        ("" if held.is_pool else "Influence of the prior", lambda: model.influence(held)),
-        ("Other models", lambda: model.comparison(held)),
-        ("Labels", lambda: model.labels(held)),
-        ("" if held.is_pool else "Relevance of the features", lambda: model.relevance(held)),
-        ("Contributions of the features", lambda: rows.contributions(held)),
-        ("Predictive checks", lambda: model.predictive_checks(held)),
-        ("Dependence within classes", lambda: model.dependence(held)),
-        ("Typicality", lambda: model.typicality(held)),
-        ("" if held.is_pool else "Sampling", lambda: model.sampling(held, validation)),
-    ]
+    first, tiles = (rows.verdict if held.labelled else rows.expected)(held)
+    sections = [first]
+    others: dict[str, Callable[[HeldOut], Section]] = {
+        "predictives": rows.predictives,
+        "calibration": rows.calibration,
+        "doubts": rows.least_certain,
+        "decisions": rows.decisions,
+        "confusions": rows.confusions,
+        "pool": model.pool,
+        "fitted": model.fitted,
+        "influence": model.influence,
+        "models": model.comparison,
+        "labels": model.labels,
+        "relevance": model.relevance,
+        "contributions": rows.contributions,
+        "checks": model.predictive_checks,
+        "dependence": model.dependence,
+        "typicality": model.typicality,
+        "sampling": partial(model.sampling, validation=validation),
+    }
     left_out = []
-    for name, make in optional:
-        if not held.labelled and name in _OF_LABELS:
+    for key, make in others.items():
+        if not held.labelled and key in _OF_LABELS:
             continue
         try:
-            sections.append(make())
+            sections.append(make(held))
         except (ValueError, NotImplementedError, TypeError) as reason:
-            if name:
-                left_out.append(f"{name} left out: {reason}.")
+            if key not in _NOT_MISSED and not (held.is_pool and key in _OF_NO_POOL):
+                left_out.append(f"{TITLES[key]} left out: {reason}.")
     return sections, tiles, left_out

@@ -3,10 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special, stats
 
-from bayesgen.checks.compare import scored
+from bayesgen.checks.compare import paired
 from bayesgen.checks.expected_score import expected_score
-from bayesgen.encoding.literals import one_line
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
 from bayesgen.numerics.special import Array
@@ -18,7 +19,9 @@ from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _APART = 2  # standard errors of a difference that is more than chance
-_MOST_CLASSES = 12  # of a table of confusions
+_NOTHING = 0.001  # nats: differences that are not drawn
+_DRAWN = 8  # rows in a reliability diagram
+_MOST_CLASSES, _BOTH = 12, 6  # of a picture of confusions; with counts and rates
 _NAMES: dict[str, str] = METHOD_NAMES | {METHODS[0]: "full predictive"}
 _KEPT = ("accuracy", "log_loss", "log_loss_se", "log_loss_diff", "log_loss_diff_se", "brier", "ece")
 
@@ -31,27 +34,30 @@ class Tile(NamedTuple):
     how: str
 
 
-def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
+def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     """Sentences and numbers of the first screen."""
+    compared, terms = held.scores
     n, top, k = held.n, held.p.max(axis=1), float(held.right.sum())
     low, high = (float(end) for end in jeffreys(k, n, held.prob))
     often = float(np.mean(held.codes == np.argmax(held.class_weights)))
-    exact = {
-        name: float(value) for name, value in compared.isel(predictive=0).items() if name != "note"
-    }
-    loss, se = exact["log_loss"], exact["log_loss_se"]
+    loss, se, brier, ece = (
+        float(compared[name][0]) for name in ("log_loss", "log_loss_se", "brier", "ece")
+    )
     with np.errstate(divide="ignore"):
-        base = float(-np.log(held.class_weights[held.codes]).mean())
+        of_frequencies = -np.log(held.class_weights[held.codes])
+    base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
     z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
-    within = f"{share(held.prob)} interval {share(low)} to {share(high)}"
+    error = f" (standard error {number(se)})" if se == se else ""
     text = [
-        f"It names {number(k, 0)} of {count(n, 'row')} rightly, {share(seen)} ({within}); "
-        f"always naming the most frequent class would be right in {share(often)}. "
-        + _calibration_words(z, expected, seen)
+        f"{_gain_words(*gain)}: log loss {number(loss)} nats per row{error} against "
+        f"{number(base)}.",
+        _calibration_words(z, expected, seen)
         + (" A LogLinearPool of it would calibrate it." if off else ""),
-        f"Log loss {number(loss)} nats (standard error {number(se)}) against {number(base)} of "
-        f"the class frequencies alone. {_plug_in_words(compared)}",
+        f"The most probable class is the label in {k:.0f} of {n} rows, {share(seen)} "
+        f"({share(held.prob)} interval {share(low)} to {share(high)}); that of always naming the "
+        f"most frequent class is {share(often)}.",
+        *_plug_in_words(compared),
     ]
     if held.is_training:
         text.insert(
@@ -66,26 +72,41 @@ def verdict(held: HeldOut, compared: Any) -> tuple[Section, list[Tile]]:
             f"{count(held.n_given, 'row')} given (seed {held.seed}); max_rows= takes more."
         )
     if n < 50:
-        notes.append(f"{count(n, 'row')} are few: look at the intervals, not at the numbers.")
+        few = "1 row is" if n == 1 else f"{count(n, 'row')} are"
+        notes.append(f"{few} few: look at the intervals, not at the numbers.")
     if absent := [held.labels[c] for c in np.setdiff1d(np.arange(len(held.labels)), held.codes)]:
         notes.append(f"No row of {', '.join(absent[:8])}: nothing is known of these classes here.")
-    brier, ece = exact["brier"], exact["ece"]
+    ends = f"{share(low)} to {share(high)}"
     saw = f"expected {share(expected)} right, saw {share(seen)}"
-    frequencies = f"class frequencies {number(base)}"
+    within = f"± {number(_APART * se)}; " * (se == se) + f"class frequencies {number(base)}"
     tiles = [
-        Tile("Accuracy", share(seen), f"{share(low)} to {share(high)}"),
-        Tile("Log loss", number(loss), f"± {number(_APART * se)}; {frequencies}"),
+        Tile("Log loss", number(loss), within),
         Tile("Calibration error", share(ece), saw),
+        Tile("Accuracy", share(seen), f"{ends}; most frequent class {share(often)}"),
         Tile("Brier score", number(brier), "0 is perfect, 2 the worst"),
-    ]
+    ]  # fmt: skip
+    area = auc(held) if len(held.labels) == 2 and not absent else None
+    if area is not None:
+        within = "–" if area.low != area.low else f"{number(area.low)} to {number(area.high)}"
+        tiles[3] = Tile("AUC", number(area.value), f"{within}; 0.5 is chance")
     data = {
         "rows": n, "rows_given": held.n_given, "rows_of_the_fit": held.is_training,
         "accuracy": seen, "accuracy_interval": [low, high],
         "accuracy_most_frequent_class": often, "log_loss": loss, "log_loss_se": se,
-        "log_loss_class_frequencies": base, "brier": brier, "ece": ece,
+        "log_loss_class_frequencies": base, "log_loss_gain": gain[0], "log_loss_gain_se": gain[1],
+        "brier": brier, "ece": ece, "auc": area and area.value,
         "mean_top_probability": expected, "calibration_z": z, "interval_probability": held.prob,
     }  # fmt: skip
-    return Section("verdict", "Verdict", text, notes=notes, data=data), tiles
+    return Section("verdict", text, notes=notes, data=data), tiles
+
+
+def _gain_words(gain: float, se: float) -> str:
+    """What the labels say of the probabilities against the class frequencies."""
+    if gain > _APART * se:
+        return "Its probabilities are better than the class frequencies alone"
+    if gain < -_APART * se or np.isneginf(gain):
+        return "Its probabilities are worse than the class frequencies alone"
+    return "These rows do not show whether its probabilities are better than the class frequencies"
 
 
 def expected(held: HeldOut) -> tuple[Section, list[Tile]]:
@@ -112,7 +133,7 @@ def expected(held: HeldOut) -> tuple[Section, list[Tile]]:
     )
     head = ["score", "expected", f"{share(held.prob)} interval", "sd, parameters", "sd, chance"]
     table = Table("What to expect, and why it is not known better", head, lines)
-    return Section("expected", "Scores to expect", [text], [table], data=data), tiles
+    return Section("expected", [text], [table], data=data), tiles
 
 
 def _calibration_z(top: Array, right: Array) -> float:
@@ -129,41 +150,49 @@ def _calibration_words(z: float, expected: float, seen: float) -> str:
         return f"It is too sure of itself: {means}."
     if z > _APART:
         return f"It is not sure enough: {means}."
-    return f"Its probabilities can be believed on the whole: {means}, a difference within chance."
+    return f"Nothing speaks against its probabilities: {means}, a difference within chance."
 
 
-def _plug_in_words(compared: Any) -> str:
+def _plug_in_words(compared: Any) -> list[str]:
     loss = compared["log_loss"].values[1:]
     if np.isnan(loss).all():
-        return ""
+        return []
     at = 1 + int(np.nanargmin(loss))
     gap, se = (float(compared[name][at]) for name in ("log_loss_diff", "log_loss_diff_se"))
     name = _NAMES[METHODS[at]]
     if np.isinf(gap):
-        return (
+        return [
             "Every plug-in estimate that there is gives some of these labels probability 0; the "
             "full predictive does not."
-        )
-    if abs(gap) <= _APART * se or gap == 0:
-        return (
+        ]
+    if abs(gap) + _APART * se < _NOTHING:
+        return [
+            f"The full predictive and the best plug-in, {name}, differ by less than {_NOTHING:g} "
+            "nats."
+        ]
+    if not abs(gap) > _APART * se:
+        return [
             f"The full predictive and the best plug-in, {name}, differ within chance: that has "
-            f"{signed(gap, 4)} nats more (standard error {number(se, 4)})."
-        )
-    return (
+            f"{number(abs(gap), 4)} nats {'more' if gap > 0 else 'less'} (standard error "
+            f"{number(se, 4)})."
+        ]
+    return [
         f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} "
         f"{'above' if gap > 0 else 'below'} that of the full predictive "
         f"(standard error {number(se, 4)})."
-    )
+    ]
 
 
-def predictives(held: HeldOut) -> tuple[Section, Any]:
+def predictives(held: HeldOut) -> Section:
     """Full predictive against plug-in estimates."""
-    compared, _ = scored(type(held.clf).__name__, held.joints, held.codes)
+    compared, _ = held.scores
     found = {name: compared[name].values for name in (*_KEPT, "impossible", "note")}
     names = [_NAMES[method] for method in METHODS]
     gap, se = found["log_loss_diff"], np.nan_to_num(found["log_loss_diff_se"])
     causes = [getattr(joint, "cause", "") for joint in held.joints.values()]
     known = np.array([not cause for cause in causes])
+    if not known[1:].any():
+        raise ValueError(causes[1])
     rows, notes = [], []
     for i, name in enumerate(names):
         above = f"{signed(gap[i], 4)} ± {number(2 * found['log_loss_diff_se'][i], 4)}" if i else ""
@@ -173,22 +202,21 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
             n = count(found["impossible"][i], "row")
             notes.append(f"{name}: {n} have probability 0 under every class.")
         first, above = (share(found["accuracy"][i]), above) if known[i] else ("–", "–")
-        if i == 0 or known[1:].any():
-            loss, brier = (number(found[k][i]) for k in ("log_loss", "brier"))
-            rows.append([name, first, loss, above, brier])
+        loss, brier = (number(found[k][i]) for k in ("log_loss", "brier"))
+        rows.append([name, first, loss, above, brier])
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
         "the paired difference.",
         ["predictive", "accuracy", "log loss", "above the full", "Brier"],
         rows,
     )
-    out = Section("predictives", "Full predictive or plug-in?", tables=[table], notes=notes)
-    if known[1:].any():
-        out.text = [
-            "The full predictive integrates the parameters out; a plug-in puts one estimate of "
-            "them in their place and forgets how uncertain it is."
-        ]
-        at = np.flatnonzero(known & np.isfinite(gap))
+    out = Section("predictives", tables=[table], notes=notes)
+    out.text = [
+        "The full predictive integrates the parameters out; a plug-in puts one estimate of "
+        "them in their place and forgets how uncertain it is."
+    ]
+    at = np.flatnonzero(known & np.isfinite(gap))
+    if np.any(np.abs(gap[at]) + _APART * se[at] >= _NOTHING):
         told = [f"{names[i]} {gap[i]:+.4f} (standard error {se[i]:.4f})" for i in at[1:]]
         ends = np.stack([gap - 2 * se, gap + 2 * se], axis=1)
         xlabel = "log loss above that of the full predictive (nats)"
@@ -203,14 +231,11 @@ def predictives(held: HeldOut) -> tuple[Section, Any]:
                 "errors of the paired difference.",
             )
         ]
-    else:
-        out.text = [f"There is no plug-in estimate: {causes[1]}."]
-        out.notes = []
     out.data = {
         m: {k: float(found[k][i]) for k in _KEPT} | {"note": str(found["note"][i])}
         for i, m in enumerate(METHODS)
     }
-    return out, compared
+    return out
 
 
 def calibration(held: HeldOut) -> Section:
@@ -238,7 +263,7 @@ def calibration(held: HeldOut) -> Section:
     text = [
         f"{off} of {len(bins.size)} intervals miss the diagonal; of a calibrated classifier "
         f"{fair:.1f} would on average."
-        + (f" The share of {', '.join(far[:6])} is not what it expects." if far else "")
+        + (f" It expects other numbers of {listed(far, 6, ' and ')}." if far else "")
     ]
 
     def draw(ax: Any) -> None:
@@ -248,17 +273,147 @@ def calibration(held: HeldOut) -> Section:
         ax.set_ylabel("how often it was so" if two else "how often it was right")
 
     predicted, observed = (", ".join(f"{v:.2f}" for v in own) for own in bins[:2])
-    size = f"{bins.size.min():g}" + (f" to {bins.size.max():g}" if np.ptp(bins.size) else "")
+    size = f"{bins.size.min():g} to " * bool(np.ptp(bins.size)) + count(bins.size.max(), "row")
     figure = Figure(
         draw,
         4.3,
         f"Reliability diagram of {len(bins.size)} groups of rows: {off} of the intervals miss "
         f"the diagonal. Predicted {predicted}; observed {observed}.",
-        f"Each point: {size} rows of about the same predicted probability. Bars: {prob} intervals "
+        f"Each point: {size} of about the same predicted probability. Bars: {prob} intervals "
         "of the frequency; points on the diagonal keep their word.",
     )
     numbers = {"bins": bins._asdict(), "classes": data}
-    return Section("calibration", "Calibration", text, [table], [figure], data=numbers)
+    figures = [figure] if held.n >= _DRAWN else []
+    return Section("calibration", text, [table], figures, data=numbers)
+
+
+class Area(NamedTuple):
+    """Area under the ROC curve, and its interval; NaN ends where no pair is out of order."""
+
+    value: float
+    low: float
+    high: float
+
+
+def auc(held: HeldOut) -> Area:
+    """Share of pairs in which the row of the second class has the higher probability of it.
+
+    The interval is DeLong's (1988), Normal on the scale of the log-odds.
+    """
+    positive = held.codes == 1
+    odds = np.nan_to_num(held.log_p[:, 1] - held.log_p[:, 0])
+    rank, n1, n0 = stats.rankdata(odds), positive.sum(), (~positive).sum()
+    above = (rank[positive] - stats.rankdata(odds[positive])) / n0  # share of the others below
+    below = 1 - (rank[~positive] - stats.rankdata(odds[~positive])) / n1
+    value = float(above.mean())
+    if min(n0, n1) < 2 or not 0 < value < 1:
+        return Area(value, np.nan, np.nan)
+    se = np.sqrt(above.var(ddof=1) / n1 + below.var(ddof=1) / n0) / (value * (1 - value))
+    reach = special.logit(value) + se * stats.norm.ppf(0.5 + np.array([-0.5, 0.5]) * held.prob)
+    return Area(value, *special.expit(reach).tolist())
+
+
+def decisions(held: HeldOut) -> Section:
+    """Rates of two classes at thresholds; costs of the decisions of least expected cost."""
+    out = Section("decisions")
+    if len(held.labels) == 2 and held.labelled:
+        _at_thresholds(held, out)
+    if held.cost is not None:
+        _of_least_cost(held, out)
+    if not out.text:
+        raise ValueError("there are more than two classes, and cost= is not given")
+    return out
+
+
+def _at_thresholds(held: HeldOut, out: Section) -> None:
+    positive, (other, name) = held.codes == 1, held.labels
+    n1, n0 = int(positive.sum()), int((~positive).sum())
+    cost, own, why = held.costs.values, 0.5, f"above which {name!r} is the most probable class"
+    if cost.shape == (2, 2) and np.array_equal(held.costs.decisions, held.clf.classes_):
+        wrong = cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]  # more than the right decision
+        if min(wrong) > 0 and held.cost is not None:
+            own, why = float(wrong[0] / sum(wrong)), "which has the least expected cost"
+    else:
+        cost = 1.0 - np.eye(2)
+    at = np.unique([*_THRESHOLDS, own])
+    named = held.p[:, 1, None] > at
+    tp, fp = named[positive].sum(axis=0), named[~positive].sum(axis=0)
+    k = np.stack([tp, n0 - fp, tp, n0 - fp])  # what is right, of how many, of four rates
+    n = np.stack([0 * tp + n1, 0 * tp + n0, tp + fp, held.n - tp - fp])
+    with np.errstate(invalid="ignore"):
+        rates = k / n
+    mean = (np.stack([n0 - fp, fp, n1 - tp, tp]).T @ cost.ravel()) / held.n
+    here = int(np.searchsorted(at, own))
+    low, high = jeffreys(k[:, here], n[:, here], held.prob)
+    told = (f"{name} named {name}", f"{other} named {other}", f"named {name} and right",
+            f"named {other} and right")  # fmt: skip
+    lines = [
+        [rate, what, f"{k[i, here]} of {n[i, here]}",
+         *([share(rates[i, here]), f"{share(low[i])} to {share(high[i])}"] if n[i, here] else "––")]
+        for i, (rate, what) in enumerate(zip(_RATES, told, strict=True))
+    ]  # fmt: skip
+    if n0 and n1:
+        area = auc(held)
+        within = f" ({share(held.prob)} interval {number(area.low)} to {number(area.high)})"
+        out.text.append(
+            f"AUC {number(area.value)}{within if area.low == area.low else ''}: of a row of "
+            f"{name!r} and one of {other!r}, the first has the higher probability of {name!r} in "
+            f"{share(area.value)} of all pairs."
+        )
+        out.data |= {"auc": area.value, "auc_interval": area[1:]}
+    out.text.append(f"The threshold is {own:.3g}, {why}. The positive class is {name!r}.")
+    out.tables = [
+        Table(f"Rates at the threshold {own:.3g}", ["rate", "rows", "number", "share",
+              f"{share(held.prob)} interval"], lines, 2),
+        Table(
+            f"By threshold: {name!r} is named where its probability is higher. PPV and NPV: "
+            "positive and negative predictive value.",
+            ["threshold", f"named {name}", "sensitivity", "specificity", "PPV", "NPV",
+             "wrong" if held.cost is None else "cost per row"],
+            [[f"{t:.3g}{' (chosen)' * (j == here)}", f"{n[2, j]}",
+              *(share(r) if r == r else "–" for r in rates[:, j]),
+              share(mean[j]) if held.cost is None else number(mean[j])] for j, t in enumerate(at)],
+        ),
+    ]  # fmt: skip
+    out.notes.append(
+        f"Predictive values hold where {name!r} has {share(n1 / held.n)} of the rows, as here."
+    )
+    by = dict(zip(("sensitivity", "specificity", "ppv", "npv"), rates.tolist(), strict=True))
+    out.data |= {"threshold": own, "positive": name, "thresholds": at, **by, "cost": mean,
+                 "intervals": np.stack([low, high], axis=1)}  # fmt: skip
+
+
+def _of_least_cost(held: HeldOut, out: Section) -> None:
+    table, each = held.costs, np.arange(held.n)
+    names = [one_line(name, 40) for name in table.decisions.tolist()]
+    expected = table.expected(held.p)
+    best = expected.argmin(axis=1)
+    foreseen, always = expected[each, best], expected.mean(axis=0)
+    text = f"Decisions of least expected cost should cost {number(foreseen.mean())} per row"
+    head, known = ["decision", "rows", "expected cost per row"], [foreseen]
+    if held.labelled:
+        known.append(table.values[held.codes, best])
+        always = table.values[held.codes].mean(axis=0)
+        mean, se = paired(known[1], 0.0)
+        text += f" and cost {number(mean)} here (standard error {number(se)})"
+        head.append("cost per row")
+    k = int(always.argmin())
+    out.text.append(f"{text}. Always deciding {names[k]!r} would cost {number(always[k])}.")
+    lines = [
+        [name, str(int((own := best == d).sum())),
+         *(number(v[own].mean()) if own.any() else "–" for v in known), number(always[d])]
+        for d, name in enumerate(names)
+    ]  # fmt: skip
+    out.tables.append(
+        Table("Decisions of least expected cost", [*head, "if always decided"], lines)
+    )
+    taken = np.bincount(best, minlength=len(names))
+    out.data |= {"decisions": dict(zip(names, taken, strict=True)),
+                 "costs": [float(v.mean()) for v in known], "always": always}  # fmt: skip
+
+
+_THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+_RATES = ("sensitivity", "specificity", "positive predictive value", "negative predictive value")
 
 
 def confusions(held: HeldOut) -> Section:
@@ -266,30 +421,36 @@ def confusions(held: HeldOut) -> Section:
     n_classes, names = len(held.labels), held.labels
     table = np.zeros((n_classes, n_classes))
     np.add.at(table, (held.codes, held.p.argmax(axis=1)), 1)
+    rate = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     wrong = table * ~np.eye(n_classes, dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:10]
-    pairs = [(*np.unravel_index(i, wrong.shape), wrong.flat[i]) for i in order if wrong.flat[i]]
-    lines = [[names[a], names[b], f"{k:.0f}"] for a, b, k in pairs]
-    out = Section("confusions", "Which classes are confused")
+    pairs = [np.unravel_index(i, wrong.shape) for i in order if wrong.flat[i]]
+    lines = [[names[a], names[b], f"{table[a, b]:.0f}", share(rate[a, b])] for a, b in pairs]
+    out = Section("confusions")
     if not lines:
-        out.text = ["None: every row is named rightly."]
+        out.text = ["None: the most probable class of every row is its label."]
     else:
-        head = ["labelled", "named", "rows"]
+        head = ["label", "most probable", "rows", "of the label"]
         out.tables = [Table("The most frequent confusions", head, lines, 2)]
     if n_classes <= _MOST_CLASSES:
-        shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
-        told = "; ".join(f"{a} named {b} {k}" for a, b, k in lines) or "no row is named wrongly"
-        texts = [[f"{v:.0f}" if v else "" for v in row] for row in table]
+        told = "; ".join(f"{a} named {b} {k}" for a, b, k, _ in lines) or "no row is named wrongly"
+        small = n_classes <= _BOTH
+        texts = [
+            [(f"{k:.0f}\n{share(r)}" if small else f"{100 * r:.0f}") if k else ""
+             for k, r in zip(*own, strict=True)] for own in zip(table, rate, strict=True)
+        ]  # fmt: skip
+        what = "Number of rows and their share" if small else "Numbers: percentage"
         out.figures = [
             matrix(
-                shares,
+                rate,
                 names,
                 texts,
                 f"Table of labels against most probable classes: {told}.",
-                "Lines: the label. Columns: the most probable class. Shades: shares of the line.",
+                f"Down: the label. Across: the most probable class. {what} of all rows with the "
+                "label.",
             )
         ]
-    out.data = {"classes": names, "counts": table}
+    out.data = {"classes": names, "counts": table, "rates": rate}
     return out
 
 
@@ -311,7 +472,7 @@ def least_certain(held: HeldOut) -> Section:
         pass
     except IncompleteRowError as reason:
         notes.append(f"Without intervals: {reason}.")
-    pair = np.argsort(-p, axis=1, kind="stable")[:, :2]
+    pair = np.argsort(-p, axis=1, kind="stable")[:, : 1 + (p.shape[1] > 2)]
     line = np.arange(len(at))[:, None]
     reasons, why = _reasons(held)
     notes += why
@@ -329,19 +490,19 @@ def least_certain(held: HeldOut) -> Section:
                     outside.append(cells[0])
             cells.append(cell)
         rows.append([*cells, reasons[k] or held.document(i)])
-    head = ["row", "label", "most probable", *(["runner-up"] if p.shape[1] > 1 else []), "reasons"]
+    head = ["row", "label", "most probable", *(["runner-up"] if p.shape[1] > 2 else []), "reasons"]
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    text = (
-        f"The most probable class has less than 0.5 in {share(float(np.mean(top < 0.5)))} of the "
-        f"rows, less than 0.9 in {share(float(np.mean(top < 0.9)))}."
-    )
+    text = "The most probable class has 0.99 or more in every row."
+    below = [f"less than {t} in {count((top < t).sum(), 'row')}" for t in (0.5, 0.9, 0.99)]
+    if top.min() < 0.99:
+        text = f"The most probable class has {', '.join(below[p.shape[1] < 3 :])} of {held.n}."
     if ends is not None:
         width = ends[..., 1] - ends[..., 0]
         widest = int(np.argmax(width[line, pair].max(axis=1)))
         text += (
             f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
-            f"interval of {number(float(width[widest].max()), 2)}."
+            f"interval of {number(float(width[widest].max()))}."
         )
     if held.is_pool and ends is not None:
         notes.append("A pool's interval is made wider where it would not hold the prediction.")
@@ -367,13 +528,13 @@ def least_certain(held: HeldOut) -> Section:
         }
         for k, i in enumerate(at.tolist())
     ]
-    out = Section("doubts", "Least certain rows", [text], notes=notes, data={"rows": data})
+    out = Section("doubts", [text], notes=notes, data={"rows": data})
     prob = share(held.prob)
     caption = "Probabilities" + ("" if ends is None else f" with {prob} intervals")
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
     out.tables = [Table(caption, head, rows, len(head))]
-    if p.shape[1] > 1 and ends is not None:
+    if p.shape[1] > 1 and ends is not None and top.min() < 0.99:
         names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
         told = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
 
@@ -431,7 +592,6 @@ def contributions(held: HeldOut) -> Section:
     ahead = number(float(size[order[0]]), 2)
     return Section(
         "contributions",
-        "What the features do",
         [f"{shown[0]} moves the log-odds most, by {ahead} nats on average."],
         figures=[
             bars(
