@@ -8,12 +8,16 @@ import typer
 from bayesgen.cli.console import (
     AsJson,
     ModelFile,
+    Most,
     UserError,
     blamed_on,
     plain_table,
+    short,
     show_json,
+    shown_columns,
     stdout,
 )
+from bayesgen.encoding.literals import count
 
 
 def ask(
@@ -28,9 +32,7 @@ def ask(
             "--cost", metavar="[COLUMN=]X", help="What a measurement costs, in nats; repeatable."
         ),
     ] = None,
-    most: Annotated[
-        int, typer.Option("--most", min=1, metavar="N", help="Columns that are shown.")
-    ] = 10,
+    most: Most = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which empty cell of a row to measure next, and whether to stop.
@@ -49,6 +51,7 @@ def ask(
 
     from bayesgen.cli import columns, files
 
+    n_shown = shown_columns(most, as_json)
     table = files.open_table(data)
     clf = files.load_model(model)
     if not hasattr(clf, "next_measurement"):
@@ -56,7 +59,7 @@ def ask(
     reader = columns.reader_for(clf, table)
     whole = files.read_whole(table, reader.columns)
     if row > whole.n_rows:
-        raise UserError(f"--row {row}: {data} has {whole.n_rows} rows")
+        raise UserError(f"--row {row}: {data} has {count(whole.n_rows, 'row')}")
     with blamed_on(data, (ValueError, TypeError, NotImplementedError), rows=[row]):
         X = columns.take(reader.read(whole), np.arange(whole.n_rows) == row - 1)
         p = np.asarray(clf.predict_proba(X))[0]
@@ -72,12 +75,10 @@ def ask(
     console = stdout()
     top = max(probabilities, key=probabilities.__getitem__)
     console.print(f"Row {row}: {top} with probability {probabilities[top]:.3f}.", markup=False)
-    out = plain_table()
-    for head in ("measure", "gain", "value"):
-        out.add_column(head, justify="left" if head == "measure" else "right")
-    for name in open_["feature"].values[:most]:
+    out = plain_table({"measure": 7}, gain=7, value=7)
+    for name in open_["feature"].values[:n_shown]:
         one = open_.sel(feature=name)
-        out.add_row(str(name), f"{float(one['gain']):.4f}", f"{float(one['value']):.4f}")
+        out.add_row(short(name), f"{float(one['gain']):.4f}", f"{float(one['value']):.4f}")
     console.print(out)
     text = "Stop: no measurement is expected to pay." if found["stop"] else ""
     console.print(text or f"Measure {found['best'].item()} next.", markup=False)

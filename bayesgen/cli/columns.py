@@ -238,6 +238,14 @@ class Labelled(NamedTuple):
         """Some of the rows."""
         return type(self)(take(self.X, keep), self.labels[keep], self.numbers[keep])
 
+    def indexed(self) -> Self:
+        """X as a frame or a series whose index is the numbers of the rows in the file."""
+        import pandas as pd
+
+        documents = isinstance(self.X, list)
+        X = pd.Series(self.X, dtype=object) if documents else self.X
+        return self._replace(X=X.set_axis(self.numbers))
+
 
 def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> Labelled:
     """The rows that a fitted model can be held to; says what it does not know."""

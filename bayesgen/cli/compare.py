@@ -98,6 +98,8 @@ def compare(
             f"Missing argument 'TABLE'. There is only {str(data)!r}: name a model file before the "
             "table, or models to fit by --model"
         )
+    if drop and not named:
+        raise UserError("--drop is for --model NAME: a model file says which columns it reads")
     table = files.open_table(data)
     columns.find(target, table)
     entries = _of_files(saved, table, target, text)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from bayesgen.checks.compare_models import ModelComparison
     from bayesgen.numerics.special import Array
@@ -40,9 +41,14 @@ AsJson = Annotated[
 ]
 
 
+Most = Annotated[
+    int | None,
+    typer.Option("--most", min=1, metavar="N", help="Columns that a table shows: 10."),
+]
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
 _WIDEST_MODEL = 30  # columns of the terminal for its name, which goes on in the next line
+_WIDEST_NAME = 32  # of a column of the user's table
 _SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 _COMPARED = {  # column: (head, decimals)
     "elpd": ("elpd", 1), "elpd_diff": ("diff", 1), "dse": ("se", 1),
@@ -218,7 +224,7 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
     Parameters
     ----------
     texts : {head: width}
-        First columns, flush left, each at least so wide.
+        First columns, flush left, each at least so wide; what has no room goes on in the next line.
     **numbers : width
         Further columns, flush right; an underscore in a head is a space.
     """
@@ -228,10 +234,24 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
     dim: dict[str, Any] = {"header_style": "dim", "border_style": "dim"}
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), **dim)
     for head, width in (texts or {}).items():
-        table.add_column(head, min_width=width)
+        table.add_column(head, min_width=width, overflow="fold")
     for head, width in numbers.items():
-        table.add_column(head.replace("_", " "), justify="right", min_width=width)
+        table.add_column(head.replace("_", " "), justify="right", min_width=width, no_wrap=True)
     return table
+
+
+def short(name: Any) -> "Text":
+    """A name in a table: the middle of a long one is left out, so that numbers have room."""
+    from rich.text import Text
+
+    return Text(one_line(name, _WIDEST_NAME))
+
+
+def shown_columns(most: int | None, as_json: bool) -> int:
+    """How many columns a table shows."""
+    if most is not None and as_json:
+        raise UserError("--most is of tables: --json has all columns")
+    return most or 10
 
 
 def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:

@@ -8,15 +8,19 @@ import typer
 from bayesgen.cli.console import (
     AsJson,
     ModelFile,
+    Most,
     Texts,
     UserError,
     blamed_on,
     busy,
     plain_table,
+    short,
     show_caption,
     show_json,
+    shown_columns,
     stdout,
 )
+from bayesgen.encoding.literals import count, one_line
 from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,9 +51,7 @@ def explain(
         float | None,
         typer.Option("--prob", min=0.01, max=0.999, metavar="P", help="Of the intervals."),
     ] = None,
-    most: Annotated[
-        int, typer.Option("--most", min=1, metavar="N", help="Columns shown for a row.")
-    ] = 10,
+    most: Most = None,
     text: Texts = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +73,7 @@ def explain(
     wanted = np.unique(row or [1]) - 1
     if len(wanted) > _MOST_ROWS:
         raise UserError(f"--row: at most {_MOST_ROWS} rows at a time, got {len(wanted)}")
+    n_shown = shown_columns(most, as_json)
     table = files.open_table(data)
     clf = files.load_model(model)
     if len(clf.classes_) < 2:
@@ -78,7 +81,7 @@ def explain(
     reader = columns.reader_for(clf, table, text)
     whole = files.read_whole(table, reader.columns)
     if wanted[-1] >= whole.n_rows:
-        raise UserError(f"--row {wanted[-1] + 1}: {data} has {whole.n_rows} rows")
+        raise UserError(f"--row {wanted[-1] + 1}: {data} has {count(whole.n_rows, 'row')}")
     keep = np.zeros(whole.n_rows, dtype=bool)
     keep[wanted] = True
     with blamed_on(data, (InputError,)):
@@ -95,7 +98,7 @@ def explain(
         show_json([_record(f, int(i) + 1) for f, i in zip(found, wanted, strict=True)])
         return
     for one, i in zip(found, wanted, strict=True):
-        _show(one, X, int(i), int(np.searchsorted(wanted, i)), most)
+        _show(one, X, int(i), int(np.searchsorted(wanted, i)), n_shown)
     show_caption(stdout(), "In nats of log-odds; 0.7 doubles the odds.")
 
 
@@ -139,17 +142,12 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
 
     record = _record(one, row + 1)
     is_table, _pooled = hasattr(X, "columns"), "interval" not in one
-    out = plain_table()
     head = f"row {record['row']}: {record['label']} rather than {record['against']}"
-    out.add_column(head, overflow="fold", min_width=24)
-    if is_table:
-        out.add_column("value", overflow="ellipsis", no_wrap=True, max_width=24)
-    out.add_column("adds", justify="right", no_wrap=True)
     prob = f"{100 * one.attrs['prob']:.3g} % interval"
-    out.add_column(prob, justify="right", no_wrap=True)
+    out = plain_table({head: 24} | ({"value": 5} if is_table else {}), adds=6, **{prob: 14})
 
     def line(name: str, adds: float, ends: Any = None, value: str = "", style: str = "") -> None:
-        cells: list[Any] = [Text(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
+        cells: list[Any] = [short(name), *([Text(value)] if is_table else []), f"{adds:+.2f}"]
         cells.append("" if ends is None else f"{ends[0]:+.2f} to {ends[1]:+.2f}")
         out.add_row(*cells, style=style)
 
@@ -173,4 +171,4 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
 def _cell(cell: Any) -> str:
     if cell is None or cell != cell:
         return "missing"
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.6g}" if isinstance(cell, float) else one_line(cell, 20)

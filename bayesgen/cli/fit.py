@@ -13,12 +13,13 @@ from bayesgen.cli.console import (
     busy,
     class_counts,
     plain_table,
+    short,
     show,
     show_scores,
     stdout,
 )
 from bayesgen.cli.models import Model, Plan, Tokens
-from bayesgen.encoding.literals import one_line
+from bayesgen.encoding.literals import count, one_line
 from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _SEED = 0  # of the rows that are held out
 _MOST_SHOWN = 24  # columns in the summary
-_WIDEST_NAME = 32  # of a column in it
 
 
 def fit(
@@ -74,12 +74,15 @@ def fit(
         typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov, auto)."),
     ] = None,
     order: Annotated[
-        int, typer.Option("--order", min=1, metavar="N", help="Tokens of an n-gram (markov).")
-    ] = 2,
+        int | None,
+        typer.Option("--order", min=1, metavar="N", help="Tokens of an n-gram; default 2; markov."),
+    ] = None,
     tokens: Annotated[
-        Tokens,
-        typer.Option("--tokens", metavar="NAME", help="Cut texts into char or word (markov)."),
-    ] = Tokens.CHAR,
+        Tokens | None,
+        typer.Option(
+            "--tokens", metavar="NAME", help="Cut texts into char or word (markov): char."
+        ),
+    ] = None,
     test: Annotated[
         float | None,
         typer.Option(
@@ -170,8 +173,8 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     held_out = np.random.default_rng(_SEED).random(len(rows.labels)) < share
     known = np.isin(rows.labels, rows.labels[~held_out])
     if not (held_out & known).any() or held_out.all():
-        n = len(rows.labels)
-        raise UserError(f"--test {share:g}: of {n} rows none would be left on one side")
+        n = count(len(rows.labels), "row")
+        raise UserError(f"--test {share:g}: of {n} none would be left on one side")
     learnt, tested = rows.where(~held_out), rows.where(held_out & known)
     with busy("learning"), blamed_on_rows(plan, learnt):
         clf.fit(learnt.X, learnt.labels)
@@ -181,9 +184,9 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     if hasattr(clf, "members_"):  # a pool plugs no estimate in
         scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__
-    show_scores(console, [(f"{name}, {len(tested.labels)} rows held out", scores)])
+    show_scores(console, [(f"{name}, {count(len(tested.labels), 'row')} held out", scores)])
     if lost := int((held_out & ~known).sum()):
-        show(f"{lost} rows were of classes that only they have: not scored.")
+        show(f"Not scored: {count(lost, 'row')} of classes that no other row has.")
     counts = [int((learnt.labels == label).sum()) for label in clf.classes_]
     show(
         f"{name} has learned from {class_counts(clf.classes_, counts)}; the others were drawn at "
@@ -195,6 +198,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     """What was learned from what."""
     from bayesgen.estimators.summary import sentences_of
+    from bayesgen.families.errors import NoPosteriorError
     from bayesgen.posterior.training import KeptRows
     from bayesgen.predict.leave_one_out import label_score
 
@@ -203,8 +207,10 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
         console.print()
         console.print(_column_table(tally))
     console.print()
-    known = hasattr(clf, "log_evidence_")
-    evidence = f"Log evidence {clf.log_evidence_:.2f} nats. " if known else ""
+    try:
+        evidence = f"Log evidence {clf.log_evidence_:.2f} nats. "
+    except (AttributeError, NoPosteriorError):  # of a pool; of a mean over trees
+        evidence = ""
     rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
     score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
     told = sentences_of(score, clf.fitted_)
@@ -224,17 +230,15 @@ def _column_table(tally: "Tally") -> "RichTable":
 
     from bayesgen.encoding.column import of_one_type
 
-    out = plain_table()
-    shown_names = [feature.name for feature in tally.features[:_MOST_SHOWN]]
+    shown_names = [short(feature.name) for feature in tally.features[:_MOST_SHOWN]]
     rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
-    widest = min(_WIDEST_NAME, max(map(len, [*shown_names, rest])))
-    out.add_column("column", overflow="fold", width=max(widest, 12))
-    out.add_column("kind", no_wrap=True, min_width=11)
+    widest = max(12, *(len(name) for name in [*shown_names, rest]))
+    out = plain_table({"column": widest, "kind": 11})
     # what is left: long lists of categories are cut, not the columns beside them
-    room = stdout().width - max(widest, 12) - 27
+    room = stdout().width - widest - 27
     out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
     out.add_column("missing", justify="right", no_wrap=True)
-    for feature in tally.features[:_MOST_SHOWN]:
+    for name, feature in zip(shown_names, tally.features, strict=False):
         if feature.kind in ("categorical", "text"):
             own = tally.found[feature.name]
             found = sorted(of_one_type(own, own))
@@ -243,7 +247,7 @@ def _column_table(tally: "Tally") -> "RichTable":
             low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
             shown = f"{low:.6g} to {high:.6g}"
         n_missing = tally.missing[feature.name]
-        out.add_row(Text(one_line(feature.name)), feature.kind, Text(shown), str(n_missing or ""))
+        out.add_row(name, feature.kind, Text(shown), str(n_missing or ""))
     if rest:
         out.add_row(rest, "", "", "")
     return out

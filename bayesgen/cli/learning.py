@@ -198,19 +198,21 @@ class Selection:
     def report(self, clf: Any) -> None:
         """Say how many rows were left out, or why that cannot be done."""
         if self.n_unlabelled:
-            note(f"{count(self.n_unlabelled, 'row')} without {self.plan.target!r} dropped")
+            lost = count(self.n_unlabelled, "row")
+            note(f"{self.plan.table.path}: {lost} without {self.plan.target!r} dropped")
         if not self.n_incomplete:
             return
         if not self.plan.drop_incomplete:
             row, name = self.first_incomplete
             raise UserError(
-                f"{type(clf).__name__} cannot learn from rows with missing cells; there are "
-                f"{self.n_incomplete}, the first is row {row} (column {name!r}): leave them out by "
-                "--drop-incomplete, or use another model"
+                f"{type(clf).__name__} cannot learn from rows with missing cells: "
+                f"{count(self.n_incomplete, 'row')}, the first row {row} (column {name!r}); leave "
+                "them out by --drop-incomplete, or use another model"
             )
         if self.n_incomplete == self.n_rows - self.n_unlabelled:
             raise UserError("every row has a missing cell: --drop-incomplete leaves none")
-        note(f"{count(self.n_incomplete, 'row')} with missing cells dropped")
+        lost = count(self.n_incomplete, "row")
+        note(f"{self.plan.table.path}: {lost} with missing cells dropped")
 
 
 @dataclass

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, note
-from bayesgen.encoding.literals import did_you_mean, listed, shown
+from bayesgen.encoding.literals import listed, shown
 from bayesgen.errors import Facts, InputError
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Plan:
     model: Model
     kinds: dict[str, str]  # of columns, as the user has named them
     documents: bool  # whether X is one column of texts
-    order: int = 2
-    tokens: Tokens = Tokens.CHAR
+    order: int | None = None  # of n-grams; None: 2
+    tokens: Tokens | None = None  # None: char
     drop_incomplete: bool = False
 
     @classmethod
@@ -85,6 +85,9 @@ class Plan:
         """As the arguments of a command say; an error where they do not fit the table."""
         kinds = _parsed(kind, model, table, {target, *drop})
         documents = reads_texts(model) or (model is Model.AUTO and text is not None)
+        for name in ("order", "tokens"):
+            if options.get(name) is not None and not reads_texts(model):
+                raise UserError(f"--{name} is for --model markov; {model} has no such setting")
         names = _chosen(table, target, drop, documents, text)
         return cls(table, target, names, model, kinds, documents, **options)
 
@@ -144,7 +147,7 @@ class Plan:
         elif _holds(self.model)[0] == "bit":
             options["binarize"] = None
         elif reads_texts(self.model):
-            options |= {"order": self.order, "tokens": str(self.tokens)}
+            options |= {"order": self.order or 2, "tokens": str(self.tokens or Tokens.CHAR)}
         return classifier(self.model)(**options)
 
 
@@ -161,11 +164,15 @@ def _holds(model: Model) -> tuple[str, str]:
     return family.holds, "gaussian" if family.holds == "real" else family.kind
 
 
+_BINNED = ("gaussian", "categorical", "bernoulli")  # kinds of models that cut columns into bins
+
+
 def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
     from bayesgen.encoding.schema import KINDS
 
+    kinds = KINDS if model is Model.MIXED else _BINNED
     if given and (model is Model.AUTO or not _of_mixed_columns(model)):
         auto = "auto chooses by what cells are"
         alike = f"in a {model} model all columns are alike"
@@ -179,9 +186,10 @@ def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> 
             raise UserError(f"--kind {argument}: write COLUMN=KIND, such as visits=poisson")
         if find(name, table) in taken:
             raise UserError(f"--kind {argument}: {name!r} is the target or dropped")
-        if kind not in KINDS:
-            hint = did_you_mean(kind, KINDS) or f"; kinds are {listed(KINDS)}"
-            raise UserError(f"--kind {argument}: no kind {kind!r}{hint}")
+        if kind not in kinds:
+            raise UserError(
+                f"--kind {argument}: {model} has no kind {kind!r}; its kinds are {listed(kinds)}"
+            )
         if out.setdefault(name, kind) != kind:
             raise UserError(f"--kind gives {name!r} two kinds, {out[name]} and {kind}")
     return out

@@ -13,10 +13,12 @@ from bayesgen.cli.console import (
     UserError,
     blamed_on,
     plain_table,
+    short,
     show,
     show_json,
     stdout,
 )
+from bayesgen.encoding.literals import count
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation
@@ -66,25 +68,23 @@ def validate(
         told |= {"threshold": result.threshold, "not_compared": result.not_compared}
         show_json(told | attrs | {"variables": result.summary().to_dict("index")})
     else:
-        _show(result)
+        _show(result, len(rows.labels))
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _show(result: "Validation") -> None:
+def _show(result: "Validation", n: int) -> None:
     from bayesgen.checks.validate import as_text
 
     console = stdout()
     attrs = result.checks.attrs
-    console.print(f"{attrs['estimator']}: closed form against NUTS", markup=False)
+    title = f"{attrs['estimator']} on {count(n, 'row')}: closed form against NUTS"
+    console.print(title, markup=False)
     console.print()
-    out = plain_table()
     summary = as_text(result.summary())
-    out.add_column("compared")
-    for name in summary.columns:
-        out.add_column(name, justify="right")
+    out = plain_table({"compared": 8}, **dict.fromkeys(summary.columns, 1))
     for name, line in summary.T.items():
-        out.add_row(str(name), *line)
+        out.add_row(short(name), *line)
     console.print(out)
     console.print()
     show(
