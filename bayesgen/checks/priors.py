@@ -111,12 +111,12 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
         at = partial(_weighted, prior, _draws(own, rows))
     base, *_ = start = at(prior)
     each, best = np.arange(len(base)), base.argmax(axis=1)
-    found = {}
-    for name in (_CLASS_ALPHA, *_hyperparameters(prior.family), ALL):
-        near = [at(_stronger(prior, name, np.exp(k * _STEP)))[0] for k in _STENCIL]
+    found, known = {}, _hyperparameters(prior.family)
+    for name in (_CLASS_ALPHA, *known, ALL):
+        near = [at(_stronger(prior, known, name, np.exp(k * _STEP)))[0] for k in _STENCIL]
         odds = log_odds(np.stack(near))[:, each, best]
         slope = np.array([*_STENCIL.values()]) / _STEP @ odds
-        several = [start, *(at(_stronger(prior, name, k)) for k in _STRENGTHS)]
+        several = [start, *(at(_stronger(prior, known, name, k)) for k in _STRENGTHS)]
         p = np.exp([log_p[each, best] for log_p, _, _ in several])
         changes = np.any([log_p.argmax(axis=1) != best for log_p, _, _ in several], axis=0)
         mcse = np.max([error[each, best] for _, error, _ in several], axis=0)
@@ -159,9 +159,8 @@ def _hyperparameters(family: Any) -> dict[str, tuple[int, tuple[str, ...]]]:
     return found
 
 
-def _stronger(prior: ClassModel, name: str, k: float) -> ClassModel:
-    """The prior with one hyper-parameter, or all, worth k times the rows."""
-    known = _hyperparameters(prior.family)
+def _stronger(prior: ClassModel, known: dict[str, Any], name: str, k: float) -> ClassModel:
+    """The prior with one of the known hyper-parameters, or all, worth k times the rows."""
     families = [block.family for block in prior.family.blocks()]
     for b, names in known.values() if name == ALL else [known[name]] if name in known else []:
         old = families[b]

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from unittest.mock import Mock
@@ -94,7 +95,10 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     assert "models" in found["sections"]
     words = " ".join(out.split())
     assert words.startswith("These are the rows that the model was fitted to")
-    assert f"It names {right * 344:.0f} of 344 rows" in words
+    assert f"the label in {right * 344:.0f} of 344 rows" in words
+    first = found["sections"]["doubts"]["data"]["rows"][0]  # named as in the file, from 1
+    least = clf.predict_proba(rows.drop(columns="species")).max(axis=1).argmin()
+    assert first["row"] == str(least + 1)
     run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50)
     assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 training rows")
     assert leftovers(tmp_path) == []
@@ -211,3 +215,24 @@ def test_ask_is_the_library(penguin_model, clf, rows, tmp_path):
     assert "no column 'x'" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x=1")
     assert "--cost takes" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x")
     assert "has 2 rows" in refused("ask", penguin_model, tmp_path / "birds.csv", "--row", 3)
+
+
+def test_long_names_are_shortened_and_numbers_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"a_name_of_a_column_that_is_longer_than_most_[red]_{j}" for j in range(3)]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=names)
+    frame.assign(y=["u", "v", "w"] * 10).to_csv(tmp_path / "d.csv", index=False)
+    model, new = tmp_path / "m.nc", tmp_path / "new.csv"
+    frame.iloc[:1].assign(**{names[0]: None}).to_csv(new, index=False)
+    run("fit", tmp_path / "d.csv", "-t", "y", "-m", "mixed", "-o", model)
+    for command, n in (("explain", 3), ("ask", 1)):
+        out = run(command, model, new).stdout
+        assert max(map(len, out.splitlines())) <= 80
+        assert len(re.findall(r"a_name_of_a.*\.\.\..*\[red\]_\d .*\d\.\d\d", out)) == n
+        assert names[0] in run(command, model, new, "--json").stdout
+
+
+def test_models_without_an_evidence_are_saved_and_told(tmp_path):
+    out = run("fit", PENGUINS, "-t", "species", "-m", "meta-trees", "-o", tmp_path / "m.nc").stdout
+    assert "344 rows" in out
+    assert "evidence" not in out

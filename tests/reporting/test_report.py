@@ -7,7 +7,13 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix, log_loss
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    roc_auc_score,
+)
 
 import bayesgen as bg
 from bayesgen.reporting import model
@@ -192,6 +198,53 @@ def test_scores(clf, data):
     plug_in = log_loss(y, clf.predict_proba(X[TEST], method="map"), labels=clf.classes_)
     gap = data["predictives"]["map"]["log_loss_diff"]
     assert gap == pytest.approx(plug_in - one["log_loss"], rel=1e-9)
+
+
+def test_rates_and_costs_of_two_classes():
+    """Against scikit-learn, `decide`, Beta quantiles, and DeLong's sums over all pairs."""
+    rng = np.random.default_rng(1)
+    y = rng.random(600) < 0.1
+    X, label = rng.normal(size=(600, 2)) + 1.2 * y[:, None], np.where(y, "ill", "fine")
+    clf = bg.GaussianNB().fit(X[:300], label[:300])
+    cost = {"fine": {"ill": 1.0}, "ill": {"fine": 9.0}}
+    held = HeldOut.of(clf, X[300:], label[300:], None, 0.9, None, 0, cost)
+    data, y, p = scores.decisions(held).data, y[300:], clf.predict_proba(X[300:])[:, 1]
+    pairs = (p[y][:, None] > p[~y]) + 0.5 * (p[y][:, None] == p[~y])
+    assert data["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
+    se = np.sqrt(sum(pairs.mean(axis=k).var(ddof=1) / pairs.shape[1 - k] for k in (0, 1)))
+    odds = np.log(data["auc"] / (1 - data["auc"]))
+    reach = stats.norm.isf(0.05) * se / (data["auc"] * (1 - data["auc"]))
+    np.testing.assert_allclose(
+        data["auc_interval"], 1 / (1 + np.exp([reach - odds, -reach - odds])), rtol=1e-9
+    )
+    assert data["threshold"] == pytest.approx(0.1)
+    for k, t in enumerate(data["thresholds"]):
+        (tn, fp), (fn, tp) = confusion_matrix(y, p > t)
+        ppv = precision_score(y, p > t, zero_division=np.nan)
+        rates = [tp / (tp + fn), tn / (tn + fp), ppv, tn / (tn + fn)]
+        own = [data[name][k] for name in ("sensitivity", "specificity", "ppv", "npv")]
+        np.testing.assert_allclose(own, rates, rtol=1e-12)
+        assert data["cost"][k] == pytest.approx((fp + 9 * fn) / 300)
+    named = bg.decide(clf, X[300:], cost)["decision"].values == "ill"
+    tp, n1 = (named & y).sum(), y.sum()
+    np.testing.assert_allclose(
+        data["intervals"][0], stats.beta(tp + 0.5, n1 - tp + 0.5).interval(0.9), rtol=1e-9
+    )
+    assert data["decisions"] == {"fine": (~named).sum(), "ill": named.sum()}
+    assert data["costs"][1] == pytest.approx(np.where(y, 9 * ~named, named).mean())
+
+
+def test_the_verdict_begins_with_the_gain_over_the_class_frequencies(clf, found, data):
+    p, y = clf.predict_proba(X[TEST]), clf.classes_.searchsorted(Y[TEST])
+    weights = (np.bincount(clf.classes_.searchsorted(Y[~TEST])) + 1) / (np.sum(~TEST) + 3)
+    gain = np.log(p[np.arange(len(y)), y]) - np.log(weights[y])
+    one = data["verdict"]
+    assert one["log_loss_gain"] == pytest.approx(gain.mean(), rel=1e-9)
+    assert one["log_loss_gain_se"] == pytest.approx(stats.sem(gain), rel=1e-9)
+    assert found.tiles[0].what == "Log loss"
+    words = [scores._gain_words(z, 1.0) for z in (3, 1, -3)]
+    assert len({*words}) == 3
+    assert found.sections[0].text[0].startswith(words[0])
 
 
 def test_calibration_counts_every_row(clf, data):
