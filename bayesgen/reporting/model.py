@@ -187,6 +187,11 @@ def comparison(held: HeldOut) -> Section:
         raise ValueError("give training=(X, y), the rows of the fit")
     X, y, *weight = held.training
     models, rows = _competitors(held, X, y, *weight)
+    if len(models) == 1 and not held.is_pool:
+        raise ValueError(
+            f"there are more than {_MOST_WORK // len(held.labels)} training rows, or columns that "
+            "no other model reads"
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its notes say the same
         found = compare_models(models, rows, y, *weight)
@@ -208,11 +213,6 @@ def comparison(held: HeldOut) -> Section:
         text.append(_beside_the_best(names[0], mine, -below[mine], se[mine]))
     out = Section("models", text)
     out.notes = [f"{t}." for t in found.notes if "evidence" not in t]  # which is not shown
-    if len(names) == 1:
-        out.notes.append(
-            "No other model was fitted: more than "
-            f"{_MOST_WORK // len(held.labels)} training rows, or columns that they do not read."
-        )
     head = ["model", "elpd", "below the best", "± 2 se", "log loss", "accuracy", "stacking"]
     out.tables = [Table("Models by leave-one-out, the best first", head, lines)]
     if len(names) > 1:

@@ -12,6 +12,7 @@ from sklearn.metrics import (
     brier_score_loss,
     confusion_matrix,
     log_loss,
+    precision_score,
     roc_auc_score,
 )
 
