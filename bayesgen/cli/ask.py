@@ -17,7 +17,6 @@ from bayesgen.cli.console import (
     shown_columns,
     stdout,
 )
-from bayesgen.encoding.literals import count
 
 
 def ask(
@@ -56,15 +55,10 @@ def ask(
     clf = files.load_model(model)
     if not hasattr(clf, "next_measurement"):
         raise UserError(f"{model} is a {type(clf).__name__}: ask one of its members")
-    reader = columns.reader_for(clf, table)
-    whole = files.read_whole(table, reader.columns)
-    if row > whole.n_rows:
-        raise UserError(f"--row {row}: {data} has {count(whole.n_rows, 'row')}")
+    X = columns.picked_rows(clf, table, np.array([row]))
     with blamed_on(data, (ValueError, TypeError, NotImplementedError), rows=[row]):
-        X = columns.take(reader.read(whole), np.arange(whole.n_rows) == row - 1)
         p = np.asarray(clf.predict_proba(X))[0]
         found = clf.next_measurement(X, _costs(price or [], clf)).isel(obs_id=0)
-    reader.report_unseen()
     open_ = found[["gain", "value"]].dropna("feature").sortby("value", ascending=False)
     probabilities = dict(zip(map(str, clf.classes_.tolist()), p.tolist(), strict=True))
     if as_json:

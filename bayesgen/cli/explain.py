@@ -20,8 +20,6 @@ from bayesgen.cli.console import (
     shown_columns,
     stdout,
 )
-from bayesgen.encoding.literals import count, one_line
-from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,7 +68,7 @@ def explain(
 
     from bayesgen.cli import columns, files
 
-    wanted = np.unique(row or [1]) - 1
+    wanted = np.unique(row or [1])
     if len(wanted) > _MOST_ROWS:
         raise UserError(f"--row: at most {_MOST_ROWS} rows at a time, got {len(wanted)}")
     n_shown = shown_columns(most, as_json)
@@ -78,27 +76,19 @@ def explain(
     clf = files.load_model(model)
     if len(clf.classes_) < 2:
         raise UserError(f"{model} knows one class: there are no odds to explain")
-    reader = columns.reader_for(clf, table, text)
-    whole = files.read_whole(table, reader.columns)
-    if wanted[-1] >= whole.n_rows:
-        raise UserError(f"--row {wanted[-1] + 1}: {data} has {count(whole.n_rows, 'row')}")
-    keep = np.zeros(whole.n_rows, dtype=bool)
-    keep[wanted] = True
-    with blamed_on(data, (InputError,)):
-        X = columns.take(reader.read(whole), keep)
-    with busy("explaining"), blamed_on(data, _REFUSALS, wanted + 1):
+    X = columns.picked_rows(clf, table, wanted, text)
+    with busy("explaining"), blamed_on(data, _REFUSALS, wanted):
         pairs = _pairs(clf, classes, X)
     found = []
     for k, pair in enumerate(pairs):
-        with busy("explaining"), blamed_on(data, _REFUSALS, wanted[k:] + 1):
+        with busy("explaining"), blamed_on(data, _REFUSALS, wanted[k:]):
             one = clf.explain(X[k : k + 1], classes=pair, prob=prob)
         found.append(one.isel(obs_id=0))
-    reader.report_unseen()
     if as_json:
-        show_json([_record(f, int(i) + 1) for f, i in zip(found, wanted, strict=True)])
+        show_json([_record(f, int(i)) for f, i in zip(found, wanted, strict=True)])
         return
-    for one, i in zip(found, wanted, strict=True):
-        _show(one, X, int(i), int(np.searchsorted(wanted, i)), n_shown)
+    for k, (one, i) in enumerate(zip(found, wanted, strict=True)):
+        _show(one, X, int(i), k, n_shown)
     show_caption(stdout(), "In nats of log-odds; 0.7 doubles the odds.")
 
 
@@ -140,7 +130,9 @@ def _record(one: "xr.Dataset", row: int) -> dict[str, Any]:
 def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     from rich.text import Text
 
-    record = _record(one, row + 1)
+    from bayesgen.reporting.parts import cell_text
+
+    record = _record(one, row)
     is_table, _pooled = hasattr(X, "columns"), "interval" not in one
     head = f"row {record['row']}: {record['label']} rather than {record['against']}"
     prob = f"{100 * one.attrs['prob']:.3g} % interval"
@@ -154,7 +146,7 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     features = sorted(record["features"], key=lambda entry: -abs(entry["contribution"]))
     for entry in features[:most]:
         name = entry["feature"]
-        value = _cell(X[name].iloc[k]) if is_table and name in X.columns else ""
+        value = cell_text(X[name].iloc[k], 20) if is_table and name in X.columns else ""
         line(name, entry["contribution"], entry["interval"], value)
     shown = sum(entry["contribution"] for entry in features[:most])
     rest = record["log_odds"] - record["class_weights"] - shown
@@ -166,9 +158,3 @@ def _show(one: "xr.Dataset", X: Any, row: int, k: int, most: int) -> None:
     console = stdout()
     console.print(out)
     console.print()
-
-
-def _cell(cell: Any) -> str:
-    if cell is None or cell != cell:
-        return "missing"
-    return f"{cell:.6g}" if isinstance(cell, float) else one_line(cell, 20)

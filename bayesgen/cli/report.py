@@ -8,13 +8,7 @@ import typer
 
 from bayesgen.cli.console import ModelFile, Target, Texts, blamed_on, busy, show, stdout
 
-
-class Format(StrEnum):
-    """What the report is written as."""
-
-    HTML = "html"
-    MD = "md"
-    JSON = "json"
+Format = StrEnum("Format", ["html", "md", "json"])
 
 
 def report(

@@ -17,6 +17,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.predict.costs import read_costs
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
+from bayesgen.reporting.parts import cell_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -242,7 +243,7 @@ class HeldOut:
         """The cell of a row in a column, as text; "" where X has no such column."""
         if hasattr(self.X, "columns") and feature in list(self.X.columns):
             values = self.X[feature]
-            return _cell((values.iloc if hasattr(values, "iloc") else values)[i])
+            return cell_text((values.iloc if hasattr(values, "iloc") else values)[i])
         return ""
 
     def document(self, i: int) -> str:
@@ -267,12 +268,3 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
 
 def _closed_form(clf: Any) -> bool:
     return all(model.training.inference == "closed form" for model in clf.fitted_.models)
-
-
-def _cell(value: Any) -> str:
-    """A cell of the user's table, shortened."""
-    if value is None or (isinstance(value, float | np.floating) and value != value):
-        return "missing"
-    if isinstance(value, float | np.floating):
-        return f"{value:.4g}"
-    return one_line(value, 40)

@@ -30,14 +30,11 @@ _FEATURES = 20  # of a picture
 
 def fitted(held: HeldOut) -> Section:
     """Columns and kinds, class counts, missing cells, priors in units."""
+    if held.is_pool:
+        raise ValueError("its members have columns")
     found, out = held.summary, Section("fitted")
     said = [s for s in found.sentences if not s.startswith("Warning")]
     out.notes = [s for s in found.sentences if s.startswith("Warning")]
-    if held.is_pool:
-        scores = [s for s in said if s.startswith("Log loss")]
-        out.text = [f"{found.title}.", f"Members: {', '.join(held.clf.members_)}.", *scores]
-        out.data = {"sentences": found.sentences, "attributes": dict(found.table.attrs)}
-        return out
     out.text = [" ".join([f"{found.title}.", *said])]
     frame, table = found.to_dataframe(), found.table
     if len(frame):

@@ -105,6 +105,15 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{0:.{digits}f}" if text[0] == "<" else text if text[0] in "−–∞" else f"+{text}"
 
 
+def cell_text(value: Any, most: int = 40) -> str:
+    """A cell of the user's table, shortened."""
+    if value is None or (isinstance(value, float | np.floating) and value != value):
+        return "missing"
+    if isinstance(value, float | np.floating):
+        return f"{value:.{4 if abs(value) < 1e4 else 6}g}"
+    return literals.one_line(value, most)
+
+
 def plain(value: Any) -> Any:
     """What JSON can hold: arrays as lists, NaN and infinities as null."""
     if isinstance(value, dict):
