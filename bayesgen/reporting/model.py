@@ -292,7 +292,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
         return out
     route = getattr(held.clf, "inference_", "closed form")
-    if route == "closed form":
+    if route == "closed form" or held.is_pool:  # the exponents' draws are in its summary
         raise ValueError("nothing was sampled; validation=bg.validate(...) adds NUTS to the report")
     draws = held.clf.posterior_
     if route not in ("nuts", "gibbs"):
@@ -601,6 +601,8 @@ def typicality(held: HeldOut) -> Section:
             + (" Of a pool the right may stand higher." if held.is_pool else ""),
         )
     ]
+    if held.n < _FEWEST:
+        out.figures = []
     out.data = {
         "below_0.01": len(strange),
         "expected": expected,

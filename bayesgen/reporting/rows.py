@@ -155,7 +155,7 @@ def _calibration_words(z: float, expected: float, seen: float) -> str:
 
 def _plug_in_words(compared: Any) -> list[str]:
     loss = compared["log_loss"].values[1:]
-    if np.isnan(loss).all():
+    if np.isnan(loss).all() or compared.attrs["rows"] < 2:
         return []
     at = 1 + int(np.nanargmin(loss))
     gap, se = (float(compared[name][at]) for name in ("log_loss_diff", "log_loss_diff_se"))
@@ -283,8 +283,10 @@ def calibration(held: HeldOut) -> Section:
         "of the frequency; points on the diagonal keep their word.",
     )
     numbers = {"bins": bins._asdict(), "classes": data}
-    figures = [figure] if held.n >= _DRAWN else []
-    return Section("calibration", text, [table], figures, data=numbers)
+    out = Section("calibration", text, [table], [figure], data=numbers)
+    if held.n < _DRAWN:
+        out.text, out.figures = [f"{count(held.n, 'row')}: too few for a diagram."], []
+    return out
 
 
 class Area(NamedTuple):
