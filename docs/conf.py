@@ -83,7 +83,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "tutorial": [], "benchmarks": [], "architecture": []}
+html_sidebars = {"index": [], "tutorial": [], "architecture": []}
 html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],

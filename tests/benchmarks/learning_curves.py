@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benchmarks/learning_curves.py            # about 20 minutes, two cores
     .venv/bin/python tests/benchmarks/learning_curves.py --only 'linear 8$' --coef-scale 10
-    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and docs/benchmarks.md
+    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and docs/benchmarks/nuts.md
     .venv/bin/python tests/benchmarks/learning_curves.py --kept     # the table of the kept record
 
 The pairs have the same features: a linear discriminant against a logistic regression on the
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
     parser.add_argument(
-        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
+        "--update", action="store_true", help="keep the record; write docs/benchmarks/nuts.md"
     )
     parser.add_argument("--kept", action="store_true", help="write the kept record")
     args = parser.parse_args(arguments)
