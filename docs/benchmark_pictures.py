@@ -43,10 +43,11 @@ def number(cell: str) -> float:
     return float(found[0]) if found else np.nan
 
 
-def draw(page: str) -> None:
-    """Draw the picture of a page into a new figure."""
+def draw(picture: str) -> None:
+    """Draw the picture of a page into a new figure; two are on the page of pools."""
     with plt.rc_context(STYLE):
-        globals()[f"_{page}"](*tables(page))
+        page = "pools" if picture == "learning_large" else picture
+        globals()[f"_{picture}"](*tables(page))
 
 
 def _lines(names: list[str], width: float = 6.6):
@@ -104,6 +105,39 @@ def _pools(unseen, *_):
         ax.errorbar(ratio, k, xerr=2 * error, fmt="o", color=colour, capsize=2)
     _ratios(ax, (0.7, 0.8, 0.9, 1, 1.1, 1.2))
     ax.set_xlabel("log loss of the pool over that of the other")
+
+
+def _curves(rows: list[int], lines: dict[str, list[float]]):
+    """Axes with log loss against rows."""
+    _, ax = plt.subplots(figsize=(6.6, 3.6))
+    colours = (BLUE, GREEN, GREY, ORANGE, "#b3589a", INK, "#b8860b")
+    for colour, (name, values) in zip(colours, lines.items(), strict=False):
+        ax.plot(rows[: len(values)], values, "o-", color=colour, ms=4, lw=1.3, label=name)
+    ax.set_xscale("log")
+    ax.set_xticks(rows, [f"{n:,}".replace(",", " ") for n in rows])
+    ax.minorticks_off()
+    ax.set_ylabel("log loss, nats")
+    ax.legend(loc="upper right")
+    return ax
+
+
+def _few_rows(losses, *_):
+    sizes = [int(number(name)) for name in losses.head if name.endswith(" rows")]
+    values = ([number(cell) for cell in row[1 : 1 + len(sizes)]] for row in losses.rows)
+    ax = _curves(sizes, dict(zip((row[0] for row in losses.rows), values, strict=True)))
+    ax.set_yscale("log")
+    ax.set_yticks([0.3, 0.5, 1, 2, 4, 8], ["0.3", "0.5", "1", "2", "4", "8"])
+    ax.minorticks_off()
+    ax.set_xlabel("rows per class")
+
+
+def _learning_large(*found):
+    (table,) = (t for t in found if t.head[0] == "training rows")
+    lines: dict[str, list[float]] = {}
+    for _, name, loss, *_ in table.rows:
+        lines.setdefault(name, []).append(number(loss))
+    sizes = dict.fromkeys(int(row[0].replace(" ", "")) for row in table.rows)
+    _curves(list(sizes), lines).set_xlabel("training rows")
 
 
 def _forests(summary, *_):

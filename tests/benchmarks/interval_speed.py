@@ -1,7 +1,7 @@
 """Rows per second of intervals, beside 1000 draws of theta: run it, it prints the table.
 
     .venv/bin/python tests/benchmarks/interval_speed.py             about 4 minutes, one thread
-    .venv/bin/python tests/benchmarks/interval_speed.py --update    and into docs/benchmarks/speed.md
+    .venv/bin/python tests/benchmarks/interval_speed.py --update    onto docs/benchmarks/speed.md
 
 The draws are shared by all rows, as a user would do it: theta is drawn once, its likelihood of
 every row is computed, quantiles are taken. Their percentiles have a standard error of .007; those
