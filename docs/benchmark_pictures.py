@@ -86,7 +86,7 @@ def _plug_ins(ratios, *_):
 
 def _nuts(runs, *_):
     ax = _lines([f"{data}, {name}" for data, name, *_ in runs.rows])
-    for k, (_, _, _, _, z, *_) in enumerate(runs.rows):
+    for k, (_, _, _, z, *_) in enumerate(runs.rows):
         largest, limit = (float(v) for v in re.findall(r"[\d.]+", z))
         ax.plot([0, largest], [k, k], color=BLUE, lw=4, solid_capstyle="butt")
         ax.plot(limit, k, "|", color=ORANGE, ms=11, mew=2)

@@ -180,9 +180,6 @@ def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
     assert learning_curves.winner(-0.02, 0.01) == "generative"
     assert learning_curves.winner(0.02, 0.01) == "discriminative"
     assert learning_curves.winner(0.02, 0.03) == ""
-    loss = np.column_stack([gap, 0 * gap]).tolist()
-    text = learning_curves.page([{"data": "A", "features": "linear", "n": 8, "losses": loss}])
-    assert text.splitlines()[0] == "| data | features | n = 8 |"
 
 
 def test_flipped_labels_are_others_and_precision_is_theirs():

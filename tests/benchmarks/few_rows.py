@@ -5,10 +5,10 @@
     .venv/bin/python -m tests.benchmarks.few_rows --model tabpfn:TabPFNClassifier
 
 ``--model module:factory`` adds a method of yours: ``factory()`` returns an unfitted object with
-``fit(X, y)``, ``predict_proba(X)`` and columns in the sorted order of the labels. It gets arrays of
-numbers: missing numbers are the mean of their column, categories are codes. Give it often; results
-are added to few_rows.json, ``--forget NAME`` takes them out. Megabytes are those of a method's package
-and of everything that it requires, as installed here.
+``fit(X, y)`` and ``predict_proba(X)``, whose columns are the sorted labels. It gets arrays of
+numbers: missing numbers are the mean of their column, categories are codes. Results are added to
+few_rows.json, and ``--forget NAME`` takes those of a method out. Megabytes are those of its package
+and of all that this requires, as installed here.
 """
 
 import argparse

@@ -131,7 +131,7 @@ def table():
                 f"{np.nanmean([error for _, error, *_ in own]):.3f}",
                 f"{_over('LR-CV', found, n, CATEGORIES):.2f}",
             ]
-    head = ("over naive", "sets lost", "calibration error", "categories, over LR-CV")
+    head = ("over naive", "sets lost", "error", "over LR-CV")
     head = tuple(f"{what}, {size}" for size in SIZES for what in head)
     return markdown(("classifier", *head), list(summary.values()), 1)
 
