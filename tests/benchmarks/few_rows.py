@@ -86,8 +86,14 @@ def measure(known: dict, own: dict) -> None:
                 seconds = time.process_time() - start
                 loss, error = scores(np.asarray(proba), codes)
                 known[key] = [round(float(loss.mean()), 5), round(error, 5), round(seconds, 4)]
-                FILE.write_text(json.dumps(known, indent=0) + "\n")
+                keep(known)
         print(s.name, flush=True)
+
+
+def keep(known: dict) -> None:
+    """Write the file, a line per result."""
+    lines = (f"{json.dumps(key)}: {json.dumps(values)}" for key, values in known.items())
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 # ------------------------------------------------------------------------------------------- size
@@ -191,7 +197,7 @@ def main() -> None:
         own[name] = getattr(importlib.import_module(module), factory)
     if not options.update:
         measure(known, own)
-        FILE.write_text(json.dumps(known, indent=0) + "\n")
+        keep(known)
         print(re.sub(r" *\| *", "  ", page(known)))
     else:
         write_between("few-rows", page(known))
