@@ -232,7 +232,7 @@ def _column_table(tally: "Tally") -> "RichTable":
 
     shown_names = [short(feature.name) for feature in tally.features[:_MOST_SHOWN]]
     rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
-    widest = max(12, *(len(name) for name in [*shown_names, rest]))
+    widest = max(12, len(rest), *map(len, shown_names))
     out = plain_table({"column": widest, "kind": 11})
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - widest - 27

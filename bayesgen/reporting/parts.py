@@ -110,7 +110,7 @@ def cell_text(value: Any, most: int = 40) -> str:
     if value is None or (isinstance(value, float | np.floating) and value != value):
         return "missing"
     if isinstance(value, float | np.floating):
-        return f"{value:.{4 if abs(value) < 1e4 else 6}g}"
+        return f"{value:.{4 if abs(float(value)) < 1e4 else 6}g}"
     return literals.one_line(value, most)
 
 

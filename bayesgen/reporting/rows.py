@@ -402,9 +402,9 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
     k = int(always.argmin())
     out.text.append(f"{text}. Always deciding {names[k]!r} would cost {number(always[k])}.")
     lines = [
-        [name, str(int((own := best == d).sum())),
-         *(number(v[own].mean()) if own.any() else "–" for v in known), number(always[d])]
-        for d, name in enumerate(names)
+        [name, str(own.sum()), *(number(v[own].mean()) if own.any() else "–" for v in known),
+         number(always[d])]
+        for d, name in enumerate(names) for own in [best == d]
     ]  # fmt: skip
     out.tables.append(
         Table("Decisions of least expected cost", [*head, "if always decided"], lines)
@@ -427,7 +427,7 @@ def confusions(held: HeldOut) -> Section:
     wrong = table * ~np.eye(n_classes, dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:10]
     pairs = [np.unravel_index(i, wrong.shape) for i in order if wrong.flat[i]]
-    lines = [[names[a], names[b], f"{table[a, b]:.0f}", share(rate[a, b])] for a, b in pairs]
+    lines = [[names[a], names[b], f"{table[a, b]:.0f}", share(float(rate[a, b]))] for a, b in pairs]
     out = Section("confusions")
     if not lines:
         out.text = ["None: the most probable class of every row is its label."]
@@ -496,7 +496,7 @@ def least_certain(held: HeldOut) -> Section:
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
     text = "The most probable class has 0.99 or more in every row."
-    below = [f"less than {t} in {count((top < t).sum(), 'row')}" for t in (0.5, 0.9, 0.99)]
+    below = [f"less than {t} in {count(float((top < t).sum()), 'row')}" for t in (0.5, 0.9, 0.99)]
     if top.min() < 0.99:
         text = f"The most probable class has {', '.join(below[p.shape[1] < 3 :])} of {held.n}."
     if ends is not None:
