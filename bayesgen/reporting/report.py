@@ -70,6 +70,7 @@ def _pipes(table: Table) -> str:
 def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
     """Versions, seed, constructor, what was left out and why."""
     clf = held.clf
+    cost = "" if held.cost is None else "cost=cost, "
     names = ("bayesgen", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "pymc", "matplotlib")
     versions = {"python": platform.python_version(), **{n: _version(n) for n in names}}
     created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -82,7 +83,7 @@ def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
         ["seed", str(held.seed)],
         ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],
         ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
-        ["again", f"bg.report(clf, X, y, prob={held.prob:g}, random_state={held.seed})"],
+        ["again", f"bg.report(clf, X, y, {cost}prob={held.prob:g}, random_state={held.seed})"],
     ]
     return Section("reproduction",
         tables=[Table("What it takes to make it again", ["what", "value"], rows, 2)],
