@@ -57,18 +57,6 @@ def test_a_word_that_cannot_occur():
     np.testing.assert_array_equal(found, [[0.0], [-np.inf]])
 
 
-def test_simulated_counts_have_the_mean_and_variance():
-    y = np.repeat([0, 1], 30_000)
-    length = 20
-    X = DirichletCompound(length=length).simulate(np.random.default_rng(0), THETA, y)
-    assert (X.sum(axis=1) == length).all()
-    for c in range(C):
-        x, p, s = X[y == c], THETA["mean"][c], THETA["concentration"][c]
-        variance = length * p * (1 - p) * (length + s) / (1 + s)
-        np.testing.assert_allclose(x.mean(0), length * p, atol=5 * np.sqrt(variance.max() / 3e4))
-        np.testing.assert_allclose(x.var(0), variance, rtol=0.05)
-
-
 def test_simulated_documents_may_have_the_lengths_of_others():
     X = documents()
     family = DirichletCompound().given_rows(sparse.csr_matrix(X))

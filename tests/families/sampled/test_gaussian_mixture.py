@@ -103,15 +103,6 @@ def test_weights_by_breaking_a_stick_are_dirichlet():
     assert np.all(w[:, 1, 2] == 0)
 
 
-def test_simulated_rows_have_the_moments():
-    y = np.repeat([0, 1], 20000)
-    X = family(sizes=[2, 1]).simulate(np.random.default_rng(3), TRUTH, y)
-    left = X[y == 0][:, 0] < 0
-    assert left.mean() == pytest.approx(0.65, abs=0.02)
-    assert np.corrcoef(X[y == 0][left].T)[0, 1] == pytest.approx(0.7, abs=0.03)
-    np.testing.assert_allclose(X[y == 1].mean(axis=0), 0.0, atol=0.04)
-
-
 def test_sigma_is_log_normal_above_what_rounding_sets():
     """Draws of the model against the distribution function of the formula."""
     h, s = np.array([0.0, 3.0]), np.array([2.0, 0.5])

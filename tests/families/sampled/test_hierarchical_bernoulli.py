@@ -48,15 +48,6 @@ def test_a_rounded_certainty_is_no_certainty():
     assert found[1, 0] == pytest.approx(0, abs=1e-12)
 
 
-def test_moments_of_simulated_rows():
-    y = np.repeat([0, 1, 2], 4000)
-    X = HierarchicalBernoulli().simulate(RNG, {"theta": THETA[0]}, y)
-    assert X.dtype == np.uint8
-    for c in range(3):
-        error = 4 * np.sqrt(THETA[0, c] * (1 - THETA[0, c]) / 4000)
-        assert np.all(np.abs(X[y == c].mean(axis=0) - THETA[0, c]) < error + 1e-9)
-
-
 def resolved(X: Any = BITS, y: Any = Y, n_classes: int = 3, **options: Any) -> Any:
     return HierarchicalBernoulli(**options).with_defaults(X, y, n_classes)
 

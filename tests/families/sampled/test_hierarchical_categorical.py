@@ -61,14 +61,6 @@ def test_the_share_of_the_classes_in_what_is_known_is_a_share():
         assert (share[:, REAL] > 0).all()
 
 
-def test_moments_of_simulated_rows():
-    y = np.repeat([0, 1, 2], 4000)
-    X = resolved().simulate(RNG, {"theta": THETA[0]}, y)
-    for c, j, k in np.ndindex(3, 3, 4):
-        p = THETA[0, c, j, k]
-        assert abs(np.mean(X[y == c, j] == k) - p) <= 4 * np.sqrt(p * (1 - p) / 4000)
-
-
 def test_defaults_go_with_the_categories():
     """Renamed categories; CSR; weights as repeated rows."""
     one = resolved(CODES)

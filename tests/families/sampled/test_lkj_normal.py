@@ -112,18 +112,6 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_simulated_rows_have_the_moments():
-    theta = {k: v[0] for k, v in drawn_theta(False).items()}
-    y = np.repeat([0, 1], 20000)
-    X = LKJNormal().simulate(np.random.default_rng(6), theta, y)
-    for c in range(2):
-        x, sd = X[y == c], theta["sigma"][c]
-        error = 5 / np.sqrt(len(x))
-        np.testing.assert_allclose((x.mean(axis=0) - theta["mu"][c]) / sd, 0.0, atol=error)
-        np.testing.assert_allclose(x.std(axis=0) / sd, 1.0, atol=error)
-        np.testing.assert_allclose(np.corrcoef(x.T), theta["correlation"][c], atol=error)
-
-
 def test_defaults_follow_shift_and_scale():
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(30, 3)), rng.integers(0, 2, 30)

@@ -92,20 +92,6 @@ def test_the_grid_has_the_moments_of_a_normal():
         np.testing.assert_allclose((z.T * w) @ z, np.eye(factors), atol=3e-4)
 
 
-def test_simulated_words_go_together():
-    loading = np.array([[[2.0, 2.0, -4.0]]])
-    theta = {"centre": np.array([[0.3, 0.3, 0.4]]), "loading": loading}
-    family = LogisticNormal(length=30)
-    rows = family.simulate(np.random.default_rng(0), theta, np.zeros(20_000, dtype=int))
-    assert (rows.sum(axis=1) == 30).all()
-    z, log_w = family.grid()
-    p = softmax(np.log(theta["centre"]) + z @ loading[0], axis=1)
-    w = np.exp(log_w)
-    mean = 30 * w @ p
-    np.testing.assert_allclose(rows.mean(0), mean, atol=0.3)
-    assert np.corrcoef(rows[:, 0], rows[:, 1])[0, 1] > 0.5
-
-
 # ------------------------------------------------------------------------------------ defaults
 
 

@@ -122,19 +122,6 @@ def test_missing_cells_contribute_nothing(exposure):
     )
 
 
-def test_simulated_counts_have_the_mean_and_variance():
-    y = np.repeat([0, 1], 40_000)
-    family = replace(resolved(True), unit=np.array(2.0))
-    X = family.simulate(np.random.default_rng(0), THETA, y)
-    assert (X[:, 0] == 2.0).all()
-    for c in range(C):
-        x = X[y == c][:, 1:]
-        mean = 2 * THETA["mu"][c, 1:]
-        variance = mean * (1 + 2 * THETA["delta"][1:])
-        np.testing.assert_allclose(x.mean(0), mean, atol=4 * np.sqrt(variance.max() / len(x)))
-        np.testing.assert_allclose(x.var(0), variance, rtol=0.1)
-
-
 def test_simulated_rows_may_have_the_exposures_of_others():
     X = rows(True)
     drawn = resolved(True, X).given_rows(X).simulate(np.random.default_rng(0), THETA, Y)
