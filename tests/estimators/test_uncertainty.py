@@ -376,16 +376,6 @@ def test_no_rows_of_a_table(method):
     assert found.sizes["obs_id"] == 0
 
 
-@pytest.mark.parametrize("prob", [1.5, np.nan])
-@pytest.mark.parametrize("kind", ["eti", "hdi"])
-def test_a_probability_is_one_by_every_route(plain, prob, kind):
-    for posterior in (None, plain.theta):
-        with pytest.raises(ValueError, match="prob must be between 0 and 1"):
-            plain.clf.predict_interval(plain.X, prob=prob, kind=kind, posterior=posterior)
-    with pytest.raises(ValueError, match="kind must be one of"):
-        plain.clf.predict_interval(plain.X, kind="sd", posterior=plain.theta)
-
-
 def test_the_predictive_beside_the_interval_is_another_number():
     """Thirteen samples of seed bayesian_naive_bayes: shared/MATH.md, I."""
     X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]

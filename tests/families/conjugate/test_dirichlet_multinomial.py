@@ -57,12 +57,6 @@ def exact_cgf(x, alpha, t):
         )
 
 
-# -- predictive ------------------------------------------------------------------------------
-
-
-# -- evidence --------------------------------------------------------------------------------
-
-
 # -- kinds of rows ---------------------------------------------------------------------------
 
 
@@ -94,20 +88,6 @@ def test_missing_and_negative_counts_are_refused():
             ):
                 with pytest.raises(ValueError, match=message):
                     call(rows)
-
-
-def test_simulated_documents():
-    rng = np.random.default_rng(0)
-    family = DirichletMultinomial(np.array([[2.0, 5, 1], [1, 1, 1]]), length=7)
-    theta = family.draw(rng, 4000)
-    X = family.simulate(rng, theta, np.zeros(4000, dtype=int))
-    assert X.dtype == np.int64
-    assert np.all(X.sum(axis=1) == 7)
-    law = stats.dirichlet_multinomial([2, 5, 1], 7)
-    assert np.all(np.abs(X.mean(axis=0) - law.mean()) < 4.5 * np.sqrt(np.diag(law.cov()) / 4000))
-    np.testing.assert_allclose(np.cov(X.T), law.cov(), atol=0.3)
-    fixed = family.simulate(rng, {"theta": theta["theta"][0]}, np.array([0, 1, 1]))
-    assert fixed.shape == (3, 3)
 
 
 # -- estimates -------------------------------------------------------------------------------
