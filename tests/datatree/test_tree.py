@@ -193,7 +193,7 @@ def test_draws_with_dates_for_labels_are_known_again(unit: str, tmp_path: Any) -
     days = np.array(["2024-03-01", "2024-01-02", "2025-01-01"], dtype=f"datetime64[{unit}]")
     clf = bg.GaussianNB().fit(REALS, days[np.arange(N) % 3])
     expected = clf.predict_proba(REALS)
-    tree = clf.draw_posterior(5000, 2)
+    tree = clf.draw_posterior(1000, 2)
     near = clf.predict_proba(REALS, posterior=tree)
     assert np.abs(near - expected).max() < 0.1
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")

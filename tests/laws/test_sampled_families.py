@@ -16,7 +16,7 @@ import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON, declare, dims_in_model, pm
+from tests.graphs import PYTHON, declare, pm
 from tests.laws.cases import family_takes_missing, only
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
@@ -47,13 +47,6 @@ def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.nda
 
 def conditioned(family: Any, X: np.ndarray) -> Any:
     return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
-
-
-def test_parameters_have_their_dims(family):
-    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
-    for name, dims in family.params.items():
-        assert tuple(model.named_vars_to_dims[name]) == dims_in_model(family, dims)
-    assert set(family.params) <= set(model.named_vars)
 
 
 def test_draws_stand_side_by_side(family):
