@@ -204,13 +204,6 @@ def test_map_at_the_edge(alpha, expected):
         np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
 
 
-def test_mle_of_a_column_never_observed_is_undefined():
-    X = np.array([[1.0, np.nan], [0, 1]])
-    family = DirichletCategorical()
-    with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no observed row"):
-        family.mle(family.stats(X, np.array([0, 1]), 2))
-
-
 def test_the_domain_of_the_cgf_is_that_of_the_row_itself():
     """Code 0 is rare: t = -0.5 is outside its domain, but not that of a row without code 0."""
     family = DirichletCategorical(np.array([[[0.3, 5.0]] * 3]), new=1.0)
