@@ -22,8 +22,7 @@ from tests.selection import rest_is_slow
 N_DRAWS = 4000
 NAMES = ("BernoulliNB", "CategoricalNB", "MultinomialNB", "PoissonNB", "MixedNB", "MarkovNB 2")
 NAMES += ("GaussianNB", "GaussianNB tied", "GaussianNB spherical", "GaussianNB class_spherical")
-NAMES += ("LinearDiscriminant", "LinearDiscriminant diagonal", "QuadraticDiscriminant")
-NAMES += ("QuadraticDiscriminant spherical", "GenerativeClassifier")
+NAMES += ("LinearDiscriminant", "QuadraticDiscriminant")
 
 
 class Fitted(NamedTuple):

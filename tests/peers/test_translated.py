@@ -21,7 +21,6 @@ from sklearn.pipeline import Pipeline
 import bayesgen as bg
 
 TINY = 1e-10  # a prior that weighs nothing
-DISCRETE = (bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB)
 # ---------------------------------------------------- sklearn/tests/test_naive_bayes.py
 
 y = np.array([1, 1, 1, 2, 2, 2])
