@@ -18,12 +18,8 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.io import storage
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, pm
 from tests.selection import rest_is_slow
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
-    import pymc as pm
 
 RNG = np.random.default_rng(5)
 N = 24

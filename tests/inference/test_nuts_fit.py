@@ -1,7 +1,6 @@
 """`fit(inference="nuts")`: missing labels against enumeration, missing cells against Gibbs."""
 
 import pickle
-import warnings
 from itertools import product
 from typing import Any
 
@@ -29,13 +28,8 @@ from bayesgen.numerics.kernels import gaussian as missing_cells
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.training import Training
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, pt, pytensor
 from tests.selection import rest_is_slow
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pytensor
-    import pytensor.tensor as pt
 
 NAN = np.nan
 

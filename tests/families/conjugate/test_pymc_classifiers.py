@@ -4,7 +4,6 @@ That a family's graph is its closed form is asked by ``tests/laws/test_pymc.py``
 draws of the closed form, by ``tests/datatree/test_arviz.py``.
 """
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,12 +14,7 @@ import pytest
 from scipy import sparse, stats
 
 import bayesgen as bg
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
-    from pytensor.compile.mode import Mode
+from tests.graphs import PYTHON, Mode, pm
 
 RNG = np.random.default_rng(0)
 N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]

@@ -1,6 +1,5 @@
 """Bursty documents: the mass against SciPy, the coordinates of the simplex, one fit by NUTS."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pytensor.tensor as pt
+from tests.graphs import PYTHON, pt
 
 RNG = np.random.default_rng(6)
 C, D, N = 2, 4, 12

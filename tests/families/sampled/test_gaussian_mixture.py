@@ -1,6 +1,5 @@
 """GaussianMixture and MixtureDiscriminant: densities against SciPy, label switching, NUTS."""
 
-import warnings
 from functools import partial
 from typing import Any
 
@@ -22,11 +21,7 @@ from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel
 from bayesgen.posterior.training import Training
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
+from tests.graphs import PYTHON, pm
 
 NAN = np.nan
 SIZES = [1, 3]

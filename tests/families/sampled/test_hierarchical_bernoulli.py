@@ -1,6 +1,5 @@
 """Bits with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +14,6 @@ from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoul
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON, slope_error
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
 
 RNG = np.random.default_rng(5)
 THETA = RNG.uniform(size=(2, 3, 4))  # two draws, three classes, four columns

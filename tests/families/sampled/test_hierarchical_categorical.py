@@ -1,6 +1,5 @@
 """Categories with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,6 @@ from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.families.sampled.test_hierarchical_bernoulli import stretched
 from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
 
 RNG = np.random.default_rng(5)
 K = np.array([2, 4, 3])

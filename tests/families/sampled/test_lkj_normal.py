@@ -14,11 +14,7 @@ from bayesgen.numerics.kernels import sampling
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
+from tests.graphs import PYTHON, pm
 
 NAN = np.nan
 

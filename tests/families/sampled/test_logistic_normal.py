@@ -1,6 +1,5 @@
 """Correlated words: the mass against adaptive quadrature, the PyMC model, one fit by NUTS."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +14,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal, _Documents
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON, slope_error
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    from pytensor import function
+from tests.graphs import PYTHON, pytensor, slope_error
 
 RNG = np.random.default_rng(7)
 C, D, N = 2, 5, 10
@@ -133,7 +128,11 @@ def at_some_point(family: LogisticNormal, names: list[str], seed: int = 2) -> An
     rng = np.random.default_rng(seed)
     point = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in model.initial_point().items()}
     outputs = model.replace_rvs_by_values([model[k] for k in names])
-    return model, point, function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore")
+    return (
+        model,
+        point,
+        pytensor.function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore"),
+    )
 
 
 def test_loadings_are_lower_triangular_along_the_directions():

@@ -1,6 +1,5 @@
 """Negative binomial counts: the mass against SciPy and mpmath, the PyMC model, one fit by NUTS."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +14,7 @@ from bayesgen.families.sampled.negative_binomial import NegativeBinomial
 from bayesgen.families.shared.documents import log_product
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, sound
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
-    import pytensor
-    import pytensor.tensor as pt
+from tests.graphs import PYTHON, pm, pt, pytensor
 
 RNG = np.random.default_rng(5)
 C, D = 2, 4
