@@ -33,10 +33,7 @@ def _third_parties() -> Iterator[None]:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    with (
-        warnings.catch_warnings(),
-        az.rc_context({"plot.backend": "matplotlib"}),
-    ):
+    with warnings.catch_warnings(), az.rc_context({"plot.backend": "matplotlib"}):
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield

@@ -164,8 +164,7 @@ CASES = {
         texts,
     ),
     "GenerativeClassifier": Case(
-        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")),
-        reals_with_missing,
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), reals_with_missing
     ),
     # the evidence is flat at its top: the optimum is known to about 1e-6
     "GaussianNB empirical": Case(

@@ -7,14 +7,7 @@ from scipy import optimize
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from tests.estimators.cases import (
-    CASES,
-    NAN,
-    assert_same,
-    defined,
-    fitted,
-    sample,
-)
+from tests.estimators.cases import CASES, NAN, assert_same, defined, fitted, sample
 
 
 def test_the_empirical_prior_has_the_largest_evidence():

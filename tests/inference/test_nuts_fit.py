@@ -193,11 +193,7 @@ TABLE = pd.DataFrame(GAPS[:, :2], columns=["p", "q"]).assign(
 )
 TEXTS = ["".join(RNG.choice(list("abc"), RNG.integers(0, 6))) for _ in range(N)]
 Y = np.array([0, 1] * 4 + [-1] * (N - 8))
-BLOCKS = Columns(
-    ("full", "bits"),
-    (NormalInverseWishart(), BetaBernoulli()),
-    ((0, 1), (2,)),
-)
+BLOCKS = Columns(("full", "bits"), (NormalInverseWishart(), BetaBernoulli()), ((0, 1), (2,)))
 CASES = {
     "categories": (bg.CategoricalNB(), WORDS),
     "normal": (bg.GaussianNB(), GAPS),

@@ -27,14 +27,7 @@ from tests.graphs import (
     pytensor,
     values_of,
 )
-from tests.laws.cases import (
-    close,
-    first,
-    has_density,
-    in_pymc,
-    only,
-    with_missing,
-)
+from tests.laws.cases import close, first, has_density, in_pymc, only, with_missing
 
 N_POINTS, N_CLASSES = 3, 3
 STEP = 1e-3  # relative; differences of fourth order have about ten digits
@@ -339,10 +332,7 @@ def check_clones(family, X, y):
     close(log_p(clone_model(model), start, jacobian=False), expected)
     some = model.free_RVs[::2]
     theta = pytensor.function(
-        model.value_vars,
-        model.replace_rvs_by_values(some),
-        mode=PYTHON,
-        on_unused_input="ignore",
+        model.value_vars, model.replace_rvs_by_values(some), mode=PYTHON, on_unused_input="ignore"
     )
     values = theta(*(start[v.name] for v in model.value_vars))
     known = pm.observe(model, {rv.name: v for rv, v in zip(some, values, strict=True)})

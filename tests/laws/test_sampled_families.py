@@ -20,11 +20,7 @@ from tests.graphs import PYTHON, declare, pm
 from tests.laws.cases import family_takes_missing, only
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
-COORDS = {
-    CLASS: list("abc"),
-    FEATURE: ["u", "v"],
-    FEATURE_BIS: ["u", "v"],
-}
+COORDS = {CLASS: list("abc"), FEATURE: ["u", "v"], FEATURE_BIS: ["u", "v"]}
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
 
 

@@ -108,10 +108,7 @@ def test_unknown_and_fractional_counts_are_refused():
 
 def bursty(rng: np.random.Generator, n: int, d: int) -> Any:
     mean = rng.dirichlet(np.ones(d), 1) * np.exp(0.5 * rng.normal(size=(2, d)))
-    truth = {
-        "mean": mean / mean.sum(axis=1, keepdims=True),
-        "concentration": np.array([5.0, 15.0]),
-    }
+    truth = {"mean": mean / mean.sum(axis=1, keepdims=True), "concentration": np.array([5.0, 15.0])}
     y = rng.integers(0, 2, n)
     length = rng.integers(5, 60, n)
     return DirichletCompound(length=length).simulate(rng, truth, y), y, truth
