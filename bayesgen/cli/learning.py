@@ -206,8 +206,8 @@ class Selection:
             row, name = self.first_incomplete
             raise UserError(
                 f"{type(clf).__name__} cannot learn from rows with missing cells: "
-                f"{count(self.n_incomplete, 'row')}, the first is row {row} (column {name!r}); leave "
-                "them out by --drop-incomplete, or use another model"
+                f"{count(self.n_incomplete, 'row')}, the first is row {row} (column {name!r}); "
+                "leave them out by --drop-incomplete, or use another model"
             )
         if self.n_incomplete == self.n_rows - self.n_unlabelled:
             raise UserError("every row has a missing cell: --drop-incomplete leaves none")
