@@ -64,7 +64,7 @@ class Categories:
         points = (at, value) if self.below else (value, at)
         self.ax.plot(*points, mark, **look)
 
-    def name(self, label: str, value: str, limits: tuple[float, float | None]) -> None:
+    def name(self, label: str, value: str, limits: Any) -> None:
         """Name the places, both axes, and the range of the values."""
         if self.below:
             self.ax.set_xticks(range(len(self.names)), [written(name) for name in self.names])

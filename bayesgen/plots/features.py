@@ -640,12 +640,11 @@ def _draw(
     if codes is not None:
         shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes))
         place = one.at + (shift if one.kind == "nominal" else 0.0)
-        mark = "|" if axis.below else "_"
-        mine = ~np.isin(codes, shown)
-        axis.marks(place[mine], np.full(mine.sum(), -0.055), mark, color=MUTED, ms=7)
-        for k in shown:
-            mine = codes == k
-            axis.marks(place[mine], np.full(mine.sum(), 1.055), mark, color=style.colour(k), ms=7)
+        stroke = "|" if axis.below else "_"
+        for k in (-1, *shown):  # the other classes below
+            mine = ~np.isin(codes, shown) if k < 0 else codes == k
+            tint, height = (MUTED, -0.055) if k < 0 else (style.colour(k), 1.055)
+            axis.marks(place[mine], np.full(mine.sum(), height), stroke, color=tint, ms=7)
     if one.kind == "nominal":
         axis.name(one.name + few, label, (-0.1, 1.1))
     else:
@@ -823,7 +822,7 @@ def plot_regions(
                 ax.plot(*values[codes == k].T, "o", **style.look(k).mark(4))
         names = style.feature_names(clf)
         ax.set(xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]))
-        drawing.label_axes(ax, *names)
+        drawing.label_axes(ax, names[0], names[1])
         held = f"lines hold {', '.join(map(style.percent, mass))}"
         inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
         _legend(ax, clf.classes_, drawn, "" if inside else held)

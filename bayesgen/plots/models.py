@@ -329,7 +329,7 @@ def plot_acquisition(
     values = table["measured"] + table["decided"] if costs else table["log_loss"]
     with style.canvas(ax, figsize, (4.6, 3.2)) as ax:
         for k, policy in enumerate(table["policy"].values):
-            look = {"color": style.colour(k), "ls": ("-", "--", "-.")[k], "lw": 1.6}
+            look: dict[str, Any] = {"color": style.colour(k), "ls": ("-", "--", "-.")[k], "lw": 1.6}
             ax.plot(table["n_cells"], values.sel(policy=policy), label=policy, **look)
         if costs:
             cost, label = float(table["total_cost"][0]), "next, stopping by itself"
@@ -337,7 +337,11 @@ def plot_acquisition(
         ax.set_xlabel("cells measured")
         ax.set_ylabel("cost per row" if costs else "log loss (nats)")
         ax.grid(axis="y", color=HAIR, lw=0.5)
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+        place: dict[str, Any] = {
+            "loc": "lower left",
+            "bbox_to_anchor": (0, 1),
+            "borderaxespad": 0.2,
+        }
         ax.legend(ncols=2, frameon=False, columnspacing=1.2, **place)
     return ax
 

@@ -136,9 +136,9 @@ def panels(
 
 def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None) -> None:
     """A legend to the right of the axes, off the data; a few long names on two lines."""
-    own = {} if handles is None else {"handles": handles}
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
-    texts = ax.legend(**place, frameon=False, **own).get_texts()
+    own: dict[str, Any] = {} if handles is None else {"handles": handles}
+    own |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    texts = ax.legend(frameon=False, **own).get_texts()
     for text in texts:
         text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
 
