@@ -439,7 +439,8 @@ def plot_edges(
             )
         ax.set_aspect("equal")
         ax.set_axis_off()
-        half = 0.45 * min(ax.get_window_extent().size) / ax.figure.dpi  # inches
+        wide, high = ax.get_window_extent().size / ax.figure.dpi
+        half = 0.45 * (wide if level else min(wide, high))  # inches
         letters = 0.07 * max(map(len, names))
         reach = min(4.0, 1.1 * half / max(half - letters, 0.01))
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))

@@ -157,12 +157,13 @@ def written(name: Any, width: int = 26, lines: int = 1) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines about as long as each other, which end at a blank or an underscore if one is near."""
-    text = text.replace("_", "_ ")
+    """Lines about as long as each other; words that are too long end at an underscore."""
+    words = [word if len(word) <= width else word.replace("_", "_ ") for word in text.split()]
+    text = " ".join(words).replace(" %", "\N{NO-BREAK SPACE}%")
     lines, longest = textwrap.wrap(text, width) or [""], max(map(len, text.split()), default=0)
     while width > longest and len(narrower := textwrap.wrap(text, width - 1)) == len(lines):
         lines, width = narrower, width - 1
-    return [line.replace("_ ", "_") for line in lines]
+    return [line.replace("_ ", "_").replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def height(n: int, each: float) -> float:
