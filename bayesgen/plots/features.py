@@ -14,7 +14,7 @@ from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
@@ -698,8 +698,7 @@ def plot_effects(
     """
     style.checked_axes(ax, figsize)
     IntervalRequest.of(prob)
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise ValueError(f"most must be an integer >= 1, got {most!r}")
+    refuse_below(1, most=most)
     rows = Rows(clf, X)
     codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
@@ -834,15 +833,12 @@ def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
 
     chosen = clf.predict_log_proba(grid).argmax(axis=1).reshape(gx.shape)
     colours = np.array([to_rgb(style.colour(k)) for k in range(len(clf.classes_))])
+    _image(ax, gx, gy, 1 - 0.16 * (1 - colours[chosen]), interpolation="nearest", zorder=0)
+
+
+def _image(ax: "Axes", gx: Array, gy: Array, values: Array, **options: Any) -> Any:
     extent = (gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0])
-    ax.imshow(
-        1 - 0.16 * (1 - colours[chosen]),
-        extent=extent,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        zorder=0,
-    )
+    return ax.imshow(values, extent=extent, origin="lower", aspect="auto", **options)
 
 
 def _overlay(
@@ -864,16 +860,13 @@ def _overlay(
         value, text = b - a, f"width of the {style.percent(prob)} interval"
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
-    image = ax.imshow(
-        value.reshape(gx.shape),
-        extent=(gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0]),
-        origin="lower",
-        aspect="auto",
-        cmap=shades,
-        interpolation="bilinear",
-        vmin=0,
-        zorder=0.5,
-    )
+    shading: dict[str, Any] = {
+        "cmap": shades,
+        "interpolation": "bilinear",
+        "vmin": 0,
+        "zorder": 0.5,
+    }
+    image = _image(ax, gx, gy, value.reshape(gx.shape), **shading)
     bar = ax.figure.colorbar(image, ax=ax, label=text, location="bottom", aspect=40, shrink=0.7)
     bar.outline.set_visible(False)
 
@@ -890,15 +883,12 @@ def _contours(
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
         density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
         own = style.look(k)
-        drawn = ax.contour(
-            gx,
-            gy,
-            density,
-            levels=np.unique(levels),
-            colors=[own.color],
-            linewidths=1.2,
-            linestyles=[own.dashes],
-        )
+        line: dict[str, Any] = {
+            "colors": [own.color],
+            "linewidths": 1.2,
+            "linestyles": [own.dashes],
+        }
+        drawn = ax.contour(gx, gy, density, levels=np.unique(levels), **line)
         if len(clf.classes_) <= _LABELLED:
             texts = {level: style.percent(m) for level, m in zip(levels, mass, strict=True)}
             ax.clabel(drawn, fmt=texts, fontsize=8)
@@ -1072,8 +1062,7 @@ def _plot(
     source: str,
 ) -> "Axes":
     style.checked_axes(ax, figsize)
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
+    refuse_below(1, draws=draws)
     fitted = fitted_of(clf, f"plot of the {source} predictive")
     names = style.feature_names(clf) if hasattr(clf, "n_features_in_") else []
     j = style.feature_index(clf, feature) if names else 0

@@ -8,7 +8,7 @@ from scipy import stats
 
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
@@ -190,8 +190,7 @@ def plot_reliability(
     prob = IntervalRequest.of(prob).prob
     if kind not in ("bins", "isotonic"):
         raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
-    if not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
+    refuse_below(1, bins=bins)
     several = clf if isinstance(clf, Mapping) else {"": clf}
     labels = _common_classes(several, y)
     codes = codes_of(y, labels)
@@ -279,17 +278,12 @@ def _probabilities(
 
 def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
     band = f"{style.percent(prob)} if calibrated"
-    drawn: dict[str, Any] = {"color": own.color, "alpha": 0.15, "lw": 0}
-    label = f"{name}, {band}" if name != "" else band
-    ax.fill_between(found.grid, found.lower, found.upper, **drawn, label=label)
-    ax.plot(
-        found.predicted,
-        found.observed,
-        color=own.color,
-        ls=own.dashes,
-        lw=1.8,
-        label=str(name) if name != "" else "observed",
+    drawn: dict[str, Any] = {"label": band if name == "" else f"{name}, {band}"}
+    ax.fill_between(
+        found.grid, found.lower, found.upper, color=own.color, alpha=0.15, lw=0, **drawn
     )
+    drawn = {"ls": own.dashes, "lw": 1.8, "label": "observed" if name == "" else str(name)}
+    ax.plot(found.predicted, found.observed, color=own.color, **drawn)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -439,8 +433,8 @@ def plot_edges(
             )
         ax.set_aspect("equal")
         ax.set_axis_off()
-        wide, high = ax.get_window_extent().size / ax.figure.dpi
-        half = 0.45 * (wide if level else min(wide, high))  # inches
+        box = ax.get_window_extent()
+        half = 0.45 * (box.width if level else min(box.width, box.height)) / ax.figure.dpi
         letters = 0.07 * max(map(len, names))
         reach = min(4.0, 1.1 * half / max(half - letters, 0.01))
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))

@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from bayesgen.encoding.literals import count
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.plots import drawing, style
 from bayesgen.plots.features import Rows
@@ -191,22 +191,13 @@ def plot_ternary(
             rho = tree["predictions"]["class_probability"].values
             rho = rho.reshape(-1, *rho.shape[2:])
             rho = rho[:: max(1, len(rho) // draws)]
+            cloud: dict[str, Any] = {"ms": 3.6, "mew": 0, "alpha": 0.35}
             for i, k in enumerate(codes):
-                ax.plot(
-                    *(rho[:, i] @ _CORNERS).T, ".", ms=3.6, mew=0, color=style.colour(k), alpha=0.35
-                )
+                ax.plot(*(rho[:, i] @ _CORNERS).T, ".", color=style.colour(k), **cloud)
+        mark: dict[str, Any] = {"ms": 6 if draws else 4.5, "mec": "white", "mew": 0.8, "zorder": 3}
         for k in range(3):
-            ax.plot(
-                *(p[codes == k] @ _CORNERS).T,
-                "D",
-                ms=6 if draws else 4.5,
-                mfc=style.colour(k),
-                mec="white",
-                mew=0.8,
-                ls="",
-                label=f"{clf.classes_[k]}",
-                zorder=3,
-            )
+            name = str(clf.classes_[k])
+            ax.plot(*(p[codes == k] @ _CORNERS).T, "D", mfc=style.colour(k), label=name, **mark)
     return ax
 
 
@@ -287,8 +278,7 @@ def plot_contributions(
     n = n_rows(X)
     if not -n <= row < n:
         raise ValueError(f"row must be a position among the {n} of X, got {row!r}")
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise ValueError(f"most must be an integer >= 1, got {most!r}")
+    refuse_below(1, most=most)
     X = _safe_indexing(X, [row % n])
     options = {"class_prior": class_prior, "posterior": posterior, "random_state": random_state}
     options = {name: value for name, value in options.items() if value is not None}
