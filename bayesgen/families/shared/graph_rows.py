@@ -347,8 +347,8 @@ class GraphRows:
         NotImplementedError
             If the distribution of rows depends on rows, as the length of a document may.
         """
-        own = [part for part in self.parts if part.variable is not None]
-        if given is None and any(k.data in ancestors(k.variable.owner.inputs) for k in own):
+        own = [(part.data, part.variable) for part in self.parts if part.variable is not None]
+        if given is None and any(d in ancestors(v.owner.op.dist_params(v.owner)) for d, v in own):
             raise NotImplementedError(
                 "the distribution of rows depends on rows, for example on their sums, and no rows "
                 "are given: define simulate"
