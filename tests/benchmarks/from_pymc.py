@@ -56,8 +56,8 @@ def run(route: str) -> None:
         else:
             with own:
                 pm.sample(random_seed=0, nuts_sampler=route.split()[1], **OPTIONS)
-        now = seconds()
-        print(f"{route:18} {turn:7} wall {now[0] - wall:6.1f} s, CPU {now[1] - cpu:6.1f} s", flush=True)
+        end, used = seconds()
+        print(f"{route:18} {turn:7} wall {end - wall:6.1f} s, CPU {used - cpu:6.1f} s", flush=True)
 
 
 if __name__ == "__main__":
