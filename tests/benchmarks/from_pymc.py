@@ -8,6 +8,7 @@ include child processes.
 """
 
 import argparse
+import contextlib
 import json
 import resource
 import subprocess
@@ -29,7 +30,8 @@ def model() -> Any:
     for cell in json.loads(NOTEBOOK.read_text())["cells"]:
         if cell["cell_type"] == "code":
             source = "".join(cell["source"])
-            exec("\n".join(k for k in source.split("\n") if not k.startswith("%")), space)
+            with contextlib.redirect_stdout(None):
+                exec("\n".join(k for k in source.split("\n") if k[:1] != "%"), space)
             if "model" in space:
                 return space["model"]
     raise ValueError(f"{NOTEBOOK} makes no model")

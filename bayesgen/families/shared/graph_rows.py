@@ -361,8 +361,8 @@ class GraphRows:
             return self._forward(rng, [v[0] for v in values], cells, codes)
         rows = []
         for i in range(len(y)):
-            own = [c[i : i + 1] for c in cells]
-            rows.append(self._forward(rng, [v[i] for v in values], own, codes[i : i + 1]))
+            one = [c[i : i + 1] for c in cells]
+            rows.append(self._forward(rng, [v[i] for v in values], one, codes[i : i + 1]))
         return np.concatenate(rows) if rows else np.empty((0, width))
 
     def _forward(
