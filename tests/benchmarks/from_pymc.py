@@ -1,6 +1,6 @@
 """Wall and CPU seconds of `bg.from_pymc(model).fit()` and of `pm.sample` on the same model.
 
-    .venv/bin/python tests/benchmarks/from_pymc.py          # some minutes
+    .venv/bin/python tests/benchmarks/from_pymc.py  # some minutes
 
 The model is that of notebooks/13_your_own_pymc_model.ipynb. Each sampler runs in a process of its
 own, the first time with what is compiled, then on a second model of the same graph. CPU seconds
