@@ -44,6 +44,7 @@ __all__ = [
     "TreeAugmentedNB",
     "UndefinedEstimateError",
     "acquisition_curve",
+    "check_family",
     "choose_n_components",
     "compare_models",
     "compare_predictives",
@@ -72,6 +73,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from bayesgen import datasets, plots
+    from bayesgen.checks.check_family import check_family
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.expected_score import expected_score
@@ -141,6 +143,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
         "acquisition_curve": "predict.acquisition",
+        "check_family": "checks.check_family",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",

@@ -16,6 +16,7 @@ from bayesgen.datatree import tree
 from bayesgen.families.capabilities import DataScaledDefaults, LearnedHyperparameters, StartingPoint
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, FEATURE, FEATURE_BIS
+from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.inference import nuts
 from bayesgen.numerics.rows import Matrix, class_counts
 from bayesgen.numerics.special import Array
@@ -57,7 +58,7 @@ def thetas(
         for rng in generators:
             yield prior.draw(rng, 1)
         return
-    with nuts.third_parties():
+    with third_parties():
         model = prior.to_pymc(coords)
     names = [*prior.params, *(k for k in hyperparameters(prior) if k in model.named_vars)]
     seed = int(generators[0].integers(1 << 31))
@@ -106,7 +107,7 @@ def by_nuts(
         if prior.family.conjugate:
             model = prior.to_pymc(coords, stats=prior.stats(X, y, len(prior.alpha)))
         else:
-            with nuts.third_parties():
+            with third_parties():
                 model, start = _conditioned(prior, coords, X, y)
         found, _ = nuts.sample(
             model,

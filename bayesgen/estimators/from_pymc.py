@@ -4,22 +4,15 @@ r"""Any PyMC model in which a Categorical label is observed, as a classifier.
           x_i \sim p(x \mid y_i, \theta, z_i)
 
 The model has the observed label y, other observed variables x that depend on it, and data of rows
-z that are given. Row by row its log density log p(x_i | y_i = c, theta) is a function of the row,
-the class and theta: the distributions of x with theta, the label and the data of rows replaced by
-inputs, vectorised over draws and evaluated at each class. That function is the `log_likelihood` of
-a family; all else is what every sampled family has. It runs in NumPy, operation by operation, so
-that nothing is compiled, in blocks of draws and rows that fit a cache. The label is one number for
-all rows of a call, hence parameters are (draw, 1, column) and what depends on them alone is
-computed once per draw.
-
-A function is believed after it has given the model's own log density of its rows, with the rows in
-another order and in two parts: what depends on other rows, or on arrays that have one value for
-each training row, is refused.
+z that are given. The density of a row given its class and theta is that of
+`families.shared.graph_rows`, and the `log_likelihood` of a family; all else is what every sampled
+family has. What depends on other rows, or on arrays that have one value for each training row, is
+refused.
 """
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -39,7 +32,24 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
-from bayesgen.inference import nuts, sampled
+from bayesgen.families.shared.graph_rows import (
+    GraphRows,
+    Part,
+    ancestors,
+    at_a_point,
+    believed,
+    container,
+    evaluated,
+    log_p_of,
+    name_of,
+    numpy_mode,
+    part_of,
+    points,
+    rebuilt,
+    third_parties,
+    to_class_order,
+)
+from bayesgen.inference import sampled
 from bayesgen.inference.fitting import sampled_tree
 from bayesgen.inference.sampled import Inference
 from bayesgen.inference.trees import tree_of
@@ -50,8 +60,6 @@ from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import GIVEN, Training, kept
 
-_CELLS = 1 << 17  # of a temporary: 1 MiB of float64
-_ROWS = 256  # of a block, so that a parameter of a draw serves many rows
 _AGREE = 1e-8  # log densities that are the same
 _WHOLE = "the log density of this PyMC model is of whole rows: leave incomplete rows out"
 _OWN_ROWS = (
@@ -111,17 +119,6 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
 # What a model says of its rows.
 
 
-class Part(NamedTuple):
-    """Columns of X that are one array of the model."""
-
-    name: str
-    columns: list[str]
-    value: Array  # (N, ...) in the model
-    data: Any  # the data container, if it is one
-    variable: Any  # the observed variable; None of what is given
-    x: Any  # input of functions of rows
-
-
 class Roles(NamedTuple):
     """Which variable of a PyMC model is what."""
 
@@ -141,13 +138,12 @@ class Roles(NamedTuple):
 def find_roles(model: Any, label: str) -> Roles:
     """Find labels, rows and classes; refuse what is no model of labelled rows."""
     import pymc as pm
-    from pytensor.compile.sharedvalue import SharedVariable
 
     if not isinstance(model, pm.Model):
         raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
     y = next((v for v in model.observed_RVs if v.name == label), None)
-    if y is None or _name(y) != "Categorical" or y.ndim != 1:
-        known = ", ".join(f"{v.name} ({_name(v)})" for v in model.observed_RVs)
+    if y is None or name_of(y) != "Categorical" or y.ndim != 1:
+        known = ", ".join(f"{v.name} ({name_of(v)})" for v in model.observed_RVs)
         raise ValueError(
             f"{label!r} must be a Categorical variable of the model, one for each row and all "
             f"observed; observed are: {known or 'none'}. Name it by label=; write a Bernoulli "
@@ -159,24 +155,18 @@ def find_roles(model: Any, label: str) -> Roles:
             "nothing but the label is observed: the model says how labels depend on data, not how "
             "rows depend on labels; see BayesianLogisticRegression"
         )
-    codes = _evaluated(model.rvs_to_values[y]).astype(np.int64)
+    codes = evaluated(model.rvs_to_values[y]).astype(np.int64)
     dims, n = model.named_vars_to_dims, len(codes)
     row_dim = (dims.get(label) or (None,))[0]
-
-    def container(value: Any) -> Any:
-        """The data container that a variable observes, as it is or in another dtype."""
-        while value.owner is not None and len(value.owner.inputs) == 1:
-            value = value.owner.inputs[0]
-        return value if isinstance(value, SharedVariable) else None
 
     parts, masks = [], {}
     for v in observed:
         if v.name.endswith("_observed") and v.name.replace("_observed", "_unobserved") in model:
             raise ValueError(f"cells of {v.name.removesuffix('_observed')!r} are missing: {_WHOLE}")
-        parts.append(_part(model, model.rvs_to_values[v], container(model.rvs_to_values[v]), v))
+        parts.append(part_of(model, model.rvs_to_values[v], container(model.rvs_to_values[v]), v))
     y_data = container(model.rvs_to_values[y])
     held = [y_data, *(part.data for part in parts)]
-    reached = _ancestors([*y.owner.inputs, *(i for v in observed for i in v.owner.inputs)])
+    reached = ancestors([*y.owner.inputs, *(i for v in observed for i in v.owner.inputs)])
     for data in model.data_vars:
         own, value = dims.get(data.name), data.get_value()
         of_rows = own[0] == row_dim if own and row_dim else np.shape(value)[:1] == (n,)
@@ -185,7 +175,7 @@ def find_roles(model: Any, label: str) -> Roles:
             if data.name.endswith("seen") and any(part.name == of for part in parts):
                 masks[of] = data
             else:
-                parts.append(_part(model, data, data, None))
+                parts.append(part_of(model, data, data, None))
     for part in parts:
         if part.value.shape[:1] != (n,):
             raise ValueError(
@@ -196,63 +186,20 @@ def find_roles(model: Any, label: str) -> Roles:
         parts = [p._replace(columns=[f"{p.name}[{c}]" for c in p.columns]) for p in parts]
     _refuse_independent(y, y_data, codes, observed)
     for v in model.potentials:
-        if {y, *held, *observed} & {*_ancestors([v])} - {None}:
+        if {y, *held, *observed} & {*ancestors([v])} - {None}:
             raise ValueError(
-                f"the potential {v.name!r} depends on rows and is not a sum of one term per row: "
-                "write it as an observed variable (pm.CustomDist)"
+                f"the potential {v.name!r} depends on rows, and a potential has no terms of single "
+                "rows: write it as an observed variable (pm.CustomDist)"
             )
     p = y.owner.op.dist_params(y.owner)[0]
     while p.ndim > 1 and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
         p = p.owner.inputs[0]  # an axis of length 1 for all rows
     length = model.dim_lengths.get(row_dim)
     given = {part.data for part in parts} - {None}
-    by_row = p.ndim > 1 or bool(given & _ancestors([p]))
+    by_row = p.ndim > 1 or bool(given & ancestors([p]))
     classes = _class_labels(model, p)
     order = np.argsort(classes, kind="stable")
     return Roles(model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row)
-
-
-def _name(variable: Any) -> str:
-    """Of its distribution."""
-    op = variable.owner.op
-    return str(getattr(op, "_print_name", (type(op).__name__,))[0])
-
-
-def _ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]:
-    """Variables that others are functions of, themselves included; not what `without` hides."""
-    from pytensor.graph.traversal import ancestors
-
-    return set(ancestors(variables, blockers=list(without)))
-
-
-def _evaluated(variable: Any) -> Array:
-    """The value of a variable that depends on data alone."""
-    return np.asarray(variable.eval(mode=_mode("fast_compile")))
-
-
-def _mode(optimizer: str = "fast_run") -> Any:
-    """NumPy, operation by operation, without checks of parameters."""
-    from pytensor.compile.mode import Mode
-
-    mode = Mode(linker="py", optimizer=optimizer)
-    return mode.excluding("fusion", "inplace").including("local_remove_check_parameter")
-
-
-def _part(model: Any, value: Any, data: Any, variable: Any) -> Part:
-    import pytensor.tensor as pt
-
-    cells = _evaluated(value)
-    named = variable if data is None else data
-    dims = model.named_vars_to_dims.get(named.name) or ()
-    columns = [named.name]
-    if cells.ndim > 1:
-        labels = [model.coords.get(d) for d in dims[1:]]
-        own: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
-        at = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
-        columns = [f"{named.name}[{i}]" for i in at] if own is None else [str(c) for c in own]
-    dtype = cells.dtype if data is None else data.dtype
-    x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
-    return Part(named.name, columns, cells, data, variable, x)
 
 
 def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) -> None:
@@ -261,7 +208,7 @@ def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) 
 
     depends = False
     for v in observed:
-        reached = _ancestors(v.owner.inputs)
+        reached = ancestors(v.owner.inputs)
         depends |= y in reached or y_data in reached
         copies = (c.data for c in reached if isinstance(c, Constant) and np.size(c.data) > 1)
         if any(np.shape(c) == codes.shape and np.array_equal(c, codes) for c in copies):
@@ -280,7 +227,7 @@ def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) 
 
 def _class_labels(model: Any, p: Any) -> Array:
     """(C,) labels of the classes in the model's order: of the dim of p, or of the one such dim."""
-    n = int(np.shape(_at_a_point(model, [p])[0])[-1])
+    n = int(np.shape(at_a_point(model, [p])[0])[-1])
     own = model.named_vars_to_dims.get(p.name) or ()
     named = {d for v in model.free_RVs for d in model.named_vars_to_dims.get(v.name) or ()}
     for dims in ([*own[-1:]], [d for d in sorted(map(str, named)) if d in model.coords]):
@@ -288,64 +235,6 @@ def _class_labels(model: Any, p: Any) -> Array:
         if len(found) == 1:
             return np.asarray(list(found[0]))
     return np.arange(n)
-
-
-def _points(model: Any) -> Iterator[dict[Any, Array]]:
-    """Draws of the free variables from the prior, and where it has its centre."""
-    import pymc as pm
-    from pymc.initial_point import make_initial_point_fn
-
-    for seed in range(3):
-        try:
-            with nuts.third_parties(), model:
-                values = pm.draw(model.free_RVs, random_seed=seed, mode=_mode("fast_compile"))
-        except NotImplementedError:  # a flat prior
-            break
-        yield dict(zip(model.free_RVs, map(np.asarray, values), strict=True))
-    centre = make_initial_point_fn(model=model, return_transformed=False)(0)
-    yield {v: np.asarray(centre[v.name]) for v in model.free_RVs}
-
-
-def _at_a_point(model: Any, variables: list[Any]) -> list[Array]:
-    """Values of functions of the free variables and of data, at a draw from the prior."""
-    import pytensor
-
-    point = next(_points(model))
-    f = pytensor.function(
-        list(point), variables, mode=_mode("fast_compile"), on_unused_input="ignore"
-    )
-    found: list[Array] = f(*point.values())
-    return found
-
-
-def _rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
-    """The variable as a function of other inputs, whose shapes may be others."""
-    from pymc.distributions.distribution import SymbolicRandomVariable
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.traversal import io_toposort
-
-    new = {k: v for k, v in new.items() if k is not variable and k is not None}
-    for node in io_toposort(list(new), [variable]):
-        inputs = [new.get(i, i) for i in node.inputs]
-        if isinstance(node.op, SymbolicRandomVariable):  # its inner graph has the old shapes, but
-            types = [o.type for o in node.outputs]  # a distribution of a size is made anew
-            free = [t.clone(shape=(None,) * t.ndim) if hasattr(t, "ndim") else t for t in types]
-            made = Apply(node.op, inputs, [t() for t in free])
-        else:
-            made = node.clone_with_new_inputs(inputs, strict=False)
-        for old, own in zip(node.outputs, made.outputs, strict=True):
-            new.setdefault(old, own)
-    return new.get(variable, variable)
-
-
-def _resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
-    """The distribution of a variable as a function of other inputs, of another size."""
-    from pymc.distributions.custom import CustomSymbolicDistRV
-    from pymc.distributions.shape_utils import change_dist_size
-
-    if isinstance(variable.owner.op, CustomSymbolicDistRV):  # takes its first parameters again
-        return _rebuilt(change_dist_size(variable, size), new)
-    return change_dist_size(_rebuilt(variable, new), size)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -398,33 +287,28 @@ class PyMCFamily(Family):
 
     # -- densities ---------------------------------------------------------------------------
 
+    @cached_property
+    def graph(self) -> GraphRows:
+        """Rows as functions of the free variables."""
+        roles = self.roles
+        theta = {v.name: v for v in roles.model.free_RVs if v.name != CLASS_WEIGHTS}
+        labels = [v for v in (roles.label, roles.label_data) if v is not None]
+        own = roles.parts, roles.masks, roles.length, roles.order
+        return GraphRows(theta, self.params, labels, *own, self.shared)
+
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log p(x_i | y_i = c, theta).
 
         Where class weights depend on the row it is log p(y_i = c, x_i | theta) + log C: ``pi`` of
         the posterior is 1/C then.
         """
-        values, lead = self._in_order(theta)
-        n_draws, n_classes = len(values[0]), len(self.roles.order)
-        out = np.empty((n_draws, len(X), n_classes))
-        width = 4 * max(np.size(part.value[0]) for part in self.roles.parts)
-        step = max(1, min(_ROWS, len(X)))
-        many = max(1, _CELLS // (step * width))
-        for start in range(0, len(X), step):
-            rows = slice(start, min(start + step, len(X)))
-            cells = self._cells(X[rows])
-            for first in range(0, n_draws, many):
-                some = slice(first, min(first + many, n_draws))
-                own = [v[some] for v in values]
-                for k, code in enumerate(self.roles.order):
-                    y = np.full(1 if self.shared else len(cells[0]), code)
-                    with np.errstate(all="ignore"):
-                        out[some, rows, k] = self._density(y, *cells, *own)
-                if self.roles.by_row:
-                    p = self.label_probabilities(own, cells)
-                    with np.errstate(divide="ignore"):
-                        out[some, rows] += np.log(p * n_classes)
-        return out.reshape(*lead, len(X), n_classes)
+        out = self.graph.log_likelihood(X, theta)
+        if self.roles.by_row:
+            values, _ = self.graph.in_order(theta)
+            p = self.label_probabilities(values, self.graph.cells(X))
+            with np.errstate(divide="ignore"):
+                out += np.log(p * p.shape[-1]).reshape(out.shape)
+        return out
 
     def label_probabilities(self, values: list[Array], cells: list[Array]) -> Array:
         """(S, 1 or n, C) in the order of the sorted classes."""
@@ -433,111 +317,14 @@ class PyMCFamily(Family):
         shape = len(values[0]), *p.shape[1:]
         return np.broadcast_to(p, shape)[..., self.roles.order]
 
-    def _in_order(self, theta: Theta) -> tuple[list[Array], tuple[int, ...]]:
-        """Draws (S, ...) of the free variables as the model has them, and the leading axes."""
-        first = next(iter(self.params))
-        lead = np.shape(theta[first])[: np.ndim(theta[first]) - len(self.params[first])]
-        out = []
-        for v in self._free:
-            value, dims = np.asarray(theta[v.name]), self.params[v.name]
-            value = value.reshape(-1, *value.shape[len(lead) :])
-            for axis, dim in enumerate(dims, 1):
-                if dim == CLASS:
-                    value = value.take(np.argsort(self.roles.order), axis)
-            out.append(value.astype(v.dtype))
-        return out, lead
-
-    def _cells(self, X: Matrix) -> list[Array]:
-        """The parts of rows (n, D), and masks."""
-        out, start = [], 0
-        masks = {}
-        for part in self.roles.parts:
-            stop = start + len(part.columns)
-            cells = np.asarray(X[:, start:stop]).reshape(len(X), *part.value.shape[1:])
-            if part.name in self.roles.masks:
-                seen = ~np.isnan(cells)
-                masks[part.name] = seen
-                cells = np.where(seen, cells, 0)
-            if np.dtype(part.x.dtype).kind in "biu" and np.any(cells % 1):
-                raise ValueError(
-                    f"{part.name!r} holds whole numbers in the model, and X has others"
-                )
-            out.append(cells.astype(part.x.dtype))
-            start = stop
-        return out + [masks[k].astype(v.dtype) for k, v in self.roles.masks.items()]
-
-    @cached_property
-    def _free(self) -> list[Any]:
-        return [v for v in self.roles.model.free_RVs if v.name != CLASS_WEIGHTS]
-
-    @cached_property
-    def _of_rows(self) -> tuple[dict[Any, Any], list[Any]]:
-        """{what is replaced: input}, and the inputs, of parts and masks."""
-        import pytensor.tensor as pt
-
-        new, inputs = {}, []
-        for part in self.roles.parts:
-            inputs.append(part.x)
-            if part.data is not None:
-                new[part.data] = part.x
-            if part.variable is not None:
-                new[part.variable] = part.x.astype(part.variable.dtype)
-        for mask in self.roles.masks.values():
-            inputs.append(
-                pt.tensor(mask.name, dtype=mask.dtype, shape=(None, *mask.type.shape[1:]))
-            )
-            new[mask] = inputs[-1]
-        if self.roles.length is not None:
-            new[self.roles.length] = inputs[0].shape[0].astype(self.roles.length.dtype)
-        return new, inputs
-
-    def _function(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
-        """A function of `before`, rows, and draws of the free variables."""
-        import pytensor
-        import pytensor.tensor as pt
-        from pytensor.graph.replace import vectorize_graph
-
-        batch = {
-            t: pt.tensor(t.name, dtype=t.dtype, shape=(None, *t.type.shape)) for t in free.values()
-        }
-        return pytensor.function(
-            [*before, *self._of_rows[1], *batch.values()],
-            vectorize_graph(variable, batch),
-            mode=_mode(),
-            on_unused_input="ignore",
-        )
-
-    @cached_property
-    def _density(self) -> Any:
-        """(y, *rows, *draws) to (S, n) log p(x | y, theta)."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        of_rows, _ = self._of_rows
-        y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
-        free = {v: v.type(name=v.name) for v in self._free}
-        new = of_rows | free | {self.roles.label: y.astype(self.roles.label.dtype)}
-        if self.roles.label_data is not None:
-            new[self.roles.label_data] = y.astype(self.roles.label_data.dtype)
-        total: Any = 0.0
-        for part in self.roles.parts:
-            v, x = part.variable, part.x
-            if v is None:
-                continue
-            batch = v.ndim - v.owner.op.ndim_supp
-            dist = _resized(v, new, tuple(x.shape[i] for i in range(batch)))
-            log_p = pm.logp(dist, x.astype(v.dtype))
-            total = total + log_p.sum(axis=tuple(range(1, batch)))
-        return self._function([y], total, free)
-
     @cached_property
     def _probability(self) -> Any:
         """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
         free = {v: v.type(name=v.name) for v in self.roles.model.free_RVs}
         p = self.roles.p
-        p = free[p] if p in free else _rebuilt(p, self._of_rows[0] | free)
-        own = {v: t for v, t in free.items() if v in self._free or not self.roles.by_row}
-        return self._function([], p, own)
+        p = free[p] if p in free else rebuilt(p, self.graph.replaced | free)
+        own = {v: t for v, t in free.items() if v.name in self.params or not self.roles.by_row}
+        return self.graph.of_draws([], p, own)
 
     # -- draws -------------------------------------------------------------------------------
 
@@ -555,71 +342,18 @@ class PyMCFamily(Family):
                 f"the model has no distribution of {', '.join(map(repr, absent))}, so rows cannot "
                 "be simulated: posterior_groups draws the other columns given these"
             )
-        values, lead = self._in_order(theta)
-        codes = self.roles.order[y]
-        cells = self._cells(
-            np.zeros((len(y), len(self.columns))) if self.given is None else self.given
-        )
-        if not lead:
-            return self._forward(rng, [v[0] for v in values], cells, codes)
-        rows = []
-        for i in range(len(y)):
-            own = [c[i : i + 1] for c in cells]
-            rows.append(self._forward(rng, [v[i] for v in values], own, codes[i : i + 1]))
-        return np.concatenate(rows) if rows else np.empty((0, len(self.columns)))
+        return self.graph.simulate(rng, theta, y, self.given)
 
     def given_rows(self, X: Matrix) -> "PyMCFamily":
         """The family whose simulated rows have the covariates of X."""
         out = replace(self, given=X)
-        if "_drawing" in self.__dict__:
-            out.__dict__["_drawing"] = self._drawing
+        out.__dict__["graph"] = self.graph  # with what it has compiled
         return out
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns of X."""
         return [name for part in self.roles.parts for name in part.columns]
-
-    def _forward(
-        self, rng: np.random.Generator, values: list[Array], cells: list[Array], codes: Array
-    ) -> Array:
-        function, generators = self._drawing
-        for generator in generators:
-            generator.set_value(np.random.default_rng(rng.integers(1 << 63)), borrow=True)
-        drawn = function(codes, *cells, *values)
-        flat = [np.reshape(x, (len(codes), -1)).astype(np.float64) for x in drawn]
-        return np.concatenate(flat, axis=1)
-
-    @cached_property
-    def _drawing(self) -> tuple[Any, list[Any]]:
-        """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
-        import pytensor
-        import pytensor.tensor as pt
-        from pytensor.compile.sharedvalue import SharedVariable
-        from pytensor.tensor.random.type import RandomGeneratorType
-
-        y = pt.tensor("y", dtype="int64", shape=(None,))
-        free = {v: v.type(name=v.name) for v in self._free}
-        new, inputs = self._of_rows
-        new = new | free | {self.roles.label: y.astype(self.roles.label.dtype)}
-        if self.roles.label_data is not None:
-            new[self.roles.label_data] = y.astype(self.roles.label_data.dtype)
-        out = []
-        for part in self.roles.parts:
-            v = part.variable
-            if v is None:
-                out.append(part.x)
-                continue
-            size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
-            new[v] = _resized(v, new, size)
-            out.append(new[v])
-            if part.data is not None:
-                new[part.data] = new[v].astype(part.data.dtype)
-        function = pytensor.function(
-            [y, *inputs, *free.values()], out, mode=_mode("fast_compile"), on_unused_input="ignore"
-        )
-        shared = [v for v in _ancestors(out) if isinstance(v, SharedVariable)]
-        return function, [v for v in shared if isinstance(v.type, RandomGeneratorType)]
 
 
 def family_of(roles: Roles) -> PyMCFamily:
@@ -634,37 +368,29 @@ def family_of(roles: Roles) -> PyMCFamily:
     if not own.params:
         raise ValueError("the model has no free variable that rows could depend on")
     X = _rows(roles)
-    log_p = _log_p_of_rows(roles)
-    for point in _points(roles.model):
+    log_p = log_p_of(roles.model)
+    for point in points(roles.model):
         expected = log_p(point)
         if np.isfinite(expected):  # in the support of variables that are ordered, or truncated
             break
+    theta = {
+        k: to_class_order(point[roles.model[k]], dims, roles.order)
+        for k, dims in own.params.items()
+    }
+    every = [point[v][None] for v in roles.model.free_RVs]
+
+    def log_joint(family: PyMCFamily, rows: Array) -> Array:
+        joint = family.log_likelihood(X[rows], theta)
+        if roles.by_row:
+            return joint - np.log(len(roles.order))
+        return joint + np.log(family.label_probabilities(every, family.graph.cells(X))[0])
+
     place = np.argsort(roles.order)[roles.codes]
-    back = np.arange(len(X))[::-1]
-    why: Any = None
-    for shared in (True, False):
-        family = replace(own, shared=shared)
-        try:
-            theta = {
-                k: _to_class_order(point[roles.model[k]], dims, roles.order)
-                for k, dims in family.params.items()
-            }
-            every = [point[v][None] for v in roles.model.free_RVs]
-            found = 0.0
-            for rows in np.array_split(back, 2):
-                joint = family.log_likelihood(X[rows], theta)
-                if not roles.by_row:
-                    joint = joint + np.log(family.label_probabilities(every, family._cells(X))[0])
-                else:
-                    joint = joint - np.log(len(roles.order))
-                found += float(joint[np.arange(len(rows)), place[rows]].sum())
-        except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
-            why = error
-            continue
-        if abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
-            return family
-        why = f"{found:.6g} row by row, {expected:.6g} in the model"
-    raise ValueError(_no_row_density(roles, why))
+    try:
+        candidates = (replace(own, shared=shared) for shared in (True, False))
+        return believed(candidates, log_joint, place, expected)
+    except ValueError as why:
+        raise ValueError(_no_row_density(roles, why)) from None
 
 
 def _rows(roles: Roles) -> Array:
@@ -677,36 +403,14 @@ def _rows(roles: Roles) -> Array:
     return np.concatenate(out, axis=1)
 
 
-def _log_p_of_rows(roles: Roles, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
-    """The model's own log density of what is observed, or of all, at free variables."""
-    import pytensor
-    from pymc.logprob.basic import conditional_logp
-
-    model = roles.model
-    values = {v: v.type(name=v.name) for v in model.free_RVs}
-    observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
-    terms = conditional_logp(values | observed, warn_rvs=False)
-    wanted = terms if prior else observed.values()
-    log_p = sum(terms[value].sum() for value in wanted)
-    f = pytensor.function(
-        [*values.values()], log_p, mode=_mode("fast_compile"), on_unused_input="ignore"
-    )
-
-    def at(point: Mapping[Any, Array]) -> float:
-        with np.errstate(all="ignore"):
-            return float(f(*(np.asarray(point[v], v.dtype) for v in values)))
-
-    return at
-
-
 def _no_row_density(roles: Roles, why: Any) -> str:
     """What to say where the density of rows is not that of each row."""
     from pytensor.graph.basic import Constant
 
     n, model = len(roles.codes), roles.model
-    latent = [v.name for v, value in next(_points(model)).items() if n in np.shape(value)]
+    latent = [v.name for v, value in next(points(model)).items() if n in np.shape(value)]
     observed = [v for v in model.observed_RVs if v is not roles.label]
-    reached = _ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
+    reached = ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
     arrays = [c.data for c in reached if isinstance(c, Constant) and np.shape(c.data)[:1] == (n,)]
     out = "the rows have no density of their own"
     if latent:
@@ -720,15 +424,7 @@ def _no_row_density(roles: Roles, why: Any) -> str:
             f": the graph holds an array of {n} rows ({first}, ...), which new rows cannot "
             "replace; make it pm.Data, with the dim of the rows"
         )
-    return f"{out} ({str(why).strip().splitlines()[0] if str(why).strip() else type(why).__name__})"
-
-
-def _to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
-    """A parameter whose dim ``class`` is in the order of the sorted classes."""
-    for axis, dim in enumerate(dims, value.ndim - len(dims)):
-        if dim == CLASS:
-            value = value.take(order, axis)
-    return value
+    return f"{out} ({why})"
 
 
 # ------------------------------------------------------------------------------------------------
@@ -765,7 +461,7 @@ def recognised(roles: Roles) -> tuple[Any, Array, str]:
     _NotConjugateError
     """
     p = roles.p
-    if p not in roles.model.free_RVs or _name(p) != "Dirichlet":
+    if p not in roles.model.free_RVs or name_of(p) != "Dirichlet":
         raise _NotConjugateError(f"the weights of {roles.label.name!r} have no Dirichlet prior")
     alpha = _hyper_parameters(roles, p, {}, {})[0]
     pairs, words = [], []
@@ -780,7 +476,7 @@ def recognised(roles: Roles) -> tuple[Any, Array, str]:
         columns = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(starts.tolist()))
         family = Columns(names, tuple(pair.family for pair in pairs), columns)
     every = [v for v in roles.model.free_RVs if v is not p]
-    used = _ancestors((i for k in roles.parts for i in k.variable.owner.inputs), [roles.label])
+    used = ancestors((i for k in roles.parts for i in k.variable.owner.inputs), [roles.label])
     if roles.model.potentials or not used >= set(every):
         raise _NotConjugateError("it has potentials, or variables that no row depends on")
     _refuse_disagreement(roles, ClassModel(alpha[roles.order], family), pairs, names)
@@ -794,40 +490,42 @@ def _hyper_parameters(
     import pytensor
 
     params = v.owner.op.dist_params(v.owner)
-    others = (_ancestors(params) & set(roles.model.free_RVs)) - set(given)
+    others = (ancestors(params) & set(roles.model.free_RVs)) - set(given)
     if others:
         names = ", ".join(sorted(repr(o.name) for o in others))
         raise _NotConjugateError(f"the prior of {v.name!r} depends on {names}")
-    f = pytensor.function([*given], params, mode=_mode("fast_compile"), on_unused_input="ignore")
-    shape = np.shape(_at_a_point(roles.model, [v])[0])
+    f = pytensor.function(
+        [*given], params, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
+    )
+    shape = np.shape(at_a_point(roles.model, [v])[0])
     found = [np.asarray(a, np.float64) for a in f(*(point[k] for k in given))]
     return [np.broadcast_to(a, shape) for a in found if a.ndim <= len(shape)]
 
 
 def _pair(roles: Roles, part: Part) -> Pair:
     """The pair of an observed variable and of the free ones that it depends on."""
-    v, kind = part.variable, _name(part.variable)
+    v, kind = part.variable, name_of(part.variable)
     others = {k for own in roles.parts if own is not part for k in (own.variable, own.data)}
-    reached = _ancestors(v.owner.inputs, [roles.label])
+    reached = ancestors(v.owner.inputs, [roles.label])
     if known := [o.name for o in others & reached if o is not None]:
         raise _NotConjugateError(f"{v.name!r} depends on {known[0]!r}, another column")
     free = [
         o
         for o in roles.model.free_RVs
-        if o in _ancestors(v.owner.inputs, [roles.label, *roles.model.free_RVs])
+        if o in ancestors(v.owner.inputs, [roles.label, *roles.model.free_RVs])
     ]
     if kind not in _PRIORS:
         raise _NotConjugateError(f"{v.name!r} is {kind}, which has no conjugate pair here")
-    if wrong := [o for o in free if _name(o) not in _PRIORS[kind]]:
+    if wrong := [o for o in free if name_of(o) not in _PRIORS[kind]]:
         raise _NotConjugateError(
-            f"{wrong[0].name!r} has the prior {_name(wrong[0])}; of {kind} {v.name!r} a closed "
+            f"{wrong[0].name!r} has the prior {name_of(wrong[0])}; of {kind} {v.name!r} a closed "
             f"form takes {' or '.join(sorted(_PRIORS[kind]))}"
         )
     if len(free) != 1 + (kind == "Normal"):
         raise _NotConjugateError(f"{v.name!r} depends on {len(free)} free variables")
     width = len(part.columns)
     shape = (len(roles.order), *part.value.shape[1:])
-    point = next(_points(roles.model))
+    point = next(points(roles.model))
 
     def table(o: Any, value: Any) -> Array:
         """(..., C, D) or (..., C, D, K) in the order of the sorted classes."""
@@ -851,7 +549,7 @@ def _pair(roles: Roles, part: Part) -> Pair:
             "Multinomial": lambda: ("theta", DirichletMultinomial(own[0])),
         }[kind]()
         return Pair(family, lambda at: {name: table(o, at[o])}, none, width)
-    by_kind = {_name(o) == "Normal": o for o in free}
+    by_kind = {name_of(o) == "Normal": o for o in free}
     if len(by_kind) < 2:
         raise _NotConjugateError(
             f"{v.name!r} needs a Normal mean whose prior scale is that of a variance with an "
@@ -859,7 +557,7 @@ def _pair(roles: Roles, part: Part) -> Pair:
         )
     mu, spread = by_kind[True], by_kind[False]
     a, b = _hyper_parameters(roles, spread, {}, {})[:2]
-    by_precision = _name(spread) == "Gamma"
+    by_precision = name_of(spread) == "Gamma"
     tied = np.shape(point[spread]) == part.value.shape[1:]  # of all classes
 
     def of_spread(value: Any) -> Array:
@@ -895,9 +593,9 @@ def _refuse_disagreement(
     X, y = _rows(roles), np.argsort(roles.order)[roles.codes]
     stats = unresolved.stats(X, y, len(roles.order))
     model = unresolved.resolve(stats)
-    with nuts.third_parties(), roles.model:
-        drawn = pm.draw(roles.model.free_RVs, 20, mode=_mode("fast_compile"), random_seed=1)
-    log_p = _log_p_of_rows(roles, prior=True)
+    with third_parties(), roles.model:
+        drawn = pm.draw(roles.model.free_RVs, 20, mode=numpy_mode("fast_compile"), random_seed=1)
+    log_p = log_p_of(roles.model, prior=True)
     apart = []
     for values in zip(*drawn, strict=True):
         at = dict(zip(roles.model.free_RVs, values, strict=True))
@@ -1014,7 +712,7 @@ class PyMCClassifier(GenerativeClassifier):
         observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
         pi = model.named_vars.get(CLASS_WEIGHTS)
         if pi is not None and (
-            pi is not roles.p or roles.by_row or pi in _ancestors(observed, [roles.label])
+            pi is not roles.p or roles.by_row or pi in ancestors(observed, [roles.label])
         ):
             raise ValueError(
                 f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
@@ -1196,7 +894,7 @@ class PyMCClassifier(GenerativeClassifier):
         if roles.by_row:
             weights = np.full((*lead, len(roles.order)), 1 / len(roles.order))
         else:
-            p = family.label_probabilities(flat, family._cells(_rows(roles)[:1]))
+            p = family.label_probabilities(flat, family.graph.cells(_rows(roles)[:1]))
             weights = p[:, 0].reshape(*lead, -1)
         rest = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
         if CLASS in rest.dims:

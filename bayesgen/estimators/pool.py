@@ -934,8 +934,10 @@ class LogLinearPool(GenerativeClassifier):
             The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
-        X_new : rows, optional
-            Rows to predict: the model has their ``class_probability``.
+        X_new : (N, D) rows, optional
+            The model then has the Deterministic ``class_probability`` (new_obs_id, class) of these
+            rows: p(y | x, theta), where theta are the exponents and intercepts. The members'
+            parameters are integrated out.
         """
         import pymc as pm
         import pytensor.tensor as pt

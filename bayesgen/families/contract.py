@@ -26,13 +26,13 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS
+from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE
 from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
@@ -156,13 +156,40 @@ class Family(Record, abc.ABC):
     def params(self) -> dict[str, tuple[str, ...]]:
         """{name: dims} of theta, the same in NumPy, DataTree and PyMC."""
 
-    @abc.abstractmethod
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`."""
+        """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`.
 
-    @abc.abstractmethod
+        A family that leaves it out has that of its `to_pymc`, in NumPy.
+        """
+        return self._graph(theta, X).log_likelihood(X, theta)
+
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
-        """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims)."""
+        """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims).
+
+        A family that leaves it out draws them by PyMC, as its `to_pymc` says.
+        """
+        return self._graph(theta).simulate(rng, theta, y)
+
+    @cached_property
+    def _graphs(self) -> dict[Any, Any]:
+        """{sizes: rows of the graph} of what has been asked for."""
+        return {}
+
+    def _graph(self, theta: Theta, X: Any = None) -> Any:
+        """Rows as `to_pymc` declares them, for theta and columns of these sizes."""
+        from bayesgen.families.shared.graph_rows import of_family
+
+        sizes = {
+            dim: n
+            for name, dims in self.params.items()
+            for dim, n in zip(dims[::-1], np.shape(theta[name])[::-1], strict=False)
+        }
+        if X is not None:
+            sizes[FEATURE] = X.shape[1]
+        key = tuple(sorted(sizes.items()))
+        if key not in self._graphs:
+            self._graphs[key] = of_family(self, sizes, X)
+        return self._graphs[key]
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bayesgen.families.names import CHAIN, DRAW
+from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.inference import nuts
 from bayesgen.numerics.special import Array
 
@@ -82,7 +83,7 @@ def sample(
         ``lp``, and ``log_q`` of the approximation, both in unconstrained coordinates; attribute
         ``pareto_k``. Pathfinder: the attribute alone.
     """
-    with nuts.third_parties(), nuts.not_swallowed() as interrupts:
+    with third_parties(), nuts.not_swallowed() as interrupts:
         if method == "pathfinder":
             posterior, stats = _pathfinder(model, draws, random_state, progressbar, options)
         else:

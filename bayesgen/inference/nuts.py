@@ -15,6 +15,7 @@ import numpy as np
 from bayesgen.errors import Facts, refuse_below, refuse_other_spelling
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
+from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -812,13 +813,3 @@ def draw_prior(
     pairs = zip(names, found, strict=True)
     # of one draw PyMC leaves the axis out
     return {name: np.asarray(value)[None] if n == 1 else np.asarray(value) for name, value in pairs}
-
-
-@contextmanager
-def third_parties() -> Iterator[None]:
-    """Warnings of PyMC, PyTensor, numba and nutpie about each other are theirs to mend."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        warnings.filterwarnings("ignore", message="Cannot cache compiled function")
-        yield

@@ -4,24 +4,30 @@ theta is drawn from the prior of the PyMC model, rows from `simulate`. Their den
 PyMC's in test_pymc. No sampling: what NUTS makes of them is in tests/families/.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import expit
 
 import bayesgen as bg
+from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
+from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
+from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
+from bayesgen.families.sampled.lkj_normal import LKJNormal
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, declare, pm
-from tests.laws.cases import family_takes_missing, only
+from tests.laws.cases import family_takes_missing, only, with_missing
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
 COORDS = {CLASS: list("abc"), FEATURE: ["u", "v"], FEATURE_BIS: ["u", "v"]}
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
+OF_GRAPH = (DirichletCompound, GaussianMixture, LKJNormal, StudentT)  # rows are of theta alone
 
 
 @cache
@@ -53,6 +59,33 @@ def test_draws_stand_side_by_side(family):
     for s in range(4):
         one = family.log_likelihood(X, {k: v[s] for k, v in theta.items()})
         np.testing.assert_allclose(whole[s // 2, s % 2], one, rtol=1e-12, atol=1e-12)
+
+
+@only(lambda family: isinstance(family, OF_GRAPH))
+def test_densities_and_rows_can_be_those_of_the_graph(family):
+    """`to_pymc` alone gives the log_likelihood, missing cells too, and rows that have it."""
+    left_out = {"log_likelihood": Family.log_likelihood, "simulate": Family.simulate}
+    settings = {f.name: getattr(family, f.name) for f in fields(family)}
+    own = type("Own", (type(family),), left_out)(**settings)
+    theta = draws(family)
+    X = np.asarray(rows(family, theta), dtype=np.float64)
+    for cells in (X, with_missing(X, np.random.default_rng(2))):
+        if family.missing == "marginalised" or cells is X:
+            found, expected = (f.log_likelihood(cells, theta) for f in (own, family))
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    y = np.repeat(np.arange(N_CLASSES), 400)
+    one = {k: v[0] for k, v in theta.items()}
+    rng = np.random.default_rng(3)
+    if isinstance(family, DirichletCompound):  # the lengths of documents are given
+        with pytest.raises(NotImplementedError):
+            own.simulate(rng, one, y)
+        return
+    density = [family.log_likelihood(f.simulate(rng, one, y), one) for f in (own, family)]
+    for c in range(N_CLASSES):
+        found, expected = (d[y == c, c] for d in density)
+        assert stats.ks_2samp(found, expected).pvalue > 1e-5
+    each = {k: v[np.arange(6) % N_DRAWS] for k, v in theta.items()}
+    assert own.simulate(rng, each, y[:6]).shape == (6, N_FEATURES)
 
 
 def test_the_order_of_classes_and_columns_does_not_matter(family):

@@ -637,16 +637,12 @@ def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
 @cache
 def _observed_normal() -> Any:
     """`kernels.gaussian.observed_normal` as a PyTensor operation: it has no arrays (N, C, D, D)."""
-    from pytensor.tensor.type import tensor
-
     from bayesgen.numerics.kernels import gaussian
 
-    slope = kernel_operation(
-        gaussian.observed_normal_gradient, lambda *given: [v.type() for v in given[4:6]]
-    )
+    slope = kernel_operation(gaussian.observed_normal_gradient, lambda *given: [*given[4:6]])
     return kernel_operation(
         gaussian.observed_normal,
-        lambda *_: [tensor(dtype="float64", shape=(None, None))],
+        lambda *given: [(given[0][0], given[4][0])],
         lambda inputs, _, g: slope(*inputs, g),
         (4, 5),
     )

@@ -5,6 +5,7 @@ pymc is imported inside the functions: nothing here costs a user who does not sa
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -652,7 +653,7 @@ class _CellProbabilities:
 
 def kernel_operation(
     kernel: Callable[..., Any],
-    types: Callable[..., list[Any]],
+    shapes: Callable[..., list[Any]],
     slopes: Callable[[Any, Any, Any], list[Any]] | None = None,
     varying: tuple[int, ...] = (0,),
     batched: Callable[..., Any] | None = None,
@@ -663,12 +664,12 @@ def kernel_operation(
     ----------
     kernel : compiled
         Of a name of its own, by which operations are equal, and kept on disk.
-    types : inputs to new variables of the outputs' types
+    shapes : shapes of the inputs to those of the outputs, which are float64; None: not known
     slopes : (inputs, outputs, gradient in the first output) to gradients in the `varying` inputs
     varying : positions of the inputs that the first output may be differentiated in
     batched : the same for arrays with more axes in front; None: PyTensor loops over these
     """
-    return _kernel_class()(kernel, types, slopes, varying, batched)
+    return _kernel_class()(kernel, shapes, slopes, varying, batched)
 
 
 @cache
@@ -679,6 +680,7 @@ def _kernel_class() -> Any:
     from pytensor.graph.replace import _vectorize_node
     from pytensor.link.numba.dispatch import basic
     from pytensor.tensor.blockwise import vectorize_node_fallback
+    from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels.compiling import version
 
@@ -686,17 +688,21 @@ def _kernel_class() -> Any:
         __props__ = ("name",)
 
         def __init__(
-            self, kernel: Any, types: Any, slopes: Any, varying: tuple[int, ...], batched: Any
+            self, kernel: Any, shapes: Any, slopes: Any, varying: tuple[int, ...], batched: Any
         ) -> None:
-            self.name, self.kernel, self.types = kernel.__name__, kernel, types
+            self.name, self.kernel, self.shapes = kernel.__name__, kernel, shapes
             self.slopes, self.varying, self.batched = slopes, varying, batched
 
         def make_node(self, *inputs: Any) -> Any:
-            return Apply(self, list(inputs), self.types(*inputs))
+            shapes = self.shapes(*(i.type.shape for i in inputs))
+            return Apply(self, list(inputs), [tensor(dtype="float64", shape=s) for s in shapes])
+
+        def found(self, *inputs: Any) -> tuple[Any, ...]:
+            found = (self.batched or self.kernel)(*inputs)
+            return found if isinstance(found, tuple) else (found,)
 
         def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            found = (self.batched or self.kernel)(*inputs)
-            for cell, value in zip(outputs, found if outputs[1:] else [found], strict=True):
+            for cell, value in zip(outputs, self.found(*inputs), strict=True):
                 cell[0] = value
 
         def connection_pattern(self, node: Any) -> list[list[bool]]:
@@ -719,7 +725,48 @@ def _kernel_class() -> Any:
     def compiled(op: Any, **kwargs: Any) -> Any:
         return op.kernel, version()
 
+    if find_spec("jax") is not None:
+        _run_in_jax(Kernel)
     return Kernel
+
+
+def _run_in_jax(kernel_class: Any) -> None:
+    """Let JAX call kernels on the host, with the same gradients."""
+    import jax
+    from pytensor.graph.fg import FunctionGraph
+    from pytensor.link.jax.dispatch import jax_funcify
+
+    @jax_funcify.register(kernel_class)
+    def in_jax(op: Any, node: Any, **kwargs: Any) -> Any:
+        def host(*inputs: Any) -> tuple[Any, ...]:
+            return op.found(*map(np.array, inputs))  # copies that are writable, as kernels ask
+
+        def call(*inputs: Any) -> Any:
+            shapes = op.shapes(*(i.shape for i in inputs))
+            out = tuple(jax.ShapeDtypeStruct(s, np.float64) for s in shapes)
+            return jax.pure_callback(host, out, *inputs, vmap_method="sequential")
+
+        def plain(found: Any) -> Any:
+            return found if found[1:] else found[0]
+
+        if op.slopes is None:
+            return lambda *inputs: plain(call(*inputs))
+        given, made = ([v.type() for v in own] for own in (node.inputs, node.outputs))
+        slope = node.outputs[0].type()
+        gradient = FunctionGraph([*given, *made, slope], op.slopes(given, made, slope), clone=True)
+        pull = jax_funcify(gradient, **kwargs)
+
+        def forward(*inputs: Any) -> Any:
+            found = call(*inputs)
+            return found, (*inputs, *found)
+
+        def backward(kept: Any, slopes: Any) -> Any:
+            found = dict(zip(op.varying, pull(*kept, slopes[0]), strict=True))
+            return tuple(found.get(i) for i in range(len(given)))
+
+        own = jax.custom_vjp(call)
+        own.defvjp(forward, backward)
+        return lambda *inputs: plain(own(*inputs))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -763,17 +810,16 @@ def declare_correlation(family: Any, prefix: str) -> Any:
 @cache
 def _correlation() -> Any:
     """`kernels.sampling.correlations` as a PyTensor operation on (..., D (D - 1)/2)."""
-    from pytensor.tensor.type import tensor
-
     from bayesgen.numerics.kernels import sampling
 
-    def types(half: Any) -> list[Any]:
-        return [tensor(dtype="float64", shape=(*half.type.shape[:-1], None, None))]
+    def shapes(half: Any) -> list[Any]:
+        axis = None if half[-1] is None else round(0.5 + np.sqrt(0.25 + 2 * half[-1]))
+        return [(*half[:-1], axis, axis)]
 
-    slope = kernel_operation(sampling.correlations_gradient, lambda half, _: [half.type()])
+    slope = kernel_operation(sampling.correlations_gradient, lambda half, _: [half])
     return kernel_operation(
         sampling.correlations,
-        types,
+        shapes,
         lambda inputs, _, g: [slope(*inputs, g)],
         batched=sampling.correlations,
     )
@@ -922,13 +968,8 @@ def _stretch(excess: Any) -> Any:
 def _squared_radius() -> Any:
     """`kernels.sampling.squared_radius` as a PyTensor operation on (..., feature)."""
     import pytensor.tensor as pt
-    from pytensor.tensor.type import tensor
 
     from bayesgen.numerics.kernels.sampling import squared_radius
-
-    def types(*inputs: Any) -> list[Any]:
-        shape = max((i.type.shape for i in inputs), key=len)
-        return [tensor(dtype="float64", shape=shape)]
 
     def slopes(inputs: Any, outputs: Any, g: Any) -> list[Any]:
         (_, bend, size), y = inputs, outputs[0]
@@ -942,4 +983,5 @@ def _squared_radius() -> Any:
         every = np.broadcast_arrays(*inputs)
         return squared_radius(*map(np.ravel, every)).reshape(every[0].shape)
 
-    return kernel_operation(squared_radius, types, slopes, (0, 1), batched)
+    longest = lambda *shapes: [max(shapes, key=len)]  # noqa: E731
+    return kernel_operation(squared_radius, longest, slopes, (0, 1), batched)

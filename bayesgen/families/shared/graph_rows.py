@@ -1,0 +1,562 @@
+"""Rows of a PyMC graph as functions of their class and of theta, vectorised over draws.
+
+The log density of a row is the distribution of the observed variables with theta, the label and
+the data of rows replaced by inputs, vectorised over draws and evaluated at each class. It runs in
+NumPy, operation by operation, so that nothing is compiled, in blocks of draws and rows that fit a
+cache. The label is one number for all rows of a call, hence parameters are (draw, 1, column) and
+what depends on them alone is computed once per draw. Rows are drawn by PyMC's forward sampling.
+
+The graph is that of a user's model (`from_pymc`), or what a family without densities of its own
+declares (`of_family`). A function is believed after it has given the model's own log density of
+its rows, with the rows in another order and in two parts.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.numerics.special import Array
+
+Theta = Mapping[str, Array]
+_CELLS = 1 << 17  # of a temporary: 1 MiB of float64
+_ROWS = 256  # of a block, so that a parameter of a draw serves many rows
+_AGREE = 1e-8  # log densities that are the same
+_OTHER_ROWS = 5  # at which the graph of a family is tried
+
+
+@contextmanager
+def third_parties() -> Iterator[None]:
+    """Warnings of PyMC, PyTensor, numba and nutpie about each other are theirs to mend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Cannot cache compiled function")
+        yield
+
+
+class Part(NamedTuple):
+    """Columns of X that are one array of the model."""
+
+    name: str
+    columns: list[str]
+    value: Array  # (N, ...) in the model
+    data: Any  # the data container, if it is one
+    variable: Any  # the observed variable; None of what is given
+    x: Any  # input of functions of rows
+
+
+def name_of(variable: Any) -> str:
+    """Of its distribution."""
+    op = variable.owner.op
+    return str(getattr(op, "_print_name", (type(op).__name__,))[0])
+
+
+def ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]:
+    """Variables that others are functions of, themselves included; not what `without` hides."""
+    from pytensor.graph import traversal
+
+    return set(traversal.ancestors(variables, blockers=list(without)))
+
+
+def evaluated(variable: Any) -> Array:
+    """The value of a variable that depends on data alone."""
+    return np.asarray(variable.eval(mode=numpy_mode("fast_compile")))
+
+
+def numpy_mode(optimizer: str = "fast_run") -> Any:
+    """NumPy, operation by operation, without checks of parameters."""
+    from pytensor.compile.mode import Mode
+
+    plain = Mode(linker="py", optimizer=optimizer)
+    return plain.excluding("fusion", "inplace").including("local_remove_check_parameter")
+
+
+def container(value: Any) -> Any:
+    """The data container that a variable observes, as it is or in another dtype."""
+    from pytensor.compile.sharedvalue import SharedVariable
+
+    while value.owner is not None and len(value.owner.inputs) == 1:
+        value = value.owner.inputs[0]
+    return value if isinstance(value, SharedVariable) else None
+
+
+def part_of(model: Any, value: Any, data: Any, variable: Any) -> Part:
+    """The columns of an observed variable, or of data that rows are given with."""
+    import pytensor.tensor as pt
+
+    cells = evaluated(value)
+    named = variable if data is None else data
+    dims = model.named_vars_to_dims.get(named.name) or ()
+    columns = [named.name]
+    if cells.ndim > 1:
+        labels = [model.coords.get(d) for d in dims[1:]]
+        own: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
+        at = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
+        columns = [f"{named.name}[{i}]" for i in at] if own is None else [str(c) for c in own]
+    dtype = cells.dtype if data is None else data.dtype
+    x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
+    return Part(named.name, columns, cells, data, variable, x)
+
+
+def points(model: Any) -> Iterator[dict[Any, Array]]:
+    """Draws of the free variables from the prior, and where it has its centre."""
+    import pymc as pm
+    from pymc.initial_point import make_initial_point_fn
+
+    for seed in range(3):
+        try:
+            with third_parties(), model:
+                values = pm.draw(model.free_RVs, random_seed=seed, mode=numpy_mode("fast_compile"))
+        except NotImplementedError:  # a flat prior
+            break
+        yield dict(zip(model.free_RVs, map(np.asarray, values), strict=True))
+    centre = make_initial_point_fn(model=model, return_transformed=False)(0)
+    yield {v: np.asarray(centre[v.name]) for v in model.free_RVs}
+
+
+def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Array]:
+    """Values of functions of the free variables and of data; None: at a draw from the prior."""
+    import pytensor
+
+    point = next(points(model)) if point is None else point
+    f = pytensor.function(
+        list(point), variables, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
+    )
+    found: list[Array] = f(*point.values())
+    return found
+
+
+def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
+    """The variable as a function of other inputs, whose shapes may be others."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.graph.basic import Apply
+    from pytensor.graph.traversal import io_toposort
+
+    new = {k: v for k, v in new.items() if k is not variable and k is not None}
+    for node in io_toposort(list(new), [variable]):
+        inputs = [new.get(i, i) for i in node.inputs]
+        if isinstance(node.op, SymbolicRandomVariable):  # its inner graph has the old shapes, but
+            types = [o.type for o in node.outputs]  # a distribution of a size is made anew
+            free = [t.clone(shape=(None,) * t.ndim) if hasattr(t, "ndim") else t for t in types]
+            made = Apply(node.op, inputs, [t() for t in free])
+        else:
+            made = node.clone_with_new_inputs(inputs, strict=False)
+        for old, own in zip(node.outputs, made.outputs, strict=True):
+            new.setdefault(old, own)
+    return new.get(variable, variable)
+
+
+def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
+    """The distribution of a variable as a function of other inputs, of another size."""
+    from pymc.distributions.custom import CustomSymbolicDistRV
+    from pymc.distributions.shape_utils import change_dist_size
+
+    if isinstance(variable.owner.op, CustomSymbolicDistRV):  # takes its first parameters again
+        return rebuilt(change_dist_size(variable, size), new)
+    return change_dist_size(rebuilt(variable, new), size)
+
+
+def to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
+    """A parameter whose dim ``class`` is in the order of the sorted classes."""
+    for axis, dim in enumerate(dims, value.ndim - len(dims)):
+        if dim == CLASS:
+            value = value.take(order, axis)
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRows:
+    """Rows as a PyMC graph has them.
+
+    Parameters
+    ----------
+    theta : {name: tensor}
+        What rows depend on, given their class.
+    dims : {name: dims of theta}
+    labels : list
+        Variables that stand for the class codes of rows.
+    parts : list of Part
+    masks : {name of a part: data container}
+        That is 0 where a cell is missing. None: cells are independent given theta, and those that
+        are missing are left out here.
+    length : tensor, optional
+        Number of rows, if that can change.
+    order : (C,)
+        The codes of the sorted classes.
+    shared : bool
+        Whether one label serves all rows of a call; else each has its own, at a higher cost.
+    """
+
+    theta: Mapping[str, Any]
+    dims: Mapping[str, tuple[str, ...]]
+    labels: list[Any]
+    parts: list[Part]
+    masks: dict[str, Any]
+    length: Any
+    order: Array
+    shared: bool = True
+
+    # -- arguments ---------------------------------------------------------------------------
+
+    def in_order(self, theta: Theta) -> tuple[list[Array], tuple[int, ...]]:
+        """Draws (S, ...) of theta as the graph has them, and the leading axes."""
+        first = next(iter(self.dims))
+        lead = np.shape(theta[first])[: np.ndim(theta[first]) - len(self.dims[first])]
+        out = []
+        for name, tensor in self.theta.items():
+            value = np.asarray(theta[name])
+            value = value.reshape(-1, *value.shape[len(lead) :])
+            value = to_class_order(value, self.dims[name], np.argsort(self.order))
+            out.append(value.astype(tensor.dtype))
+        return out, lead
+
+    def cells(self, X: Any) -> list[Array]:
+        """The parts of rows (n, D), and masks."""
+        out, start = [], 0
+        masks = {}
+        for part in self.parts:
+            stop = start + len(part.columns)
+            cells = np.asarray(X[:, start:stop]).reshape(len(X), *part.value.shape[1:])
+            if part.name in self.masks:
+                seen = ~np.isnan(cells)
+                masks[part.name] = seen
+                cells = np.where(seen, cells, 0)
+            if np.dtype(part.x.dtype).kind in "biu" and np.any(cells % 1):
+                raise ValueError(
+                    f"{part.name!r} holds whole numbers in the model, and X has others"
+                )
+            out.append(cells.astype(part.x.dtype))
+            start = stop
+        return out + [masks[name].astype(self._mask(name).dtype) for name in self.masks]
+
+    def _mask(self, name: str) -> Any:
+        """The input of a mask."""
+        return self._inputs[1][name]
+
+    @cached_property
+    def _inputs(self) -> tuple[dict[Any, Any], dict[str, Any]]:
+        """{what is replaced: input} of the data of rows, and {part: input} of masks."""
+        import pytensor.tensor as pt
+
+        new, masks = {}, {}
+        for part in self.parts:
+            if part.data is not None:
+                new[part.data] = part.x
+            if part.variable is not None:
+                new[part.variable] = part.x.astype(part.variable.dtype)
+        for name, mask in self.masks.items():
+            if mask is None:
+                (ndim,) = (part.x.ndim for part in self.parts if part.name == name)
+                masks[name] = pt.tensor(f"{name} seen", dtype="bool", shape=(None,) * ndim)
+            else:
+                shape = (None, *mask.type.shape[1:])
+                masks[name] = new[mask] = pt.tensor(mask.name, dtype=mask.dtype, shape=shape)
+        if self.length is not None:
+            new[self.length] = self.parts[0].x.shape[0].astype(self.length.dtype)
+        return new, masks
+
+    @property
+    def replaced(self) -> dict[Any, Any]:
+        """{variable of the graph: what stands for it} of the data of rows."""
+        return self._inputs[0]
+
+    @property
+    def inputs(self) -> list[Any]:
+        """What `cells` gives values for."""
+        return [*(part.x for part in self.parts), *self._inputs[1].values()]
+
+    def of_draws(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
+        """A function of `before`, rows, and draws of free variables, {variable: input}."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import vectorize_graph
+
+        batch = {
+            t: pt.tensor(t.name, dtype=t.dtype, shape=(None, *t.type.shape)) for t in free.values()
+        }
+        return pytensor.function(
+            [*before, *self.inputs, *batch.values()],
+            vectorize_graph(variable, batch),
+            mode=numpy_mode(),
+            on_unused_input="ignore",
+        )
+
+    def _replaced_by(self, y: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """{variable: input} of theta, and of all, where `y` are the class codes."""
+        free = {v: v.type(name=name) for name, v in self.theta.items()}
+        return free, self.replaced | free | {v: y.astype(v.dtype) for v in self.labels}
+
+    # -- densities ---------------------------------------------------------------------------
+
+    def log_likelihood(self, X: Any, theta: Theta) -> Array:
+        """(..., N, C) log p(x_i | y_i = c, theta)."""
+        values, lead = self.in_order(theta)
+        n_draws, n_classes = len(values[0]), len(self.order)
+        out = np.empty((n_draws, len(X), n_classes))
+        width = 4 * max(np.size(part.value[0]) for part in self.parts)
+        step = max(1, min(_ROWS, len(X)))
+        many = max(1, _CELLS // (step * width))
+        for start in range(0, len(X), step):
+            rows = slice(start, min(start + step, len(X)))
+            cells = self.cells(X[rows])
+            for first in range(0, n_draws, many):
+                some = slice(first, min(first + many, n_draws))
+                own = [v[some] for v in values]
+                for k, code in enumerate(self.order):
+                    y = np.full(1 if self.shared else len(cells[0]), code)
+                    with np.errstate(all="ignore"):
+                        out[some, rows, k] = self._density(y, *cells, *own)
+        return out.reshape(*lead, len(X), n_classes)
+
+    @cached_property
+    def _density(self) -> Any:
+        """(y, *rows, *draws) to (S, n) log p(x | y, theta)."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
+        free, new = self._replaced_by(y)
+        total: Any = 0.0
+        for part in self.parts:
+            v, x = part.variable, part.x
+            if v is None:
+                continue
+            batch = v.ndim - v.owner.op.ndim_supp
+            dist = resized(v, new, tuple(x.shape[i] for i in range(batch)))
+            log_p = pm.logp(dist, x.astype(v.dtype))
+            if part.name in self.masks and self.masks[part.name] is None:
+                log_p = pt.switch(self._mask(part.name), log_p, 0.0)
+            total = total + log_p.sum(axis=tuple(range(1, batch)))
+        return self.of_draws([y], total, free)
+
+    # -- draws -------------------------------------------------------------------------------
+
+    def simulate(
+        self, rng: np.random.Generator, theta: Theta, y: Array, given: Any = None
+    ) -> Array:
+        """(N, D) rows by PyMC's forward sampling; what has no distribution is that of `given`.
+
+        Raises
+        ------
+        NotImplementedError
+            If the distribution of rows depends on rows, as the length of a document may.
+        """
+        own = [(part.data, part.variable) for part in self.parts if part.variable is not None]
+        if given is None and any(d in ancestors(v.owner.op.dist_params(v.owner)) for d, v in own):
+            raise NotImplementedError(
+                "the distribution of rows depends on rows, for example on their sums, and no rows "
+                "are given: define simulate"
+            )
+        values, lead = self.in_order(theta)
+        codes = self.order[y]
+        width = sum(len(part.columns) for part in self.parts)
+        cells = self.cells(np.zeros((len(y), width)) if given is None else given)
+        if not lead:
+            return self._forward(rng, [v[0] for v in values], cells, codes)
+        rows = []
+        for i in range(len(y)):
+            one = [c[i : i + 1] for c in cells]
+            rows.append(self._forward(rng, [v[i] for v in values], one, codes[i : i + 1]))
+        return np.concatenate(rows) if rows else np.empty((0, width))
+
+    def _forward(
+        self, rng: np.random.Generator, values: list[Array], cells: list[Array], codes: Array
+    ) -> Array:
+        function, generators = self._drawing
+        for generator in generators:
+            generator.set_value(np.random.default_rng(rng.integers(1 << 63)), borrow=True)
+        drawn = function(codes, *cells, *values)
+        flat = [np.reshape(x, (len(codes), -1)).astype(np.float64) for x in drawn]
+        return np.concatenate(flat, axis=1)
+
+    @cached_property
+    def _drawing(self) -> tuple[Any, list[Any]]:
+        """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.compile.sharedvalue import SharedVariable
+        from pytensor.tensor.random.type import RandomGeneratorType
+
+        y = pt.tensor("y", dtype="int64", shape=(None,))
+        free, new = self._replaced_by(y)
+        out = []
+        for part in self.parts:
+            v = part.variable
+            if v is None:
+                out.append(part.x)
+                continue
+            size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
+            new[v] = resized(v, new, size)
+            out.append(new[v])
+            if part.data is not None:
+                new[part.data] = new[v].astype(part.data.dtype)
+        function = pytensor.function(
+            [y, *self.inputs, *free.values()],
+            out,
+            mode=numpy_mode("fast_compile"),
+            on_unused_input="ignore",
+        )
+        shared = [v for v in ancestors(out) if isinstance(v, SharedVariable)]
+        return function, [v for v in shared if isinstance(v.type, RandomGeneratorType)]
+
+
+# ------------------------------------------------------------------------------------------------
+# Whether a row has a density of its own.
+
+
+def log_p_of(model: Any, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
+    """The model's own log density of what is observed, or of all, at free variables."""
+    import pytensor
+    from pymc.logprob.basic import conditional_logp
+
+    values = {v: v.type(name=v.name) for v in model.free_RVs}
+    observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
+    terms = conditional_logp(values | observed, warn_rvs=False)
+    wanted = terms if prior else observed.values()
+    log_p = sum(terms[value].sum() for value in wanted)
+    f = pytensor.function(
+        [*values.values()], log_p, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
+    )
+
+    def at(point: Mapping[Any, Array]) -> float:
+        with np.errstate(all="ignore"):
+            return float(f(*(np.asarray(point[v], v.dtype) for v in values)))
+
+    return at
+
+
+def believed[Rows](
+    candidates: Iterable[Rows],
+    log_joint: Callable[[Rows, Array], Array],
+    place: Array,
+    expected: float,
+) -> Rows:
+    """The first candidate whose rows have the model's log density.
+
+    Parameters
+    ----------
+    candidates : with a density of rows, the cheapest first
+    log_joint : (candidate, positions of rows) to (n, C)
+    place : (N,)
+        The class of each row.
+    expected : float
+        Of the rows in the model.
+
+    Raises
+    ------
+    ValueError
+        With the last reason, if none has it.
+    """
+    why: Any = None
+    back = np.arange(len(place))[::-1]
+    for candidate in candidates:
+        found = 0.0
+        try:
+            for rows in np.array_split(back, 2):
+                own = log_joint(candidate, rows)
+                found += float(own[np.arange(len(rows)), place[rows]].sum())
+        except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
+            why = str(error).strip().splitlines()[:1] or [type(error).__name__]
+            continue
+        if abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
+            return candidate
+        why = [f"{found:.6g} row by row, {expected:.6g} in the model"]
+    raise ValueError(why[0])
+
+
+# ------------------------------------------------------------------------------------------------
+# The graph that a family declares.
+
+
+def declared(
+    family: Any, coords: Mapping[str, Any], X: Any = None, y: Any = None
+) -> tuple[Any, dict[str, Any]]:
+    """The model of a family alone and what its `to_pymc` returned, with rows if there are any.
+
+    Class codes are the data container ``y``.
+    """
+    import pymc as pm
+
+    rows = {} if X is None else {OBS: np.arange(len(y))}
+    with pm.Model(coords={**coords, **rows}) as model:
+        on = {} if X is None else {"X": X, "y": pm.Data("y", y, dims=OBS)}
+        theta = family.to_pymc(**on)
+    if theta.keys() != family.params.keys():
+        raise ValueError(
+            f"to_pymc of {type(family).__name__} returns {', '.join(theta)}, and its params are "
+            f"{', '.join(family.params)}"
+        )
+    return model, theta
+
+
+def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows:
+    """Rows as `to_pymc` of a family declares them.
+
+    Parameters
+    ----------
+    family : Family
+    sizes : {dim: length} of the dims of theta, and of ``feature``
+    X : (N, D), optional
+        Rows at which the graph is tried.
+
+    Raises
+    ------
+    ValueError
+        If rows have no density of their own in the graph, with the reason.
+    """
+    name = type(family).__name__
+    cells = np.ones((1, sizes[FEATURE])) if X is None or not len(X) else np.asarray(X)
+    whole = cells[~np.isnan(cells).any(axis=1)] if np.isnan(cells).any() else cells
+    whole = whole if len(whole) else np.nan_to_num(cells[:1], nan=1.0)
+    rows = whole[np.arange(_OTHER_ROWS) % len(whole)]
+    y = np.arange(_OTHER_ROWS) % sizes[CLASS]
+    coords = {dim: np.arange(n) for dim, n in sizes.items()} | family.coords()
+    model, theta = declared(family, coords, rows, y)
+    parts = [
+        part_of(model, value, container(value), x)
+        for x, value in ((v, model.rvs_to_values[v]) for v in model.observed_RVs)
+    ]
+    if len(parts) != 1 or parts[0].value[0].size != rows.shape[1]:
+        raise ValueError(
+            f"to_pymc of {name} must observe rows as one variable with dims (obs_id, feature); "
+            f"it observes {', '.join(part.name for part in parts) or 'nothing'}"
+        )
+    (part,), (x,) = parts, model.observed_RVs
+    named = [v for v in model.data_vars if v.name.endswith("seen")]
+    masks = {part.name: named[0] if named else None}
+    if not named and (x.owner.op.ndim_supp or part.value.ndim != 2):
+        masks = {}
+    label, own = model["y"], {*theta.values()}
+    used = ancestors(x.owner.inputs, [*own, label]) & ({*model.free_RVs} - own)
+    if used:
+        raise ValueError(
+            f"rows depend on {min(v.name for v in used)!r} of to_pymc, and params of {name} "
+            "do not name it"
+        )
+    length, order = model.dim_lengths.get(OBS), np.arange(sizes[CLASS])
+    graph = GraphRows(theta, family.params, [label], parts, masks, length, order)
+    if X is None:
+        return graph
+    log_p = log_p_of(model)
+    for point in points(model):
+        if np.isfinite(expected := log_p(point)):
+            break
+    at = dict(zip(theta, at_a_point(model, [*theta.values()], point), strict=True))
+    try:
+        return believed(
+            (replace(graph, shared=shared) for shared in (True, False)),
+            lambda own, some: own.log_likelihood(rows[some], at),
+            y,
+            expected,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"rows of {name} have no density of their own in to_pymc: {error}. What depends on "
+            "single rows there must be part of X"
+        ) from None

@@ -1,0 +1,138 @@
+"""`check_family` passes families that are right, and names each fault that is planted in one."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import bayesgen as bg
+from bayesgen.families import BetaBernoulli, Family, GammaPoisson, StudentT
+from tests.graphs import pm
+
+CELLS = ("class", "feature")
+RNG = np.random.default_rng(3)
+Y = np.repeat(["a", "b"], 15)
+X = RNG.laplace(np.where(Y == "a", 0.0, 2.0)[:, None], size=(30, 2))
+BITS = RNG.integers(2, size=(30, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace(Family):
+    """Independent Laplace columns, each with one scale for all classes."""
+
+    params = {"mu": CELLS, "b": ("feature",)}  # noqa: RUF012
+
+    def log_likelihood(self, X, theta):
+        mu, b = theta["mu"][..., None, :, :], theta["b"][..., None, None, :]
+        return np.nansum(-np.abs(X[:, None, :] - mu) / b - np.log(2 * b), axis=-1)
+
+    def simulate(self, rng, theta, y):
+        return rng.laplace(self.rows_of(theta, "mu", y), self.rows_of(theta, "b", y))
+
+    def to_pymc(self, *, prefix="", X=None, y=None, stats=None):
+        mu = pm.Normal("mu", 0.0, 3.0, dims=CELLS)
+        b = pm.Gamma("b", 4.0, 2.0, dims="feature")
+        if X is not None:
+            seen = pm.Data("seen", ~np.isnan(X) * 1.0)
+            cells = pm.Data("cells", np.nan_to_num(X))
+
+            def log_p(x, seen, mu, b):
+                return seen * pm.logp(pm.Laplace.dist(mu, b), x)
+
+            def draw(seen, mu, b, size):
+                return pm.Laplace.dist(mu, b, size=size)
+
+            pm.CustomDist("x", seen, mu[y], b, logp=log_p, dist=draw, observed=cells)
+        return {"mu": mu, "b": b}
+
+
+class Short(Laplace):  # what is left out is that of `to_pymc`
+    log_likelihood, simulate = Family.log_likelihood, Family.simulate
+
+
+class Rate(Laplace):
+    def log_likelihood(self, X, theta):
+        return super().log_likelihood(X, dict(theta) | {"b": 1 / theta["b"]})
+
+
+class WithoutConstant(Laplace):
+    def log_likelihood(self, X, theta):
+        return super().log_likelihood(X, theta) + np.log(theta["b"]).sum(axis=-1)[..., None, None]
+
+
+class FilledCells(Laplace):
+    def log_likelihood(self, X, theta):
+        return super().log_likelihood(np.nan_to_num(X), theta)
+
+
+class OneDraw(Laplace):
+    def log_likelihood(self, X, theta):
+        first = {k: v[(0,) * (v.ndim - len(self.params[k]))] for k, v in theta.items()}
+        out = super().log_likelihood(X, first)
+        return np.broadcast_to(out, (*theta["mu"].shape[:-2], *out.shape))
+
+
+class OtherRows(Laplace):
+    def simulate(self, rng, theta, y):
+        return super().simulate(rng, dict(theta) | {"b": np.sqrt(2) * theta["b"]}, y)
+
+
+class OtherDims(Laplace):
+    params = {"mu": CELLS, "b": CELLS}  # noqa: RUF012
+
+
+class OtherDraws(Short):
+    """PyMC's draws are not of its density."""
+
+    def to_pymc(self, *, prefix="", X=None, y=None, stats=None):
+        mu = pm.Normal("mu", 0.0, 1.0, dims=CELLS)
+        b = pm.Gamma("b", 4.0, 2.0, dims="feature")
+        if X is not None:
+            pm.CustomDist(
+                "x",
+                mu[y],
+                b,
+                logp=lambda x, mu, b: pm.logp(pm.Laplace.dist(mu, b), x),
+                dist=lambda mu, b, size: pm.Laplace.dist(mu, b * b, size=size),
+                observed=X,
+                dims=("obs_id", "feature"),
+            )
+        return {"mu": mu, "b": b}
+
+
+class Forgetful(GammaPoisson):
+    def update(self, stats):
+        return replace(super().update(stats), rate=self.rate)
+
+
+@pytest.mark.parametrize(
+    ("family", "rows"),
+    [
+        (Laplace(), X),
+        (Short(), X),
+        (StudentT(), X),
+        (BetaBernoulli(), BITS),
+        (GammaPoisson(), BITS),
+    ],
+    ids=["Laplace", "Short", "StudentT", "BetaBernoulli", "GammaPoisson"],
+)
+def test_a_family_that_is_right_passes(family, rows):
+    found = bg.check_family(family, rows, Y)
+    exact = found.note == ""
+    assert (found.difference[exact] <= found.allowed[exact]).all()
+    assert found.loc["log_likelihood", "difference"] < 1e-8
+    assert np.isfinite(found.loc["missing cells", "difference"])
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Rate, WithoutConstant, FilledCells, OneDraw, OtherRows, OtherDims, OtherDraws],
+)
+def test_a_planted_fault_is_found(family):
+    with pytest.raises(ValueError, match=rf"^{family.__name__}: .*\d.*\d"):
+        bg.check_family(family(), X, Y)
+
+
+def test_a_planted_fault_of_a_conjugate_family_is_found():
+    with pytest.raises(ValueError, match=r"^Forgetful: .*\d\.\d"):
+        bg.check_family(Forgetful(), BITS, Y)
