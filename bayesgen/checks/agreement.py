@@ -56,7 +56,9 @@ class Agreement(NamedTuple):
         for name, values in statistics.items():
             for field, value in zip(table, values, strict=True):
                 field[:, STATISTICS.index(name)] = np.broadcast_to(value, ess.shape).ravel()
-        return cls(*table[:3], ess.ravel(), table[3], np.broadcast_to(slack, ess.shape).ravel())
+        chain, reference, z, error = table
+        slack = np.broadcast_to(slack, ess.shape).ravel()
+        return cls(chain, reference, z, ess.ravel(), error, slack)
 
 
 def compare(chain: Array, reference: Array) -> Agreement:
@@ -181,7 +183,8 @@ def r_hat_limit(chain: Array, false_alarm: float, n_compared: int) -> Array:
     The square of R-hat is 1 - 1/n plus the variance of the means of m half chains of n draws, in
     units of the variance within them. That variance is chi squared with m - 1 degrees of freedom,
     over m - 1, times m/ESS; the effective sample size is that within half chains, which a
-    difference between them does not lower.
+    difference between them does not lower. It is estimated: with some hundred effective draws,
+    a probability of 5 in 10 000 is in truth 30 in 10 000.
 
     Parameters
     ----------

@@ -184,13 +184,10 @@ def distributions(
     false_alarm: float,
 ) -> None:
     """Parameters, densities and log-odds of NUTS and of independent draws."""
-    found = [
-        (
-            *(name, element_labels(fitted, name), PARAMETERS),
-            *(elements(fitted, name, v) for v in (value, reference.theta[name])),
-        )
-        for name, value in chain.theta.items()
-    ]
+    found: list[tuple[str, list[str], str, Array, Array]] = []
+    for name, value in chain.theta.items():
+        mine, other = (elements(fitted, name, v) for v in (value, reference.theta[name]))
+        found.append((name, element_labels(fitted, name), PARAMETERS, mine, other))
     density = chain.log_density, reference.log_density
     found.append(("log p(x | theta)", places, DENSITIES, *density))
     if len(fitted.classes_) > 1:

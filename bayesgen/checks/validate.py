@@ -322,7 +322,7 @@ def validate(
     Parameters
     ----------
     clf : GenerativeClassifier
-        It is cloned; the clone is fitted to the rows.
+        Fitted or not: a clone is fitted to the rows.
     X, y, sample_weight
         Training rows. Few are better than many: against many rows a wrong pseudo-count is small.
     X_test : (N, D), optional
@@ -667,7 +667,7 @@ def _exact(fitted: Any, data: _Data) -> list[Identity]:
         weights = coherence.class_weights(np.exp(log_joint - log_x), data.class_weights, classes)
         probability = np.exp(log_softmax(log_x + np.log(data.class_weights)))
         words = {
-            (PARAMETERS, "class weights"): weights
+            (DENSITIES, "class weights"): weights
             or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
             (PROBABILITIES, "p(y | x, D)"): coherence.unequal(
                 "predict_proba", fitted.predict_proba(own), probability

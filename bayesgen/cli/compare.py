@@ -215,7 +215,7 @@ def scores_of(clf: Any, rows: "Labelled") -> "xr.Dataset":
     from bayesgen.checks.compare import joints_of, scored
     from bayesgen.encoding.labels import codes_of
 
-    joints = joints_of(clf, rows.X)
+    joints = joints_of(clf.fitted_, rows.X)
     table, _ = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
     notes = [console.told(one) if isinstance(one, Exception) else "" for one in joints.values()]
     return table.assign(note=("predictive", notes))

