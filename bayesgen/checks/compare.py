@@ -63,8 +63,6 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     >>> table.accuracy.sel(predictive="posterior_predictive").item()
     1.0
     """
-    import xarray as xr
-
     if isinstance(clf, list | tuple | set):
         raise TypeError(
             f"compare_predictives takes a classifier or {{name: classifier}}, got a "
@@ -76,7 +74,16 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         raise ValueError("clf is {}: there is no model to compare")
     fitted = fitted_models(clf, "compare_predictives")
     rows = rows_of_each(clf, X)
-    found = {name: _compared(own, rows[name], y) for name, own in fitted.items()}
+    return side_by_side({name: _compared(own, rows[name], y) for name, own in fitted.items()})
+
+
+Scored = tuple["xr.Dataset", dict[str, list[Array]]]  # `scored` of a model
+
+
+def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
+    """Scores of several models on the same rows, and their differences to the best."""
+    import xarray as xr
+
     tables = [table for table, _ in found.values()]
     out = xr.concat(tables, MODEL, combine_attrs="drop").assign_coords({MODEL: list(found)})
     out = out.assign_coords(estimator=(MODEL, [table.attrs["estimator"] for table in tables]))
@@ -89,7 +96,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     return out.assign_attrs(rows=tables[0].attrs["rows"])
 
 
-def _compared(own: Fitted, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+def _compared(own: Fitted, X: Any, y: Any) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
     return scored(own.name, joints_of(own, X), codes_of(y, own.classes))
 
@@ -109,9 +116,7 @@ def joints_of(own: Fitted, X: Any) -> Joints:
     return {method: joint(method) for method in METHODS}
 
 
-def scored(
-    estimator: str, joints: Joints, codes: Array
-) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
     """Scores of each method's log joint densities, and the terms (N,) of the proper ones."""
     import xarray as xr
 
