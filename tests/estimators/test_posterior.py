@@ -28,10 +28,9 @@ def test_posterior_is_a_tree_that_arviz_takes(case):
     assert draws["class"].values.tolist() == LABELS.tolist()
     order = ["chain", "draw", "class", "context", "feature", "feature_bis", "category", "token"]
     order.append("feature_category")
+    prefixes = tuple(KINDS | REAL_KINDS)
     for variable in draws.data_vars.values():
-        dims = [
-            d.split("_", 1)[-1] if d.startswith((*KINDS, *REAL_KINDS)) else d for d in variable.dims
-        ]
+        dims = [d.split("_", 1)[-1] if d.startswith(prefixes) else d for d in variable.dims]
         assert dims == sorted(dims, key=[*order, "axis", "axis_pair"].index)
         assert dims[:2] == ["chain", "draw"]
         assert np.isfinite(variable).all()

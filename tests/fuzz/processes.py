@@ -82,12 +82,14 @@ def disk(rng, folder):
     what = str(rng.choice(WORKS))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(10 ** rng.uniform(0, 5.3)), limits[1]))
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # Python cuts it short
     try:
         with refusal():
             write_work(folder, what)
         return "written"
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        sys.dont_write_bytecode = bytecode
         check_files(folder, before, leftovers=False)
 
 

@@ -87,11 +87,7 @@ def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array
     """
     total = alpha.sum(axis=-1)
     b = total / length[:, None]  # (n, C)
-    power = t if t is not None else np.ones(len(alpha))
-    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-        absent = passes.sum_except(
-            passes.pattern(cells), passes.exact_parts(alpha)
-        ) * special.log1p(power / b)
+    absent = log_absent(cells, length, alpha, 1.0 if t is None else t)
     owner = row_of_cells(cells)
     columns = []
     for c in range(len(alpha)):
@@ -106,6 +102,14 @@ def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array
             document = special.log_poisson_power(length, total[c], b[:, c], tc)
         columns.append(passes.row_sums(words, cells.indptr) - document)
     return np.stack(columns, axis=-1) - absent
+
+
+def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Any) -> Array:
+    """(..., n, C) -log E[p(0 | rate)^t] of all words but those of some cells, of long documents."""
+    b = alpha.sum(axis=-1) / length[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
+        alphas = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
+        return np.asarray(alphas * special.log1p(t / b))
 
 
 _STEPS = 4  # that a cell takes in `stats`
@@ -320,10 +324,11 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
         out, length = np.empty((X.shape[0], len(self.alpha))), np.full(X.shape[0], np.nan)
-        if kernels.pays(len(self.alpha) * passes.n_stored(X), predicting=True):
+        total = self.alpha.sum(axis=-1)
+        if compiled := kernels.pays(len(self.alpha) * passes.n_stored(X), predicting=True):
             from bayesgen.numerics.kernels import words
 
-            out, length = words.log_numerators(X, self.alpha, self._log_alpha)
+            out, length = words.log_numerators(X, self.alpha, self._log_alpha, total, LONG)
         rest = np.flatnonzero(np.isnan(length))
         if len(rest):
             self.check(X)
@@ -331,15 +336,21 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             cells = passes.stored_cells(X, rows)
             length[rows] = passes.row_sums(cells.data, cells.indptr)
             out[rows] = self._log_numerators(cells)
-        total = self.alpha.sum(axis=-1)
+        short = length < LONG
         for block in passes.row_blocks(len(out), len(total)):
-            each, which = _distinct(length[block])
+            each, which = _distinct(np.where(short[block], length[block], 0.0))
             norm = special.log_factorial(each)[:, None] - special.log_gamma_difference(
                 total, each[:, None]
             )
             out[block] += norm[which]
-        for row in passes.few_at_a_time(np.flatnonzero(length >= LONG)):
-            out[row] = power_moment(passes.stored_cells(X, row), length[row], self.alpha, None)
+        for row in passes.few_at_a_time(np.flatnonzero(~short)):
+            cells = passes.stored_cells(X, row)
+            if compiled:
+                cells.data[cells.data < words.MANY] = 0.0
+                cells.eliminate_zeros()
+                out[row] -= log_absent(cells, length[row], self.alpha, 1.0)
+            else:
+                out[row] = power_moment(cells, length[row], self.alpha, None)
         return out
 
     @cached_property

@@ -14,6 +14,7 @@ from scipy import sparse
 from bayesgen.numerics.kernels.arithmetic import (
     log_factorial,
     log_gamma_difference,
+    log_negative_binomial,
     log_rising_table,
 )
 from bayesgen.numerics.kernels.compiling import as_data, compiled
@@ -25,6 +26,7 @@ Cells = tuple[Array, Array, Array]  # indptr, columns, counts of a block of rows
 _PARTS = 16  # partial sums of so many blocks of rows at most,
 _PART_CELLS = 1 << 22  # and of so many cells in all
 _LOOKED_UP = 256  # the largest count, at most
+MANY = 32  # in a long document each count of so many and more is a negative binomial mass
 
 
 def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array, Array]:
@@ -57,17 +59,22 @@ def sums(X: Any, y: Array, n_classes: int, weight: Array | None) -> tuple[Array,
     return counts, coefficients
 
 
-def log_numerators(X: Any, alpha: Array, log_alpha: Array) -> tuple[Array, Array]:
+def log_numerators(
+    X: Any, alpha: Array, log_alpha: Array, total: Array, long: float
+) -> tuple[Array, Array]:
     """(N, C) sums over the words of a document of log r(alpha, x); (N,) lengths.
 
-    Counts are looked up: of each word up to the largest that occurs. A row with a count that is not
-    there, as it is too large, not whole or none, has the length NaN.
+    Counts are looked up: of each word up to the largest that occurs. Documents of `long` words and
+    more have, with b = total/length, log NB(x; alpha, b) for counts from `MANY` on, log r(alpha, x)
+    - x log(1 + b) for others, and -log NB(length; total, b). The length of a document with a count
+    that is negative, missing or not finite is NaN.
 
     Parameters
     ----------
     X : (N, D)
     alpha : (C, D)
     log_alpha : (D, C)
+    total : (C,) sums of alpha
     """
     if sparse.issparse(X) and X.nnz < X.shape[1]:  # tables of the words that occur
         words, at = np.unique(X.indices, return_inverse=True)
@@ -79,9 +86,13 @@ def log_numerators(X: Any, alpha: Array, log_alpha: Array) -> tuple[Array, Array
     each[first[:-1]] = log_alpha
     _fill(alpha, first, each)
     out, length = np.empty((X.shape[0], len(alpha))), np.empty(X.shape[0])
+    own = np.asfortranarray(alpha).T
 
     def score(start: int, stop: int) -> None:
-        _score(read(start, stop), first, terms, out[start:stop], length[start:stop])
+        cells, rows = read(start, stop), slice(start, stop)
+        _score(cells, first, terms, out[rows], length[rows])
+        if not (length[rows] < long).all():
+            _add_others(cells, first, each, own, total, long, out[rows], length[rows])
 
     for _ in over_blocks(score, X.shape[0], _width(X)):
         pass
@@ -182,7 +193,10 @@ def _fill(alpha: Array, first: Array, terms: Array) -> None:  # pragma: no cover
 def _score(  # pragma: no cover - compiled
     cells: Cells, first: Array, terms: Array, out: Array, lengths: Array
 ) -> None:
-    """Which terms a row has is found without a branch: half of its cells may be 0."""
+    """Sums of the terms that are looked up; NaN is the length of rows that have others.
+
+    Which terms a row has is found without a branch: half of its cells may be 0.
+    """
     indptr, words, counts = cells
     n_classes = out.shape[1]
     at = np.empty(1 + len(words), np.uint64)
@@ -192,12 +206,13 @@ def _score(  # pragma: no cover - compiled
             n, j = counts[s], np.uint32(words[s])
             k = np.int32(n if (n >= 0) & (n <= _LOOKED_UP) else 0.0)
             end = first[j] + k
-            known &= (k == n) & (end <= first[j + np.uint32(1)])
+            found = (k == n) & (end <= first[j + np.uint32(1)])
+            known &= found
             at[m] = (end - 1) * n_classes
-            m += np.uint64(k != 0)
+            m += np.uint64(found & (k != 0))
             length += k
         lengths[i] = length if known else np.nan
-        for c in range(0, n_classes if known else 0, 4):
+        for c in range(0, n_classes, 4):
             a = b = d = e = 0.0
             for s in range(m):
                 p = at[s] + np.uint64(c)
@@ -208,6 +223,50 @@ def _score(  # pragma: no cover - compiled
             for q, total in enumerate((a, b, d, e)):
                 if c + q < n_classes:
                     out[i, c + q] = total
+
+
+@compiled
+def _add_others(  # pragma: no cover - compiled
+    cells: Cells,
+    first: Array,
+    terms: Array,
+    alpha: Array,
+    total: Array,
+    long: float,
+    out: Array,
+    lengths: Array,
+) -> None:
+    """Complete the rows that are long or have terms that are not looked up; alpha is (D, C)."""
+    indptr, words, counts = cells
+    n_classes = out.shape[1]
+    b = np.empty(n_classes)
+    for i in range(len(out)):
+        if lengths[i] < long:  # NaN is not
+            continue
+        length = of_few = 0.0
+        for s in range(indptr[i], indptr[i + 1]):
+            n = counts[s] if counts[s] >= 0 else np.nan
+            length += n
+            of_few += n if n < MANY else 0.0
+        if not length < np.inf:
+            continue
+        lengths[i], is_long = length, length >= long
+        for c in range(n_classes if is_long else 0):
+            b[c] = total[c] / length
+            out[i, c] -= of_few * math.log1p(b[c]) + log_negative_binomial(length, total[c], b[c])
+        for s in range(indptr[i], indptr[i + 1]):
+            n, j = counts[s], words[s]
+            end = first[j] + int(n if n <= _LOOKED_UP else 0.0)
+            found = end - first[j] == n and end <= first[j + 1]
+            many = is_long and n >= MANY
+            if n == 0 or (found and not many):
+                continue
+            for c in range(n_classes):
+                if many:
+                    out[i, c] += log_negative_binomial(n, alpha[j, c], b[c])
+                    out[i, c] -= terms[end - 1, c] if found else 0.0
+                else:
+                    out[i, c] += log_gamma_difference(alpha[j, c], n) - log_factorial(n)
 
 
 # ------------------------------------------------------------------------------------------------
