@@ -178,10 +178,16 @@ def paired(a: Array, b: Array | float = 0.0) -> Paired:
         return Paired(mean, se, np.median(gap, axis=-1), wins)
 
 
+def _log_p(joint: Array) -> Array:
+    """(N, C) log probabilities; those of a row that is impossible under every class are -inf."""
+    impossible = np.isneginf(joint).all(axis=1, keepdims=True)
+    found: Array = np.where(impossible, -np.inf, log_softmax(joint))
+    return found
+
+
 def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
     """{"log_loss", "brier"}: (N,) errors of log joint densities (N, C), whose means `score` has."""
-    impossible = np.isneginf(joint).all(axis=1)
-    log_p = np.where(impossible[:, None], -np.inf, log_softmax(joint))
+    log_p = _log_p(joint)
     hit = np.eye(joint.shape[1])[codes]
     return {
         "log_loss": -log_p[np.arange(len(codes)), codes],
@@ -199,19 +205,15 @@ def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
 
 def score(joint: Array, codes: Array) -> dict[str, float]:
     """Accuracy, log loss, Brier score, calibration error of log joint densities (N, C)."""
-    impossible = np.isneginf(joint).all(axis=1)
-    log_p = np.where(impossible[:, None], -np.inf, log_softmax(joint))
+    log_p, proper = _log_p(joint), proper_scores(joint, codes)
     p = np.exp(log_p)
-    truth = np.arange(len(codes)), codes
+    impossible = np.isneginf(log_p).all(axis=1)
     top, right = p.max(axis=1), (p.argmax(axis=1) == codes) & ~impossible
-    hit = np.zeros_like(p)
-    hit[truth] = 1.0
     bins = np.minimum((top * ECE_BINS).astype(int), ECE_BINS - 1)
     gap = np.bincount(bins, weights=right - top, minlength=ECE_BINS)
     return {
         "accuracy": float(right.mean()),
-        "log_loss": float(-log_p[truth].mean()),
-        "brier": float(np.square(p - hit).sum(axis=1).mean()),
+        **{name: float(terms.mean()) for name, terms in proper.items()},
         "ece": float(np.abs(gap).sum() / len(codes)),
         "impossible": float(impossible.sum()),
     }

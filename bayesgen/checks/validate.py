@@ -331,12 +331,16 @@ def validate(
     draws, tune, chains, random_state, nuts_sampler, progressbar, **options
         Options of NUTS: see ``sample_posterior``.
     false_alarm : float
-        Probability of the verdict "disagree" on a closed form that is right.
+        Probability of the verdict "disagree" on a closed form that is right; and of an R-hat beyond
+        its limit, if the chains have mixed.
 
     Returns
     -------
     Validation
-        The verdict, the comparisons, and quantities that could not be compared.
+        The verdict, the comparisons, and quantities that could not be compared. ``failed()`` is the
+        table of those that disagree, in the order in which each is computed from those before it;
+        ``power()`` is the size of the errors that would have been seen; `plots.plot_validation`
+        draws all.
 
     Raises
     ------

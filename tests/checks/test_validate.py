@@ -129,7 +129,7 @@ def test_r_hat_exceeds_its_limit_as_rarely_as_stated(rho):
     assert (r_hat(chain) > many).sum() <= 2
     if rho:
         assert np.median(many) > 1.02  # where 1.01 is an alarm by chance
-    chain[3] += 0.9  # a difference between chains does not lower the effective size within them
+    chain[3] += 1.8  # a difference between chains does not lower the effective size within them
     np.testing.assert_allclose(r_hat_limit(chain, 0.05, k), many, rtol=0.02)
     assert (r_hat(chain) > many).all()
 
