@@ -187,8 +187,11 @@ def _log_p(joint: Array) -> Array:
 
 def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
     """{"log_loss", "brier"}: (N,) errors of log joint densities (N, C), whose means `score` has."""
-    log_p = _log_p(joint)
-    hit = np.eye(joint.shape[1])[codes]
+    return _proper(_log_p(joint), codes)
+
+
+def _proper(log_p: Array, codes: Array) -> dict[str, Array]:
+    hit = np.eye(log_p.shape[1])[codes]
     return {
         "log_loss": -log_p[np.arange(len(codes)), codes],
         "brier": np.square(np.exp(log_p) - hit).sum(axis=1),
@@ -205,8 +208,8 @@ def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
 
 def score(joint: Array, codes: Array) -> dict[str, float]:
     """Accuracy, log loss, Brier score, calibration error of log joint densities (N, C)."""
-    log_p, proper = _log_p(joint), proper_scores(joint, codes)
-    p = np.exp(log_p)
+    log_p = _log_p(joint)
+    p, proper = np.exp(log_p), _proper(log_p, codes)
     impossible = np.isneginf(log_p).all(axis=1)
     top, right = p.max(axis=1), (p.argmax(axis=1) == codes) & ~impossible
     bins = np.minimum((top * ECE_BINS).astype(int), ECE_BINS - 1)
