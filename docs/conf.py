@@ -4,6 +4,7 @@ import inspect
 import re
 import shutil
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -17,8 +18,10 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE)]  # for the pages that are written before the build
 
 from family_pages import write_family_pages
+from inventories import link, write_inventories
 from method_tables import TABLES
 
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 project = "bayesgen"
 author = "The bayesgen developers"
 copyright = author
@@ -29,7 +32,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
@@ -57,6 +62,10 @@ autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+intersphinx_mapping = write_inventories(HERE / "_build" / "inventories")
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
 plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = [("svg", 100)]
@@ -83,10 +92,15 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "tutorial": [], "benchmarks": [], "architecture": []}
+html_sidebars = {"index": [], "tutorial": [], "architecture": []}
 html_theme_options = {
     "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
+    # benchmarks: the width is for their tables; no other page begins with b
+    "secondary_sidebar_items": {"[!b]**": ["page-toc"], "benchmarks/*": []},
+    "icon_links": [
+        {"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-github"},
+        {"name": "Issues", "url": f"{REPOSITORY}/issues", "icon": "fa-regular fa-circle-dot"},
+    ],
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
@@ -138,6 +152,10 @@ def _of_others(app, what, name, obj, skip, options) -> bool | None:
     return True if not str(module).startswith("bayesgen") or not inspect.getdoc(obj) else None
 
 
+def _link_names(app, what, name, obj, options, lines) -> None:
+    link(lines)
+
+
 def _index_synonyms(app, docname, source) -> None:
     """Enter "Also called: ..." into the index: the search ranks its entries like titles."""
     source[0] = re.sub(
@@ -150,4 +168,5 @@ def setup(app) -> None:
     app.connect("builder-inited", _copy_notebooks, priority=100)
     app.connect("builder-inited", lambda app: write_family_pages(HERE / "families"), priority=100)
     app.connect("autodoc-skip-member", _of_others)
+    app.connect("autodoc-process-docstring", _link_names, priority=100)  # before numpydoc
     app.connect("source-read", _index_synonyms)

@@ -1,9 +1,11 @@
 """Write a page for every classifier from its table in families.toml, and the table of all."""
 
+import re
 import tomllib
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("families.toml")
+DOI = re.compile(r"doi:(\S+)")
 CLOSED = """Posterior and predictive have a closed form; ``sample_posterior`` runs NUTS on the same
 model as a check."""
 STRUCTURES = """Posterior and predictive have a closed form; ``draw_posterior`` draws structure and
@@ -30,7 +32,9 @@ def page(name: str, entry: dict) -> str:
         ".. currentmodule:: bayesgen",
         _title(name, "="),
         entry["for"],
+        f"| **Use it when** {entry['when']}.\n| **Not when** {entry['not_when']}.",
         f"Parameters and methods: :class:`bayesgen.{name}`.",
+        ".. code-block:: python\n\n" + _indented(code(name, entry)),
     ]
     for part, title in {
         "model": "Model",
@@ -51,8 +55,16 @@ def page(name: str, entry: dict) -> str:
         parts += [STRUCTURES if entry.get("structures") else entry.get("closed", CLOSED)]
     parts += [entry["text"], _title("Picture", "-"), _picture(name, entry["caption"])]
     parts += [_title("PyMC graph", "-"), _graph(name)]
-    parts += [_title("References", "-"), "\n".join(f"- {r}" for r in entry["references"])]
+    references = [DOI.sub(r"`doi:\1 <https://doi.org/\1>`__", r) for r in entry["references"]]
+    parts += [_title("References", "-"), "\n".join(f"- {r}" for r in references)]
     return "\n\n".join(parts) + "\n"
+
+
+def code(name: str, entry: dict) -> str:
+    """The example of a page: data, fit, probabilities."""
+    lines = ["import bayesgen as bg", *entry["data"].split("\n")]
+    lines += [f"clf = bg.{name}().fit(X, y)", "clf.predict_proba(X[:3])"]
+    return "\n".join(sorted(lines, key=lambda line: not line.startswith(("from", "import"))))
 
 
 PREDICTIVE = r"""p(y=c \mid x, D) = \frac{\sum_s \pi_c^{(s)} p(x \mid \theta_c^{(s)})}
@@ -74,7 +86,11 @@ def _title(text: str, mark: str) -> str:
 
 
 def _formula(tex: str) -> str:
-    return ".. math::\n\n" + "\n".join(f"   {line}" for line in tex.strip().splitlines())
+    return ".. math::\n\n" + _indented(tex)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.strip().splitlines())
 
 
 def _picture(name: str, caption: str) -> str:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,10 +86,20 @@ def test_peak_memory_is_what_a_call_needs_beside_its_result():
     assert found["above"] / (1 << 20) == pytest.approx(48, abs=4)
 
 
-def test_the_page_has_the_markers():
-    text = tables.PAGE.read_text(encoding="utf-8")
-    for marker in ("speed", "sizes", "intervals", "variants", "learning", "sampled"):
-        assert re.search(rf"<!-- {marker}\b.*?-->.*?<!-- /{marker} -->", text, re.S), marker
+def test_a_table_is_written_where_its_markers_are(tmp_path):
+    for page in tables.PAGES.glob("*.md"):
+        (tmp_path / page.name).write_bytes(page.read_bytes())
+    scripts = Path(tables.__file__).parent.glob("*.py")
+    scripts = "".join(path.read_text(encoding="utf-8") for path in scripts)
+    markers = set(re.findall(r"write_between\(\"([\w-]+)\"", scripts))
+    assert len(markers) > 8
+    for marker in markers:
+        tables.write_between(marker, f"table of {marker}", tmp_path)
+    written = "".join(page.read_text(encoding="utf-8") for page in tmp_path.iterdir())
+    for marker in markers:
+        assert f"-->\ntable of {marker}\n<!-- /{marker} -->" in written
+    with pytest.raises(SystemExit, match="0 pages"):
+        tables.write_between("elsewhere", "", tmp_path)
 
 
 @pytest.mark.slow
@@ -169,9 +180,6 @@ def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
     assert learning_curves.winner(-0.02, 0.01) == "generative"
     assert learning_curves.winner(0.02, 0.01) == "discriminative"
     assert learning_curves.winner(0.02, 0.03) == ""
-    loss = np.column_stack([gap, 0 * gap]).tolist()
-    text = learning_curves.page([{"data": "A", "features": "linear", "n": 8, "losses": loss}])
-    assert text.splitlines()[0] == "| data | features | n = 8 |"
 
 
 def test_flipped_labels_are_others_and_precision_is_theirs():
@@ -203,7 +211,7 @@ def test_sets_are_counted_and_splits_are_of_every_class():
 
 
 def test_the_kept_figures_are_those_of_the_page():
-    text = tables.PAGE.read_text(encoding="utf-8")
+    text = (tables.PAGES / "labels.md").read_text(encoding="utf-8")
     text = " ".join(text.split())
     auroc = json.loads(typicality.KEPT.read_text(encoding="utf-8"))["auroc"]
 

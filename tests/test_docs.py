@@ -5,6 +5,7 @@ import doctest
 import inspect
 import os
 import pkgutil
+import posixpath
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
+from bayesgen.estimators.sampled.classifier import SampledClassifier
 from tests.selection import rest_is_slow
 
 ROOT = Path(__file__).parents[1]
@@ -248,7 +250,58 @@ def test_every_classifier_has_a_page_and_a_picture():
     pictures = set(re.findall(r"^def _(\w+)\(\):", read(DOCS / "family_pictures.py"), re.M))
     assert set(table) <= pictures
     for entry in table.values():
-        assert entry.keys() >= {"for", "model", "prior", "text", "caption", "references"}
+        assert entry.keys() >= {"for", "when", "not_when", "data", "model", "prior", "text"}
+        assert entry.keys() >= {"caption", "references"}
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from family_pages import code, entries
+
+    return lambda name: code(name, entries()[name])
+
+
+@pytest.mark.parametrize("name", sorted(tomllib.loads(read(DOCS / "families.toml"))))
+def test_the_example_of_a_family_page_runs(example, name):
+    """Sampled ones up to their fit, which takes half a minute each."""
+    *before, fit, predict = example(name).splitlines()
+    names: dict = {}
+    exec("\n".join(before), names)
+    clf = getattr(bg, name)
+    assert fit == f"clf = bg.{name}().fit(X, y)"
+    assert len(names["X"].shape) in (1, 2)
+    assert names["X"].shape[0] == len(names["y"])
+    if not issubclass(clf, SampledClassifier):
+        exec(fit, names)
+        proba = eval(predict, names)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_names_of_other_projects_are_linked(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from inventories import KNOWN, link, write_inventories
+    from sphinx.util.inventory import InventoryFile
+
+    found = set()
+    for url, path in write_inventories(tmp_path).values():
+        with open(path, "rb") as file:
+            items = InventoryFile.load(file, url, posixpath.join)
+        found |= {name for names in items.values() for name in names}
+    assert found == set(KNOWN)
+    lines = ["X : xarray.Dataset, optional", ">>> pymc.Model", "`pymc.sample`, xarray.Datasets"]
+    others = lines[1:]
+    link(lines)
+    assert lines == ["X : :obj:`xarray.Dataset`, optional", *others]
+
+
+@pytest.mark.slow  # seconds of imports
+def test_names_of_other_projects_exist(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from inventories import KNOWN
+
+    for name in KNOWN:
+        pkgutil.resolve_name(name)
 
 
 @pytest.fixture

@@ -117,29 +117,23 @@ def _loses(loss, _, gap, se, __):
 
 
 def table():
-    """Summaries over the sets, and log losses and calibration errors of each."""
+    """Summaries over the sets; `means` has the log loss of each."""
     known, peers = json.loads(FILE.read_text()), json.loads(pool_peers.FILE.read_text())
-    names, details = (*MODELS, *PEERS), []
+    names = (*MODELS, *PEERS)
     summary = {n: [n] for n in names}
     for size in SIZES:
         found = means(known, peers, size)
-        for s, of in found.items():
-            cells = (f"{of[n][0]:.3f} / {of[n][1]:.3f}" for n in names)
-            details.append([s, size, *("" if "nan" in cell else cell for cell in cells)])
         for n in names:
             own = [of[n] for of in found.values()]
             summary[n] += [
                 f"{_over('naive', found, n, found):.2f}",
-                "" if n in PEERS else f"{sum(v[2] for v in own)} / {sum(v[3] for v in own)}",
+                "" if n in PEERS else f"{sum(v[3] for v in own)}",
                 f"{np.nanmean([error for _, error, *_ in own]):.3f}",
                 f"{_over('LR-CV', found, n, CATEGORIES):.2f}",
             ]
-    head = ("over naive", "splits / sets lost", "calibration error", "categories, over LR-CV")
+    head = ("over naive", "sets lost", "error", "over LR-CV")
     head = tuple(f"{what}, {size}" for size in SIZES for what in head)
-    fold = "<details><summary>Log loss / calibration error of each set</summary>"
-    each = markdown(("set", "rows", *names), details)
-    summary = markdown(("classifier", *head), list(summary.values()), 1)
-    return f"{summary}\n\n{fold}\n\n{each}\n\n</details>"
+    return markdown(("classifier", *head), list(summary.values()), 1)
 
 
 def _over(base, found, name, sets):

@@ -1,7 +1,7 @@
 """Rows per second of intervals, beside 1000 draws of theta: run it, it prints the table.
 
     .venv/bin/python tests/benchmarks/interval_speed.py             about 4 minutes, one thread
-    .venv/bin/python tests/benchmarks/interval_speed.py --update    and into docs/benchmarks.md
+    .venv/bin/python tests/benchmarks/interval_speed.py --update    onto docs/benchmarks/speed.md
 
 The draws are shared by all rows, as a user would do it: theta is drawn once, its likelihood of
 every row is computed, quantiles are taken. Their percentiles have a standard error of .007; those
@@ -116,7 +116,7 @@ def _rounded(value: float) -> str:
 
 
 def update(found: list[Speed]) -> None:
-    """Write the table of docs/benchmarks.md."""
+    """Write the table of docs/benchmarks/speed.md."""
     from tests.benchmarks import tables
 
     sizes = dict.fromkeys((s.n_classes, s.n_features) for s in found)
@@ -131,7 +131,7 @@ def update(found: list[Speed]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rows per second of intervals.")
     parser.add_argument("rows", nargs="?", type=int, default=1000, help="rows asked for")
-    parser.add_argument("--update", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--update", action="store_true", help="write docs/benchmarks/speed.md")
     args = parser.parse_args()
     head = f"{'family':20s}{'D':>6s}{'C':>3s}{'draws':>10s}{'auto':>10s}{'exact':>10s}{'ratio':>8s}"
     print(f"{head}  error    routes of auto")

@@ -2,8 +2,7 @@
 
     .venv/bin/python tests/benchmarks/learning_curves.py            # about 20 minutes, two cores
     .venv/bin/python tests/benchmarks/learning_curves.py --only 'linear 8$' --coef-scale 10
-    .venv/bin/python tests/benchmarks/learning_curves.py --update   # and docs/benchmarks.md
-    .venv/bin/python tests/benchmarks/learning_curves.py --kept     # the table of the kept record
+    .venv/bin/python tests/benchmarks/learning_curves.py --update   # keep the record
 
 The pairs have the same features: a linear discriminant against a logistic regression on the
 features, a quadratic one against a logistic regression on their squares and products as well. Both
@@ -83,20 +82,6 @@ def winner(mean: float, half: float) -> str:
     return "" if abs(mean) <= half else "generative" if mean < 0 else "discriminative"
 
 
-def page(rows: list[dict[str, Any]]) -> str:
-    """Differences by rows a class, a line for each pair on each data set."""
-    sizes = [n for n in SIZES if any(row["n"] == n for row in rows)]
-    lines: dict[tuple[str, str], dict[int, str]] = {}
-    for row in rows:
-        loss = np.array(row["losses"])
-        mean, half = interval(loss[:, 0] - loss[:, 1])
-        text = f"{mean:+.3f} ± {half:.3f}"
-        text = f"**{text}**" if winner(mean, half) == "generative" else text
-        lines.setdefault((row["data"], row["features"]), {})[row["n"]] = text
-    body = [[*key, *(line.get(n, "") for n in sizes)] for key, line in lines.items()]
-    return tables.markdown(("data", "features", *(f"n = {n}" for n in sizes)), body)
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", metavar="PATTERN", help='as "iris linear 8"')
@@ -105,19 +90,12 @@ def main(arguments: list[str] | None = None) -> None:
         "--coef-scale", type=float, metavar="S", help="of the regression; intercept_scale is 2 S"
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
-    parser.add_argument(
-        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
-    )
-    parser.add_argument("--kept", action="store_true", help="write the kept record")
+    parser.add_argument("--update", action="store_true", help="keep the record")
     args = parser.parse_args(arguments)
     changed = args.only or args.repeats != 20 or args.coef_scale
     if args.update and changed:
         raise SystemExit("--update is for a whole run")
     warnings.filterwarnings("ignore")
-    if args.kept:
-        record = json.loads(KEPT.read_text(encoding="utf-8"))
-        tables.write_between("learning", page(record["rows"]))
-        return
     scale = args.coef_scale
     prior = {} if scale is None else {"coef_scale": scale, "intercept_scale": 2 * scale}
     rows: list[dict[str, Any]] = []
@@ -147,8 +125,6 @@ def main(arguments: list[str] | None = None) -> None:
                 rows.append(row | {"seconds": time.perf_counter() - start})
                 if path is not None:
                     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    if args.update:
-        tables.write_between("learning", page(rows))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What integrating the parameters out gains over plugging an estimate in, on open sets.
 
     .venv/bin/python tests/benchmarks/plug_ins.py             # some minutes, one thread
-    .venv/bin/python tests/benchmarks/plug_ins.py --update    # and into docs/benchmarks.md
+    .venv/bin/python tests/benchmarks/plug_ins.py --update    # and into docs/benchmarks/plug_ins.md
 
 Log loss of held-out rows, averaged over random splits: with so many training rows per class, the
 same classifier with its parameters integrated out, and with an estimate plugged in.
@@ -97,7 +97,7 @@ def row(name: str, n: int) -> str | None:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, and write with ``--update``."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--update", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--update", action="store_true", help="write docs/benchmarks/plug_ins.md")
     args = parser.parse_args(arguments)
     head = ["classifier", "rows per class", "over posterior mean", "largest"]
     head += ["over maximum likelihood", "largest", "infinite or undefined"]

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benchmarks/sampled.py                      # about 40 minutes, two cores
     .venv/bin/python tests/benchmarks/sampled.py --only 'LKJ.*wine'   # a regular expression
-    .venv/bin/python tests/benchmarks/sampled.py --update             # and docs/benchmarks.md
+    .venv/bin/python tests/benchmarks/sampled.py --update             # and docs/benchmarks/nuts.md
     .venv/bin/python tests/benchmarks/sampled.py --update --only X    # some of its rows anew
 
 Each classifier is fitted, as a user would without arguments (4 chains of 1000 draws after 1000),
@@ -244,22 +244,43 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-SHORT = (*HEAD[:2], *HEAD[3:5], *HEAD[6:])
+PER_CLASSIFIER = ("classifier", "data sets", "compile s", "sample s", "least ESS", "ESS/s",
+                  "largest R-hat", "divergences")  # fmt: skip
 
 
 def page(record: dict[str, Any]) -> str:
-    """The table as docs/benchmarks.md shows it."""
-    order = {case.label: k for k, case in enumerate(cases())}
-    rows = sorted(record["rows"], key=lambda row: order.get(_label(row), len(order)))
-    keep = [HEAD.index(name) for name in SHORT]
-    body = [[cells(row)[k] for k in keep] for row in rows]
+    """One row per classifier, as docs/benchmarks/nuts.md shows it: ranges over the data sets."""
+    order = [case.label for case in cases()]
+    rows = sorted(record["rows"], key=lambda row: order.index(_label(row)))
+    body = []
+    for name in dict.fromkeys(row["classifier"] for row in rows):
+        own = [row for row in rows if row["classifier"] == name]
+        found = [summary(row) for row in own]
+        body.append(
+            [
+                f"`{name}`",
+                str(len(own)),
+                _range([row["compile_s"] for row in own]),
+                _range([s["seconds"] for s in found]),
+                f"{min(s['ess'] for s in found):.0f}",
+                _range([s["rate"] for s in found]),
+                f"{max(s['r_hat'] for s in found):.3f}",
+                str(sum(s["divergences"] for s in found)),
+            ]
+        )
     where = record["surroundings"]
     return (
-        f"{tables.markdown(SHORT, body)}\n\n{where['processor']}, {where['cores']} cores, nutpie "
-        f"{where['versions']['nutpie']}. Two fits of 4 chains of 1000 draws: the mean of their "
-        "seconds, the worst of their ESS (bulk or tail, of any parameter) and R-hat, the sum of "
-        "their divergences. Seconds are of processors, all chains together."
+        f"{tables.markdown(PER_CLASSIFIER, body, 1)}\n\n{where['processor']}, {where['cores']} "
+        f"cores, nutpie {where['versions']['nutpie']}. Data sets: penguins, iris, wine, Pokémon, "
+        "SMS messages (1500 or 5574). Two fits of 4 chains of 1000 draws each; ESS is bulk or "
+        "tail, of any parameter. Seconds are of processors, all chains together."
     )
+
+
+def _range(values: list[float]) -> str:
+    """The smallest to the largest, in two digits."""
+    ends = [f"{float(f'{v:.2g}'):g}" for v in (min(values), max(values))]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -280,7 +301,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--record", type=Path, metavar="FILE", help="JSON whose rows of these cases are replaced"
     )
     parser.add_argument(
-        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
+        "--update", action="store_true", help="keep the record; write docs/benchmarks/nuts.md"
     )
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")  # what they say is in the table

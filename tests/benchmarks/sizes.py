@@ -2,7 +2,7 @@
 
     make bench-sizes                                 all of it, about three minutes
     make bench-sizes ARGS="--only 'MixedNB|150'"     rows of the table by a regular expression
-    make bench-sizes ARGS="--update"                 into sizes.json and docs/benchmarks.md
+    make bench-sizes ARGS="--update"                 into sizes.json and docs/benchmarks/speed.md
     make bench-sizes ARGS="--guard"                  exit 1 if a ratio fell below .7 of the one kept
 
 A ratio is the peer's time by ours, both fitted to the same rows, in turn in one process in which
@@ -190,7 +190,7 @@ def shown(row: dict[str, Any]) -> list[str]:
 
 
 def page(record: dict[str, Any]) -> str:
-    """The record as docs/benchmarks.md shows it."""
+    """The record as docs/benchmarks/speed.md shows it."""
     table = tables.markdown(HEAD, [shown(row) for row in record["rows"]])
     return f"{table}\n\n{tables.taken(record['surroundings'])}."
 

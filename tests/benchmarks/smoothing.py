@@ -152,14 +152,13 @@ def over_best_order(found: dict[str, dict[str, float]]) -> Iterator[str]:
 
 
 def page(known: dict[str, Any]) -> str:
-    """A line for each task and model: as fitted / at the best temperature (which) / as a pool."""
+    """A line for each task and model; of the fixed orders, the one that is best as fitted."""
     fields = ("log_loss", "log_loss_at_best_temperature", "temperature", "log_loss_of_pool")
     rows = []
     for task, found in known.items():
         fixed = {name: of for name, of in found.items() if name.startswith("order")}
-        for field, how in (("log_loss", "as fitted"), (fields[1], "at its best temperature")):
-            best = min(fixed, key=lambda name, f=field, of=fixed: of[name][f])
-            rows.append([task, f"{best}, best {how}", *(str(fixed[best][f]) for f in fields)])
+        best = min(fixed, key=lambda name, of=fixed: of[name]["log_loss"])
+        rows.append([task, f"{best}, the best fixed one", *(str(fixed[best][f]) for f in fields)])
         for name in ("hierarchical", "hierarchical, strengths by LOO", "context_tree"):
             rows.append([task, name, *(str(found[name][f]) for f in fields)])
     head = ("held-out documents", "smoothing", "as fitted", "at T", "T", "with exponent")

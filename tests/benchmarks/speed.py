@@ -4,7 +4,7 @@
     make bench ARGS="--scale .1"                    a tenth of the rows
     make bench ARGS="--only 'GaussianNB fit'"       workloads whose name matches (a regex)
     make bench ARGS="--profile 'QDA predict'"       where our time goes: cProfile, one thread
-    make bench ARGS="--update"                      the whole, written into docs/benchmarks.md
+    make bench ARGS="--update"                      the whole, written into docs/benchmarks/speed.md
     make bench ARGS="--list"                        names only
 
 The record (JSON: machine, versions, date, every figure) goes to ``--record``; Ctrl-C, or being
@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from tests.benchmarks import growth, measure, startup, tables
 from tests.benchmarks.workloads import Workload, all_workloads
 
-KEPT = Path(__file__).with_name("speed.json")  # the record behind the table of docs/benchmarks.md
+KEPT = Path(__file__).with_name("speed.json")  # of docs/benchmarks/speed.md
 UNKEPT = measure.ROOT / ".benchmarks" / "speed.json"
 
 
@@ -142,7 +142,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--no-memory", action="store_true", help="skip the processes that measure it")
     out.add_argument("--threads", type=int, metavar="N", help="most threads, theirs and ours")
     out.add_argument("--profile", metavar="PATTERN", help="profile our side instead of measuring")
-    out.add_argument("--update", action="store_true", help="write docs/benchmarks.md (whole runs)")
+    out.add_argument("--update", action="store_true", help="write the page (whole runs)")
     out.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
     out.add_argument("--list", action="store_true", help="names only")
     return out
@@ -175,7 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     out.print(f"record: {path}", markup=False)
     failed = any("error" in row for row in record["workloads"])
     if args.update and (failed or not record["whole"]):
-        out.print("benchmarks.md left as it was: something failed or was interrupted", style="red")
+        out.print("speed.md left as it was: something failed or was interrupted", style="red")
     elif args.update:
         tables.write_between("speed", tables.page(record))
     return int(failed or not (record["whole"] or args.only))

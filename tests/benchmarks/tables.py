@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from tests.benchmarks.measure import ROOT
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = ROOT / "docs" / "benchmarks"
 PACKAGES = ("bayesgen", "numpy", "scipy", "scikit-learn", "numba")
 MIB = 1 << 20
 
@@ -111,6 +112,7 @@ HEAD = (
     "workload", "peer", "theirs", "ours", "ratio", "goal", "np.sum",
     "MiB, theirs", "MiB, ours", "first call", "difference",
 )  # fmt: skip
+SHOWN = (*HEAD[:6], *HEAD[7:9])  # on the page
 LEFT = 2  # columns of words; the others are of numbers
 
 
@@ -155,28 +157,19 @@ def markdown(head: tuple[str, ...], rows: list[list[str]], left: int = LEFT) -> 
 
 
 def page(record: dict) -> str:
-    """The whole record in Markdown, as docs/benchmarks.md shows it."""
+    """The workloads in Markdown, as docs/benchmarks/speed.md shows them; growth is not shown."""
     where = record["surroundings"]
     few = any(row.get("runs", 5) < 5 for row in record["workloads"])
-    text = [
-        markdown(HEAD, [cells(row) for row in record["workloads"]]),
-        taken(where)
+    keep = [HEAD.index(name) for name in SHOWN]
+    rows = [[line[k] for k in keep] for line in map(cells, record["workloads"])]
+    return (
+        f"{markdown(SHOWN, rows)}\n\n{taken(where)}"
         + (f"; {where['note']}" if where.get("note") else "")
         + (f", {record['scale']:g} of the rows" if record["scale"] != 1 else "")
         + ". Theirs and ours in turn in one process, medians of 5 to 15 calls"
         + (" (*: of 3)" if few else "")
-        + " after the first. MiB: peak of resident memory above input and result. First call: "
-        "ours, in a new process whose kernels are in numba's disk cache. Difference: compiled form "
-        "against NumPy's, relative; for real-valued data also with 1e6 added to each cell.",
-    ]
-    if record.get("growth"):
-        text += [
-            "<details><summary>How time grows: as n^b, b by least squares over five sizes, ± its "
-            "standard error (range)</summary>",
-            markdown(GROWTH_HEAD, growth_rows(record["growth"])),
-            "</details>",
-        ]
-    return "\n\n".join(text)
+        + " after the first. MiB: peak of resident memory above input and result."
+    )
 
 
 def taken(where: dict) -> str:
@@ -196,11 +189,12 @@ def _busy(where: dict) -> str:
     return f", on a machine with a load of {most:.0f}" if most > 1.5 * where["cores"] else ""
 
 
-def write_between(marker: str, text: str, path: Path = PAGE) -> None:
-    """Replace what stands between ``<!-- marker ... -->`` and ``<!-- /marker -->``."""
-    whole = path.read_text(encoding="utf-8")
-    start, end = whole.find(f"<!-- {marker}"), whole.find(f"<!-- /{marker} -->")
-    if min(start, end) < 0 or end < start:
-        raise SystemExit(f"{path.name} has no <!-- {marker} --> ... <!-- /{marker} -->")
-    start = whole.index("-->", start) + len("-->")
-    path.write_text(f"{whole[:start]}\n{text.strip()}\n{whole[end:]}", encoding="utf-8")
+def write_between(marker: str, text: str, folder: Path = PAGES) -> None:
+    """Replace what stands between ``<!-- marker: ... -->`` and ``<!-- /marker -->`` on its page."""
+    between = re.compile(rf"(<!-- {marker}: .*?-->\n).*?(<!-- /{marker} -->)", re.S)
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    found = [path for path, whole in pages.items() if between.search(whole)]
+    if len(found) != 1:
+        raise SystemExit(f"<!-- {marker}: ... --> is on {len(found)} pages of {folder}, not on one")
+    whole = between.sub(lambda part: f"{part[1]}{text.strip()}\n{part[2]}", pages[found[0]])
+    found[0].write_text(whole, encoding="utf-8")

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/benchmarks/variants.py               # about 15 minutes, two cores
     .venv/bin/python tests/benchmarks/variants.py --only burst
-    .venv/bin/python tests/benchmarks/variants.py --update      # and docs/benchmarks.md
+    .venv/bin/python tests/benchmarks/variants.py --update      # and docs/benchmarks/nuts.md
     .venv/bin/python tests/benchmarks/variants.py --update --only X   # some of its rows anew
 
 Mean log score of held-out rows (log p(y | x, training rows), nats a row; higher is better) and the
@@ -194,7 +194,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def page(record: dict[str, Any]) -> str:
-    """The table as docs/benchmarks.md shows it."""
+    """The table as docs/benchmarks/nuts.md shows it."""
     return tables.markdown(HEAD, [cells(row) for row in record["rows"]], left=3)
 
 
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--record", type=Path, metavar="FILE", help="JSON whose rows of these data are replaced"
     )
     parser.add_argument(
-        "--update", action="store_true", help="keep the record; write docs/benchmarks.md"
+        "--update", action="store_true", help="keep the record; write docs/benchmarks/nuts.md"
     )
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")  # what they say is in the table
