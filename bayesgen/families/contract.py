@@ -144,6 +144,14 @@ class Family(Record, abc.ABC):
         return []
 
     @property
+    def is_ensemble(self) -> bool:
+        """Whether predictions average models whose weights are not posterior probabilities.
+
+        A draw is then of one of them, and draws spread more than the average is uncertain.
+        """
+        return False
+
+    @property
     @abc.abstractmethod
     def params(self) -> dict[str, tuple[str, ...]]:
         """{name: dims} of theta, the same in NumPy, DataTree and PyMC."""

@@ -299,21 +299,30 @@ def _pooled_draws(
 ) -> Iterator[tuple[slice, Array]]:
     """(rows, (1, draws, n, C) pooled scores), blocks of rows.
 
+    An ensemble enters by its predictive if there are other members: tables of one of its models
+    spread over tens of nats where cells are empty, which the average does not.
+
     Members with very many parameters draw them anew for each block, unless all rows are to be
     taken `together`: of one row the distribution is the same.
     """
     families = {m.name: m.fitted.posterior.prior.family for m in own.members}
-    if held := [name for name, f in families.items() if f.approximate and not f.discriminative]:
+    if names := [name for name, f in families.items() if f.approximate and not f.discriminative]:
         warnings.warn(
-            f"members without a posterior enter by their predictive ({', '.join(held)}): how "
+            f"members without a posterior enter by their predictive ({', '.join(names)}): how "
             "uncertain their parameters are is not in these intervals and draws",
             UserWarning,
             stacklevel=4,
         )
     n, shift = X.shape[0], own.shift(class_prior)
-    anew = [not own.by_feature and _by_rows(m, draws) for m in own.members]
+    some = not all(f.is_ensemble for f in families.values())
+    held = [some and f.is_ensemble for f in families.values()]
+    anew = [
+        not (own.by_feature or fixed) and _by_rows(m, draws)
+        for m, fixed in zip(own.members, held, strict=True)
+    ]
     thetas = [
-        {} if each else _theta_of(m, rng, draws) for m, each in zip(own.members, anew, strict=True)
+        {} if each or fixed else _theta_of(m, rng, draws)
+        for m, each, fixed in zip(own.members, anew, held, strict=True)
     ]
     at = rng.permutation(np.arange(draws) % own.n_draws)
     eta, b = (drawn[at] for drawn in own.exponents.flat)

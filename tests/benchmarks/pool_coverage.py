@@ -2,12 +2,13 @@
 
     .venv/bin/python -m tests.benchmarks.pool_coverage            12 settings, 3 tables of each
     .venv/bin/python -m tests.benchmarks.pool_coverage --full     36 settings, 10 tables of each
-    .venv/bin/python -m tests.benchmarks.pool_coverage --other    9 settings of other truths
+    .venv/bin/python -m tests.benchmarks.pool_coverage --other    13 settings of other truths
     .venv/bin/python -m tests.benchmarks.pool_coverage --given    truths from a member's prior
 
 Truths: a common covariance, own covariances, skewed columns (which no member has); classes and
 rows per class as printed. ``--other``: truths that chose no default: independent Normal columns,
-independent bits, and cubes of Normal columns with own covariances. Of each method the share of
+independent bits, cubes of Normal columns with own covariances, and categories: eight independent
+columns of four, and classes by a logistic regression on such columns. Of each method the share of
 true p(y = c | x) in the interval (nominal .89), its mean width, and the share of predictions
 inside their own interval. The model that made the rows sees logarithms of skewed columns and
 roots of cubes.
@@ -29,7 +30,9 @@ FULL = [
     (k, c, n) for k in ("common", "own", "skewed") for c in (2, 3, 10) for n in (5, 20, 80, 200)
 ]
 OTHER = [(k, c, n) for k in ("normal", "bits", "cubes") for c, n in ((2, 12), (4, 30), (6, 100))]
+OTHER += [("categories", 2, 12), ("categories", 4, 50), ("logistic", 2, 20), ("logistic", 2, 100)]
 D, TEST = 4, 60
+LEVELS = np.array(list("abcd"), dtype=object)
 LOGS = np.arange(D) % 2 == 0  # columns that are exponentials in "skewed"
 
 
@@ -42,6 +45,8 @@ def truth(kind, n_classes, rng):
             return softmax(X @ np.log(on).T + (1 - X) @ np.log1p(-on).T, axis=1)
 
         return lambda y: (rng.random((len(y), 2 * D)) < on[y]).astype(float), of_bits
+    if kind in ("categories", "logistic"):
+        return _of_categories(kind, n_classes, rng)
     means = rng.normal(size=(n_classes, D)) * 1.2
     common = _covariance(rng)
     own = [_covariance(rng) if kind in ("own", "cubes") else common for _ in range(n_classes)]
@@ -58,6 +63,33 @@ def truth(kind, n_classes, rng):
         z = latent(kind, X)
         logs = [multivariate_normal(m, s).logpdf(z) for m, s in zip(means, own, strict=True)]
         return softmax(np.stack(logs, axis=-1), axis=-1)
+
+    return draw, p
+
+
+def _of_categories(kind, n_classes, rng):
+    """As `truth`: columns of four categories; of "logistic" the frequencies are the same."""
+    shape, one = (2 * D, len(LEVELS)), np.arange(2 * D)
+    base = rng.dirichlet(np.full(len(LEVELS), 2.0), size=2 * D)
+    if kind == "categories":
+        theta = np.array([[rng.dirichlet(6 * b) for b in base] for _ in range(n_classes)])
+        effect = np.log(theta)
+    else:
+        theta = np.array([base] * n_classes)
+        effect = np.array([np.zeros(shape), rng.normal(size=shape) * 0.7])
+
+    def p(X):
+        codes = np.searchsorted(LEVELS, X)
+        return softmax(effect[:, one, codes].sum(axis=2).T, axis=1)
+
+    def draw(y):
+        out = np.empty((len(y), 2 * D), dtype=object)
+        for i, c in enumerate(y):
+            while out[i, 0] is None:  # until the row is of that class
+                x = LEVELS[[rng.choice(len(LEVELS), p=t) for t in theta[c]]]
+                if kind == "categories" or rng.random() < p(x[None])[0, c]:
+                    out[i] = x
+        return out
 
     return draw, p
 
@@ -93,6 +125,8 @@ def settings(grid, n_tables):
         "cubes": bg.QuadraticDiscriminant,
         "normal": bg.GaussianNB,
         "bits": bg.BernoulliNB,
+        "categories": bg.CategoricalNB,
+        "logistic": bg.CategoricalNB,
     }
     every = []
     for kind, n_classes, n in grid:
@@ -107,8 +141,8 @@ def settings(grid, n_tables):
             rows.append([measure(pool, T, p(T)), measure(model, latent(kind, T), p(T))])
         mean = np.mean(rows, axis=0)
         every.append(mean)
-        print(f"{kind:8s} C {n_classes:2d} n {n:3d}", *(_line(m) for m in mean), flush=True)
-    print(f"{'mean':18s}", *(_line(m) for m in np.mean(every, axis=0)))
+        print(f"{kind:10s} C {n_classes:2d} n {n:3d}", *(_line(m) for m in mean), flush=True)
+    print(f"{'mean':20s}", *(_line(m) for m in np.mean(every, axis=0)))
 
 
 def _line(values):
@@ -138,7 +172,7 @@ def given(n_tables):
                 ]
             )
         print(
-            f"prior    C {n_classes:2d} n {n:3d}",
+            f"prior      C {n_classes:2d} n {n:3d}",
             *(_line(m) for m in np.mean(rows, axis=0)),
             flush=True,
         )
@@ -152,7 +186,7 @@ def main():
     parser.add_argument("--given", action="store_true")
     parser.add_argument("--tables", type=int, default=0)
     options = parser.parse_args()
-    print(f"{'':18s}   the pool{'':32s} the model that made the rows")
+    print(f"{'':20s}   the pool{'':32s} the model that made the rows")
     if options.given:
         return given(options.tables or 10)
     grid = FULL if options.full else OTHER if options.other else SMALL

@@ -255,6 +255,11 @@ class DirichletSuperParents(ConjugateFamily):
             "tables": (CLASS, FEATURE, PARENT_CATEGORY, CATEGORY),
         }
 
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether all sets count the same, whatever the rows."""
+        return self.weights == "uniform"
+
     # -- rows ------------------------------------------------------------------------------------
 
     @cached_property
