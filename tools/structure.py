@@ -47,7 +47,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 41_607),
+    "lines of code": Figure(37_400, 32_000, 34_000, 41_619),
     "modules": Figure(339, 200, 215, 209),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
