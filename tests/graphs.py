@@ -16,6 +16,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
     import pymc as pm
     import pytensor
+    import pytensor.tensor as pt  # noqa: F401 - tests take it from here
     from pytensor.compile.mode import Mode
 
 PYTHON = Mode(linker="py", optimizer=None)

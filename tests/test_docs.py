@@ -255,62 +255,48 @@ def test_every_classifier_has_a_page_and_a_picture():
 
 
 @pytest.fixture
-def example(monkeypatch):
+def family_pages(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
-    from family_pages import code, entries
+    import family_pages
 
-    return lambda name: code(name, entries()[name])
+    return family_pages
+
+
+@pytest.fixture
+def page(family_pages):
+    return lambda name: family_pages.page(name, family_pages.entries()[name])
 
 
 @pytest.mark.parametrize("name", sorted(tomllib.loads(read(DOCS / "families.toml"))))
-def test_the_example_of_a_family_page_runs(example, name):
+def test_the_example_of_a_family_page_runs(family_pages, name):
     """Sampled ones up to their fit, which takes half a minute each."""
-    *before, fit, predict = example(name).splitlines()
+    *before, fit, predict = family_pages.code(name, family_pages.entries()[name]).splitlines()
     names: dict = {}
     exec("\n".join(before), names)
-    clf = getattr(bg, name)
-    assert fit == f"clf = bg.{name}().fit(X, y)"
-    assert len(names["X"].shape) in (1, 2)
     assert names["X"].shape[0] == len(names["y"])
-    if not issubclass(clf, SampledClassifier):
+    if not issubclass(getattr(bg, name), SampledClassifier):
         exec(fit, names)
-        proba = eval(predict, names)
-        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        np.testing.assert_allclose(eval(predict, names).sum(axis=1), 1)
 
 
-def test_names_of_other_projects_are_linked(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(DOCS))
+@pytest.mark.slow  # imports all of these projects
+def test_names_of_other_projects_exist_and_are_linked(tables, tmp_path):
     from inventories import KNOWN, link, write_inventories
     from sphinx.util.inventory import InventoryFile
 
     found = set()
     for url, path in write_inventories(tmp_path).values():
         with open(path, "rb") as file:
-            items = InventoryFile.load(file, url, posixpath.join)
-        found |= {name for names in items.values() for name in names}
+            found |= {
+                n for names in InventoryFile.load(file, url, posixpath.join).values() for n in names
+            }
     assert found == set(KNOWN)
+    for name in KNOWN:
+        pkgutil.resolve_name(name)
     lines = ["X : xarray.Dataset, optional", ">>> pymc.Model", "`pymc.sample`, xarray.Datasets"]
     others = lines[1:]
     link(lines)
     assert lines == ["X : :obj:`xarray.Dataset`, optional", *others]
-
-
-@pytest.mark.slow  # seconds of imports
-def test_names_of_other_projects_exist(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    from inventories import KNOWN
-
-    for name in KNOWN:
-        pkgutil.resolve_name(name)
-
-
-@pytest.fixture
-def page(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    from family_pages import entries
-    from family_pages import page as text
-
-    return lambda name: text(name, entries()[name])
 
 
 def test_a_family_page_has_its_pymc_graph_in_words(page):

@@ -33,10 +33,7 @@ def _third_parties() -> Iterator[None]:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    with (
-        warnings.catch_warnings(),
-        az.rc_context({"plot.backend": "matplotlib"}),
-    ):
+    with warnings.catch_warnings(), az.rc_context({"plot.backend": "matplotlib"}):
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         yield
@@ -321,13 +318,13 @@ def test_a_class_is_scored_by_its_indicator(case: Case) -> None:
 
 
 def test_scores_of_a_class_do_not_depend_on_the_alphabet() -> None:
-    """Penguins that are separable, under names that put each species first, second and last."""
+    """Penguins that are separable, under names that put a species first and another last."""
     X, y = bg.datasets.load_penguins()
     X = X[["bill_length_mm", "bill_depth_mm", "flipper_length_mm"]].dropna()
-    X = X.loc[y[X.index].groupby(y[X.index]).head(20).index]
+    X = X.loc[y[X.index].groupby(y[X.index]).head(12).index]
     y = y[X.index]
     hits = []
-    for first in ("Adelie", "Chinstrap", "Gentoo"):
+    for first in ("Adelie", "Gentoo"):
         names = np.where(y == first, "A " + first, y)  # the alphabet's first
         clf = bg.LinearDiscriminant().fit(X, names)
         tree = clf.posterior_groups(X, names, replicate=["indicators"])

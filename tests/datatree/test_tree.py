@@ -18,12 +18,8 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.io import storage
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, pm
 from tests.selection import rest_is_slow
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
-    import pymc as pm
 
 RNG = np.random.default_rng(5)
 N = 24
@@ -193,7 +189,7 @@ def test_draws_with_dates_for_labels_are_known_again(unit: str, tmp_path: Any) -
     days = np.array(["2024-03-01", "2024-01-02", "2025-01-01"], dtype=f"datetime64[{unit}]")
     clf = bg.GaussianNB().fit(REALS, days[np.arange(N) % 3])
     expected = clf.predict_proba(REALS)
-    tree = clf.draw_posterior(5000, 2)
+    tree = clf.draw_posterior(1000, 2)
     near = clf.predict_proba(REALS, posterior=tree)
     assert np.abs(near - expected).max() < 0.1
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")

@@ -105,7 +105,6 @@ def texts(rng, c):
 class Case(NamedTuple):
     make: Callable[[], Any]
     rows: Callable[..., Any]
-    fixed: bool = True  # the prior does not look at the data
     tol: float = 1e-9
 
 
@@ -126,15 +125,15 @@ FLAT = {"mu0": 1.0, "kappa0": 0.5, "nu0": 4.0, "psi0": 2.0}
 
 CASES = {
     "BernoulliNB": Case(lambda: bg.BernoulliNB(1.5, [2.0, 1, 1, 3]), bits),
-    "CategoricalNB": Case(bg.CategoricalNB, words, fixed=False),
+    "CategoricalNB": Case(bg.CategoricalNB, words),
     "CategoricalNB declared": Case(
         lambda: bg.CategoricalNB(1.5, {0: ["red", "green", "blue"], 1: ["S", "M", "L", "XL"]}),
         words,
     ),
     "MultinomialNB": Case(lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
-    "PoissonNB": Case(bg.PoissonNB, counts_with_missing, fixed=False),
+    "PoissonNB": Case(bg.PoissonNB, counts_with_missing),
     "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_missing),
-    "GaussianNB": Case(bg.GaussianNB, reals_with_missing, fixed=False),
+    "GaussianNB": Case(bg.GaussianNB, reals_with_missing),
     **{
         f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_missing)
         for v in ("class", "tied", "spherical", "class_spherical")
@@ -143,11 +142,11 @@ CASES = {
         lambda: bg.HistogramNB([1.0, 0.5, 2.0], edges=[[0.0, 1, 3], [0.5, 2], [4.0, 5, 6, 9]]),
         reals_with_missing,
     ),
-    "MixedNB": Case(lambda: bg.MixedNB(KINDS), table, fixed=False),
-    "MixedNB real": Case(lambda: bg.MixedNB(REAL_KINDS), skewed, fixed=False),
-    "LinearDiscriminant": Case(bg.LinearDiscriminant, reals, fixed=False),
+    "MixedNB": Case(lambda: bg.MixedNB(KINDS), table),
+    "MixedNB real": Case(lambda: bg.MixedNB(REAL_KINDS), skewed),
+    "LinearDiscriminant": Case(bg.LinearDiscriminant, reals),
     "LinearDiscriminant full": Case(lambda: bg.LinearDiscriminant(**FULL), reals),
-    "QuadraticDiscriminant": Case(bg.QuadraticDiscriminant, reals, fixed=False),
+    "QuadraticDiscriminant": Case(bg.QuadraticDiscriminant, reals),
     "QuadraticDiscriminant full": Case(lambda: bg.QuadraticDiscriminant(**FULL), reals),
     **{
         f"{estimator.__name__} {v}": Case(
@@ -156,7 +155,7 @@ CASES = {
         for estimator in (bg.LinearDiscriminant, bg.QuadraticDiscriminant)
         for v in ("diagonal", "spherical")
     },
-    "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts, fixed=False),
+    "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts),
     "MarkovNB 2": Case(lambda: bg.MarkovNB(2, 1.5, vocabulary=list("abc ")), texts),
     "MarkovNB context tree": Case(
         lambda: bg.MarkovNB(
@@ -165,17 +164,13 @@ CASES = {
         texts,
     ),
     "GenerativeClassifier": Case(
-        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")),
-        reals_with_missing,
-        fixed=False,
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), reals_with_missing
     ),
     # the evidence is flat at its top: the optimum is known to about 1e-6
     "GaussianNB empirical": Case(
-        lambda: bg.GaussianNB(prior="empirical"), reals_with_missing, fixed=False, tol=1e-4
+        lambda: bg.GaussianNB(prior="empirical"), reals_with_missing, tol=1e-4
     ),
-    "MultinomialNB empirical": Case(
-        lambda: bg.MultinomialNB(prior="empirical"), counts, fixed=False, tol=1e-4
-    ),
+    "MultinomialNB empirical": Case(lambda: bg.MultinomialNB(prior="empirical"), counts, tol=1e-4),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 # of an estimator's settings, which the laws of families tell apart, the first is fast

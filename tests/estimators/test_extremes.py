@@ -49,11 +49,8 @@ ALL += [(bg.CategoricalNB(), B), (bg.MixedNB(), X), (bg.TreeAugmentedNB(), B)]
 
 def entries():
     """(name, classifier, X, y, weight, rows to predict, outcome)."""
-    for clf in (
-        *REAL,
-        bg.GaussianNB(variance="tied"),
-        bg.LinearDiscriminant(covariance="diagonal"),
-    ):
+    tied, diagonal = bg.GaussianNB(variance="tied"), bg.LinearDiscriminant(covariance="diagonal")
+    for clf in (*REAL, tied, diagonal):
         for value in (1e100, 1e-300, 5e-324):
             yield f"cell {value}", clf, cell(value), Y, None, None, FINE
         for value in (1.1e151, 1e154, -1e155, 1e200, 1.7e308):
@@ -76,16 +73,9 @@ def entries():
         yield "count 1.7e308", clf, cell(1.7e308, C), Y, None, None, LARGE
         yield "count to predict", clf, C, Y, None, cell(1.7e308, C), LARGE
         yield "negative", clf, cell(-1, C), Y, None, None, (ValueError, "[Nn]egative|>= 0")
-    mixed = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
-    yield (
-        "column",
-        bg.MixedNB(),
-        F.assign(a=np.where(F.index == 3, 1e200, F["a"])),
-        Y,
-        None,
-        None,
-        mixed,
-    )
+    beyond = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
+    far = F.assign(a=np.where(F.index == 3, 1e200, F["a"]))
+    yield "column", bg.MixedNB(), far, Y, None, None, beyond
     for clf, own in ALL:
         yield "one column", clf, own[:, :1], Y, None, None, FINE
         yield "one dimension", clf, own[:, 0], Y, None, None, (ValueError, "2D array, got 1D")
@@ -105,16 +95,8 @@ def entries():
         yield "weight 1e-310", clf, own, Y, weights(1e-310), None, small
         small = type(clf)(class_alpha=1e-320)
         yield "class_alpha 1e-320", small, own, Y, None, None, (ValueError, "must be >= 2.225e-308")
-        large = type(clf)(class_alpha=1e308)
-        yield (
-            "class_alpha 1e308",
-            large,
-            own,
-            Y,
-            None,
-            None,
-            (ValueError, "must be at most 1e[+]152"),
-        )
+        large, most = type(clf)(class_alpha=1e308), (ValueError, "must be at most 1e[+]152")
+        yield "class_alpha 1e308", large, own, Y, None, None, most
         yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
         yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
         yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")
@@ -122,15 +104,8 @@ def entries():
         yield "one class", clf, own, np.zeros(N), None, None, FINE
         yield "constant", clf, np.ones((N, 3)), Y, None, None, FINE
         yield "no columns", clf, own[:, :0], Y, None, None, (ValueError, "0 feature|no column")
-        yield (
-            "labels NaN",
-            clf,
-            own,
-            np.where(Y, np.nan, 1.0),
-            None,
-            None,
-            (ValueError, "NaN|missing"),
-        )
+        gaps, missing = np.where(Y, np.nan, 1.0), (ValueError, "NaN|missing")
+        yield "labels NaN", clf, own, gaps, None, None, missing
         mixed = np.array([1, "a"] * 10, dtype=object)
         yield "labels mixed", clf, own, mixed, None, None, (ValueError, "Unknown label")
         two = np.array(["a", 1], dtype=object)
@@ -143,15 +118,8 @@ def entries():
         yield "polars", clf, pl.DataFrame(own, schema=["a", "b", "c"]), Y, None, None, FINE
         table = pa.table({name: own[:, j] for j, name in enumerate("abc")})
         yield "Arrow", clf, table, Y, None, None, FINE
-    yield (
-        "1e4 classes",
-        bg.GaussianNB(),
-        rng.normal(size=(20_000, 1)),
-        np.arange(20_000) % 10_000,
-        None,
-        X[:2, :1],
-        FINE,
-    )
+    many, labels = rng.normal(size=(20_000, 1)), np.arange(20_000) % 10_000
+    yield "1e4 classes", bg.GaussianNB(), many, labels, None, X[:2, :1], FINE
     missing = np.full((N, 3), np.nan)
     yield "all missing", bg.GaussianNB(), missing, Y, None, None, FINE
     yield "all missing", bg.CategoricalNB(), missing, Y, None, None, FINE
@@ -194,16 +162,8 @@ def entries():
     for clf in (bg.TreeAugmentedNB(), bg.AnDE()):
         limit = (ValueError, "pairs of 50000 columns need")
         yield "5e4 columns", clf, wide, Y[:4], None, None, limit
-    unseen = bg.CategoricalNB(unseen="raise")
-    yield (
-        "unseen category",
-        unseen,
-        B,
-        Y,
-        None,
-        cell(7, B),
-        (ValueError, "not among its categories"),
-    )
+    unseen, none = bg.CategoricalNB(unseen="raise"), (ValueError, "not among its categories")
+    yield "unseen category", unseen, B, Y, None, cell(7, B), none
 
 
 TABLE = list(entries())

@@ -4,40 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize
-from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from tests.estimators.cases import (
-    CASES,
-    NAN,
-    assert_same,
-    defined,
-    degenerate,
-    first_cases,
-    fitted,
-    sample,
-)
-
-
-@degenerate
-@first_cases
-def test_integer_weights_are_repeated_rows_and_weight_zero_is_no_row(case):
-    X, codes, y = sample(case)
-    weight = np.random.default_rng(2).integers(0, 4, len(y))
-    weight[codes == 2] = 0  # a class, and the values that only it knows, that are not there
-    weighted = case.make().fit(X, y, sample_weight=weight)
-    assert weighted.classes_.tolist() == ["ash", "birch"]
-    rows = np.repeat(np.arange(len(y)), weight)
-    repeated = case.make().fit(take(X, rows), y[rows])
-    for each in (repeated, weighted):
-        each.fitted_ = each.fitted_.with_training(n_rows=0)
-    assert_same(weighted, repeated, X, case.tol)
-    parts = case.make()
-    for rows in np.array_split(np.arange(len(y)), 3):
-        parts.partial_fit(take(X, rows), y[rows], sample_weight=weight[rows].tolist())
-    parts.fitted_ = parts.fitted_.with_training(n_rows=0)
-    assert_same(parts, weighted, X, case.tol)
+from tests.estimators.cases import CASES, NAN, assert_same, defined, fitted, sample
 
 
 def test_the_empirical_prior_has_the_largest_evidence():
@@ -59,21 +29,6 @@ def test_the_empirical_prior_has_the_largest_evidence():
         for factor in (0.8, 1.25):
             near = bg.GaussianNB(**(found | {name: factor * value})).fit(X, y)
             assert near.log_evidence_ < best.log_evidence_
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ([1.0] * 59 + [-1.0], "[Nn]egative"),
-        ([1.0] * 59, r"\(59,\)"),
-        ([1.0] * 59 + [NAN], "NaN"),
-        ([0.0] * 60, "at least one non-zero"),
-    ],
-)
-def test_bad_weights_are_refused(weight, message):
-    X, _, y = sample(CASES["GaussianNB"])
-    with pytest.raises(ValueError, match=message):
-        bg.GaussianNB().fit(X, y, sample_weight=weight)
 
 
 def test_merge_refuses_what_does_not_belong_together():

@@ -335,7 +335,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
     posterior = pool.fitted_.posterior
     scores, codes, weight = posterior.scored
     refits, mcse = np.empty((2, len(y)))
-    for i in range(0, len(y), 12):
+    for i in range(0, len(y), 24):
         rest = np.arange(len(y)) != i
         own = sample(
             scores[:, rest], codes[rest], weight[rest], posterior.prior.family, posterior.offset, i
@@ -345,7 +345,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
         p = np.exp(log_softmax(joint + posterior.offset, axis=2))[..., y[i]]
         mcse[i] = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
     found = pool.loo(X, y)
-    some = slice(0, len(y), 12)
+    some = slice(0, len(y), 24)
     gap = found.elpd_i.values[some] - refits[some]
     assert (np.abs(gap) <= 8 * mcse[some]).all()  # of both: weights cost draws
     in_sample = pool.predict_log_proba(X)[np.arange(len(y)), y].sum()
@@ -354,6 +354,7 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
     assert found.pareto_k.max() < 0.7
 
 
+@few_exponents
 def test_prediction_sets(iris, tmp_path):
     """They hold the label of rows that the pool has not seen as often as they say."""
     X, y = iris

@@ -24,14 +24,9 @@ LABELS = np.ma.masked_array(Y, np.arange(N) == 3)
 @pytest.mark.parametrize(
     ("make", "rows"),
     [
-        (bg.GaussianNB, X),
         (bg.QuadraticDiscriminant, X),
-        (bg.TreeAugmentedNB, X > 0),
         (bg.AnDE, X > 0),
         (bg.MixedNB, X),
-        (bg.HistogramNB, X),
-        (bg.CategoricalNB, X > 0),
-        (bg.BernoulliNB, X > 0),
         (lambda: bg.LogLinearPool([bg.GaussianNB(), bg.QuadraticDiscriminant()]), X),
         (lambda: bg.MixtureDiscriminant("cv"), X),
     ],

@@ -222,16 +222,6 @@ def test_labels_that_are_missing_and_weights(name):
 
 
 @every_estimator
-def test_every_variable_of_the_model_has_named_dims(name):
-    clf, X = fitted(name)
-    model = clf.to_pymc(X, Y)
-    for variable in (*model.free_RVs, *model.deterministics):
-        dims = model.named_vars_to_dims.get(variable.name, ())
-        assert len(dims) == variable.ndim, variable.name
-        assert all(model.coords[d] is not None for d in dims)
-
-
-@every_estimator
 def test_rows_are_observed_as_they_are(name):
     clf, X = fitted(name)
     if clf.prior_.family.discriminative:

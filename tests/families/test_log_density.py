@@ -70,9 +70,7 @@ def exact_log_gamma_density(x: Any, a: Any, b: Any) -> Any:
 
 @anything
 @given(
-    st.lists(st.floats(-3, 13), min_size=2, max_size=5),
-    st.integers(0, 2**32 - 1),
-    st.floats(0, 3),
+    st.lists(st.floats(-3, 13), min_size=2, max_size=5), st.integers(0, 2**32 - 1), st.floats(0, 3)
 )
 def test_dirichlet_density_of_any_concentrations(
     log_alpha: list[float], seed: int, power: float

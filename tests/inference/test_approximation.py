@@ -2,7 +2,6 @@
 
 import sys
 import types
-import warnings
 
 import numpy as np
 import pytest
@@ -11,11 +10,7 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.inference import approximation
 from bayesgen.inference.nuts import SamplingWarning
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
+from tests.graphs import PYTHON, pm
 
 RNG = np.random.default_rng(2)
 Y = np.array(list("ab") * 30)

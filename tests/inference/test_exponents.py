@@ -84,7 +84,7 @@ def test_exponent_and_intercepts_by_quadrature(problem, monkeypatch, few):
     prior, offset = LogLinear(0.5, 1.0, 2.0), np.array([0.3, -0.5])
     found = sample(scores, codes, weight, prior, offset)
     assert worst(found) < 1.01
-    eta, d = np.linspace(1e-3, 1.2, 400) ** 2, np.linspace(-3, 3, 241)  # sqrt eta; b_0 - b_1
+    eta, d = np.linspace(1e-3, 1.2, 160) ** 2, np.linspace(-3, 3, 121)  # sqrt eta; b_0 - b_1
     b = np.stack([d, -d], axis=1) / 2
     grid = np.stack(
         [log_posterior(np.array([e]), b, scores, codes, weight, prior, offset) for e in eta]
@@ -266,7 +266,7 @@ def test_draws_without_a_row(problem, scale):
     again = partial(sample, prior=prior, offset=offset)
     without, k = found.without_each_row(*problem, offset, again)
     refits, mcse = without.copy(), np.zeros(N)
-    for i in range(0, N, 5):
+    for i in range(0, N, 12):
         rest = np.arange(N) != i
         own = sample(scores[:, rest], codes[rest], weight[rest], prior, offset, seed=i)
         refits[i] = own.log_proba(scores[:, [i]], offset)[0]
@@ -275,7 +275,7 @@ def test_draws_without_a_row(problem, scale):
         mcse[i] = error(p) / p.mean()
     at = np.arange(N), codes
     effect = (found.log_proba(scores, offset) - refits)[at]
-    assert effect[::5].sum() > 0.15  # nats
+    assert effect[::12].sum() > 0.05  # nats
     assert (np.abs((without - refits)[at]) <= 8 * mcse).all()  # of both: weights cost draws
     assert (k < 0.7).all()
     np.testing.assert_allclose(np.exp(without).sum(axis=1), 1)

@@ -93,7 +93,7 @@ def test_scores_are_those_of_refits(make):
 
 
 def test_weight_1_is_gibbs_where_classes_do_not_overlap():
-    X, y, true = two_groups(gap=20.0)
+    X, y, true = two_groups(n=20, gap=20.0)
     prior = bg.GaussianNB().fit(X, true).prior_
     make = lambda: bg.GenerativeClassifier(prior.family, class_alpha=prior.alpha)  # noqa: E731
     one = tried(make(), X, y, 1.0)
@@ -101,7 +101,7 @@ def test_weight_1_is_gibbs_where_classes_do_not_overlap():
     np.testing.assert_allclose(
         one.predict_joint_log_proba(X), every.predict_joint_log_proba(X), rtol=1e-9
     )
-    drawn = make().fit(X, y, inference="gibbs", draws=2000, tune=100, random_state=0)
+    drawn = make().fit(X, y, inference="gibbs", draws=200, tune=50, random_state=0)
     mu = drawn.posterior_["posterior"]["mu"]
     exact = one.estimates("posterior_mean")["mu"]
     mcse = mu.std(("chain", "draw")) / np.sqrt(mu.sizes["chain"] * mu.sizes["draw"] / 3)
@@ -223,6 +223,7 @@ def test_ignore_goes_with_label_noise():
 # ------------------------------------------------------------------------------------------ pools
 
 
+@pytest.mark.usefixtures("few_exponents")
 def test_a_pool_weighs_through_its_members(tmp_path):
     X, y, _ = two_groups(n=80, n_labelled=20, gap=1.5)
     members = [bg.GaussianNB(), bg.LinearDiscriminant()]

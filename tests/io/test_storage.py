@@ -500,19 +500,18 @@ FORGED = {  # what is changed in the record or in an array, and what the error s
 
 
 @pytest.mark.parametrize(("change", "message"), FORGED.values(), ids=FORGED)
-def test_a_forged_file_is_refused(change, message, what_is_read, tmp_path):
-    path = tmp_path / "forged.nc"
+def test_a_forged_file_is_refused(change, message, what_is_read, monkeypatch):
     fit, state, draws = copy.deepcopy(what_is_read)
     if isinstance(change, dict):
         parameters = state["parameters"] | change.get("parameters", {})
         state = state | change | {"parameters": parameters}
     else:
         fit[change[0]].values.flat[0] = change[1]
-    storage.write(path, fit, state, draws)
+    monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
     with pytest.raises(
         ValueError, match=f"forged.nc does not hold a complete GaussianNB .*{message}"
     ):
-        bg.load(path)
+        bg.load("forged.nc")
 
 
 def _cast(name, dtype, **attrs):
@@ -589,7 +588,7 @@ def test_a_long_name_of_a_column_is_not_repeated_in_full():
         assert len(str(caught.value)) < 1100
 
 
-def test_draws_that_are_text_are_refused(tmp_path):
+def test_draws_that_are_text_are_refused(monkeypatch):
     options = {"inference": "gibbs", "draws": 3, "chains": 1, "random_state": 1}
     partly = np.where(np.arange(N) % 5 == 0, None, Y.astype(object))
     with warnings.catch_warnings():  # of three draws
@@ -597,9 +596,9 @@ def test_draws_that_are_text_are_refused(tmp_path):
         clf = bg.GaussianNB().fit(REAL, partly, progressbar=False, **options)
     fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     draws["posterior"]["sigma2"] = draws["posterior"]["sigma2"].astype("U3")
-    storage.write(tmp_path / "forged.nc", fit, state, draws)
+    monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
     with pytest.raises(ValueError, match="its draws are not all numbers"):
-        bg.load(tmp_path / "forged.nc")
+        bg.load("forged.nc")
 
 
 # -------------------------------------------------------------------------------- writing whole
@@ -641,7 +640,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file(model, tmp_path):
     old.write_bytes(model[1])
     chunks = [(rng().normal(size=(20, 50)), np.arange(20) % 2) for _ in range(3)]
     fitted = bg.GaussianNB().fit(*chunks[0])
-    for limit, path in product((0, 100, 5_000, 20_000), (old, new)):
+    for limit, path in product((0, 5_000), (old, new)):
         with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught, largest_file(limit):
             fitted.save(path)
         assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
@@ -681,13 +680,12 @@ def test_saving_over_an_open_reader_and_through_strings(model, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_numbers_that_no_writer_of_models_writes_are_refused(dtype, tmp_path):
+def test_numbers_that_no_writer_of_models_writes_are_refused(dtype, what_is_read, tmp_path):
     """In 8 bits squares overflow, and probabilities were NaN."""
     path = tmp_path / "m.nc"
-    bg.GaussianNB().fit(REAL, Y).save(path)
-    fit, state, groups = storage.read(path)
+    fit, *rest = copy.deepcopy(what_is_read)
     fit["posterior_mu"] = fit["posterior_mu"].astype(dtype)
-    storage.write(path, fit, state, groups)
+    storage.write(path, fit, *rest)
     with pytest.raises(ValueError, match=f"'posterior_mu' holds {dtype}, not float64 or int64"):
         bg.load(path)
 

@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc, without=()):
             Case(family, i)
             for family in chosen
             if is_exact(family)
-            for i in range(len(examples(family, 3, 4)))
+            for i in _indices(family, known.values())
         ]
         _parametrize(metafunc, "case", {f"{c.family.__name__}-{c.index}": c for c in cases})
     if "family" in metafunc.fixturenames:
@@ -118,6 +118,13 @@ def pytest_generate_tests(metafunc, without=()):
             for i, example in enumerate(examples(family, 3, 4))
         }
         _parametrize(metafunc, "approximate", found)
+
+
+def _indices(family, known):
+    """Of all examples; of a family derived from another the first and the last."""
+    every = range(len(examples(family, 3, 4)))
+    derived = any(issubclass(family, other) for other in known if other is not family)
+    return {every[0], every[-1]} if derived else every
 
 
 def _parametrize(metafunc, name, found):

@@ -6,7 +6,11 @@ from tests.laws.cases import Case, pytest_generate_tests  # noqa: F401 - pytest 
 
 FIRST_ALONE = {
     # graphs that are rewritten again and again
+    "test_clones_of_a_model_have_its_density",
     "test_clones_of_a_model_of_a_sampled_family_have_its_density",
+    # models of other rows, declared anew for each number of them
+    "test_a_model_of_rows_takes_other_rows",
+    "test_a_model_of_rows_of_a_sampled_family_takes_other_rows",
     # draws of theta by quasi-random numbers: as those of test_draws.py, which every example has
     "test_the_route_by_draws",
     # rows drawn from densities that test_rows_are_simulated_from_the_density_... holds them to
@@ -28,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         given = getattr(item, "callspec", None)
         case, n = (given.params.get(k) for k in ("case", "n_classes")) if given else (None, None)
         name = getattr(item, "originalname", "")  # a doctest has none
-        if name in FIRST_ALONE and given and not given.id.endswith("-0"):
+        if name in FIRST_ALONE and given and "-0" not in given.id:
             item.add_marker(pytest.mark.slow)
         if not isinstance(case, Case):
             continue

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesgen.families.errors import UndefinedEstimateError
-from tests.laws.cases import close, first, has_density, only
+from tests.laws.cases import close, first, fits_missing, has_density, only
 
 
 def test_no_theta_explains_the_data_better_than_the_mle(case):
@@ -27,6 +27,16 @@ def test_no_theta_explains_the_data_better_than_the_mle(case):
         assert theirs.max() <= best + 1e-9 * (1 + abs(best))
         for _ in range(4):
             stats = stats.merge(stats)
+
+
+@only(fits_missing, lambda case: case.prior.separable)
+def test_the_mle_of_a_column_that_a_class_never_shows_is_refused_by_name(case):
+    X, y = case.rows(30)
+    X = np.array(X, dtype=float)
+    X[y == 1, 2] = np.nan
+    with pytest.raises(UndefinedEstimateError) as caught:
+        case.prior.mle(case.stats(X, y))
+    assert (caught.value.class_index, caught.value.feature_index) == (1, 2)
 
 
 def test_estimates_of_a_large_sample_meet(case):

@@ -11,8 +11,8 @@ def table(n_classes, n, seed=0):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(n_classes), n)
     means = rng.normal(size=(n_classes, 4)) * 1.5
-    shared = rng.normal(size=(len(y) + 60, 1))
-    every = np.r_[y, rng.integers(n_classes, size=60)]
+    shared = rng.normal(size=(len(y) + 20, 1))
+    every = np.r_[y, rng.integers(n_classes, size=20)]
     X = means[every] + rng.normal(size=(len(every), 4)) + shared
     return X[: len(y)], y, X[len(y) :]
 
@@ -56,6 +56,7 @@ def of_texts():
 KINDS = (of_table, of_few_rows, of_many_classes, of_one_member, of_features, of_counts, of_texts)
 
 
+@pytest.mark.usefixtures("few_exponents")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda f: f.__name__)
 def test_predictions_are_in_their_intervals(kind):
     clf, X, y, new = kind()
@@ -67,6 +68,6 @@ def test_predictions_are_in_their_intervals(kind):
         np.testing.assert_allclose(own, p, rtol=1e-12)
         low, high = np.moveaxis(found["interval"].values, -1, 0)
         assert ((low <= own) & (own <= high)).mean() >= 0.99
-    rho = clf.predict_posterior(new, draws=500)["predictions/class_probability"]
+    rho = clf.predict_posterior(new, draws=100)["predictions/class_probability"]
     np.testing.assert_allclose(rho.mean(("chain", "draw")), p, atol=1e-3)
     np.testing.assert_allclose(clf.predict_uncertainty(new)["mean"], p, atol=1e-3)

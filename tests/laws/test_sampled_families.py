@@ -10,20 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import bayesgen as bg
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS
 from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.posterior.model import ClassModel
-from tests.graphs import PYTHON, declare, dims_in_model, pm
+from tests.graphs import PYTHON, declare, pm
 from tests.laws.cases import family_takes_missing, only
 
 N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
-COORDS = {
-    CLASS: list("abc"),
-    FEATURE: ["u", "v"],
-    FEATURE_BIS: ["u", "v"],
-}
+COORDS = {CLASS: list("abc"), FEATURE: ["u", "v"], FEATURE_BIS: ["u", "v"]}
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
 
 
@@ -46,13 +43,6 @@ def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.nda
 
 def conditioned(family: Any, X: np.ndarray) -> Any:
     return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
-
-
-def test_parameters_have_their_dims(family):
-    model = ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS)
-    for name, dims in family.params.items():
-        assert tuple(model.named_vars_to_dims[name]) == dims_in_model(family, dims)
-    assert set(family.params) <= set(model.named_vars)
 
 
 def test_draws_stand_side_by_side(family):
@@ -98,17 +88,22 @@ def test_a_row_without_cells_says_nothing(family):
 
 
 @only(lambda family: not family.discriminative)
-def test_simulated_rows_are_of_their_class(family):
-    """The mean log density is larger under the class that made the rows than under another."""
-    theta = draws(family)
-    y = np.repeat(np.arange(N_CLASSES), 3000)
-    X = rows(family, theta, y)
-    density = family.log_likelihood(X, {k: v[0] for k, v in theta.items()})
-    own = density[np.arange(len(y)), y][:, None] - density
-    for c in range(N_CLASSES):
-        gap = own[y == c]
-        error = 4 * gap.std(axis=0) / np.sqrt(len(gap))
-        assert np.all(gap.mean(axis=0) >= -error)
+def test_rows_are_simulated_from_the_density_that_is_evaluated(family):
+    """E_p q/(p + q) = E_q p/(p + q), of each class under two draws of theta."""
+    theta, n = draws(family, 6), 4000
+    y, overlaps = np.repeat(np.arange(N_CLASSES), n), []
+    for pair in ((0, 1), (2, 3), (4, 5)):
+        sides = []
+        for own, against in (pair, pair[::-1]):
+            p, q = ({k: v[s] for k, v in theta.items()} for s in (own, against))
+            X = family.simulate(np.random.default_rng(own), p, y)
+            log_p, log_q = (family.log_likelihood(X, t)[np.arange(len(y)), y] for t in (p, q))
+            sides.append(expit(log_q - log_p).reshape(N_CLASSES, n))
+        first, second = (side.mean(axis=1) for side in sides)
+        error = np.hypot(*(side.std(axis=1) for side in sides)) / np.sqrt(n)
+        assert (np.abs(first - second) <= 4.5 * error + 5 / n).all()
+        overlaps.extend(first)
+    assert max(overlaps) > 0.05  # else nothing was compared
 
 
 # ------------------------------------------------------------------------------ prior objects

@@ -7,8 +7,8 @@ peer without one, ``method="posterior_mean"`` for a peer that plugs estimates in
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaln, logsumexp
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from scipy.special import gammaln
+from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.inspection import partial_dependence, permutation_importance
@@ -21,9 +21,6 @@ from sklearn.pipeline import Pipeline
 import bayesgen as bg
 
 TINY = 1e-10  # a prior that weighs nothing
-DISCRETE = (bg.BernoulliNB, bg.CategoricalNB, bg.MultinomialNB, bg.PoissonNB)
-NAIVE = (*DISCRETE, bg.GaussianNB)
-
 # ---------------------------------------------------- sklearn/tests/test_naive_bayes.py
 
 y = np.array([1, 1, 1, 2, 2, 2])
@@ -193,20 +190,6 @@ def test_importance_and_partial_dependence_find_the_column():
 # ------------------------------------------------------------------- other packages
 
 
-def test_mixed_naive_bayes_categorical_digits():
-    """mixed-naive-bayes 0.0.3, test_categorical_data_digits_all; its formula is the product."""
-    rows, labels = load_digits(return_X_y=True)
-    rows, labels = rows[:300], labels[:300]
-    codes = {j: range(17) for j in range(64)}
-    clf = bg.MixedNB({"categorical": list(range(64))}, codes, alpha=0.5, class_alpha=TINY)
-    shown = rows[:, :, None] == np.arange(17)
-    n = np.array([shown[labels == c].sum(axis=0) for c in range(10)]) + 0.5
-    log_p = np.log(n / n.sum(axis=-1, keepdims=True))
-    joint = np.einsum("njk,cjk->nc", shown, log_p) + np.log(np.bincount(labels))
-    expected = joint - logsumexp(joint, axis=1, keepdims=True)
-    np.testing.assert_allclose(clf.fit(rows, labels).predict_log_proba(rows), expected, atol=1e-7)
-
-
 SENTENCES = [["a", "b", "c", "d"], ["<UNK>", "<UNK>", "a", "d", "b", "<UNK>"]]
 VOCABULARY = ["a", "b", "c", "d", "z", "<s>", "</s>", "<UNK>"]
 
@@ -268,20 +251,6 @@ def test_creme_unseen_features():
     assert joint[0] == joint[1]
     assert np.exp(clf.feature_log_prob_[0, 4]) == pytest.approx(1 / (2 + 6))
     assert clf.predict([[0, 0, 0, 0, 1, 1]]) == 0  # the first of equals
-
-
-def test_river_rows_one_by_one():
-    """river 0.26, naive_bayes: learn_one is learn_many, labels appear when they come."""
-    rows, labels = make_blobs(40, centers=3, random_state=0)
-    rows, labels = np.abs(rows).round(), np.array(["a", "b", "c"])[labels]
-    for estimator in NAIVE:
-        one_by_one = estimator()
-        for i in range(40):
-            one_by_one.partial_fit(rows[i : i + 1], labels[i : i + 1])
-        whole = estimator().fit(rows, labels)
-        np.testing.assert_allclose(
-            one_by_one.predict_log_proba(rows), whole.predict_log_proba(rows), atol=1e-12
-        )
 
 
 @pytest.mark.parametrize("ess", [None, 5.0], ids=["K2", "BDeu"])

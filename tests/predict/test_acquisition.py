@@ -125,11 +125,7 @@ def test_gains_of_numbers_are_those_of_a_million_draws(clf):
 
 @pytest.mark.parametrize(
     "clf",
-    [
-        bg.GaussianNB(variance="spherical"),
-        bg.LinearDiscriminant(),
-        bg.QuadraticDiscriminant(),
-    ],
+    [bg.GaussianNB(variance="spherical"), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()],
     ids=str,
 )
 @pytest.mark.parametrize("first", [0.3, 30.0])

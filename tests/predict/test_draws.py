@@ -7,12 +7,7 @@ from scipy.stats import qmc
 
 from bayesgen.numerics.special import log_odds_against_rest, log_sum_of_others
 from bayesgen.predict import draws
-from bayesgen.predict.draws import (
-    QuasiGenerator,
-    Sample,
-    block_rows,
-    percentile_error,
-)
+from bayesgen.predict.draws import QuasiGenerator, Sample, block_rows, percentile_error
 
 
 def generator():

@@ -40,12 +40,6 @@ def test_thirteen_samples():
     np.testing.assert_allclose(values, [0.64682, 0.53259, 0.11422], atol=6e-6)
 
 
-def test_bits_are_nats_over_log_two():
-    nats, bits = (entropies(thirteen(), NEW, unit=unit) for unit in ("nats", "bits"))
-    for name in ("total", "aleatoric", "epistemic"):
-        np.testing.assert_allclose(getattr(bits, name), getattr(nats, name) / np.log(2))
-
-
 def dirichlet(alpha):
     total = alpha.sum()
     mean = alpha / total
@@ -300,15 +294,3 @@ def test_classes_that_are_out_have_no_mean():
     found = entropies(model, X, class_prior=np.array([0.5, 0.0, 0.5]))
     assert (found.mean[:, 1] == 0).all()
     np.testing.assert_allclose(found.mean.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"pair": "mixed"}, "pair must be one of 'posterior', 'predictive', got 'mixed'"),
-        ({"unit": "bans"}, "unit must be one of 'nats', 'bits', got 'bans'"),
-    ],
-)
-def test_bad_arguments(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        entropies(thirteen(), NEW, **kwargs)

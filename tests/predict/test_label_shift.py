@@ -119,7 +119,7 @@ def test_updated_against_enumeration():
     w = np.exp(log_w - np.max(log_w))
     w /= w.sum()
     ones = np.sum(labels, axis=1)
-    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=600)
+    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=200)
     summary = shift["summary"]
     exact = w @ ((alpha[1] + ones) / (alpha.sum() + 5))
     mcse = summary["sd"][1] / np.sqrt(summary["ess"][1])
@@ -248,16 +248,17 @@ def test_predictions_have_the_index_of_a_frame(gaussian):
 def test_draws_of_another_route_replace_the_closed_form(gaussian):
     clf, new = gaussian
     tree = clf.draw_posterior(300, 4, random_state=3)
-    own = bg.estimate_class_prior(clf, new, draws=300)["summary"]
+    own = bg.estimate_class_prior(clf, new, draws=100)["summary"]
     for theta in ("drawn", "integrated"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MonteCarloWarning)  # 10 rows rest on few draws
-            given = bg.estimate_class_prior(clf, new, posterior=tree, theta=theta)["summary"]
+            given = bg.estimate_class_prior(clf, new, posterior=tree, theta=theta, draws=100)
+        given = given["summary"]
         if theta == "drawn":
             error = np.hypot(*(s["sd"] / np.sqrt(s["ess"]) for s in (own, given)))
             assert (np.abs(own["mean"] - given["mean"]) < 4 * error).all()
         else:
-            exact = bg.estimate_class_prior(clf, new, theta=theta)["summary"]
+            exact = bg.estimate_class_prior(clf, new, theta=theta, draws=100)["summary"]
             np.testing.assert_allclose(given["mean"], exact["mean"], atol=0.03)
 
 

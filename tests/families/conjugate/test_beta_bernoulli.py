@@ -50,13 +50,6 @@ def test_map_at_the_edge(alpha, beta, expected):
         assert BetaBernoulli(a, b).map()["theta"][1, 2] == expected
 
 
-def test_mle_of_a_column_never_observed_is_undefined():
-    X = np.array([[1.0, np.nan], [0, 1]])
-    family = BetaBernoulli()
-    with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no observed row"):
-        family.mle(family.stats(X, np.array([0, 1]), 2))
-
-
 def test_huge_counts():
     """Totals of 1e12: the evidence of one more row is its predictive."""
     posterior = BetaBernoulli(np.array([[1e12, 3e12]]), np.array([[2e12, 5.0]]))

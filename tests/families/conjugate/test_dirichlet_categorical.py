@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_categorical import CategoricalStats, DirichletCategorical
 from bayesgen.families.errors import UndefinedEstimateError
 
@@ -24,27 +23,6 @@ def fitted(X, y, n_classes=3, weight=None, n_categories=SIZES, **prior):
     family = DirichletCategorical(n_categories=n_categories, **prior)
     seen = family.stats(X, y, n_classes, weight)
     return family.resolve(seen).update(seen), seen
-
-
-def test_two_categories_are_a_bit():
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(2, size=(50, 4)), rng.integers(3, size=50)
-    family = DirichletCategorical(
-        np.stack([np.full((3, 4), 0.4), np.full((3, 4), 1.3)], axis=-1), n_categories=(2,) * 4
-    )
-    bits = BetaBernoulli(alpha=1.3, beta=0.4)
-    a, b = family.stats(X, y, 3), bits.stats(X, y, 3)
-    ours, theirs = family.resolve(a), bits.resolve(b)
-    assert ours.log_evidence(a) == pytest.approx(theirs.log_evidence(b), rel=1e-12)
-    np.testing.assert_allclose(
-        ours.update(a).log_predictive(X), theirs.update(b).log_predictive(X), rtol=1e-12
-    )
-    weights = np.array([0.2, 0.3, 0.5])
-    np.testing.assert_allclose(
-        ours.information(ours.update(a).mean(), weights),
-        theirs.information(theirs.update(b).mean(), weights),
-        rtol=1e-10,
-    )
 
 
 # -- categories never seen -------------------------------------------------------------------
@@ -202,9 +180,6 @@ def test_codes_that_are_none_are_refused_in_training():
         fitted(X, y)
 
 
-# -- kinds of rows ---------------------------------------------------------------------------
-
-
 # -- estimates -------------------------------------------------------------------------------
 
 
@@ -227,13 +202,6 @@ def test_map_at_the_edge(alpha, expected):
             family.map()
     else:
         np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
-
-
-def test_mle_of_a_column_never_observed_is_undefined():
-    X = np.array([[1.0, np.nan], [0, 1]])
-    family = DirichletCategorical()
-    with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no observed row"):
-        family.mle(family.stats(X, np.array([0, 1]), 2))
 
 
 def test_the_domain_of_the_cgf_is_that_of_the_row_itself():

@@ -381,18 +381,6 @@ def test_generation_gives_valid_codes_also_at_dead_ends():
 # -------------------------------------------------------------------------------------------- cgf
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_cgf_of_unknown_tokens(order):
-    rng = RNG(order)
-    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
-    posterior = fitted(X, y, order, 3, alpha=np.array([[0.5, 1, 2], [1, 1.5, 3]]))
-    new = documents([0, 1, 0, 1, 1, 2], [], [2, 2, 2, -1, 2], [1])
-    for c in range(2):  # of which the laws have none
-        np.testing.assert_allclose(
-            posterior.cgf(new, np.eye(2)[c]), posterior.log_predictive(new)[:, c], rtol=1e-12
-        )
-
-
 # ---------------------------------------------------------------------------------- compiled code
 
 

@@ -9,12 +9,6 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.errors import UndefinedEstimateError
 
 
-def some_documents(seed=0, n=40, d=6, n_classes=3):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    return rng.poisson(rng.gamma(0.8, size=(n_classes, d))[y]), y
-
-
 def fitted(X, y, n_classes, weight=None, **prior):
     family = DirichletMultinomial(**prior)
     seen = family.stats(X, y, n_classes, weight)
@@ -57,12 +51,6 @@ def exact_cgf(x, alpha, t):
         )
 
 
-# -- predictive ------------------------------------------------------------------------------
-
-
-# -- evidence --------------------------------------------------------------------------------
-
-
 # -- kinds of rows ---------------------------------------------------------------------------
 
 
@@ -77,37 +65,6 @@ def test_cells_stored_twice_are_added():
     np.testing.assert_allclose(again.log_coefficient, seen.log_coefficient)
     np.testing.assert_allclose(posterior.log_predictive(messy), posterior.log_predictive(clean))
     assert messy.nnz == 4  # the user's matrix is left as it was
-
-
-def test_missing_and_negative_counts_are_refused():
-    X, y = some_documents()
-    X = X.astype(float)
-    posterior, _ = fitted(X, y, 3)
-    for bad, message in ((np.nan, "unknown length"), (-2, "row 5, feature 1 is -2")):
-        X[5, 1] = bad
-        for rows in (X, sparse.csr_matrix(X)):
-            for call in (
-                lambda rows: fitted(rows, y, 3),
-                posterior.log_predictive,
-                lambda rows: posterior.log_likelihood(rows, posterior.mean()),
-                lambda rows: posterior.cgf(rows, np.zeros(3)),
-            ):
-                with pytest.raises(ValueError, match=message):
-                    call(rows)
-
-
-def test_simulated_documents():
-    rng = np.random.default_rng(0)
-    family = DirichletMultinomial(np.array([[2.0, 5, 1], [1, 1, 1]]), length=7)
-    theta = family.draw(rng, 4000)
-    X = family.simulate(rng, theta, np.zeros(4000, dtype=int))
-    assert X.dtype == np.int64
-    assert np.all(X.sum(axis=1) == 7)
-    law = stats.dirichlet_multinomial([2, 5, 1], 7)
-    assert np.all(np.abs(X.mean(axis=0) - law.mean()) < 4.5 * np.sqrt(np.diag(law.cov()) / 4000))
-    np.testing.assert_allclose(np.cov(X.T), law.cov(), atol=0.3)
-    fixed = family.simulate(rng, {"theta": theta["theta"][0]}, np.array([0, 1, 1]))
-    assert fixed.shape == (3, 3)
 
 
 # -- estimates -------------------------------------------------------------------------------

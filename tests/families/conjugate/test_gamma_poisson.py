@@ -57,12 +57,6 @@ def test_the_default_prior_has_the_pooled_mean_of_each_column():
         GammaPoisson(rate=0.0).resolve(family.stats(X, y, 3))
 
 
-# -- predictive ------------------------------------------------------------------------------
-
-
-# -- evidence --------------------------------------------------------------------------------
-
-
 # -- kinds of rows ---------------------------------------------------------------------------
 
 
@@ -76,21 +70,6 @@ def test_a_missing_cell_of_a_column_of_1e12_leaves_no_trace():
         assert got == pytest.approx(expected, rel=1e-12)
 
 
-def test_negative_counts_are_refused():
-    X, y = some_rows(missing=0.2)
-    posterior, _ = fitted(X, y, 3)
-    X[5, 1] = -2
-    for rows in (X, sparse.csr_matrix(X)):
-        for call in (
-            lambda rows: fitted(rows, y, 3),
-            posterior.log_predictive,
-            lambda rows: posterior.log_likelihood(rows, posterior.mean()),
-            lambda rows: posterior.cgf(rows, np.zeros(3)),
-        ):
-            with pytest.raises(ValueError, match="row 5, feature 1 is -2"):
-                call(rows)
-
-
 # -- estimates -------------------------------------------------------------------------------
 
 
@@ -101,15 +80,6 @@ def test_map_at_the_edge():
     shape[1, 2] = 0.99
     with pytest.raises(UndefinedEstimateError, match="class 1, feature 2: a Gamma density"):
         GammaPoisson(shape, np.ones((2, 3))).map()
-
-
-def test_mle_of_a_column_never_observed_is_undefined():
-    X = np.array([[1.0, np.nan], [0, 1]])
-    family = GammaPoisson()
-    for weight in (None, np.array([0.1, 0.7])):
-        seen = family.stats(X, np.array([0, 1]), 2, weight)
-        with pytest.raises(UndefinedEstimateError, match="class 0, feature 1: it has no obs"):
-            family.mle(seen)
 
 
 # -- cumulants, linear form, information -----------------------------------------------------

@@ -1,6 +1,5 @@
 """Bits with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +14,6 @@ from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoul
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON, slope_error
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
 
 RNG = np.random.default_rng(5)
 THETA = RNG.uniform(size=(2, 3, 4))  # two draws, three classes, four columns
@@ -46,15 +42,6 @@ def test_a_rounded_certainty_is_no_certainty():
     assert np.isfinite(found).all()
     assert found[0, 0] < -700
     assert found[1, 0] == pytest.approx(0, abs=1e-12)
-
-
-def test_moments_of_simulated_rows():
-    y = np.repeat([0, 1, 2], 4000)
-    X = HierarchicalBernoulli().simulate(RNG, {"theta": THETA[0]}, y)
-    assert X.dtype == np.uint8
-    for c in range(3):
-        error = 4 * np.sqrt(THETA[0, c] * (1 - THETA[0, c]) / 4000)
-        assert np.all(np.abs(X[y == c].mean(axis=0) - THETA[0, c]) < error + 1e-9)
 
 
 def resolved(X: Any = BITS, y: Any = Y, n_classes: int = 3, **options: Any) -> Any:

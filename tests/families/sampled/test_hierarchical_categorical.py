@@ -1,6 +1,5 @@
 """Categories with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,6 @@ from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.families.sampled.test_hierarchical_bernoulli import stretched
 from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
 
 RNG = np.random.default_rng(5)
 K = np.array([2, 4, 3])
@@ -59,14 +55,6 @@ def test_the_share_of_the_classes_in_what_is_known_is_a_share():
         assert (share >= 0).all()
         assert (share.sum(axis=0) < 1).all()
         assert (share[:, REAL] > 0).all()
-
-
-def test_moments_of_simulated_rows():
-    y = np.repeat([0, 1, 2], 4000)
-    X = resolved().simulate(RNG, {"theta": THETA[0]}, y)
-    for c, j, k in np.ndindex(3, 3, 4):
-        p = THETA[0, c, j, k]
-        assert abs(np.mean(X[y == c, j] == k) - p) <= 4 * np.sqrt(p * (1 - p) / 4000)
 
 
 def test_defaults_go_with_the_categories():

@@ -14,11 +14,7 @@ from bayesgen.numerics.kernels import sampling
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    import pymc as pm
+from tests.graphs import PYTHON, pm
 
 NAN = np.nan
 
@@ -110,18 +106,6 @@ def test_densities_of_the_observed_cells_are_scipys(shared):
             part = (sd[:, None] * omega * sd)[np.ix_(seen, seen)]
             expected = stats.multivariate_normal.logpdf(X[i, seen], theta["mu"][s, c, seen], part)
         assert found[s, i, c] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_simulated_rows_have_the_moments():
-    theta = {k: v[0] for k, v in drawn_theta(False).items()}
-    y = np.repeat([0, 1], 20000)
-    X = LKJNormal().simulate(np.random.default_rng(6), theta, y)
-    for c in range(2):
-        x, sd = X[y == c], theta["sigma"][c]
-        error = 5 / np.sqrt(len(x))
-        np.testing.assert_allclose((x.mean(axis=0) - theta["mu"][c]) / sd, 0.0, atol=error)
-        np.testing.assert_allclose(x.std(axis=0) / sd, 1.0, atol=error)
-        np.testing.assert_allclose(np.corrcoef(x.T), theta["correlation"][c], atol=error)
 
 
 def test_defaults_follow_shift_and_scale():

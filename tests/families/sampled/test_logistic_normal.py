@@ -1,6 +1,5 @@
 """Correlated words: the mass against adaptive quadrature, the PyMC model, one fit by NUTS."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +14,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal, _Documents
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON, slope_error
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
-    from pytensor import function
+from tests.graphs import PYTHON, pytensor, slope_error
 
 RNG = np.random.default_rng(7)
 C, D, N = 2, 5, 10
@@ -92,20 +87,6 @@ def test_the_grid_has_the_moments_of_a_normal():
         np.testing.assert_allclose((z.T * w) @ z, np.eye(factors), atol=3e-4)
 
 
-def test_simulated_words_go_together():
-    loading = np.array([[[2.0, 2.0, -4.0]]])
-    theta = {"centre": np.array([[0.3, 0.3, 0.4]]), "loading": loading}
-    family = LogisticNormal(length=30)
-    rows = family.simulate(np.random.default_rng(0), theta, np.zeros(20_000, dtype=int))
-    assert (rows.sum(axis=1) == 30).all()
-    z, log_w = family.grid()
-    p = softmax(np.log(theta["centre"]) + z @ loading[0], axis=1)
-    w = np.exp(log_w)
-    mean = 30 * w @ p
-    np.testing.assert_allclose(rows.mean(0), mean, atol=0.3)
-    assert np.corrcoef(rows[:, 0], rows[:, 1])[0, 1] > 0.5
-
-
 # ------------------------------------------------------------------------------------ defaults
 
 
@@ -147,25 +128,19 @@ def at_some_point(family: LogisticNormal, names: list[str], seed: int = 2) -> An
     rng = np.random.default_rng(seed)
     point = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in model.initial_point().items()}
     outputs = model.replace_rvs_by_values([model[k] for k in names])
-    return model, point, function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore")
-
-
-@pytest.mark.parametrize("factors", [1, 2])
-def test_pymc_has_the_same_density(factors):
-    family = LogisticNormal(factors=factors, nodes=9).with_defaults(X, Y, C)
-    model, point, values = at_some_point(family, ["centre", "loading"])
-    centre, loading = values(**point)
-    found = model.compile_logp(vars=[model["x"]], mode=PYTHON)(point)
-    density = family.log_likelihood(X, {"centre": centre, "loading": loading})
-    assert found == pytest.approx(density[np.arange(N), Y].sum(), rel=1e-9)
-    np.testing.assert_allclose(loading.sum(axis=-1), 0, atol=1e-9)
-    assert slope_error(model, point) < 1e-6
+    return (
+        model,
+        point,
+        pytensor.function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore"),
+    )
 
 
 def test_loadings_are_lower_triangular_along_the_directions():
     family = LogisticNormal(factors=2, nodes=9).with_defaults(X, Y, C)
-    _, point, values = at_some_point(family, ["loading", "spread", "along"])
+    model, point, values = at_some_point(family, ["loading", "spread", "along"])
+    assert slope_error(model, point) < 1e-6
     loading, spread, along = values(**point)
+    np.testing.assert_allclose(loading.sum(axis=-1), 0, atol=1e-9)
     part = np.einsum("ckj,clj->ckl", loading / spread[..., None], family.direction)
     np.testing.assert_allclose(np.diagonal(part, axis1=1, axis2=2), along, rtol=1e-7)
     np.testing.assert_allclose(np.triu(part, 1), 0, atol=1e-9)
@@ -200,7 +175,7 @@ def test_round_coordinates_have_the_density_of_the_prior_and_the_rows():
         expected += np.linalg.slogdet(np.array(slopes))[1]
         return float(model.compile_logp(mode=PYTHON)(point) - expected)
 
-    first, *others = (whole(seed) for seed in range(4))
+    first, *others = (whole(seed) for seed in range(3))
     np.testing.assert_allclose(others, first, atol=1e-5)
 
 

@@ -26,7 +26,8 @@ NO_KERNELS = ("ContextTree",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    cases.pytest_generate_tests(metafunc, without=NO_KERNELS)
+    if metafunc.config.getoption("markexpr") != "not slow":  # 2300 items that none would run
+        cases.pytest_generate_tests(metafunc, without=NO_KERNELS)
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,7 @@ from scipy.special import betaln, expit, log_expit, logit
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict.expansion import applies, expansion, expansion_cells
-from bayesgen.predict.inversion import (
-    Table,
-    cumulants,
-    find,
-    invert,
-    log_odds,
-)
+from bayesgen.predict.inversion import Table, cumulants, find, invert, log_odds
 from bayesgen.predict.request import shortest
 from tests.predict.interval.cases import case, weights_alone
 

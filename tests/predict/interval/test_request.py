@@ -1,4 +1,4 @@
-"""A request is checked once, and a kind is one entry that every entry point honours."""
+"""A request is checked once, and a kind of interval is one entry of a table."""
 
 from typing import get_args
 
@@ -93,60 +93,6 @@ def test_a_third_kind_of_predict_interval(lower, estimator):
             found["interval"][..., 0] = 0.0
         assert_one_sided(found["interval"].values, tails["interval"].values, rtol=1e-6)
         assert drawn == (method == "draws" or (name == "LinearDiscriminant" and n_classes == 3))
-
-
-def test_a_third_kind_of_given_draws(lower):
-    X, y = [[1.0], [1.4], [1.1], [4.0], [4.4], [4.1]], [0, 0, 0, 1, 1, 1]
-    clf = bg.GaussianNB().fit(X, y)
-    draws = clf.posterior_
-    found, tails = (clf.predict_interval(X, posterior=draws, **k) for k in (lower, TAILS))
-    rho = clf.predict_posterior(X, posterior=draws)["predictions"]["class_probability"]
-    least = rho.min(["chain", "draw"]).values
-    np.testing.assert_allclose(found["interval"].sel(bound="lower"), least, rtol=1e-9)
-    np.testing.assert_allclose(
-        found["interval"].sel(bound="upper"), tails["interval"].sel(bound="upper"), rtol=0.05
-    )
-
-
-def test_a_third_kind_of_explain(lower):
-    rng = np.random.default_rng(1)
-    y = np.arange(20) % 2
-    X = rng.normal(size=(20, 2)) + y[:, None]
-    clf = bg.GaussianNB().fit(X, y)
-    found, tails = (clf.explain(X, method="exact", **k) for k in (lower, TAILS))
-    for name in ("interval", "interval_intercept"):
-        assert_one_sided(found[name].values, tails[name].values, -np.inf, rtol=1e-6)
-    clf = bg.LinearDiscriminant().fit(X, y)  # by draws
-    found, tails = (clf.explain(X, **k)["interval"].values for k in (lower, TAILS))
-    assert (found[..., 0] < tails[..., 0]).all()
-    np.testing.assert_allclose(found[..., 1], tails[..., 1], atol=0.01)
-
-
-def test_a_third_kind_of_mutual_information(lower):
-    X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
-    clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-    found, tails = (bg.mutual_information(clf, posterior=True, **k) for k in (lower, TAILS))
-    for name in ("interval", "floor_interval"):
-        low, high = found[name].values.T
-        assert (low < tails[name].values[:, 0]).all()
-        np.testing.assert_allclose(high, tails[name].values[:, 1], rtol=0.05)
-    assert found.attrs["kind"] == "lower"
-
-
-@pytest.mark.parametrize("theta", ["integrated", "drawn"])
-def test_a_third_kind_of_label_shift(lower, theta):
-    X, y = [[1.0], [1.4], [1.1], [4.0], [4.4], [4.1]], 3 * ["fine"] + 3 * ["ill"]
-    clf = bg.GaussianNB().fit(X, y)
-    rows = [[0.9 + 0.02 * i] for i in range(12)] + [[4.0]]
-    found, tails = (
-        bg.estimate_class_prior(clf, rows, theta=theta, **k)["summary"]["interval"].values
-        for k in (lower, TAILS)
-    )
-    if theta == "integrated":
-        assert_one_sided(found, tails, rtol=1e-9)
-    else:
-        assert (found[:, 0] < tails[:, 0]).all()
-        np.testing.assert_allclose(found[:, 1], tails[:, 1], atol=0.01)
 
 
 # ------------------------------------------------------------------------------------ of draws

@@ -83,9 +83,7 @@ def test_given_the_row_shared_variances_are_drawn_once(monkeypatch):
 
     calls, right = [], NormalInverseWishart.distance_draws
     monkeypatch.setattr(
-        NormalInverseWishart,
-        "distance_draws",
-        lambda f, *a: (calls.append(1), right(f, *a))[1],
+        NormalInverseWishart, "distance_draws", lambda f, *a: (calls.append(1), right(f, *a))[1]
     )
     model, X = case("lda", 2, 3, n_classes=70, new=2)
     asked = IntervalRequest(0.8, "eti", "auto", "training and row")
