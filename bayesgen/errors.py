@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
+from numbers import Integral
 from typing import Any, Self, cast
 
 
@@ -109,6 +110,13 @@ SPELLINGS = {  # of PyMC and ArviZ, and ours
     "ci_prob": "prob",
     "hdi_prob": "prob",
 }
+
+
+def refuse_below(least: int, **counts: Any) -> None:
+    """Raise ValueError unless each argument is an integer, and not below `least`."""
+    for name, value in counts.items():
+        if not isinstance(value, Integral) or value < least:
+            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
 
 
 def refuse_other_spelling(function: str, given: Iterable[str]) -> None:

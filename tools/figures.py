@@ -153,7 +153,7 @@ def first_screen() -> Figure:
 
 LAYERS = (  # packages, and what they are for
     ("cli", "commands"),
-    ("plots", "pictures"),
+    ("reporting · plots", "pages and pictures"),
     ("estimators", "scikit-learn interface: read once, fit, delegate"),
     ("explain · checks", "why; is the posterior right? which model?"),
     ("predict", "intervals, entropies, costs, new proportions"),
@@ -163,7 +163,7 @@ LAYERS = (  # packages, and what they are for
     ("io", "one reader of tables; streams, dask, model files"),
     ("encoding", "tables, texts and labels to arrays and codes"),
     ("families", "one file or folder for one prior and likelihood"),
-    ("numerics · datasets", "stable sums, passes over rows, kernels; tables"),
+    ("numerics · datasets · version · errors", "stable sums, kernels; tables"),
 )
 DOWN, UP = 0.605, 0.87  # the lanes of fit and of predict
 JOURNEY = (  # lane, layer, what X has become there

@@ -28,6 +28,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.checks.label_errors import ScoredRows, scored_rows
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import weights_by_class
+from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
@@ -108,8 +109,7 @@ def expected_score(
     request, n = IntervalRequest.of(prob), _num_samples(X)
     if not n:
         raise ValueError("X has no rows: there is no score to expect")
-    if not isinstance(draws, int | np.integer) or draws < 2:
-        raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+    refuse_below(2, draws=draws)
     rng = np.random.default_rng(random_state)
     rows = _training(clf, fitted.training.rows if training is None else training, rng)
     new = comparable(clf.predict_log_proba(X))

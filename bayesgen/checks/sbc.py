@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from bayesgen.checks import replicates as routes
 from bayesgen.checks import uniformity
 from bayesgen.datatree import tree
+from bayesgen.errors import refuse_below
 from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.pymc_parts import by_cell
@@ -130,10 +131,7 @@ def simulation_based_calibration(
     import xarray as xr
 
     prior, coords = _prior_of(clf)
-    whole = (("n_rows", n_rows), ("replicates", replicates), ("draws", draws), ("thin", thin))
-    for name, value in whole:
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    refuse_below(1, n_rows=n_rows, replicates=replicates, draws=draws, thin=thin)
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must lie in (0, 1), got {false_alarm!r}")
     conjugate = prior.family.conjugate

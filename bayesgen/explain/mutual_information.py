@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from bayesgen.datatree.tree import group, read_draws
+from bayesgen.errors import refuse_below
 from bayesgen.families.capabilities import FeatureInformation, Margins, NullDistribution, require
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError
@@ -193,8 +194,7 @@ def _posterior(
     clf: Any, sampled: Theta | None, draws: int, prob: float | None, kind: Any, random_state: Any
 ) -> dict[str, Any]:
     """Variables in nats, and attributes."""
-    if not isinstance(draws, int | np.integer) or draws < 2:
-        raise ValueError(f"draws must be an integer >= 2, got {draws!r}")
+    refuse_below(2, draws=draws)
     request = IntervalRequest.of(prob, kind)
     rng = np.random.default_rng(random_state)
     prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)

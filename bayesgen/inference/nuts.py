@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesgen.errors import Facts, refuse_other_spelling
+from bayesgen.errors import Facts, refuse_below, refuse_other_spelling
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.numerics.special import Array
@@ -663,9 +663,8 @@ def sample(
 
 def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
     """Raise a ValueError for arguments of `sample` that make no sense."""
-    for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    refuse_below(0, tune=tune)
+    refuse_below(1, draws=draws, chains=chains)
     refuse_unknown("nuts_sampler", nuts_sampler, SAMPLERS)
 
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.encoding.literals import one_line
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, look
+from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, look, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +22,83 @@ def grid(ax: "Axes", axis: Any = "both") -> None:
     ax.set_axisbelow(True)
 
 
-def name_lines(ax: "Axes", names: Sequence[Any], longest: int = 32) -> None:
-    """One labelled line per name, the first on top."""
-    ax.set_yticks(range(len(names)), [one_line(name, longest) for name in names])
+def name_lines(ax: "Axes", names: Sequence[Any], longest: int = 32, lines: int = 1) -> None:
+    """One labelled place per name, the first on top."""
+    ax.set_yticks(range(len(names)), [written(name, longest, lines) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0, labelcolor=INK)
     ax.spines["left"].set_visible(False)
+
+
+class Categories:
+    """Places for categories: below the marks, or on the left where names need the room.
+
+    Parameters
+    ----------
+    names : list of str
+    letters : int
+        That there is room for below the axes.
+    """
+
+    def __init__(self, ax: "Axes", names: list[str], letters: int = 44) -> None:
+        self.ax, self.names, self.letters = ax, names, letters
+        self.below = fit_below(names, letters)
+
+    def bars(self, at: Any, value: Any, width: float, **look: Any) -> None:
+        """Bars from 0."""
+        if self.below:
+            self.ax.bar(at, value, width, **look)
+        else:
+            self.ax.barh(at, value, width, **look)
+
+    def lines(self, at: Any, low: Any, high: Any, **look: Any) -> None:
+        """Intervals."""
+        (self.ax.vlines if self.below else self.ax.hlines)(at, low, high, **look)
+
+    def ticks(self, at: Any, value: Any, size: float, **look: Any) -> None:
+        """Short lines across a bar, or an interval."""
+        self.marks(at, value, "_" if self.below else "|", ms=size, color=INK, mew=1.4, **look)
+
+    def marks(self, at: Any, value: Any, mark: str, **look: Any) -> None:
+        """Marks without lines between them."""
+        points = (at, value) if self.below else (value, at)
+        self.ax.plot(*points, mark, **look)
+
+    def name(self, label: str, value: str, limits: Any) -> None:
+        """Name the places, both axes, and the range of the values."""
+        if self.below:
+            self.ax.set_xticks(range(len(self.names)), [written(name) for name in self.names])
+            self.ax.tick_params(axis="x", length=0)
+            self.ax.set(xlim=(-0.6, len(self.names) - 0.4), ylim=limits)
+            self.ax.grid(axis="y", color=HAIR, lw=0.5)
+            self.ax.set_axisbelow(True)
+            label_axes(self.ax, label, value, self.letters)
+        else:
+            name_lines(self.ax, self.names, min(26, self.letters // 2 + 8))
+            self.ax.set_xlim(limits)
+            grid(self.ax, "x")
+            label_axes(self.ax, value, label, self.letters)
+
+
+def fit_below(names: list[str], letters: int = 44) -> bool:
+    """Whether names have room side by side."""
+    return sum(map(len, names)) + len(names) <= letters
+
+
+def label_axes(ax: "Axes", x: str, y: str, letters: int = 50) -> None:
+    """Both labels, on two lines if they are long."""
+    ax.set_xlabel(written(x, letters, 2))
+    ax.set_ylabel(written(y, min(letters, 36), 2))
+
+
+def title(ax: "Axes", text: str, width: int = 44, **options: Any) -> None:
+    """A title that begins at the left of the axes, on several lines if it is long."""
+    ax.set_title(written(text, width, 3), loc="left", **options)
+
+
+def note(ax: "Axes", text: str) -> None:
+    """A title in the size of the text."""
+    title(ax, text, 56, size=9.5, weight="normal")
 
 
 def intervals(
@@ -48,7 +118,7 @@ def differences(
     ax.axvline(line, color=MUTED, lw=1, zorder=0)
     intervals(ax, np.arange(len(names)), value, ends, look(0))
     name_lines(ax, names)
-    ax.set_xlabel(xlabel)
+    ax.set_xlabel(written(xlabel, 48, 2))
 
 
 def row_intervals(
@@ -65,7 +135,7 @@ def row_intervals(
     for c in np.unique(classes):
         i, k = np.nonzero(classes == c)
         at = i + 0.3 * (k - 0.5)
-        intervals(ax, at, p[i, k], ends[i, k], look(c), label=one_line(labels[c], _NAME), ls="")
+        intervals(ax, at, p[i, k], ends[i, k], look(c), label=written(labels[c], _NAME), ls="")
     name_lines(ax, names)
     ax.set_xlim(-0.02, 1.02)
     _legend_above(ax)
@@ -116,7 +186,7 @@ def matrix(
         )
         if len(columns) <= 12:
             ax.text(j, i, texts[i][j], ha="center", va="center", size=9.5)
-    ax.set_xticks(range(len(columns)), [one_line(name, 16) for name in columns])
+    ax.set_xticks(range(len(columns)), [written(name, 16) for name in columns])
     name_lines(ax, rows, 18)
     ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     if turned(columns):
@@ -144,7 +214,7 @@ def z_scores(ax: "Axes", names: list[str], z: Array, labels: list[str], limit: f
         for s, marker in enumerate("oD"):
             at = place + 0.16 * (2 * s - 1)
             ax.plot(np.clip(z[:, c, s], -8, 8), at, marker, color=own.color, **own.mark(4.8))
-        ax.plot([], [], "o", color=own.color, label=one_line(label, _NAME))
+        ax.plot([], [], "o", color=own.color, label=written(label, _NAME))
     name_lines(ax, names)
     ax.set_xlim(-8.5, 8.5)
     ax.set_xlabel("held-out rows less replicates (standard deviations)")

@@ -11,17 +11,16 @@ from scipy.special import entr
 
 from bayesgen.datatree.groups import as_long
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.inference.trees import draw_prior
 from bayesgen.numerics.special import Array, softmax
-from bayesgen.plots import style
+from bayesgen.plots import drawing, style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
 from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 _POINTS = 161
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
-_MOST_NAMES, _LONGEST_NAME = 24, 24  # of categories along an axis, and letters of each
+_CATEGORIES = 40  # of a column, in a picture of its own
 _SHOWN = 3  # features that a title names with their values
 
 
@@ -67,12 +66,22 @@ class Feature:
         """Where `values` are on the axis."""
         return np.arange(len(self.values)) if self.kind == "nominal" else np.array(self.values)
 
-    def draw_axis(self, ax: Any) -> None:
-        """Names, or the range, of the horizontal axis."""
-        ax.set_xlabel(self.name)
-        if self.kind == "nominal":
-            draw_names(ax, [str(value) for value in self.values])
-        elif len(self.values) > 1:
+    @property
+    def text(self) -> list[str]:
+        """Names of the categories."""
+        return [str(value) for value in self.values]
+
+    def some(self, kept: Array) -> "Feature":
+        """The same with some of its categories."""
+        place = np.full(len(self.values) + 1, np.nan)
+        place[kept] = np.arange(len(kept))
+        at = place[np.where(np.isnan(self.at), -1, self.at).astype(int)]
+        return replace(self, values=[self.values[i] for i in kept], at=at)
+
+    def draw_axis(self, ax: Any, label: str, letters: int = 50) -> None:
+        """Labels of both axes of numbers, and the range of the horizontal one."""
+        drawing.label_axes(ax, self.name, label, letters)
+        if len(self.values) > 1:
             ax.set_xlim(self.values[0], self.values[-1])
 
 
@@ -178,9 +187,9 @@ class Rows:
         """Names of the codes that the family takes of column j; None where it takes numbers."""
         encoder = getattr(self.clf, "encoder_", None)
         if not isinstance(encoder, BinnedTable):
-            return [str(v) for v in self.feature(j).values] if self.kinds[j] == "nominal" else None
+            return self.feature(j).text if self.kinds[j] == "nominal" else None
         if self.kinds[j] == "nominal":
-            names = [str(value) for value in self.feature(j).values]
+            names = self.feature(j).text
         else:
             ends = ["−∞", *(f"{end:.4g}" for end in encoder.cuts[j] or ()), "∞"]
             names = [f"[{a}, {b})" for a, b in pairwise(ends)]
@@ -245,7 +254,7 @@ class Rows:
         if not others:
             return ""
         if len(others) <= _SHOWN:
-            return "at " + ", ".join(f"{name} = {_short(cell)}" for name, cell in others)
+            return "at " + ", ".join(f"{name} = {style.cell(cell)}" for name, cell in others)
         if at is not None:
             return f"the {len(others)} others at the values given"
         middle = {"nominal": "most frequent values"}
@@ -261,24 +270,6 @@ def cells_of(X: Any, j: int) -> Array:
     """Column j of encoded rows, dense."""
     column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
     return np.asarray(column, dtype=np.float64).ravel()
-
-
-def draw_names(ax: Any, names: list[str]) -> None:
-    """Names of categories at 0, 1, ... of the horizontal axis; of many, each second or third."""
-    step = -(-len(names) // _MOST_NAMES)
-    told = [n if len(n) <= _LONGEST_NAME else f"{n[: _LONGEST_NAME - 1]}…" for n in names[::step]]
-    turn: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-    if len(told) > _MOST_NAMES // 2:
-        turn |= {"rotation": 90, "va": "center"}
-    ax.set_xticks(np.arange(0, len(names), step), told, **turn if sum(map(len, told)) > 45 else {})
-    ax.tick_params(axis="x", length=0)
-    ax.set_xlim(-0.6, len(names) - 0.4)
-
-
-def _short(cell: Any) -> str:
-    if isinstance(cell, float | np.floating):
-        return f"{cell:.4g}"
-    return "missing" if cell is None else str(cell)
 
 
 def _holds(clf: Any) -> str:
@@ -314,6 +305,7 @@ def _whole_numbers(clf: Any, n_features: int) -> Array | None:
 _SHARE = "share of the rows"
 _SIMULATED = 10_000  # rows of each class
 _BINS = 50  # of a density that is known by simulated rows alone
+_BARS, _FEW_CLASSES = 40, 3  # bars of a picture, and classes of points that have shares as well
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
@@ -324,16 +316,17 @@ def plot_densities(
     y: Any = None,
     feature: Any = 0,
     *,
-    classes: Sequence[Any] | None = None,
+    classes: Any = None,
     mass: tuple[float, float] = (0.5, 0.9),
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """One column under each class: p(x_j | y = c, D), the other columns summed out.
+    """Draw one column under each class: p(x_j | y = c, D), the other columns summed out.
 
     Curves of a real column, with the middle of each class below them, and the probability of a
     spike in the legend; marks at whole numbers of a count; bars of a binary or categorical column,
-    and of the bins of a classifier that has bins.
+    and of the bins of a classifier that has bins. More than 40 bars become points; of more than 40
+    categories the most probable are shown, and the label of the axis says so.
 
     Parameters
     ----------
@@ -341,9 +334,10 @@ def plot_densities(
     X : (N, D)
         Its range is drawn; of real numbers a tenth wider on either side.
     y : (N,), optional
-        Labels: the rows are drawn below the curves, or their shares into the bars.
+        Labels: the rows are drawn below the curves, or their shares into the bars (and points, of
+        at most three classes).
     feature : int or column name
-    classes : sequence of labels, optional
+    classes : label or sequence of labels, optional
         Which to show. Default: all.
     mass : (float, float)
         Of the two central intervals of each class, the narrow one drawn thick.
@@ -387,8 +381,7 @@ def plot_densities(
                 f"the counts of column {one.name!r} are modelled given the total of their row: "
                 "there is no density of one column; bg.top_words shows what words say"
             )
-    codes = range(len(clf.classes_)) if classes is None else codes_of(list(classes), clf.classes_)
-    shown = [int(k) for k in codes]
+    shown = style.chosen(classes, clf.classes_, range(len(clf.classes_)))
     names = rows.codes(j)
     exact = names is None or not isinstance(getattr(clf, "encoder_", None), BinnedTable)
     exact = exact and all(block.family.missing == "marginalised" for block in family.blocks())
@@ -396,9 +389,15 @@ def plot_densities(
     rng, n = np.random.default_rng(0), _SIMULATED
     of_draws = [] if p and names is not None else shown
     drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    with style.canvas(ax, figsize, (7.2, max(3.6, 0.22 * (len(shown) + 3)))) as ax:
+    share = {k: np.exp(p[k]) for k in p}
+    if names is not None and drawn:
+        share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
+    tall = max(3.6, style.height(len(shown) + 4, 0.2))
+    if names is not None and not drawing.fit_below(names):
+        tall = max(tall, style.height(min(len(names), _CATEGORIES), 0.24))
+    with style.canvas(ax, figsize, (7.2, tall)) as ax:
+        of = f"p({one.name} | class, D)"
         if names is not None:
-            share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
             seen = None
             if at is not None:
                 own_codes = cells_of(fitted.encoded(X), j)
@@ -406,17 +405,14 @@ def plot_densities(
                 seen = {
                     k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown
                 }
-            _bars(ax, clf, names, {k: np.exp(p[k]) for k in p} or share, seen)
-            ax.set_xlabel(one.name)
+            _bars(ax, clf, one.name, of, names, share, seen)
         else:
             lone = None if one.spike is None else replace(one, values=[one.spike])
             spikes = {k: _log_density(clf, rows, lone, k).item() for k in shown} if lone else {}
             _curves(ax, clf, one, p, drawn, at, mass, spikes)
-            one.draw_axis(ax)
-        ax.set_ylabel(f"p({one.name} | class, D)")
+            one.draw_axis(ax, of)
         others = "" if len(rows.names) == 1 else "the other features summed out"
-        how = others if exact else f"of {n:,} simulated rows per class"
-        ax.set_title(how, size=9.5, weight="normal", loc="left")
+        drawing.note(ax, others if exact else f"of {n:,} simulated rows per class")
         handles, texts = ax.get_legend_handles_labels()
         order = sorted(range(len(texts)), key=lambda i: texts[i] == _SHARE)  # the classes first
         style.legend_beside(ax, [handles[i] for i in order])
@@ -441,29 +437,37 @@ def _shares(codes: Array, n: int) -> Array:
 
 
 def _bars(
-    ax: "Axes", clf: Any, names: list[str], p: dict[int, Array], seen: dict[int, Array] | None
+    ax: "Axes",
+    clf: Any,
+    feature: str,
+    of: str,
+    names: list[str],
+    p: dict[int, Array],
+    seen: dict[int, Array] | None,
 ) -> None:
-    """A group of bars for each category, a bar for each class."""
+    """Draw a group of bars for each category, a bar for each class; of many bars the ends."""
+    kept = _kept(np.max([*p.values()], axis=0), _CATEGORIES)
+    axis = drawing.Categories(ax, [names[i] for i in kept])
+    many = len(p) * len(kept) > _BARS
     width = 0.82 / len(p)
     for i, (k, value) in enumerate(p.items()):
-        at = np.arange(len(names)) + (i - (len(p) - 1) / 2) * width
-        own = style.look(k)
-        ax.bar(
-            at,
-            value,
-            0.92 * width,
-            color=own.color,
-            alpha=0.6,
-            hatch=own.hatch,
-            edgecolor="white",
-            lw=0,
-            label=str(clf.classes_[k]),
-        )
-        if seen is not None:
+        at, own = np.arange(len(kept)) + (i - (len(p) - 1) / 2) * width, style.look(k)
+        name = str(clf.classes_[k])
+        if many:
+            axis.marks(at, value[kept], "o", color=own.color, label=name, **own.mark(4.5))
+        else:
+            bar = {"color": own.color, "hatch": own.hatch, "alpha": 0.6, "label": name}
+            axis.bars(at, value[kept], 0.92 * width, edgecolor="white", lw=0, **bar)
+        if seen is not None and (not many or len(p) <= _FEW_CLASSES):
             label = _SHARE if i == 0 else None
-            ax.plot(at, seen[k], "_", color=INK, ms=min(16, 90 * width), mew=1.5, label=label)
-    ax.set_ylim(0, None)
-    draw_names(ax, names)
+            axis.ticks(at, seen[k][kept], min(16, 90 * width), label=label)
+    few = style.first_of(len(kept), len(names), "categories")
+    axis.name(feature + few.replace("first", "most probable"), of, (0, None))
+
+
+def _kept(size: Array, most: int) -> Array:
+    """Places of the largest, in their order."""
+    return np.sort(np.argsort(-size, kind="stable")[:most])
 
 
 def _curves(
@@ -516,6 +520,10 @@ def _curves(
 # Class probabilities along one feature, and along those that matter most.
 
 
+_DASHED = (0, (4, 2.2))
+_PANEL, _PANEL_NAMES = 2.5, 12  # inches of a panel, and categories in it
+
+
 @spelled
 @through_pipelines
 def plot_section(
@@ -524,31 +532,33 @@ def plot_section(
     y: Any = None,
     feature: Any = 0,
     *,
+    classes: Any = None,
     at: Any = None,
-    label: Any = None,
     plug_in: Method | None = "map",
     prob: float | None = None,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """The probability of a class while one feature varies and the others stay.
+    """Draw the probability of a class while one feature varies and the others stay.
 
     Parameters
     ----------
     clf : fitted classifier or pool
     X : (N, D)
         The range of its column is drawn, of real numbers a tenth wider on either side; of a
-        categorical or binary column, a bar for each value.
+        categorical or binary column, a bar for each value. Of more than 40 categories those that
+        change the probability most are shown, and the label of the axis says so.
     y : (N,), optional
-        Labels: the rows are drawn below (others) and above (the class).
+        Labels: the rows are drawn at 0 (other classes) and at 1 (the classes shown).
     feature : int or column name
+    classes : label or sequence of labels, optional
+        Default: the last of ``clf.classes_``, which the label of the axis names.
     at : (D,) cells, or {feature: cell}, optional
         Where the section is made; default the median of each column, of categories the most
         frequent. The title says which.
-    label : label, optional
-        Default: the last of ``clf.classes_``.
     plug_in : {"map", "mle", "posterior_mean"} or None
-        Drawn dashed beside the predictive; left out if the estimate does not exist, and of a pool.
+        Drawn dashed with the predictive of one class; left out if the estimate does not exist, and
+        of a pool.
     prob : float in (0, 1), optional
         Of the band, the equal-tailed interval of p(y | x, theta).
     ax : matplotlib.axes.Axes, optional
@@ -564,12 +574,14 @@ def plot_section(
     rows = Rows(clf, X)
     codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
     one = rows.feature(feature)
-    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
+    shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
     held = rows.typical(at)
-    with style.canvas(ax, figsize, (7.2, 3.6)) as ax:
-        _draw(ax, clf, rows, one, held, k, codes, plug_in, prob)
-        ax.set_ylabel(f"p({clf.classes_[k]} | x)")
-        ax.set_title(rows.held(one, held, at), size=9.5, weight="normal", loc="left")
+    tall = max(3.6, style.height(len(shown) + 2, 0.2))
+    if one.kind == "nominal" and not drawing.fit_below(one.text):
+        tall = style.height(min(len(one.values), _CATEGORIES), 0.24)
+    with style.canvas(ax, figsize, (7.2, tall)) as ax:
+        _draw(ax, clf, rows, one, held, shown, codes, plug_in, prob)
+        drawing.note(ax, rows.held(one, held, at))
         style.legend_beside(ax)
     return ax
 
@@ -580,44 +592,64 @@ def _draw(
     rows: Rows,
     one: Feature,
     held: list[Any],
-    k: int,
+    shown: list[int],
     codes: Array | None,
     plug_in: Method | None,
     prob: float | None,
+    most: int = _CATEGORIES,
+    letters: int = 44,
 ) -> None:
+    """Draw probabilities of classes along a feature; at most so many of its categories."""
+    few = ""
+    if one.kind == "nominal" and len(one.values) > most:
+        p = clf.predict_proba(rows.along(one, held))[:, shown]
+        few = f"\n({most} of {len(one.values)} categories)"
+        one = one.some(_kept(np.abs(p - np.median(p, axis=0)).max(axis=1), most))
     along = rows.along(one, held)
     table = clf.predict_interval(along, prob, "eti")
-    estimate = _plug_in(clf, along, plug_in)
-    tint, x = style.colour(k), one.x
-    for level in (0.0, 0.5, 1.0):
-        ax.axhline(level, color=HAIR, lw=0.8, zorder=0)
+    estimate = _plug_in(clf, along, plug_in if len(shown) == 1 else None)
+    method = "" if plug_in is None else METHOD_NAMES[plug_in]
     band = f"{style.percent(table.attrs['prob'])} of p(y | x, θ)"
-    low, high = table["interval"].values[:, k].T
-    p = table["predictive"].values[:, k]
-    if one.kind == "nominal":
-        ax.bar(x, p, 0.6, color=tint, alpha=0.45, label="p(y | x, D), predictive")
-        ax.vlines(x, low, high, color=INK, lw=1.6, label=band)
-        if estimate is not None and plug_in is not None:
-            name = METHOD_NAMES[plug_in]
-            ax.plot(x, estimate[:, k], "_", color=INK, ms=14, mew=1.4, label=name)
-    else:
+    label = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
+    axis = drawing.Categories(ax, one.text if one.kind == "nominal" else [], letters)
+    x = one.x
+    for level in (0.0, 0.5, 1.0):
+        (ax.axhline if axis.below else ax.axvline)(level, color=HAIR, lw=0.8, zorder=0)
+    for i, k in enumerate(shown):
+        own = style.look(k if len(shown) > 1 else k % len(CLASSES))  # dashes are the plug-in's
+        tint = own.color
+        low, high = table["interval"].values[:, k].T
+        p = table["predictive"].values[:, k]
+        name = "p(y | x, D), predictive" if len(shown) == 1 else str(clf.classes_[k])
+        whole = band if i == 0 else None
+        if one.kind == "nominal":
+            width = 0.6 / len(shown)
+            at = x + (i - (len(shown) - 1) / 2) * width
+            axis.bars(at, p, width, color=tint, alpha=0.45, hatch=own.hatch, lw=0, label=name)
+            axis.lines(at, low, high, color=INK, lw=1.6, label=whole)
+            if estimate is not None:
+                axis.ticks(at, estimate[:, k], 14 if axis.below else 9, label=method)
+            continue
         mark: dict[str, Any] = {}
         if one.kind == "count" and len(x) <= 40:
             mark = {"marker": "o", "ms": 3.5}
-        ax.fill_between(x, low, high, color=tint, alpha=0.2, lw=0, label=band)
-        ax.plot(x, p, color=tint, lw=2, label="p(y | x, D), predictive", **mark)
-        if estimate is not None and plug_in is not None:
-            dashes, name = (0, (4, 2.2)), METHOD_NAMES[plug_in]
-            ax.plot(x, estimate[:, k], color=tint, lw=1.4, ls=dashes, label=name)
+        ax.fill_between(x, low, high, color=tint, alpha=0.2, lw=0, label=whole)
+        ax.plot(x, p, color=tint, ls=own.dashes, lw=2, label=name, **mark)
+        if estimate is not None:
+            ax.plot(x, estimate[:, k], color=tint, lw=1.4, ls=_DASHED, label=method)
     if codes is not None:
-        mine = codes == k
-        shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(mine))
+        shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes))
         place = one.at + (shift if one.kind == "nominal" else 0.0)
-        for own, height in ((~mine, -0.055), (mine, 1.055)):
-            at_height = np.full(int(own.sum()), height)
-            ax.plot(place[own], at_height, "|", color=tint if height > 1 else MUTED, ms=7)
-    ax.set_ylim(-0.1, 1.1)
-    one.draw_axis(ax)
+        stroke = "|" if axis.below else "_"
+        for k in (-1, *shown):  # the other classes below
+            mine = ~np.isin(codes, shown) if k < 0 else codes == k
+            tint, height = (MUTED, -0.055) if k < 0 else (style.colour(k), 1.055)
+            axis.marks(place[mine], np.full(mine.sum(), height), stroke, color=tint, ms=7)
+    if one.kind == "nominal":
+        axis.name(one.name + few, label, (-0.1, 1.1))
+    else:
+        ax.set_ylim(-0.1, 1.1)
+        one.draw_axis(ax, label, letters)
 
 
 def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
@@ -637,23 +669,24 @@ def plot_effects(
     X: Any,
     y: Any = None,
     *,
-    label: Any = None,
-    most: int = 6,
+    classes: Any = None,
     at: Any = None,
+    most: int = 6,
     prob: float | None = None,
-    axes: Any = None,
+    ax: Any = None,
     figsize: tuple[float, float] | None = None,
 ) -> "list[Axes]":
-    """The probability of a class along each of the features that change it most.
+    """Draw the probability of a class along each of the features that change it most.
 
     Parameters
     ----------
     clf : fitted classifier or pool
-    X, y, at, label, prob
-        As in `plot_section`; columns may be of any kind.
+    X, y, classes, at, prob
+        As in `plot_section`; columns may be of any kind. Of more than 12 categories those that
+        change the probability most are shown.
     most : int
         Features shown, that of the widest range of probabilities first.
-    axes : sequence or array of matplotlib.axes.Axes, optional
+    ax : sequence or array of matplotlib.axes.Axes, optional
         As many as features are shown, or more.
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -663,35 +696,38 @@ def plot_effects(
     list of matplotlib.axes.Axes
         One for each feature shown.
     """
-    style.checked_axes(axes, figsize)
+    style.checked_axes(ax, figsize)
     IntervalRequest.of(prob)
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise ValueError(f"most must be an integer >= 1, got {most!r}")
+    refuse_below(1, most=most)
     rows = Rows(clf, X)
     codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
-    k = len(clf.classes_) - 1 if label is None else int(codes_of(label, clf.classes_))
+    shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
     held = rows.typical(at)
     features = [rows.feature(j) for j in range(len(rows.names))]
-    p = [clf.predict_proba(rows.along(one, held))[:, k] for one in features]
-    order = np.argsort([-np.ptp(own) for own in p], kind="stable")[:most]
-    n = len(order)
+    p = [clf.predict_proba(rows.along(one, held))[:, shown] for one in features]
+    order = np.argsort([-np.ptp(own, axis=0).max() for own in p], kind="stable")
+    n = min(most, len(order), 3 * style.fitting(len(order), _PANEL))
     wide = 2 if n == 4 else min(n, 3)
-    size = (max(3.1 * wide, 4.6), 0.7 + 2.5 * -(-n // wide))
-    with style.panels(axes, n, figsize, size) as own:
-        for place, (ax, j) in enumerate(zip(own, order, strict=True)):
-            _draw(ax, clf, rows, features[j], held, k, codes, None, prob)
-            if place % wide == 0:
-                ax.set_ylabel(f"p({clf.classes_[k]} | x)")
+    size = (max(3.1 * wide, 4.6) + 2.2 * (len(shown) > 1), 0.7 + _PANEL * -(-n // wide))
+    with style.panels(ax, n, figsize, size) as own:
+        for place, (one, j) in enumerate(zip(own, order[:n], strict=True)):
+            _draw(one, clf, rows, features[j], held, shown, codes, None, prob, _PANEL_NAMES, 24)
+            if place % wide and features[j].kind != "nominal":
+                one.set_ylabel("")
         others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"
         if {*rows.kinds} > {"nominal"}:
             others = "medians and most frequent values"
         where = f"others at their {others}" if at is None else "others at the values given"
         band = style.percent(IntervalRequest.of(prob).prob)
         where += f"; {band} of p(y | x, θ) around the predictive"
-        if axes is None:
-            own[0].figure.suptitle(where, size=9.5, x=0.01, ha="left")
+        if ax is None:
+            own[0].figure.suptitle(
+                style.written(where, 13 * int(size[0]), 3), size=9.5, x=0.01, ha="left"
+            )
         else:
-            own[0].set_title(where, size=9.5, weight="normal", loc="left")
+            drawing.note(own[0], where)
+        if len(shown) > 1:
+            style.legend_beside(own[min(wide, n) - 1])
         return own
 
 
@@ -700,7 +736,6 @@ def plot_effects(
 
 _GRID, _COARSE, _DRAWS, _REGION_ROWS = 201, 67, 200, 4000
 _LABELLED = 4  # classes whose lines have their mass written on them
-_DASHES = ("solid", (0, (4, 2.2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
 @spelled
@@ -717,7 +752,7 @@ def plot_regions(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Predictive densities, decision regions and their uncertainty in the plane of two features.
+    """Draw densities, decision regions and their uncertainty in the plane of two features.
 
     Lines are p(x | y = c, D), around the given masses of each class, which they are labelled with
     (none of a pool, or of a discriminative classifier); tints are the most probable class;
@@ -772,7 +807,7 @@ def plot_regions(
     n_points = _COARSE if by_draws else _GRID
     gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, n_points).T)
     grid = style.rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
-    with style.canvas(ax, figsize, (6.6, 5.0)) as ax:
+    with style.canvas(ax, figsize, (7.2, 5.4)) as ax:
         _tint(ax, clf, grid, gx, gy)
         if overlay is not None:
             cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
@@ -785,9 +820,8 @@ def plot_regions(
             for k in range(len(clf.classes_)):
                 ax.plot(*values[codes == k].T, "o", **style.look(k).mark(4))
         names = style.feature_names(clf)
-        ax.set(
-            xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]), xlabel=names[0], ylabel=names[1]
-        )
+        ax.set(xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]))
+        drawing.label_axes(ax, names[0], names[1])
         held = f"lines hold {', '.join(map(style.percent, mass))}"
         inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
         _legend(ax, clf.classes_, drawn, "" if inside else held)
@@ -799,15 +833,12 @@ def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
 
     chosen = clf.predict_log_proba(grid).argmax(axis=1).reshape(gx.shape)
     colours = np.array([to_rgb(style.colour(k)) for k in range(len(clf.classes_))])
+    _image(ax, gx, gy, 1 - 0.16 * (1 - colours[chosen]), interpolation="nearest", zorder=0)
+
+
+def _image(ax: "Axes", gx: Array, gy: Array, values: Array, **options: Any) -> Any:
     extent = (gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0])
-    ax.imshow(
-        1 - 0.16 * (1 - colours[chosen]),
-        extent=extent,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        zorder=0,
-    )
+    return ax.imshow(values, extent=extent, origin="lower", aspect="auto", **options)
 
 
 def _overlay(
@@ -829,17 +860,15 @@ def _overlay(
         value, text = b - a, f"width of the {style.percent(prob)} interval"
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
-    image = ax.imshow(
-        value.reshape(gx.shape),
-        extent=(gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0]),
-        origin="lower",
-        aspect="auto",
-        cmap=shades,
-        interpolation="bilinear",
-        vmin=0,
-        zorder=0.5,
-    )
-    ax.figure.colorbar(image, ax=ax, label=text, shrink=0.7, pad=0.02).outline.set_visible(False)
+    shading: dict[str, Any] = {
+        "cmap": shades,
+        "interpolation": "bilinear",
+        "vmin": 0,
+        "zorder": 0.5,
+    }
+    image = _image(ax, gx, gy, value.reshape(gx.shape), **shading)
+    bar = ax.figure.colorbar(image, ax=ax, label=text, location="bottom", aspect=40, shrink=0.7)
+    bar.outline.set_visible(False)
 
 
 def _contours(
@@ -854,23 +883,21 @@ def _contours(
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
         density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
         own = style.look(k)
-        drawn = ax.contour(
-            gx,
-            gy,
-            density,
-            levels=np.unique(levels),
-            colors=[own.color],
-            linewidths=1.2,
-            linestyles=[own.dashes],
-        )
+        line: dict[str, Any] = {
+            "colors": [own.color],
+            "linewidths": 1.2,
+            "linestyles": [own.dashes],
+        }
+        drawn = ax.contour(gx, gy, density, levels=np.unique(levels), **line)
         if len(clf.classes_) <= _LABELLED:
             texts = {level: style.percent(m) for level, m in zip(levels, mass, strict=True)}
             ax.clabel(drawn, fmt=texts, fontsize=8)
         if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
             halo = [withStroke(linewidth=2.5, foreground="white")]
             x, y = np.median(np.asarray(rows, dtype=np.float64), axis=0)
-            bold: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 9}
-            ax.text(x, y, str(c), ha="center", path_effects=halo, clip_on=True, **bold)
+            bold: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 8}
+            name = style.written(c, 14)
+            ax.text(x, y, name, ha="center", path_effects=halo, clip_on=True, **bold)
 
 
 def _boundaries(
@@ -878,7 +905,7 @@ def _boundaries(
 ) -> list[tuple[Method, Any]]:
     """Draw them; names and line styles of those that there are."""
     drawn = []
-    for method, dashes in zip(methods, _DASHES, strict=False):
+    for method, dashes in zip(methods, style.DASHES, strict=False):
         try:
             own = {} if method == "posterior_predictive" else {"method": method}
             log_p = clf.predict_log_proba(grid, **own)
@@ -910,15 +937,7 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: s
     ]
     if held:
         handles.append(Line2D([], [], color="none", label=held))
-    ax.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=3 if len(handles) <= 6 else 4,
-        borderaxespad=0.2,
-        columnspacing=1.2,  # no wider than the axes: the colour bar would move away
-        handlelength=1.6,
-    )
+    style.legend_beside(ax, handles)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -935,21 +954,21 @@ def plot_prior_predictive(
     X: Any,
     y: Any,
     feature: Any = 0,
-    label: Any = None,
     *,
+    classes: Any = None,
     draws: int = 60,
     random_state: Any = 0,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Data sets that the prior makes, one line each, and the one that was observed.
+    """Draw data sets that the prior makes, one line each, and the one that was observed.
 
     Each line is the cumulative distribution of a feature in rows simulated from one draw of the
     prior, with the labels (lengths, exposures) of the rows given. Of a binary or categorical
     feature, bars are the observed shares, and lines hold 50 % and 90 % of those of the data sets.
     A prior that is right for the problem makes data sets among which the observed one does not
     stand out, and none that are absurd. Of a discriminative classifier, which says nothing of
-    features, the lines are of p(y = label | x, theta) over the rows given.
+    features, the lines are of p(y = c | x, theta) over the rows given.
 
     Parameters
     ----------
@@ -958,8 +977,9 @@ def plot_prior_predictive(
     X, y : (N, D), (N,)
         Labelled rows, as a rule those of the fit.
     feature : int or column name
-    label : label, optional
-        Rows of this class alone. Default: all rows; of a discriminative classifier the last class.
+    classes : label or sequence of labels, optional
+        Rows of these classes alone. Default: all rows. Of a discriminative classifier, the class
+        whose probability is drawn: one, by default the last.
     draws : int
         Of the prior: lines.
     random_state : int or numpy.random.Generator
@@ -986,9 +1006,9 @@ def plot_prior_predictive(
     Examples
     --------
     >>> clf = bg.GaussianNB().fit(X, y)  # doctest: +SKIP
-    >>> plot_prior_predictive(clf, X, y, "bill_length_mm", "Gentoo")  # doctest: +SKIP
+    >>> plot_prior_predictive(clf, X, y, "bill_length_mm", classes="Gentoo")  # doctest: +SKIP
     """
-    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="prior")
+    return _plot(clf, X, y, feature, classes, draws, random_state, ax, figsize, source="prior")
 
 
 @spelled
@@ -998,14 +1018,14 @@ def plot_predictive_check(
     X: Any,
     y: Any,
     feature: Any = 0,
-    label: Any = None,
     *,
+    classes: Any = None,
     draws: int = 60,
     random_state: Any = 0,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Data sets that the fitted model makes, and the one that was observed.
+    """Draw data sets that the fitted model makes, and the one that was observed.
 
     As `plot_prior_predictive`, from draws of the posterior: where the observed rows stand out, the
     model cannot produce them.
@@ -1015,7 +1035,7 @@ def plot_predictive_check(
     clf : fitted classifier
     X, y : (N, D), (N,)
         Labelled rows; held-out rows are the stricter check.
-    feature, label, draws, random_state, ax, figsize
+    feature, classes, draws, random_state, ax, figsize
         As in `plot_prior_predictive`.
 
     Returns
@@ -1026,7 +1046,7 @@ def plot_predictive_check(
     ----------
     Gelman et al. (2013), Bayesian Data Analysis, section 6.3.
     """
-    return _plot(clf, X, y, feature, label, draws, random_state, ax, figsize, source="posterior")
+    return _plot(clf, X, y, feature, classes, draws, random_state, ax, figsize, source="posterior")
 
 
 def _plot(
@@ -1034,7 +1054,7 @@ def _plot(
     X: Any,
     y: Any,
     feature: Any,
-    label: Any,
+    classes: Any,
     draws: int,
     random_state: Any,
     ax: "Axes | None",
@@ -1042,8 +1062,7 @@ def _plot(
     source: str,
 ) -> "Axes":
     style.checked_axes(ax, figsize)
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws must be an integer >= 1, got {draws!r}")
+    refuse_below(1, draws=draws)
     fitted = fitted_of(clf, f"plot of the {source} predictive")
     names = style.feature_names(clf) if hasattr(clf, "n_features_in_") else []
     j = style.feature_index(clf, feature) if names else 0
@@ -1054,10 +1073,13 @@ def _plot(
     rng = np.random.default_rng(random_state)
     family = fitted.posterior.prior.family if source == "prior" else fitted.family
     theta = _theta(fitted, rng, draws, source)
-    k = None if label is None else int(codes_of(label, clf.classes_))
-    mine = np.ones(len(codes), dtype=bool) if k is None else codes == k
+    shown = style.chosen(classes, clf.classes_, [])
+    k = shown[0] if len(shown) == 1 else None
+    mine = np.isin(codes, shown) if shown else np.ones(len(codes), dtype=bool)
     categories: list[str] | None = None
     if family.discriminative:
+        if len(shown) > 1:
+            raise ValueError(f"{type(clf).__name__} has no density of x: classes must be one label")
         k = len(clf.classes_) - 1 if k is None else k
         lines = softmax(family.log_likelihood(encoded, theta))[..., k]
         seen, what = None, f"p({clf.classes_[k]} | x, θ)"
@@ -1069,19 +1091,21 @@ def _plot(
             categories = None if known is None else [str(value) for value in known[j]]
         else:
             categories = Rows(clf, X).codes(j)
-    with style.canvas(ax, figsize, (7.2, 3.6)) as ax:
+    fit = categories is None or drawing.fit_below(categories)
+    tall = 3.6 if fit else style.height(min(len(categories or ()), _CATEGORIES), 0.24)
+    with style.canvas(ax, figsize, (7.2, tall)) as ax:
         tint = MUTED if k is None else style.colour(k)
         if categories is not None and seen is not None:
-            _draw_shares(ax, lines, seen, categories, tint, f"{draws} draws of the {source}")
+            of = f"{draws} draws of the {source}"
+            _draw_shares(ax, lines, seen, what, categories, tint, of)
         else:
             of = f"{'under' if source == 'prior' else 'of'} the {source}, {draws} draws"
             _draw_lines(ax, lines, seen, tint, INK if k is None else tint, of)
-        ax.set_xlabel(what)
-        ax.grid(axis="both" if categories is None else "y", color=HAIR, lw=0.5)
-        ax.set_axisbelow(True)
-        whose = "" if label is None or seen is None else f" of {label}"
+            drawing.label_axes(ax, what, "share of rows below")
+            drawing.grid(ax)
+        of_class = "" if seen is None else ", ".join(str(clf.classes_[c]) for c in shown)
         when = "before the data" if source == "prior" else "and what the model makes"
-        ax.set_title(f"{what}{whose}, {when}")
+        drawing.title(ax, f"{what}{f' of {of_class}' * bool(of_class)}, {when}")
         style.legend_beside(ax)
     return ax
 
@@ -1108,25 +1132,26 @@ def _draw_lines(
     low, high = min(low, np.nanmin(shown)), max(high, np.nanmax(shown))
     room = 0.03 * (high - low) or 0.5
     ax.set(xlim=(low - room, high + room), ylim=(-0.02, 1.02))
-    ax.set_ylabel("share of rows below")
 
 
 def _draw_shares(
-    ax: "Axes", lines: Array, seen: Array, names: list[str], tint: str, of: str
+    ax: "Axes", lines: Array, seen: Array, feature: str, names: list[str], tint: str, of: str
 ) -> None:
     """Observed shares of categories as bars, and intervals of those of the data sets."""
     known = seen >= 0  # neither missing nor never seen in training
     count = np.bincount(seen[known].astype(int), minlength=len(names))
-    at = np.arange(len(names))
-    ax.bar(at, count / np.maximum(1, count.sum()), 0.62, color=tint, alpha=0.45, label="observed")
+    kept = _kept(count, _CATEGORIES)
+    axis = drawing.Categories(ax, [names[i] for i in kept])
+    at = np.arange(len(kept))
+    share = count[kept] / np.maximum(1, count.sum())
+    axis.bars(at, share, 0.62, color=tint, alpha=0.45, label="observed")
     lines = lines[:, known].astype(int)
     shares = np.stack([np.bincount(one, minlength=len(names)) for one in lines]) / lines.shape[1]
     for mass, lw in _MASS:
-        ends = np.quantile(shares, [(1 - mass) / 2, (1 + mass) / 2], axis=0)
-        ax.vlines(at, *ends, color=INK, lw=lw, label=f"{style.percent(mass)} of {of}")
-    ax.set_ylim(0, None)
-    ax.set_ylabel("share of rows")
-    draw_names(ax, names)
+        ends = np.quantile(shares[:, kept], [(1 - mass) / 2, (1 + mass) / 2], axis=0)
+        axis.lines(at, *ends, color=INK, lw=lw, label=f"{style.percent(mass)} of {of}")
+    few = style.first_of(len(kept), len(names), "categories").replace("first", "most frequent")
+    axis.name(feature + few, "share of rows", (0, None))
 
 
 def _simulated(

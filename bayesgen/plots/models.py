@@ -10,7 +10,7 @@ from bayesgen.checks.quantities import STAGES
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.literals import one_line
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def plot_comparison(
-    comparison: Any,
+    table: Any,
     *,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Difference of each model or plug-in to the best, with its standard error.
+    """Draw the difference of each model or plug-in to the best, with its standard error.
 
     Parameters
     ----------
-    comparison : ModelComparison or xarray.Dataset
+    table : ModelComparison or xarray.Dataset
         Of `compare_models`: leave-one-out label score of each model, less that of the best. Of
         `compare_predictives`: log loss of each plug-in less that of the posterior predictive of the
         same model, and the share of rows to whose label the plug-in gives more probability.
@@ -48,31 +48,35 @@ def plot_comparison(
         An infinite difference has no point, but a word.
     """
     style.checked_axes(ax, figsize)
-    table = getattr(comparison, "table", comparison)
-    if "elpd_diff" in getattr(table, "data_vars", ()):
-        names = [str(name) for name in table["model"].values]
-        gap, se, notes = table["elpd_diff"].values, table["dse"].values, [""] * len(names)
+    own = getattr(table, "table", table)
+    if "elpd_diff" in getattr(own, "data_vars", ()):
+        names = [str(name) for name in own["model"].values]
+        gap, se, notes = own["elpd_diff"].values, own["dse"].values, [""] * len(names)
         xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
-    elif "log_loss_diff_wins" in getattr(table, "data_vars", ()):
-        names, gap, se, notes = _plug_ins(table)
+    elif "log_loss_diff_wins" in getattr(own, "data_vars", ()):
+        names, gap, se, notes = _plug_ins(own)
         xlabel = "log loss less that of the posterior predictive (nats per row)"
     else:
         raise TypeError(
             "plot_comparison draws what bg.compare_models(models, X, y) or "
-            f"bg.compare_predictives(clf, X, y) returns, got a {type(comparison).__name__}"
+            f"bg.compare_predictives(clf, X, y) returns, got a {type(table).__name__}"
         )
-    shown, error = np.where(np.isfinite(gap), gap, np.nan), np.nan_to_num(se)
+    n = style.fitting(len(names), 0.3)
+    shown, error = np.where(np.isfinite(gap), gap, np.nan)[:n], np.nan_to_num(se)[:n]
     width = 6.0 + 0.08 * max(0, min(46, max(map(len, names))) - 18) * any(notes)
-    with style.canvas(ax, figsize, (width, 1.0 + 0.42 * len(names))) as ax:
+    with style.canvas(ax, figsize, (width, min(style.TALLEST, 1.0 + 0.42 * n))) as ax:
         ends = np.stack([shown - error, shown + error], axis=1)
-        drawing.differences(ax, names, shown, ends, 0.0, xlabel)
-        drawing.name_lines(ax, names, 46 if any(notes) else 32)
+        drawing.differences(ax, names[:n], shown, ends, 0.0, xlabel)
+        if any(notes):
+            drawing.name_lines(ax, names[:n], 46)
         axes: Any = ("axes fraction", "data")
-        for at, note in enumerate(notes):
+        for at, note in enumerate(notes[:n]):
             if word := {np.inf: "∞ ", -np.inf: "−∞ "}.get(gap[at]):
                 ax.annotate(word, (1, at), xycoords=axes, ha="right", va="center")
             ax.annotate(note, (1.02, at), xycoords=axes, va="center", color=MUTED, size=8.5)
-        ax.set_title(f"{table.attrs['rows']} rows; bars: one standard error")
+        first = "first" if any(notes) else "best"
+        cut = f"the {first} {n} of {len(names)}; " if n < len(names) else ""
+        drawing.title(ax, f"{cut}{own.attrs['rows']} rows; bars: one standard error")
     return ax
 
 
@@ -98,17 +102,17 @@ _WIDE = 20.0  # ratio of losses from which an axis is logarithmic
 
 
 def plot_learning_curve(
-    curve: Any,
-    show: Literal["log_loss", "accuracy", "brier", "ece"] = "log_loss",
+    table: Any,
     *,
+    show: Literal["log_loss", "accuracy", "brier", "ece"] = "log_loss",
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Held-out score against the number of training rows of each class.
+    """Draw the held-out score against the number of training rows of each class.
 
     Parameters
     ----------
-    curve : xarray.Dataset
+    table : xarray.Dataset
         Of `learning_curve`.
     show : {"log_loss", "accuracy", "brier", "ece"}
     ax : matplotlib.axes.Axes, optional
@@ -123,12 +127,12 @@ def plot_learning_curve(
         The axis of log losses is logarithmic where the largest is 20 times the smallest.
     """
     style.checked_axes(ax, figsize)
-    if "log_loss_within" not in getattr(curve, "data_vars", ()):
-        raise TypeError(f"curve must be what learning_curve returns, got {type(curve).__name__}")
+    if "log_loss_within" not in getattr(table, "data_vars", ()):
+        raise TypeError(f"table must be what learning_curve returns, got {type(table).__name__}")
     refuse_unknown("show", show, ("log_loss", "accuracy", "brier", "ece"))
-    values = curve[show].values  # (model, predictive, train_size, repeat)
+    values = table[show].values  # (model, predictive, train_size, repeat)
     infinite, n = bool(np.isinf(values).any()), values.shape[-1]
-    size, methods = curve["train_size"].values, curve["predictive"].values.tolist()
+    size, methods = table["train_size"].values, table["predictive"].values.tolist()
     seen: list[Array] = []
     with style.canvas(ax, figsize, (5.4, 3.4)) as ax:
         for (m, p), own in ((at, values[at]) for at in np.ndindex(values.shape[:2])):
@@ -140,7 +144,7 @@ def plot_learning_curve(
                 centre, se = own.mean(axis=-1), own.std(axis=-1, ddof=1) / np.sqrt(n)
                 low, high = centre - se, centre + se
             finite = np.isfinite(centre)
-            look, name = style.look(m), one_line(str(curve["model"].values[m]), 24)
+            look, name = style.look(m), one_line(str(table["model"].values[m]), 24)
             if len(methods) > 1:
                 name += f", {style.METHOD_NAMES[methods[p]]}"
             at = size * (1 + 0.012 * (m - (len(values) - 1) / 2))  # bars stand side by side
@@ -200,7 +204,7 @@ def plot_validation(
     own = dict.fromkeys(zip(checks["stage"].values.tolist(), variable.tolist(), strict=True))
     lines = sorted([*own, *broken], key=lambda line: stages.index(line[0]))
     reach = 1.7 * limit
-    with style.canvas(ax, figsize, (7.2, 1.1 + 0.24 * len(lines))) as ax:
+    with style.canvas(ax, figsize, (7.2, min(style.TALLEST, 1.1 + 0.24 * len(lines)))) as ax:
         drawing.grid(ax, "x")
         ax.axvspan(-limit, limit, color=MUTED, alpha=0.1, lw=0)
         ax.axvline(0, color=MUTED, lw=1)
@@ -312,8 +316,8 @@ def plot_reliability(
     clf: Any,
     X: Any,
     y: Any,
-    label: Any = None,
     *,
+    classes: Any = None,
     method: Method = "posterior_predictive",
     bins: int = 10,
     prob: float | None = None,
@@ -322,7 +326,7 @@ def plot_reliability(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Observed frequency against predicted probability on held-out rows.
+    """Draw observed frequency against predicted probability on held-out rows.
 
     Parameters
     ----------
@@ -332,9 +336,9 @@ def plot_reliability(
     X, y : (N, D), (N,)
         Rows that the classifier was not fitted to, and their labels. X may be None where all
         probabilities are given.
-    label : label, optional
-        Whose probability. Default: of two classes the second; of more, the most probable class of
-        each row, whichever it is.
+    classes : label or sequence of labels, optional
+        Whose probability; of one classifier also several. Default: of two classes the second; of
+        more, the most probable class of each row, whichever it is.
     method, class_prior
         As in ``clf.predict_proba``.
     bins : int
@@ -357,29 +361,29 @@ def plot_reliability(
     prob = IntervalRequest.of(prob).prob
     if kind not in ("bins", "isotonic"):
         raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
-    if not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins must be an integer >= 1, got {bins!r}")
+    refuse_below(1, bins=bins)
     several = clf if isinstance(clf, Mapping) else {"": clf}
-    classes = _common_classes(several, y)
-    codes = codes_of(y, classes)
+    labels = _common_classes(several, y)
+    codes = codes_of(y, labels)
     n = len(codes) if X is None else n_rows(X)
     if codes.shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {np.shape(y)}")
-    top = label is None and len(classes) != 2
-    k = 1 if label is None else int(codes_of(label, classes))
-    k = 0 if top else k
+    shown = style.chosen(classes, labels, [1] if len(labels) == 2 else [])
+    if len(several) > 1 and len(shown) > 1:
+        raise ValueError("classes must be one label where several classifiers are drawn")
     found = {}
-    for name, one in several.items():
-        p = _probabilities(one, name, X, method, class_prior, (n, len(classes)))
-        if top:
-            found[name] = p.max(axis=1), codes == p.argmax(axis=1)
-        else:
-            found[name] = p[:, k], codes == k
-    with style.canvas(ax, figsize, (4.9 if len(several) == 1 else 7.2, 4.7)) as ax:
+    for i, (name, one) in enumerate(several.items()):
+        p = _probabilities(one, name, X, method, class_prior, (n, len(labels)))
+        look = style.look(i if len(several) > 1 else 0)
+        if not shown:
+            found[name] = p.max(axis=1), codes == p.argmax(axis=1), look
+        for k in shown:
+            own = look if len(several) > 1 else style.look(k)
+            found[str(labels[k]) if len(shown) > 1 else name] = p[:, k], codes == k, own
+    with style.canvas(ax, figsize, (4.9 if len(found) == 1 else 7.2, 4.7)) as ax:
         drawing.unit_square(ax)
         size = ""
-        for i, (name, (said, hit)) in enumerate(found.items()):
-            own = style.look(i if len(several) > 1 else k)
+        for name, (said, hit, own) in found.items():
             if kind == "bins":
                 binned = reliability(said, hit, bins, prob)
                 drawing.reliability(ax, binned, own, str(name))
@@ -391,12 +395,15 @@ def plot_reliability(
             rug = ax.get_xaxis_transform()  # heights as shares of the axes
             (said,) = (own[0] for own in found.values())
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
-        what = "the most probable class" if top else str(classes[k])
-        ax.set_xlabel(f"predicted probability of {what}")
+        what = str(labels[shown[0]]) if len(shown) == 1 else "each class"
         interval = f", {style.percent(prob)} interval" if kind == "bins" else ", isotonic"
-        ax.set_ylabel(f"observed frequency{interval}")
-        ax.set_title(f"{n} rows{size}")
-        if len(several) > 1:
+        drawing.label_axes(
+            ax,
+            f"predicted probability of {what if shown else 'the most probable class'}",
+            f"observed frequency{interval}",
+        )
+        drawing.title(ax, f"{n} rows{size}")
+        if len(found) > 1:
             style.legend_beside(ax)
         elif kind == "isotonic":
             ax.legend(loc="upper left")
@@ -442,38 +449,30 @@ def _probabilities(
 
 def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
     band = f"{style.percent(prob)} if calibrated"
-    drawn: dict[str, Any] = {"color": own.color, "alpha": 0.15, "lw": 0}
-    label = f"{name}, {band}" if name != "" else band
-    ax.fill_between(found.grid, found.lower, found.upper, **drawn, label=label)
-    ax.plot(
-        found.predicted,
-        found.observed,
-        color=own.color,
-        ls=own.dashes,
-        lw=1.8,
-        label=str(name) if name != "" else "observed",
+    drawn: dict[str, Any] = {"label": band if name == "" else f"{name}, {band}"}
+    ax.fill_between(
+        found.grid, found.lower, found.upper, color=own.color, alpha=0.15, lw=0, **drawn
     )
+    drawn = {"ls": own.dashes, "lw": 1.8, "label": "observed" if name == "" else str(name)}
+    ax.plot(found.predicted, found.observed, color=own.color, **drawn)
 
 
 # ------------------------------------------------------------------------------------------------
-# Which columns depend on each other within a class: a network of likely edges.
-
-_MOST_NAMES = 60
-_LEVEL = 12  # columns whose names stand level
+# What each further measurement is worth.
 
 
 def plot_acquisition(
-    curve: Any,
-    show: Literal["log_loss", "cost"] = "log_loss",
+    table: Any,
     *,
+    show: Literal["log_loss", "cost"] = "log_loss",
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Loss or cost against the number of measured cells, by three policies.
+    """Draw loss or cost against the number of measured cells, by three policies.
 
     Parameters
     ----------
-    curve : xarray.Dataset
+    table : xarray.Dataset
         Of `acquisition_curve`.
     show : {"log_loss", "cost"}
         Log loss of the labels; or the cost of measurements and decisions per row, if all rows
@@ -488,46 +487,54 @@ def plot_acquisition(
     matplotlib.axes.Axes
     """
     style.checked_axes(ax, figsize)
-    if "total_cost" not in getattr(curve, "data_vars", ()):
-        raise TypeError(f"curve must be what acquisition_curve returns, got {type(curve).__name__}")
+    if "total_cost" not in getattr(table, "data_vars", ()):
+        raise TypeError(f"table must be what acquisition_curve returns, got {type(table).__name__}")
     refuse_unknown("show", show, ("log_loss", "cost"))
     costs = show == "cost"
-    values = curve["measured"] + curve["decided"] if costs else curve["log_loss"]
+    values = table["measured"] + table["decided"] if costs else table["log_loss"]
     with style.canvas(ax, figsize, (4.6, 3.2)) as ax:
-        for k, policy in enumerate(curve["policy"].values):
-            drawn, dashes = values.sel(policy=policy), ("-", "--", "-.")[k]
-            ax.plot(
-                curve["n_cells"], drawn, color=style.look(k).color, ls=dashes, lw=1.6, label=policy
-            )
+        for k, policy in enumerate(table["policy"].values):
+            look: dict[str, Any] = {"color": style.colour(k), "ls": ("-", "--", "-.")[k], "lw": 1.6}
+            ax.plot(table["n_cells"], values.sel(policy=policy), label=policy, **look)
         if costs:
-            cost, label = float(curve["total_cost"][0]), "next, stopping by itself"
-            ax.axhline(cost, color=style.look(0).color, lw=0.8, ls=":", label=label)
+            cost, label = float(table["total_cost"][0]), "next, stopping by itself"
+            ax.axhline(cost, color=style.colour(0), lw=0.8, ls=":", label=label)
         ax.set_xlabel("cells measured")
         ax.set_ylabel("cost per row" if costs else "log loss (nats)")
         ax.grid(axis="y", color=HAIR, lw=0.5)
-        ax.legend(frameon=False)
+        place: dict[str, Any] = {
+            "loc": "lower left",
+            "bbox_to_anchor": (0, 1),
+            "borderaxespad": 0.2,
+        }
+        ax.legend(ncols=2, frameon=False, columnspacing=1.2, **place)
     return ax
+
+
+# ------------------------------------------------------------------------------------------------
+# Which columns depend on each other within a class: a network of likely edges.
+
+_MOST_NAMES = 60
+_LEVEL = 12  # columns whose names stand level
 
 
 def plot_edges(
     clf: Any,
     *,
-    class_: Any = None,
-    against: Any = None,
+    classes: Any = None,
     least: float = 0.1,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """The columns of a `TreeAugmentedNB` on a circle, and their edges, as dark as they are likely.
+    """Draw the columns of a `TreeAugmentedNB` on a circle, edges as dark as they are probable.
 
     Parameters
     ----------
     clf : fitted TreeAugmentedNB
-    class_ : label, optional
-        Of which class; None: the first.
-    against : label, optional
-        Edges are the difference in probability from this class: in the colour of the class in which
-        they are more probable.
+    classes : label or (label, label), optional
+        Edges within this class; of two, the probability within the first less that within the
+        second, in the colour of the class in which an edge is more probable. Default: the first
+        of ``clf.classes_``. The title says which.
     least : float
         Edges of a smaller probability, or difference, are left out.
     ax : matplotlib.axes.Axes, optional
@@ -549,24 +556,21 @@ def plot_edges(
             f"plot_edges is of a TreeAugmentedNB or TreeAugmentedGaussianNB: a "
             f"{type(clf).__name__} has no edges"
         )
-    labels = list(clf.classes_)
-    known = [labels[0] if class_ is None else class_]
-    if against is not None:
-        known.append(against)
-    for label in known:
-        if label not in labels:
-            raise ValueError(f"there is no class {label!r}; known are {labels}")
-    places = [labels.index(label) for label in known]
-    if against is not None and style.colour(places[0]) == style.colour(places[1]):
+    within = style.chosen(classes, clf.classes_, [0])
+    if len(within) > 2:
+        raise ValueError(f"classes must be one label or two, got {len(within)}")
+    known = [style.written(clf.classes_[k]) for k in within]
+    places = within
+    if len({style.colour(k) for k in within}) < len(within):
         places = [0, 1]  # two of many classes share a colour
-    names = style.feature_names(clf)
+    names = [style.written(name, 20) for name in style.feature_names(clf)]
     if len(names) > _MOST_NAMES:
         raise ValueError(f"{len(names)} columns are more than a circle holds ({_MOST_NAMES})")
     if not 0 < least < 1:
         raise ValueError(f"least must be between 0 and 1, got {least!r}")
     table = clf.edge_probabilities()["probability"]
-    p = [table.values[labels.index(label)] for label in known]
-    shown = p[0] - (p[1] if against is not None else 0.0)
+    p = [table.values[k] for k in within]
+    shown = p[0] - (p[1] if len(p) > 1 else 0.0)
     order = _round(np.abs(p).max(axis=0))
     angle = np.empty(len(names))
     angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
@@ -600,12 +604,13 @@ def plot_edges(
             )
         ax.set_aspect("equal")
         ax.set_axis_off()
-        reach = 1.1 + 0.045 * max(
-            map(len, names)
-        )  # names stand along the radius where they are many
+        box = ax.get_window_extent()
+        half = 0.45 * (box.width if level else min(box.width, box.height)) / ax.figure.dpi
+        letters = 0.07 * max(map(len, names))
+        reach = min(4.0, 1.1 * half / max(half - letters, 0.01))
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))
-        other = "" if against is None else f" less those within {against}"
-        ax.set_title(f"edges within {known[0]}{other}")
+        other = f" less those within {known[1]}" if len(known) > 1 else ""
+        drawing.title(ax, f"edges within {known[0]}{other}", 60)
         _legend(ax, places, known, least)
     return ax
 
@@ -622,7 +627,7 @@ def _round(p: np.ndarray) -> np.ndarray:
     return np.array(order)
 
 
-def _legend(ax: "Axes", places: list[int], labels: list[Any], least: float) -> None:
+def _legend(ax: "Axes", places: list[int], labels: list[str], least: float) -> None:
     from matplotlib.lines import Line2D
 
     if len(labels) > 1:
@@ -636,4 +641,5 @@ def _legend(ax: "Axes", places: list[int], labels: list[Any], least: float) -> N
         Line2D([], [], color=tint, alpha=size, lw=0.6 + 2.4 * size, label=text)
         for tint, size, text in lines
     ]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3)
+    columns = 3 if len(labels) == 1 else 1
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns)

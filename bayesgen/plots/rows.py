@@ -1,17 +1,19 @@
 """Forest of class probabilities: one line an interval, and the two means that it may miss."""
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
 
-from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.literals import count
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import spelled
+from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
-from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
+from bayesgen.plots.features import Rows
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
 from bayesgen.posterior.fitted import through_pipelines
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _ROWS = 60
+_LANE, _GAP = 0.14, 0.1  # inches of a class, and between rows
+_LEAST_LANE, _LEAST_GAP = 0.1, 0.06  # where they are many
 
 
 @spelled
@@ -30,8 +34,8 @@ _ROWS = 60
 def plot_class_probability(
     clf: Any,
     X: Any,
-    classes: Sequence[Any] | None = None,
     *,
+    classes: Any = None,
     names: Sequence[Any] | None = None,
     prob: float | None = None,
     kind: "KindName | None" = None,
@@ -40,7 +44,7 @@ def plot_class_probability(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Class probabilities of rows, with what the training rows leave open.
+    """Draw class probabilities of rows, with what the training rows leave open.
 
     A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
     mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in
@@ -51,8 +55,9 @@ def plot_class_probability(
     clf : fitted classifier
     X : (N, D)
         At most 60 rows, from top to bottom.
-    classes : sequence of labels, optional
-        Which to show. Default: all; of two, which are mirror images, the second.
+    classes : label or sequence of labels, optional
+        Which to show. Default: all; of two, which are mirror images, the second. Where rows and
+        classes are many, the most probable of them for each row; the label of the axis says so.
     names : sequence (N,), optional
         Of the rows. Default: the index of a DataFrame, else their positions.
     prob, kind, class_prior, posterior
@@ -69,10 +74,7 @@ def plot_class_probability(
     n, n_classes = n_rows(X), len(clf.classes_)
     if n > _ROWS:
         raise ValueError(f"{n} rows cannot be distinguished in one picture: give at most {_ROWS}")
-    if classes is None:
-        shown = [1] if n_classes == 2 else list(range(n_classes))
-    else:
-        shown = [int(k) for k in codes_of(list(classes), clf.classes_)]
+    shown = style.chosen(classes, clf.classes_, [1] if n_classes == 2 else range(n_classes))
     if names is None:
         names = list(X.index) if hasattr(X, "index") and hasattr(X, "columns") else range(n)
     if len(names) != n:
@@ -80,23 +82,33 @@ def plot_class_probability(
     options = {"class_prior": class_prior, "posterior": posterior}
     options = {name: value for name, value in options.items() if value is not None}
     table = clf.predict_interval(X, prob, kind, **options)
+    p, ends = table["predictive"].values, table["interval"].values
     mean = clf.predict_uncertainty(X, **options)["mean"].values
-
-    with style.canvas(ax, figsize, (7.2, 1.0 + max(n * (0.1 + 0.14 * len(shown)), 1.4))) as ax:
+    fit = int(((style.TALLEST - style.MARGIN) / max(n, 1) - _LEAST_GAP) / _LEAST_LANE)
+    most = min(len(shown), max(1, fit))
+    # (n, most) codes, of each row in the order of the classes
+    each = np.sort(np.array(shown)[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :most]])
+    lanes = np.linspace(-0.28, 0.28, most) if most > 1 else np.zeros(1)
+    if most == len(shown):
+        each = np.tile(shown, (n, 1))
+    with style.canvas(ax, figsize, (7.2, style.height(n, _GAP + _LANE * most))) as ax:
         ax.axvline(0.5, color=HAIR, lw=0.8, zorder=0)
-        if len(shown) > 1:
+        if most > 1:
             ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
-        lanes = np.linspace(-0.28, 0.28, len(shown)) if len(shown) > 1 else [0.0]
-        for lane, k in zip(lanes, shown, strict=True):
-            at, own = np.arange(n) + lane, style.look(k)
-            ax.plot(mean[:, k], at, "|", color=own.color, ms=8, mew=1.6)
-            exact, ends = (table[name].values[:, k] for name in ("predictive", "interval"))
-            drawing.intervals(ax, at, exact, ends, own, mark="D", ls="", clip_on=False)
-        drawing.name_lines(ax, names)
+        drawn = [k for k in shown if k in each]
+        for k in drawn:
+            i, lane = np.nonzero(each == k)
+            at, own = i + lanes[lane], style.look(k)
+            ax.plot(mean[i, k], at, "|", color=own.color, ms=8, mew=1.6)
+            drawing.intervals(ax, at, p[i, k], ends[i, k], own, mark="D", ls="", clip_on=False)
+        drawing.name_lines(ax, names, 26)
         ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
-        one = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
-        ax.set_xlabel(one)
-        several = [(str(clf.classes_[k]), style.look(k)) for k in shown] if len(shown) > 1 else []
+        if len(shown) == 1:
+            drawing.label_axes(ax, f"p({clf.classes_[shown[0]]} | x)", "")
+        else:
+            many = f"the {most} most probable classes" if most > 1 else "the most probable class"
+            ax.set_xlabel("class probability" + f"\n({many} of each row)" * (most < len(shown)))
+        several = [(str(clf.classes_[k]), style.look(k)) for k in drawn if len(shown) > 1]
         _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)")
     return ax
 
@@ -139,7 +151,7 @@ def plot_ternary(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Class probabilities of rows in the triangle of three classes.
+    """Draw class probabilities of rows in the triangle of three classes.
 
     A diamond is p(y | x, D), the exact predictive. The points around it are draws of
     p(y | x, theta) from the posterior of theta, one theta for all rows. A corner is certainty; at
@@ -179,26 +191,17 @@ def plot_ternary(
             rho = tree["predictions"]["class_probability"].values
             rho = rho.reshape(-1, *rho.shape[2:])
             rho = rho[:: max(1, len(rho) // draws)]
+            cloud: dict[str, Any] = {"ms": 3.6, "mew": 0, "alpha": 0.35}
             for i, k in enumerate(codes):
-                ax.plot(
-                    *(rho[:, i] @ _CORNERS).T, ".", ms=3.6, mew=0, color=style.colour(k), alpha=0.35
-                )
+                ax.plot(*(rho[:, i] @ _CORNERS).T, ".", color=style.colour(k), **cloud)
+        mark: dict[str, Any] = {"ms": 6 if draws else 4.5, "mec": "white", "mew": 0.8, "zorder": 3}
         for k in range(3):
-            ax.plot(
-                *(p[codes == k] @ _CORNERS).T,
-                "D",
-                ms=6 if draws else 4.5,
-                mfc=style.colour(k),
-                mec="white",
-                mew=0.8,
-                ls="",
-                label=f"{clf.classes_[k]}",
-                zorder=3,
-            )
+            name = str(clf.classes_[k])
+            ax.plot(*(p[codes == k] @ _CORNERS).T, "D", mfc=style.colour(k), label=name, **mark)
     return ax
 
 
-def _simplex(ax: "Axes", classes: Array) -> None:
+def _simplex(ax: "Axes", classes: Any) -> None:
     closed = _CORNERS[[0, 1, 2, 0]]
     ax.plot(*closed.T, color=MUTED, lw=1)
     for share in (0.25, 0.5, 0.75):
@@ -211,7 +214,7 @@ def _simplex(ax: "Axes", classes: Array) -> None:
         ax.plot(*np.stack([centre, middle]).T, color=INK, lw=0.9, zorder=1)
     for k, (ha, va) in enumerate((("right", "top"), ("left", "top"), ("center", "bottom"))):
         x, y = _CORNERS[k] + 0.04 * (_CORNERS[k] - centre)
-        name = _written(str(classes[k]))
+        name = style.written(classes[k], _LINE, _LINES)
         ax.text(x, y, name, color=style.colour(k), ha=ha, va=va, weight="bold", size=11)
     beside = ((0.0, -0.03, "center"), (0.02, 0.0, "left"), (-0.02, 0.0, "right"))
     for a, (dx, dy, ha) in enumerate(beside):  # shares of a class grow along the edge to it
@@ -223,39 +226,45 @@ def _simplex(ax: "Axes", classes: Array) -> None:
     ax.axis("off")
 
 
-def _written(name: str) -> str:
-    """A name in at most three short lines: a long one would shrink the triangle to a dot."""
-    lines = textwrap.wrap(name, _LINE) or [""]
-    if len(lines) > _LINES:
-        lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE - 1] + "…"]
-    return "\n".join(lines)
-
-
 # ------------------------------------------------------------------------------------------------
-# What each feature of a row says, from the table of `explain`.
+# What each feature of a row says.
+
+_WIDE = 0.36  # inches of a name on two lines
 
 
+@spelled
+@through_pipelines
 def plot_contributions(
-    table: "xr.Dataset",
-    row: int = 0,
+    clf: Any,
+    X: Any,
     *,
-    values: Any = None,
+    classes: Any = None,
+    row: int = 0,
     most: int = 15,
+    prob: float | None = None,
+    kind: "KindName | None" = None,
+    class_prior: Any = None,
+    posterior: Any = None,
+    random_state: Any = 0,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Contributions of the features to one row's log-odds, the largest on top.
+    """Draw the contributions of the features to one row's log-odds, the largest on top.
 
     Parameters
     ----------
-    table : xarray.Dataset
-        From ``clf.explain``.
+    clf : fitted classifier or pool
+    X : (N, D)
+    classes : label or (label, label), optional
+        Log-odds of the first against the second; of one label, against the most probable other
+        class. Default: of two classes the second against the first; of more, the most probable of
+        the row against its runner-up. The title names them.
     row : int
-        Position in the table.
-    values : sequence (D,), optional
-        The row's cells, written beside the features' names.
+        Position in X.
     most : int
         Features shown; the sum of the others is one line.
+    prob, kind, class_prior, posterior, random_state
+        As in ``clf.explain``.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -263,38 +272,37 @@ def plot_contributions(
     Returns
     -------
     matplotlib.axes.Axes
+        In nats. A cell of a table stands next to the name of its feature.
     """
     style.checked_axes(ax, figsize)
-    if "mean_intercept" not in getattr(table, "data_vars", ()):
-        raise TypeError(
-            "plot_contributions draws what clf.explain(X) returns, got a "
-            f"{type(table).__name__}: plot_contributions(clf.explain(X), row)"
-        )
-    n = table.sizes["obs_id"]
+    n = n_rows(X)
     if not -n <= row < n:
-        raise ValueError(f"row must be a position among the {n} of the table, got {row!r}")
-    one = table.isel(obs_id=row)
-    mean = one["mean"].values
+        raise ValueError(f"row must be a position among the {n} of X, got {row!r}")
+    refuse_below(1, most=most)
+    X = _safe_indexing(X, [row % n])
+    options = {"class_prior": class_prior, "posterior": posterior, "random_state": random_state}
+    options = {name: value for name, value in options.items() if value is not None}
+    table = clf.explain(X, classes, prob, kind, **options)
+    one = table.isel(obs_id=0)
+    mean, ends = one["mean"].values, one["interval"].values
     exact = one["predictive"].values if "predictive" in one else None
     order = np.argsort(-np.abs(mean), kind="stable")
-    shown, rest = order[:most], order[most:]
+    shown = order[: style.fitting(int(most), _WIDE) if len(order) > most else len(order)]
+    rest = order[len(shown) :]
     names = [str(name) for name in one["feature"].values]
-    if values is not None:
-        cells = np.asarray(values, dtype=object).ravel()
-        if len(cells) != len(names):
-            raise ValueError(
-                f"values has {len(cells)} entries, but there are {len(names)} features"
-            )
-        names = [f"{name} = {_short(v)}" for name, v in zip(names, cells, strict=True)]
-    with style.canvas(ax, figsize, (7.2, 1.1 + 0.27 * (len(shown) + 1 + bool(len(rest))))) as ax:
-        ends = one["interval"].values
-        lines = [(names[j], mean[j], ends[j], None if exact is None else exact[j]) for j in shown]
-        if len(rest):
-            other = None if exact is None else exact[rest].sum()
-            lines.append((f"{len(rest)} others together", mean[rest].sum(), None, other))
-        base = one["predictive_intercept"].item() if exact is not None else None
-        intercept = one["interval_intercept"].values
-        lines.append(("class weights", one["mean_intercept"].item(), intercept, base))
+    if hasattr(clf, "n_features_in_"):
+        cells = Rows(clf, X.toarray() if sparse.issparse(X) else X)
+        held = [style.cell(value) for value in cells.typical()]  # of one row: its own
+        names = [f"{name} = {held[j]}" for name, j in zip(names, cells.places, strict=True)]
+    lines = [(names[j], mean[j], ends[j], None if exact is None else exact[j]) for j in shown]
+    if len(rest):
+        other = None if exact is None else exact[rest].sum()
+        lines.append((count(len(rest), "other"), mean[rest].sum(), None, other))
+    base = one["predictive_intercept"].item() if exact is not None else None
+    intercept = one["interval_intercept"].values
+    lines.append(("class weights", one["mean_intercept"].item(), intercept, base))
+    each = _WIDE if any(len(line[0]) > 30 for line in lines) else 0.27
+    with style.canvas(ax, figsize, (7.2, style.height(len(lines), each))) as ax:
         ax.axvline(0, color=MUTED, lw=0.9, zorder=0)
         for at, (_, m, interval, p) in enumerate(lines):
             tint = style.colour(0 if m >= 0 else 1)
@@ -303,18 +311,15 @@ def plot_contributions(
             ax.plot(m, at, "|", color=tint, ms=9, mew=1.8)
             if p is not None:
                 ax.plot(p, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
-        drawing.name_lines(ax, [line[0] for line in lines], 60)
+        drawing.name_lines(ax, [line[0] for line in lines], 30, 2)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
-        label, against = one["label"].item(), one["against"].item()
-        ax.set_xlabel(f"log-odds of {label} against {against} [nats]")
+        label, against = (style.written(one[name].item()) for name in ("label", "against"))
+        ax.set_xlabel(f"log-odds of {label}\nagainst {against} [nats]")
         total = one["predictive_log_odds" if "predictive_log_odds" in one else "mean_log_odds"]
-        ax.set_title(f"{label} rather than {against}: {total.item():+.1f} nats in all")
+        whole = f"{label} rather than {against}: {total.item():+.1f} nats in all"
+        drawing.title(ax, whole)
         _legend_of_terms(ax, exact is not None, table.attrs["prob"])
     return ax
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
 
 
 def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
@@ -330,24 +335,24 @@ def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# Labels that may be wrong.
+# Tables of rows: labels that may be wrong, and what the prior decides.
 
 
 def plot_label_errors(
-    errors: "xr.Dataset",
-    most: int = 20,
+    table: "xr.Dataset",
     *,
+    most: int = 20,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Rows whose label is most probably wrong, with the label that they may have.
+    """Draw rows whose label is most probably wrong, with the label that they may have.
 
     Parameters
     ----------
-    errors : xarray.Dataset
+    table : xarray.Dataset
         Of `label_errors`.
     most : int
-        Rows shown, the most probably wrong first.
+        Rows shown, the most probably wrong first; at most as many as a figure holds.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -358,43 +363,57 @@ def plot_label_errors(
         A point for each row in the colour of the other label.
     """
     style.checked_axes(ax, figsize)
-    if "wrong" not in getattr(errors, "data_vars", ()):
+    if "wrong" not in getattr(table, "data_vars", ()):
         raise TypeError(
             "plot_label_errors draws what bg.label_errors(clf, X, y) returns, got a "
-            f"{type(errors).__name__}"
+            f"{type(table).__name__}"
         )
-    worst = errors.isel(obs_id=np.argsort(-errors["wrong"].values, kind="stable")[:most])
-    classes = errors["true_class"].values.tolist()
-    place = np.arange(worst.sizes["obs_id"])
+    worst = table.isel(obs_id=np.argsort(-table["wrong"].values, kind="stable")[:most])
+    classes = table["true_class"].values.tolist()
     columns = (worst[name].values.tolist() for name in ("obs_id", "label", "other"))
-    names = [f"{row}: {given} → {other}" for row, given, other in zip(*columns, strict=True)]
+    names = [
+        (f"{row}:", f"{style.written(given, 18)} → {style.written(other, 18)}")
+        for row, given, other in zip(*columns, strict=True)
+    ]
     hues = [style.colour(classes.index(other)) for other in worst["other"].values.tolist()]
-    with style.canvas(ax, figsize, (6.0, 1.0 + 0.24 * max(len(names), 3))) as ax:
-        ax.hlines(place, 0, worst["wrong"], color=hues, lw=2.2, alpha=0.5)
-        ax.scatter(worst["wrong"], place, c=hues, s=36, edgecolors="white", linewidths=0.7)
-        ax.set_yticks(place, names)
-        ax.set_ylim(len(names) - 0.4, -0.6)
+    p = worst["wrong"].values
+    xlabel = "probability that the label is wrong"
+    with _row_axes(ax, figsize, names, xlabel) as (ax, n):
+        place = np.arange(n)
+        ax.hlines(place, 0, p[:n], color=hues[:n], lw=2.2, alpha=0.5)
+        ax.scatter(p[:n], place, c=hues[:n], s=36, edgecolors="white", linewidths=0.7)
         ax.set_xlim(0, 1.02)
-        ax.grid(axis="x", color=HAIR, lw=0.5)
-        ax.set_axisbelow(True)
-        ax.set_xlabel("probability that the label is wrong")
-        low, high = errors["noise_rate_interval"].values
-        ax.set_title(
-            f"wrong labels: {style.percent(errors['noise_rate'].item())} "
-            f"({style.percent(low)} to {style.percent(high)})"
-        )
+        low, high = table["noise_rate_interval"].values
+        rate = style.percent(table["noise_rate"].item())
+        drawing.title(ax, f"wrong labels: {rate} ({style.percent(low)} to {style.percent(high)})")
     return ax
+
+
+@contextmanager
+def _row_axes(
+    ax: "Axes | None", figsize: tuple[float, float] | None, names: list[Any], xlabel: str
+) -> "Iterator[tuple[Axes, int]]":
+    """Axes with a line for each name of two parts, and how many of them there is room for."""
+    long = max((len(first + second) for first, second in names), default=0) > 30
+    n = style.fitting(len(names), each := _WIDE if long else 0.24)
+    with style.canvas(ax, figsize, (7.2 if long else 6.0, style.height(n, each))) as ax:
+        drawing.grid(ax, "x")
+        yield ax, n
+        parts = ([style.written(part, 39) for part in name] for name in names[:n])
+        ax.set_yticks(range(n), [("\n" if long else " ").join(two) for two in parts])
+        ax.set_ylim(n - 0.4, -0.6)
+        ax.set_xlabel(xlabel + style.first_of(n, len(names), "rows"))
 
 
 def plot_prior_sensitivity(
     table: Any,
-    hyperparameter: str = "all",
     *,
+    hyperparameter: str = "all",
     most: int = 20,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Range of each row's class probability under priors half to twice as strong.
+    """Draw the range of each row's class probability under priors half to twice as strong.
 
     Parameters
     ----------
@@ -403,7 +422,7 @@ def plot_prior_sensitivity(
     hyperparameter : str
         Of the names in `table`.
     most : int
-        Rows with the widest ranges, from top to bottom.
+        Rows with the widest ranges, from top to bottom; at most as many as a figure holds.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -420,28 +439,20 @@ def plot_prior_sensitivity(
     known = table["hyperparameter"].values.tolist()
     refuse_unknown("hyperparameter", hyperparameter, known)
     own = table.sel(hyperparameter=hyperparameter)
-    width = own["range"].values[:, 1] - own["range"].values[:, 0]
-    rows = np.argsort(-width, kind="stable")[:most]
-    at, ends = np.arange(len(rows)), own["range"].values[rows]
-    with style.canvas(ax, figsize, (6.0, 1.2 + 0.24 * len(rows))) as ax:
-        ax.hlines(at, *ends.T, color=style.colour(0), lw=2.2, alpha=0.5)
-        for changes in (False, True):
-            some = np.flatnonzero(own["changes"].values[rows] == changes)
-            p = own["probability"].values[rows[some]]
-            face, label = (
-                ("white", "another class at one of them") if changes else (style.colour(0), "")
-            )
-            if len(some):
-                ax.plot(p, some, "o", ms=5.5, mec=style.colour(0), mfc=face, label=label or None)
-                if changes:
-                    style.legend_beside(ax)
-        names = zip(own["obs_id"].values[rows], own["label"].values[rows], strict=True)
-        ax.set_yticks(at, [f"{_short(row)}: {_short(label)}" for row, label in names])
-        ax.set_ylim(-0.6, len(rows) - 0.4)
-        ax.invert_yaxis()
-        ax.grid(axis="x", color=HAIR, lw=0.5)
-        ax.set_axisbelow(True)
-        ax.set_xlabel("probability under priors half to twice as strong")
+    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:most]
+    pairs = zip(own["obs_id"].values[order], own["label"].values[order], strict=True)
+    names = [(f"{style.cell(row)}:", style.cell(label)) for row, label in pairs]
+    xlabel = "probability under priors half to twice as strong"
+    with _row_axes(ax, figsize, names, xlabel) as (ax, n):
+        rows, tint = order[:n], style.colour(0)
+        ax.hlines(np.arange(n), *own["range"].values[rows].T, color=tint, lw=2.2, alpha=0.5)
+        changes, p = own["changes"].values[rows], own["probability"].values[rows]
+        (sure,), (other,) = np.nonzero(~changes), np.nonzero(changes)
+        ax.plot(p[sure], sure, "o", ms=5.5, color=tint)
+        if len(other):
+            label = "another class at one of them"
+            ax.plot(p[other], other, "o", ms=5.5, mec=tint, mfc="white", label=label)
+            style.legend_beside(ax)
         of = "the prior" if hyperparameter == "all" else hyperparameter
-        ax.set_title(f"the {len(rows)} rows that {of} moves most")
+        drawing.title(ax, f"the {n} rows that {of} moves most")
     return ax

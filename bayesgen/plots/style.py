@@ -1,12 +1,14 @@
-"""Colours and axes of the house."""
+"""Colours, axes and names of the house."""
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.literals import shown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 
@@ -42,7 +44,11 @@ METHOD_NAMES: dict[Method, str] = {
 }
 
 
-_DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)), (0, (6, 1.6, 1, 1.6)))
+TALLEST = 12.0  # inches of a figure that is made
+_FEW = 7  # entries of a legend that may have two lines each
+MARGIN = 1.3  # inches above and below its lines
+
+DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)), (0, (6, 1.6, 1, 1.6)))
 _HATCHES = ("", "////", "....", "xxxx")
 
 
@@ -69,8 +75,8 @@ class Look(NamedTuple):
 def look(k: int) -> Look:
     """Of class k."""
     again = k // len(CLASSES)
-    at = again % len(_DASHES)
-    return Look(colour(k), _DASHES[at], "white" if again % 2 else colour(k), _HATCHES[at])
+    at = again % len(DASHES)
+    return Look(colour(k), DASHES[at], "white" if again % 2 else colour(k), _HATCHES[at])
 
 
 def checked_axes(axes: Any, figsize: tuple[float, float] | None, n: int = 1) -> "list[Axes] | None":
@@ -128,11 +134,69 @@ def panels(
         yield flat[:n]
 
 
-def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None, **options: Any) -> None:
-    """A legend to the right of the axes, off the data."""
-    own = options | ({} if handles is None else {"handles": handles})
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
-    ax.legend(**place, frameon=False, **own)
+def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None) -> None:
+    """A legend to the right of the axes, off the data; a few long names on two lines."""
+    own: dict[str, Any] = {} if handles is None else {"handles": handles}
+    own |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    texts = ax.legend(frameon=False, **own).get_texts()
+    for text in texts:
+        text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
+
+
+def written(name: Any, width: int = 26, lines: int = 1) -> str:
+    """A name on a few lines of `width` letters, without its middle if it is longer.
+
+    Names that begin alike differ at their ends: neither is cut off.
+    """
+    text = " ".join(str(name).split())
+    most, own = min(len(text), width * lines + 1), _wrapped(text, width)
+    while len(own) > lines:
+        most -= 1
+        own = _wrapped(f"{text[: most - most // 2]}…{text[len(text) - most // 2 :]}", width)
+    return "\n".join(own).replace("$", r"\$")  # else two of them enclose mathematics
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines about as long as each other; words that are too long end at an underscore."""
+    words = [word if len(word) <= width else word.replace("_", "_ ") for word in text.split()]
+    text = " ".join(words).replace(" %", "\N{NO-BREAK SPACE}%")
+    lines, longest = textwrap.wrap(text, width) or [""], max(map(len, text.split()), default=0)
+    while width > longest and len(narrower := textwrap.wrap(text, width - 1)) == len(lines):
+        lines, width = narrower, width - 1
+    return [line.replace("_ ", "_").replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def height(n: int, each: float) -> float:
+    """Inches of a figure of n lines."""
+    return min(TALLEST, MARGIN + each * max(n, 4))
+
+
+def fitting(n: int, each: float) -> int:
+    """How many of n lines a figure holds."""
+    return min(n, int((TALLEST - MARGIN) / each))
+
+
+def first_of(n: int, total: int, what: str) -> str:
+    """In words below an axis, that not all are shown; "" if they are."""
+    return "" if n >= total else f"\n(the first {n} of {total} {what})"
+
+
+def chosen(classes: Any, known: Array, default: Iterable[int]) -> list[int]:
+    """Codes of the classes to draw, given as one label or several; `default` for None."""
+    if classes is None:
+        return list(default)
+    one = isinstance(classes, str) or not isinstance(classes, Iterable)
+    codes = codes_of([classes] if one else list(classes), known)
+    if not len(codes):
+        raise ValueError(f"classes names none of {shown(known.tolist())}")
+    return [int(k) for k in codes]
+
+
+def cell(value: Any) -> str:
+    """A cell as a picture shows it."""
+    if value is None:
+        return "missing"
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def percent(prob: float) -> str:

@@ -30,6 +30,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import by_label, codes_of
+from bayesgen.errors import refuse_below
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -585,9 +586,8 @@ def _check(
         )
     if theta == "updated" and posterior is not None:
         raise ValueError("theta='updated' draws theta itself: leave `posterior` out")
-    for name, count, least in (("draws", draws, 4), ("chains", chains, 1)):
-        if not isinstance(count, int | np.integer) or count < least:
-            raise ValueError(f"{name} must be an integer >= {least}, got {count!r}")
+    refuse_below(4, draws=draws)
+    refuse_below(1, chains=chains)
 
 
 def _concentrations(prior: Any, classes: Array) -> Array:

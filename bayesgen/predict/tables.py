@@ -10,6 +10,7 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
+from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
@@ -94,9 +95,7 @@ def draws(
     own = _posterior_of(fitted, posterior, "predict_posterior")
     weights = fitted.weights_of(class_prior)
     encoded = fitted.encoded_near(X)
-    for name, value in (("draws", request.draws), ("chains", request.chains)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    refuse_below(1, draws=request.draws, chains=request.chains)
     if not request.max_memory > 0:
         raise ValueError(f"max_memory must be > 0 GiB, got {request.max_memory!r}")
     rng = np.random.default_rng(random_state)

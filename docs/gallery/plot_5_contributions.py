@@ -15,4 +15,4 @@ test = np.arange(len(X)) % 3 == 2
 clf = bg.MixedNB().fit(X[~test], y[~test])
 
 bird = X.loc[[332]]
-bg.plots.plot_contributions(clf.explain(bird, prob=0.9), values=bird.iloc[0])
+bg.plots.plot_contributions(clf, bird, prob=0.9)

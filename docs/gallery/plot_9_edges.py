@@ -15,5 +15,5 @@ X = X.select_dtypes("number").dropna()
 clf = bg.TreeAugmentedNB().fit(X, y[X.index])
 
 fig, axes = plt.subplots(2, 1, figsize=(7.4, 9), layout="constrained")
-bg.plots.plot_edges(clf, class_="Gentoo", ax=axes[0])
-bg.plots.plot_edges(clf, class_="Gentoo", against="Chinstrap", ax=axes[1])
+bg.plots.plot_edges(clf, classes="Gentoo", ax=axes[0])
+bg.plots.plot_edges(clf, classes=["Gentoo", "Chinstrap"], ax=axes[1])

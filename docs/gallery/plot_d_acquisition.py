@@ -19,4 +19,4 @@ curve = bg.acquisition_curve(clf, X[test], y[test], cost=0.02, decision_cost=mis
 
 fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.2), layout="constrained")
 bg.plots.plot_acquisition(curve, ax=axes[0])
-bg.plots.plot_acquisition(curve, "cost", ax=axes[1])
+bg.plots.plot_acquisition(curve, show="cost", ax=axes[1])

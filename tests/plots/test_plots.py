@@ -1,5 +1,6 @@
 """Pictures hold the numbers that they are of: artists against the tables behind them."""
 
+import inspect
 import itertools
 import sys
 
@@ -101,7 +102,7 @@ def every(clf, X, y):
         "plot_acquisition": lambda: (bg.acquisition_curve(clf, rows, y[:4]),),
         "plot_class_probability": lambda: (clf, rows),
         "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
-        "plot_contributions": lambda: (clf.explain(rows),),
+        "plot_contributions": lambda: (clf, rows),
         "plot_densities": lambda: (clf, X, y),
         "plot_edges": lambda: (forest,),
         "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
@@ -119,7 +120,7 @@ def every(clf, X, y):
 
     def draw(name, ax=None, **options):
         if name == "plot_effects":
-            return plots.plot_effects(clf, X, y, most=1, axes=ax, **options)[0]
+            return plots.plot_effects(clf, X, y, most=1, ax=ax, **options)[0]
         function = getattr(plots, name)
         return function(*arguments[name](), ax=ax, **more.get(name, {}), **options)
 
@@ -158,11 +159,10 @@ def test_labels_are_checked(three, name, monkeypatch):
         plot(clf, X, y[:-1])
     with pytest.raises(ValueError, match="'dog' is not a class"):
         plot(clf, X, ["dog", *y[1:]])
-    ax = "axes" if name == "effects" else "ax"
     with pytest.raises(TypeError, match="1 matplotlib Axes needed"):
-        plot(clf, X, y, **{ax: "here"})
+        plot(clf, X, y, ax="here")
     with pytest.raises(ValueError, match="leave it out where ax is given"):
-        plot(clf, X, y, figsize=(3, 2), **{ax: plt.subplots()[1]})
+        plot(clf, X, y, figsize=(3, 2), ax=plt.subplots()[1])
 
 
 @pytest.mark.parametrize("name", plots.__all__)
@@ -223,6 +223,124 @@ def test_plug_ins_are_compared_with_their_predictive(three):
     wins = 100 * table["log_loss_diff_wins"].values[0, 1]
     assert f"wins {wins:.0f} %" in ax.texts[0].get_text()
     assert "∞ " in {t.get_text() for t in ax.texts}
+
+
+# ------------------------------------------------------------------- a table that nobody would draw
+
+KINDS = ["atrial", "ventricular", "supraventricular", "junctional"]
+LONG = np.array([f"{KINDS[k % 4]} tachycardia, kind {k:02d} $".ljust(34, "x") for k in range(10)])
+HOSPITAL = "hospital of the first admission"
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """60 rows, ten classes with long names, the last of two rows, 35 categories, missing cells."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.arange(58) % 9, 9, 9]
+    X = pd.DataFrame(
+        rng.normal(size=(60, 2)) + y[:, None] / 3,
+        columns=["systolic_blood_pressure_at_admission", "serum creatinine (mg/dl), last value"],
+        index=[f"patient {k:04d} of the cohort" for k in range(60)],
+    )
+    two = bg.LinearDiscriminant().fit(X, LONG[y])
+    X[HOSPITAL] = [f"hospital {k % 35:02d} of the region" for k in range(60)]
+    X["smoker"] = rng.random(60) < 0.5
+    X = X.mask(rng.random(X.shape) < 0.1).astype({"smoker": "boolean"})
+    bits = pd.DataFrame(rng.random((60, 14)) < 0.5).add_prefix("a column with a long name, ")
+    return bg.MixedNB().fit(X, LONG[y]), two, bg.TreeAugmentedNB().fit(bits, LONG[y]), X, LONG[y]
+
+
+HOSTILE = {
+    "acquisition": [{}, {"show": "cost"}],
+    "class_probability": [{}, {"classes": LONG[7]}],
+    "comparison": [{}],
+    "contributions": [{}, {"classes": LONG[:2]}],
+    "densities": [{}, {"feature": HOSPITAL}, {"feature": HOSPITAL, "classes": LONG[:2]}],
+    "edges": [{}, {"classes": LONG[:2]}],
+    "effects": [{}, {"classes": LONG[:3]}],
+    "label_errors": [{}, {"most": 60}],
+    "predictive_check": [{"draws": 9}, {"draws": 9, "feature": HOSPITAL, "classes": LONG[:2]}],
+    "prior_predictive": [{"draws": 9}, {"draws": 9, "feature": "smoker", "classes": LONG[0]}],
+    "prior_sensitivity": [{}, {"most": 60}],
+    "regions": [{"overlay": "width"}],
+    "reliability": [{}, {"classes": LONG}, {"kind": "isotonic", "classes": LONG[3]}],
+    "section": [{}, {"feature": HOSPITAL}, {"feature": HOSPITAL, "classes": LONG[:3]}],
+    "ternary": [{}],
+}
+
+
+def drawn(figure):
+    """Texts of a figure, without labels of ticks that are out of view and what axes clip."""
+    out = set()
+    for ax in figure.axes:
+        for axis, view in ((ax.xaxis, ax.viewLim.intervalx), (ax.yaxis, ax.viewLim.intervaly)):
+            for tick in axis.get_major_ticks():
+                if not ax.axison or not view.min() <= tick.get_loc() <= view.max():
+                    out |= {tick.label1, tick.label2}
+    for text in figure.findobj(mpl.text.Text):
+        clipped = text.get_clip_on() and text.get_clip_box() is not None
+        if text.get_text() and text.get_visible() and not clipped and text not in out:
+            yield text
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, own) for name in HOSTILE for own in HOSTILE[name]]
+)
+@pytest.mark.filterwarnings("ignore:look at")
+def test_names_and_numbers_have_room(hostile, name, options):
+    """Texts were cut off, ran into each other, squeezed the axes, or made figures of 91 inches."""
+    clf, two, forest, X, y = hostile
+    plot = getattr(plots, f"plot_{name}")
+    if name == "acquisition":
+        given = (bg.acquisition_curve(clf, X[:5], y[:5], decision_cost=1 - np.eye(10)),)
+    elif name == "comparison":
+        given = (bg.compare_models({f"{LONG[0]} {k}": clf for k in range(45)}, X, y),)
+    elif name in ("label_errors", "prior_sensitivity"):
+        rows = (X, y) if name == "label_errors" else (X,)
+        given = (getattr(bg, name)(clf, *rows),)
+    elif name == "edges":
+        given = (forest,)
+    elif name == "ternary":
+        few = np.isin(y, LONG[:3])
+        given = (bg.MixedNB().fit(X[few], y[few]), X[few], y[few])
+    elif name == "class_probability":
+        bits = X[["smoker"]].fillna(True)
+        given = (bg.BernoulliNB().fit(bits, y), bits)
+    elif name == "contributions":
+        given = (clf, X)
+    else:
+        given = (two, X.iloc[:, :2], y) if name == "regions" else (clf, X, y)
+        if name == "regions":
+            given = two, pd.DataFrame(np.nan_to_num(given[1]), columns=given[1].columns), y
+    axes = np.ravel(plot(*given, **options))
+    figure = axes[0].figure
+    figure.canvas.draw()
+    assert figure.get_figwidth() <= 12
+    assert figure.get_figheight() <= 12
+    assert min(ax.get_window_extent().width for ax in axes) > 0.15 * figure.bbox.width
+    assert axes[0].get_window_extent().height > 0.25 * figure.bbox.height / len(axes)
+    written = [(text.get_text(), text.get_window_extent().padded(-1.5)) for text in drawn(figure)]
+    for text, box in written:
+        inside = figure.bbox.padded(1)
+        assert inside.contains(*box.min), text
+        assert inside.contains(*box.max), text
+    rotated = {text.get_text() for ax in axes for text in ax.texts}  # boxes larger than letters
+    level = [(text, box) for text, box in written if text not in rotated]
+    for (one, a), (other, b) in itertools.combinations(level, 2):
+        assert not a.overlaps(b), (one, other)
+
+
+def test_arguments_have_one_order():
+    assert dir(plots) == sorted(plots.__all__)
+    for name in plots.__all__:
+        known = inspect.signature(getattr(plots, name)).parameters.values()
+        positional = [p.name for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
+        whole = ["clf", "X", "y", "feature"]
+        assert positional in ([one for one in whole if one in positional], ["table"]), name
+        keywords = [p.name for p in known if p.kind is p.KEYWORD_ONLY]
+        assert keywords[-2:] == ["ax", "figsize"], name
+        assert "classes" not in keywords[1:], name
+        assert not {"label", "labels", "class_", "against", "axes"} & {*positional, *keywords}, name
 
 
 # -------------------------------------------------------------------------------------- forests
@@ -288,7 +406,7 @@ def test_comparison_of_models(two):
 def test_acquisition_curves(two):
     clf, X, y = two
     curve = bg.acquisition_curve(clf, X, y, cost=0.1, decision_cost=1 - np.eye(2))
-    left, right = plots.plot_acquisition(curve), plots.plot_acquisition(curve, "cost")
+    left, right = plots.plot_acquisition(curve), plots.plot_acquisition(curve, show="cost")
     for k in range(3):
         np.testing.assert_array_equal(left.lines[k].get_ydata(), curve["log_loss"][k])
         total = curve["measured"] + curve["decided"]
@@ -296,7 +414,7 @@ def test_acquisition_curves(two):
     assert right.lines[3].get_ydata()[0] == curve["total_cost"][0]
     known = [t.get_text() for t in right.get_legend().get_texts()]
     assert known == [*curve["policy"].values, "next, stopping by itself"]
-    with pytest.raises(TypeError, match="curve must be"):
+    with pytest.raises(TypeError, match="table must be"):
         plots.plot_acquisition(clf)
 
 
@@ -310,7 +428,7 @@ def test_ranges_of_the_prior(three):
     dots = marks(ax, "o")
     np.testing.assert_allclose(dots[np.argsort(dots[:, 1])][:, 0], own["probability"][order])
     with pytest.raises(ValueError, match="hyperparameter"):
-        plots.plot_prior_sensitivity(found, "kapa")
+        plots.plot_prior_sensitivity(found, hyperparameter="kapa")
 
 
 def test_regions_and_boundaries(three):
@@ -370,7 +488,7 @@ def test_overlay(two, overlay, label):
         ends = clf.predict_interval(rows, 0.8, "eti")["interval"]
         expected = ends.diff("bound").values[:, 0, 0]
     np.testing.assert_allclose(shade[i, j], expected, atol=0.08)
-    assert ax.figure.axes[-1].get_ylabel() == label
+    assert ax.figure.axes[-1].get_xlabel() == label
 
 
 def test_regions_are_of_two_columns(two):
@@ -449,7 +567,7 @@ def test_section_of_categories_is_bars_by_name(mixed):
 
 def test_effects_are_those_of_the_widest_range(mixed):
     clf, X, y = mixed
-    own = plots.plot_effects(clf, X, y, label="ant", most=2)
+    own = plots.plot_effects(clf, X, y, classes="ant", most=2)
     x = own[0].lines[3].get_xdata()
     along = {
         "size": clf.predict_proba(held(X, size=x))[:, 0],
@@ -563,7 +681,7 @@ def test_ternary_of_long_names_keeps_its_triangle():
     assert ax.get_window_extent().width > 0.5 * ax.figure.bbox.width
     written = [t.get_text() for t in ax.texts]
     assert "short" in written
-    assert any(name.startswith("a name of a") and name.endswith("…") for name in written)
+    assert any(name.startswith("a name of a") and "…" in name for name in written)
 
 
 def test_what_is_not_the_table_of_a_plot_is_refused(two):
@@ -571,10 +689,6 @@ def test_what_is_not_the_table_of_a_plot_is_refused(two):
     y = clf.predict(X)
     with pytest.raises(TypeError, match=r"bg.compare_models.*got a Dataset"):
         plots.plot_comparison(bg.compare_predictives(clf, X, y))
-    with pytest.raises(TypeError, match=r"clf.explain\(X\) returns, got a "):
-        plots.plot_contributions(clf, 0)
-    with pytest.raises(TypeError, match=r"clf.explain\(X\) returns, got a Dataset"):
-        plots.plot_contributions(clf.predict_interval(X))
 
 
 def test_ternary_needs_three_classes(two):
@@ -591,13 +705,13 @@ def test_contributions():
     X = rng.normal(size=(20, 4)) + y[:, None] * [0, 3, 1, 0.3]
     clf = bg.GaussianNB().fit(X, LABELS[y])
     table = clf.explain(X[:3], prob=0.8)
-    ax = plots.plot_contributions(table, 2, values=X[2], most=3)
+    ax = plots.plot_contributions(clf, X, row=2, most=3, prob=0.8)
     mean = table["mean"].values[2]
     order = np.argsort(-np.abs(mean))
     named = [t.get_text() for t in ax.get_yticklabels()]
     assert named == [
         *(f"x{j} = {X[2, j]:.4g}" for j in order[:3]),
-        "1 others together",
+        "1 other",
         "class weights",
     ]
     np.testing.assert_allclose(
@@ -616,11 +730,11 @@ def test_contributions():
 
 def test_contributions_without_an_exact_part(three):
     clf, X, _ = three
-    ax = plots.plot_contributions(clf.explain(X[:2]), 1)
+    ax = plots.plot_contributions(clf, X, row=1)
     assert not [line for line in ax.lines if line.get_marker() == "D"]
     assert texts(ax.get_legend())[1:] == ["mean over θ"]
-    with pytest.raises(ValueError, match="values has 3 entries, but there are 2 features"):
-        plots.plot_contributions(clf.explain(X[:2]), values=[1, 2, 3])
+    with pytest.raises(ValueError, match="row must be a position among the 30 of X, got 30"):
+        plots.plot_contributions(clf, X, row=30)
 
 
 # ---------------------------------------------------------------------------------- reliability
@@ -671,7 +785,7 @@ def test_reliability_diagram(two, three):
     found = reliability(best, clf.predict(X) == y, 3, 0.89)
     np.testing.assert_allclose(marks(ax, "o")[:, 1], found.observed)
     assert ax.get_xlabel() == "predicted probability of the most probable class"
-    ax = plots.plot_reliability(clf, X, y, label="cat", bins=3)
+    ax = plots.plot_reliability(clf, X, y, classes="cat", bins=3)
     assert ax.get_xlabel() == "predicted probability of cat"
     with pytest.raises(ValueError, match="bins must be an integer"):
         plots.plot_reliability(clf, X, y, bins=0)
@@ -768,7 +882,7 @@ def test_prior_predictive_of_categories_and_words():
 
 def test_predictive_check_of_a_model_that_fits(mixed):
     clf, X, y = mixed
-    ax = plots.plot_predictive_check(clf, X, y, "sex", "bee", draws=200)
+    ax = plots.plot_predictive_check(clf, X, y, "sex", classes="bee", draws=200)
     share = X["sex"][y == "bee"].mean()
     np.testing.assert_allclose(heights(ax), [1 - share, share])
     narrow, wide = np.split(bars(ax, ["#22272e"])[:, :, 1], 2)
@@ -824,8 +938,8 @@ def test_edges_are_those_of_the_table(columns):
     clf = bg.TreeAugmentedNB(1.0, 10.0).fit(X, y)
     p = clf.edge_probabilities()["probability"].values
     for options, shown in (
-        ({"class_": "bee"}, p[1]),
-        ({"class_": "ant", "against": "bee"}, p[0] - p[1]),
+        ({"classes": "bee"}, p[1]),
+        ({"classes": ["ant", "bee"]}, p[0] - p[1]),
     ):
         ax = plots.plot_edges(clf, least=0.2, **options)
         alpha = sorted(line.get_alpha() for line in ax.lines)
@@ -837,7 +951,10 @@ def test_edges_are_those_of_the_table(columns):
     names = {tuple(np.round(np.array(t.get_position()) / 1.07, 6)): t.get_text() for t in ax.texts}
     assert {names[e] for e in ends} == {"c0", "c1"}
     assert edge.get_color() == CLASSES[0]
-    for wrong, match in (({"class_": "cat"}, "no class 'cat'"), ({"least": 0}, "least must be")):
+    for wrong, match in (
+        ({"classes": "cat"}, "'cat' is not a class"),
+        ({"least": 0}, "least must be"),
+    ):
         with pytest.raises(ValueError, match=match):
             plots.plot_edges(clf, **wrong)
 
@@ -848,12 +965,15 @@ def test_many_categories_and_classes_stay_legible():
     at = np.arange(240)
     X = pd.DataFrame({"country": [f"country {i % 60} of the world" for i in at], "x": at % 7})
     clf = bg.MixedNB().fit(X, at % 15)
-    ax = plots.plot_densities(clf, X, at % 15, "country")
-    ax.figure.canvas.draw()  # which warns if the axes collapse
-    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
-    assert len(boxes) > 10
-    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
-    assert ax.get_legend().get_window_extent().y0 >= 0
+    ax = plots.plot_densities(clf, X, at % 15, "country", classes=[0, 3])
+    p = marks(ax, "o")[:, 0].reshape(2, 40)
+    named = [label.get_text() for label in ax.get_yticklabels()]
+    rows = pd.DataFrame({"country": sorted(set(X["country"])), "x": np.nan})
+    every = np.exp([clf.score_samples(rows, class_prior=np.eye(15)[k]) for k in (0, 3)])
+    kept = rows["country"].isin(named).values
+    np.testing.assert_allclose(p, every[:, kept])
+    assert every[:, ~kept].max() <= every[:, kept].max(axis=0).min()
+    assert "40 of 60 categories" in ax.get_ylabel()
 
 
 def test_wrong_labels_are_drawn_first_with_the_other_label():
