@@ -45,8 +45,8 @@ exclude_patterns = [
     "_templates",
     "gallery",
     "families/table.rst",
-    "pictures/*.ipynb",
-    "pictures/*.py",
+    "pictures/**.ipynb",
+    "pictures/**.py",
 ]
 templates_path = ["_templates"]
 default_role = "py:obj"

@@ -1,16 +1,15 @@
 """Compare plug-ins with the full predictive on held-out rows."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import refuse_others, through_pipelines
+from bayesgen.posterior.fitted import Fitted, fitted_models, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
@@ -42,10 +41,13 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
         number of rows that have probability 0 under every class; ``note``, why a method has no
         numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
-        ``log_loss_se``, standard error over rows; ``log_loss_diff``, the excess over the posterior
-        predictive of the same model, and ``log_loss_diff_se``, the standard error of that paired
-        difference; with several models ``log_loss_above_best`` and ``log_loss_above_best_se``
-        likewise, relative to the posterior predictive of the model with the least log loss.
+        ``log_loss_se``, standard error over rows, and ``log_loss_median``; ``log_loss_diff``, the
+        excess over the posterior predictive of the same model, with ``log_loss_diff_se``, the
+        standard error of that paired difference, ``log_loss_diff_median``, and
+        ``log_loss_diff_wins``, the share of rows on which the excess is negative (half of the rows
+        on which it is 0 are added); with several models ``log_loss_above_best`` and its ``_se``,
+        ``_median`` and ``_wins``, relative to the posterior predictive of the model with the least
+        log loss. `plots.plot_comparison` draws the table.
 
     Notes
     -----
@@ -61,58 +63,60 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     >>> table.accuracy.sel(predictive="posterior_predictive").item()
     1.0
     """
-    import xarray as xr
-
     if isinstance(clf, list | tuple | set):
         raise TypeError(
             f"compare_predictives takes a classifier or {{name: classifier}}, got a "
             f"{type(clf).__name__}: give each model a name"
         )
     if not isinstance(clf, Mapping):
-        return _compared(clf, X, y)[0]
+        return _compared(fitted_of(clf, "compare_predictives", pools=True), X, y)[0]
     if not clf:
         raise ValueError("clf is {}: there is no model to compare")
-    refuse_other_classes(clf)
+    fitted = fitted_models(clf, "compare_predictives")
     rows = rows_of_each(clf, X)
-    found = {name: _compared(model, rows[name], y) for name, model in clf.items()}
+    return side_by_side({name: _compared(own, rows[name], y) for name, own in fitted.items()})
+
+
+Scored = tuple["xr.Dataset", dict[str, list[Array]]]  # `scored` of a model
+
+
+def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
+    """Scores of several models on the same rows, and their differences to the best."""
+    import xarray as xr
+
     tables = [table for table, _ in found.values()]
     out = xr.concat(tables, MODEL, combine_attrs="drop").assign_coords({MODEL: list(found)})
     out = out.assign_coords(estimator=(MODEL, [table.attrs["estimator"] for table in tables]))
     for name in PROPER:
         mean = out[name].sel({PREDICTIVE: METHODS[0]}).values
         best = found[list(found)[int(np.nanargmin(mean))]][1][name][0]
-        gaps = [[paired(own, best) for own in terms[name]] for _, terms in found.values()]
-        for k, key in enumerate(("", "_se")):
-            value = np.array([[gap[k] for gap in row] for row in gaps])
-            out[f"{name}_above_best{key}"] = ((MODEL, PREDICTIVE), value)
+        gap = paired(np.array([terms[name] for _, terms in found.values()]), best)
+        for key, value in gap.named(f"{name}_above_best").items():
+            out[key] = ((MODEL, PREDICTIVE), value)
     return out.assign_attrs(rows=tables[0].attrs["rows"])
 
 
-def _compared(clf: Any, X: Any, y: Any) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+def _compared(own: Fitted, X: Any, y: Any) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    refuse_others(clf, "compare_predictives")
-    check_is_fitted(clf, "classes_")
-    return scored(type(clf).__name__, joints_of(clf, X), codes_of(y, clf.classes_))
+    return scored(own.name, joints_of(own, X), codes_of(y, own.classes))
 
 
 Joints = Mapping[Method, Array | UndefinedEstimateError]  # (N, C), or why there is none
 
 
-def joints_of(clf: Any, X: Any) -> Joints:
+def joints_of(own: Fitted, X: Any) -> Joints:
     """Log joint densities of the rows by each method."""
 
     def joint(method: Method) -> Array | UndefinedEstimateError:
         try:
-            return log_joint(clf.fitted_, X, method)
+            return log_joint(own, X, method)
         except UndefinedEstimateError as error:
             return error
 
     return {method: joint(method) for method in METHODS}
 
 
-def scored(
-    estimator: str, joints: Joints, codes: Array
-) -> tuple["xr.Dataset", dict[str, list[Array]]]:
+def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
     """Scores of each method's log joint densities, and the terms (N,) of the proper ones."""
     import xarray as xr
 
@@ -136,57 +140,62 @@ def scored(
         for name, errors_of_rows in proper_scores(joint, codes).items():
             terms[name].append(errors_of_rows)
         notes.append("")
-    errors = {}
+    errors: dict[str, Any] = {}
     for name, every in terms.items():
-        errors[f"{name}_se"] = [paired(own, 0.0)[1] for own in every]
-        errors[f"{name}_diff"], errors[f"{name}_diff_se"] = map(
-            list, zip(*[paired(own, every[0]) for own in every], strict=True)
-        )
+        own = paired(np.array(every))
+        errors |= {f"{name}_se": own.se, f"{name}_median": own.median}
+        errors |= paired(np.array(every), every[0]).named(f"{name}_diff")
     table = xr.Dataset(
-        {name: (PREDICTIVE, values) for name, values in rows.items()}
-        | {"note": (PREDICTIVE, notes)}
-        | {name: (PREDICTIVE, values) for name, values in errors.items()},
+        {name: (PREDICTIVE, values) for name, values in (rows | {"note": notes} | errors).items()},
         coords={PREDICTIVE: list(joints)},
         attrs={"estimator": estimator, "rows": len(codes)},
     )
     return table, terms
 
 
-def paired(a: Array, b: Array | float) -> tuple[float, float]:
-    """Mean of a - b over rows and its standard error; the same infinity twice is no difference."""
-    with np.errstate(invalid="ignore"):
-        gap = np.where(a == b, 0.0, a - b)
-    mean = float(gap.mean())
-    if not np.isfinite(mean) or len(gap) < 2:
-        return mean, float("nan")
-    return mean, float(gap.std(ddof=1) / np.sqrt(len(gap)))
+class Paired(NamedTuple):
+    """Differences along the last axis; mean and error are infinite and NaN where tails are."""
+
+    mean: Array
+    se: Array
+    median: Array
+    wins: Array  # share of negative differences, and half of those that are 0
+
+    def named(self, name: str) -> dict[str, Array]:
+        """{name: mean, name_se: ..., name_median: ..., name_wins: ...}."""
+        more = {f"{name}_{k}": value for k, value in self._asdict().items()}
+        return {name: more.pop(f"{name}_mean")} | more
+
+
+def paired(a: Array, b: Array | float = 0.0) -> Paired:
+    """Compare losses a (..., n) with b; the same infinity twice is no difference."""
+    with np.errstate(invalid="ignore"):  # infinite losses have no finite error
+        gap = np.where(a == b, 0.0, np.subtract(a, b))
+        mean, n = gap.mean(axis=-1), gap.shape[-1]
+        se = gap.std(axis=-1, ddof=1) / np.sqrt(n) if n > 1 else np.full(mean.shape, np.nan)
+        se = np.where(np.isfinite(mean), se, np.nan)
+        wins = np.where(np.isnan(gap), np.nan, (1 - np.sign(gap)) / 2).mean(axis=-1)
+        return Paired(mean, se, np.median(gap, axis=-1), wins)
+
+
+def _log_p(joint: Array) -> Array:
+    """(N, C) log probabilities; those of a row that is impossible under every class are -inf."""
+    impossible = np.isneginf(joint).all(axis=1, keepdims=True)
+    found: Array = np.where(impossible, -np.inf, log_softmax(joint))
+    return found
 
 
 def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
     """{"log_loss", "brier"}: (N,) errors of log joint densities (N, C), whose means `score` has."""
-    impossible = np.isneginf(joint).all(axis=1)
-    log_p = np.where(impossible[:, None], -np.inf, log_softmax(joint))
-    hit = np.eye(joint.shape[1])[codes]
+    return _proper(_log_p(joint), codes)
+
+
+def _proper(log_p: Array, codes: Array) -> dict[str, Array]:
+    hit = np.eye(log_p.shape[1])[codes]
     return {
         "log_loss": -log_p[np.arange(len(codes)), codes],
         "brier": np.square(np.exp(log_p) - hit).sum(axis=1),
     }
-
-
-def refuse_other_classes(models: Mapping[str, Any]) -> None:
-    """Raise unless all are fitted to the same classes."""
-    for name, clf in models.items():
-        refuse_others(clf, f"model {name!r}: a comparison")
-        check_is_fitted(
-            clf, "classes_", msg=f"model {name!r}, a %(name)s, is not fitted: call fit(X, y) first"
-        )
-    (first, reference), *others = models.items()
-    for name, clf in others:
-        if not np.array_equal(clf.classes_, reference.classes_):
-            raise ValueError(
-                f"the models differ in their classes: {first!r} has "
-                f"{reference.classes_.tolist()}, {name!r} has {clf.classes_.tolist()}"
-            )
 
 
 def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
@@ -199,19 +208,15 @@ def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
 
 def score(joint: Array, codes: Array) -> dict[str, float]:
     """Accuracy, log loss, Brier score, calibration error of log joint densities (N, C)."""
-    impossible = np.isneginf(joint).all(axis=1)
-    log_p = np.where(impossible[:, None], -np.inf, log_softmax(joint))
-    p = np.exp(log_p)
-    truth = np.arange(len(codes)), codes
+    log_p = _log_p(joint)
+    p, proper = np.exp(log_p), _proper(log_p, codes)
+    impossible = np.isneginf(log_p).all(axis=1)
     top, right = p.max(axis=1), (p.argmax(axis=1) == codes) & ~impossible
-    hit = np.zeros_like(p)
-    hit[truth] = 1.0
     bins = np.minimum((top * ECE_BINS).astype(int), ECE_BINS - 1)
     gap = np.bincount(bins, weights=right - top, minlength=ECE_BINS)
     return {
         "accuracy": float(right.mean()),
-        "log_loss": float(-log_p[truth].mean()),
-        "brier": float(np.square(p - hit).sum(axis=1).mean()),
+        **{name: float(terms.mean()) for name, terms in proper.items()},
         "ece": float(np.abs(gap).sum() / len(codes)),
         "impossible": float(impossible.sum()),
     }

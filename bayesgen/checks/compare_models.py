@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.checks.compare import refuse_other_classes, rows_of_each, score
+from bayesgen.checks.compare import rows_of_each, score
 from bayesgen.encoding.literals import listed
 from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import sample
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
+from bayesgen.posterior.fitted import (
+    Fitted,
+    at_training_rows,
+    fitted_models,
+    fitted_of,
+    through_pipelines,
+)
 from bayesgen.posterior.pooled import LogLinear, comparable
 from bayesgen.predict import leave_one_out
 from bayesgen.predict.leave_one_out import TrainingRows
@@ -134,16 +140,18 @@ class ModelComparison:
         return table
 
 
+@at_training_rows
 @through_pipelines
 def compare_models(
     models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
 ) -> ModelComparison:
-    """Compare fitted classifiers by their leave-one-out probabilities of the training labels.
+    """Compare classifiers by their leave-one-out probabilities of the training labels.
 
     Parameters
     ----------
-    models : {name: fitted classifier}
-        All with the same classes; fitted in closed form or by draws; pools of them too.
+    models : {name: classifier}
+        All with the same classes; fitted in closed form or by draws; pools of them too. One that
+        is not fitted is cloned and fitted to these rows.
     X, y, sample_weight : the training rows
         The arguments that `fit` was given; they are checked against the statistics of each model.
         If the models read different columns, `X` is {name: rows}, with the rows in the same order.
@@ -185,7 +193,7 @@ def compare_models(
     >>> X = X[["bill_length_mm", "bill_depth_mm"]].dropna()
     >>> y = y[X.index]
     >>> models = {"naive": bg.GaussianNB(), "full": bg.QuadraticDiscriminant()}
-    >>> found = bg.compare_models({k: clf.fit(X, y) for k, clf in models.items()}, X, y)
+    >>> found = bg.compare_models(models, X, y)
     >>> found.table["elpd"].to_series().round(1).to_dict()
     {'full': -32.9, 'naive': -57.2}
     >>> found.table["elpd_diff"].sel(model="naive").item() < -2 * found.table["dse"].max().item()
@@ -195,14 +203,13 @@ def compare_models(
 
     if not isinstance(models, Mapping) or not models:
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
-    refuse_other_classes(models)
+    every = fitted_models(models, "compare_models")
     rows = rows_of_each(models, X)
     scores_of, columns, joints = {}, {}, {}
     for name, clf in models.items():
         with placed(f"model {name!r}"):
-            fitted = fitted_of(clf, "compare_models", pools=True)
             scores_of[name], joints[name], scored = loo(
-                fitted, rows[name], y, "label", sample_weight
+                every[name], rows[name], y, "label", sample_weight
             )
         codes = scored.codes
         scores = score(joints[name], codes)

@@ -22,7 +22,7 @@ from bayesgen.families.names import CLASS, OBS
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.exact import ExactPosterior, fragile, leave_out_each, log_predictive_without
-from bayesgen.posterior.fitted import fitted_of, through_pipelines
+from bayesgen.posterior.fitted import at_training_rows, fitted_of, through_pipelines
 from bayesgen.posterior.model import ClassStats, log_weights_without
 from bayesgen.predict.leave_one_out import training_rows
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SCORES = 4_000_000  # that are computed without being asked for: all pairs of 2000 rows
 
 
+@at_training_rows
 @through_pipelines
 def row_influence(
     clf: Any,
@@ -45,7 +46,8 @@ def row_influence(
 
     Parameters
     ----------
-    clf : fitted classifier
+    clf : classifier
+        If it is not fitted, a clone is fitted to these rows.
     X, y, sample_weight : the training rows
         The arguments that `fit` was given; they are checked against the statistics.
     rows : array of int, optional

@@ -37,7 +37,7 @@ from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
-from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
+from bayesgen.posterior.fitted import Fitted, at_training_rows, fitted_of, through_pipelines
 from bayesgen.posterior.pooled import comparable
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
@@ -63,6 +63,7 @@ _BLURRED = 1.05  # exponent of a model that the wrong labels of others make too 
 _TOO_SURE = 0.5  # exponent of a model that takes its own mistakes for wrong labels
 
 
+@at_training_rows
 @through_pipelines
 def label_errors(
     clf: Any,
@@ -79,7 +80,8 @@ def label_errors(
 
     Parameters
     ----------
-    clf : fitted classifier or pool
+    clf : classifier or pool
+        If it is not fitted, a clone is fitted to these rows.
     X, y, sample_weight : the training rows
         The arguments that `fit` was given; they are checked against the statistics.
     label_noise : "estimate", float or array (class, class)

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from bayesgen.checks.compare import score
+from bayesgen.checks.compare import paired, score
 from bayesgen.encoding.labels import coded
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
@@ -38,8 +38,7 @@ def learning_curve(
     Parameters
     ----------
     models : {name: classifier}
-        Not fitted, or fitted to other rows: they are cloned. Any scikit-learn classifier with
-        ``predict_proba``.
+        Fitted or not: clones are fitted. Any scikit-learn classifier with ``predict_proba``.
     X, y : labelled rows
         Every repeat draws a training set of n rows of each class; all other rows are the test. All
         models have the same.
@@ -59,8 +58,12 @@ def learning_curve(
     xarray.Dataset
         (model, predictive, train_size, repeat) ``accuracy``, ``log_loss``, ``brier``, ``ece`` (see
         `compare_predictives`), NaN if an estimate does not exist; (model, predictive,
-        train_size) ``log_loss_mean``, ``log_loss_se``; ``log_loss_diff``, above the first model
-        and method, and ``log_loss_diff_se``, paired over repeats.
+        train_size) ``log_loss_mean``, ``log_loss_se``, ``log_loss_median``; ``log_loss_diff``,
+        above the first model and method, and ``log_loss_within``, above the first method of the
+        same model, each paired over repeats, with ``_se``, ``_median`` and ``_wins``, the share of
+        repeats in which the difference is negative (and half of those in which it is 0). Where a
+        plug-in gives a row probability 0 in any repeat, means are infinite, and medians and wins
+        say more. `plots.plot_learning_curve` draws it.
 
     Notes
     -----
@@ -116,15 +119,10 @@ def learning_curve(
                 advance(k * repeats + r + 1, len(codes))
     dims = (MODEL, PREDICTIVE, TRAIN_SIZE, REPEAT)
     loss = out["log_loss"]
-    with np.errstate(invalid="ignore"):  # infinite losses have no finite error
-        gap = loss - loss[:1, :1]
-        se = [a.std(axis=-1, ddof=1) / np.sqrt(repeats) for a in (loss, gap)]
-    means = {
-        "log_loss_mean": loss.mean(axis=-1),
-        "log_loss_se": se[0],
-        "log_loss_diff": gap.mean(axis=-1),
-        "log_loss_diff_se": se[1],
-    }
+    own = paired(loss)
+    means = {"log_loss_mean": own.mean, "log_loss_se": own.se, "log_loss_median": own.median}
+    means |= paired(loss, loss[:1, :1]).named("log_loss_diff")
+    means |= paired(loss, loss[:, :1]).named("log_loss_within")
     return xr.Dataset(
         {name: (dims, value) for name, value in out.items()}
         | {name: (dims[:-1], value) for name, value in means.items()},

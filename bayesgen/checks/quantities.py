@@ -28,7 +28,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.checks.agreement import STATISTICS, Agreement, compare, compare_mean, r_hat
+from bayesgen.checks.agreement import (
+    STATISTICS,
+    Agreement,
+    compare,
+    compare_mean,
+    r_hat,
+    r_hat_limit,
+)
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
@@ -42,6 +49,31 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NUTS, INDEPENDENT = "NUTS", "independent draws"
+# each is computed from those before it: the first that is wrong is where to look
+STAGES = (
+    "parameters",
+    "densities",
+    "probabilities",
+    "generating function",
+    "intervals",
+    "plug-in estimates",
+    "explanations",
+    "simulated rows",
+    "leave-one-out",
+    "merged statistics",
+)
+(
+    PARAMETERS,
+    DENSITIES,
+    PROBABILITIES,
+    CUMULANTS,
+    INTERVALS,
+    ESTIMATES,
+    EXPLANATIONS,
+    SIMULATED,
+    LEFT_OUT,
+    MERGED,
+) = STAGES
 _SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
 _NEGLIGIBLE = 20.0  # nats below the largest log density of a row
 _PROB = 0.9  # of intervals
@@ -57,8 +89,10 @@ class _Part(NamedTuple):
     variable: str
     labels: list[str]
     agreement: Agreement
-    r_hat: Array
+    r_hat: Array  # (K, 2) R-hat and its limit
     source: str
+    stage: str
+    unit: str
 
 
 class Comparisons:
@@ -72,16 +106,21 @@ class Comparisons:
         variable: str,
         labels: list[str],
         agreement: Agreement,
+        stage: str,
         r_hats: Array | None = None,
         source: str = NUTS,
+        unit: str = "sd",
     ) -> None:
-        """Add K comparisons under one name; those that are NaN throughout are left out."""
+        """Add K comparisons under one name; those that are NaN throughout are left out.
+
+        `r_hats` (K, 2) are R-hat and its limit, `unit` that of the agreement's error of the mean.
+        """
         used = np.flatnonzero(~np.isnan(agreement.z).all(axis=1))
         if used.size:
-            r = np.full(len(labels), np.nan) if r_hats is None else r_hats
+            r = np.full((len(labels), 2), np.nan) if r_hats is None else r_hats
             kept = Agreement(*(field[used] for field in agreement))
             own = [labels[k] for k in used]
-            self._parts.append(_Part(variable, own, kept, r[used], source))
+            self._parts.append(_Part(variable, own, kept, r[used], source, stage, unit))
 
     def dataset(self) -> "xr.Dataset":
         """dims (check, statistic), as in `Validation.checks`."""
@@ -91,19 +130,23 @@ class Comparisons:
         parts = self._parts
         fields = zip(*(p.agreement for p in parts), strict=True)
         joined = Agreement(*(np.concatenate(field) for field in fields))
-        variable, source = (
-            np.array([part[k] for part in parts for _ in part.labels], dtype=str) for k in (0, 4)
-        )
+        words = {
+            name: (check, np.array([getattr(p, name) for p in parts for _ in p.labels], dtype=str))
+            for name in ("variable", "source", "stage", "unit")
+        }
+        r_hats = np.concatenate([p.r_hat for p in parts])
         return xr.Dataset(
             {
                 "nuts": (both, joined.chain),
                 "closed_form": (both, joined.reference),
                 "z": (both, joined.z),
+                "error": (both, joined.error),
+                "slack": (check, joined.slack),
                 "ess": (check, joined.ess),
-                "r_hat": (check, np.concatenate([p.r_hat for p in parts])),
-                "variable": (check, variable),
-                "source": (check, source),
-            },
+                "r_hat": (check, r_hats[:, 0]),
+                "r_hat_limit": (check, r_hats[:, 1]),
+            }
+            | words,
             {
                 "check": np.array([label for p in parts for label in p.labels], dtype=str),
                 "statistic": np.array(STATISTICS),
@@ -133,22 +176,29 @@ class Draws(NamedTuple):
 
 
 def distributions(
-    into: Comparisons, fitted: Any, chain: Draws, reference: Draws, places: list[str]
+    into: Comparisons,
+    fitted: Any,
+    chain: Draws,
+    reference: Draws,
+    places: list[str],
+    false_alarm: float,
 ) -> None:
     """Parameters, densities and log-odds of NUTS and of independent draws."""
-
-    def add(name: str, labels: list[str], mine: Array, other: Array) -> None:
-        mine = mine.reshape(*mine.shape[:2], -1)
-        other = other.reshape(other.shape[0] * other.shape[1], -1)
-        into.add(name, labels, compare(mine, other), r_hat(mine))
-
+    found: list[tuple[str, list[str], str, Array, Array]] = []
     for name, value in chain.theta.items():
         mine, other = (elements(fitted, name, v) for v in (value, reference.theta[name]))
-        add(name, element_labels(fitted, name), mine, other)
-    add("log p(x | theta)", places, chain.log_density, reference.log_density)
+        found.append((name, element_labels(fitted, name), PARAMETERS, mine, other))
+    density = chain.log_density, reference.log_density
+    found.append(("log p(x | theta)", places, DENSITIES, *density))
     if len(fitted.classes_) > 1:
         odds = against_rest(chain.log_joint), against_rest(reference.log_joint)
-        add("log odds of y | x, theta", places, *odds)
+        found.append(("log odds of y | x, theta", places, PROBABILITIES, *odds))
+    n_compared = sum(len(labels) for _, labels, *_ in found)
+    for name, labels, stage, mine, other in found:
+        mine = mine.reshape(*mine.shape[:2], -1)
+        other = other.reshape(other.shape[0] * other.shape[1], -1)
+        r_hats = np.stack([r_hat(mine), r_hat_limit(mine, false_alarm, n_compared)], axis=1)
+        into.add(name, labels, compare(mine, other), stage, r_hats)
 
 
 def against_rest(joint: Array) -> Array:
@@ -174,18 +224,21 @@ def predictive(
     top = estimated.log_joint.max(axis=1, keepdims=True)
     harmless = sound | (estimated.upper < top - _NEGLIGIBLE)
     pairs = {
-        "log p(x, y | D)": (estimated.log_joint, joint, error, sound),
+        "log p(x, y | D)": (DENSITIES, "nats", estimated.log_joint, joint, error, sound),
         "p(y | x, D)": (
+            PROBABILITIES,
+            "probability",
             estimated.probability,
             np.exp(log_softmax(joint)),
             estimated.mcse,
             sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7),
         ),
     }
-    for name, (mine, exact, mcse, usable) in pairs.items():
+    for name, (stage, unit, mine, exact, mcse, usable) in pairs.items():
         with np.errstate(invalid="ignore", divide="ignore"):
             z = np.where(usable & (mcse > 0), (mine - exact) / mcse, np.nan)
-        into.add(name, places, Agreement.of(estimated.weight_ess, mean=(mine, exact, z)))
+        found = Agreement.of(estimated.weight_ess, mean=(mine, exact, z, mcse))
+        into.add(name, places, found, stage, unit=unit)
 
 
 def elements(fitted: Any, name: str, value: Array) -> Array:
@@ -258,11 +311,13 @@ def add_coverage(
                 parts = {"mean": (1 - below - above, _PROB, 2.0)}
             compared = {}
             for statistic, (series, share, n_ends) in parts.items():
-                mean, z, ess = _share(series, share, n_ends * error, source != NUTS)
+                slack = n_ends * error
+                mean, z, se, ess = _share(series, share, slack, source != NUTS)
                 z[~np.isfinite(ends).all(axis=-1)] = np.nan
-                compared[statistic] = mean, share, z
+                compared[statistic] = mean, share, z, se
             name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
-            into.add(name, places, Agreement.of(ess, **compared), source=source)
+            found = Agreement.of(ess, slack, **compared)
+            into.add(name, places, found, INTERVALS, source=source, unit="probability")
 
 
 def add_weighted(
@@ -287,13 +342,15 @@ def add_weighted(
             beyond = _beyond(sign * against_rest(a), sign * ends[..., k])
             series = (weight[..., None] * (beyond - _TAIL)).reshape(*a.shape[:2], -1)
             own = compare_mean(series, np.zeros(error.size), source == INDEPENDENT)
-            gap, z = own.chain[:, 0], own.z[:, 0]
+            gap, z = own.chain[:, 0], np.where(np.isinf(own.z[:, 0]), np.nan, own.z[:, 0])
             with np.errstate(divide="ignore", invalid="ignore"):
-                z = z * np.maximum(np.abs(gap) - error, 0) / np.hypot(gap, error * z)
+                se = np.hypot(gap / z, error)
+                z = np.sign(z) * np.maximum(np.abs(gap) - error, 0) / se
             z[~np.isfinite(ends[..., k].ravel())] = np.nan
-            compared[statistic] = gap + _TAIL, _TAIL, z
+            compared[statistic] = gap + _TAIL, _TAIL, z, se
         variable = f"{100 * _PROB:.0f} % interval given the row" + f", {source}" * (source != NUTS)
-        into.add(variable, places, Agreement.of(own.ess, **compared), source=source)
+        agreement = Agreement.of(own.ess, error, **compared)
+        into.add(variable, places, agreement, INTERVALS, source=source, unit="probability")
 
 
 def _beyond(draws: Array, ends: Array) -> Array:
@@ -303,8 +360,8 @@ def _beyond(draws: Array, ends: Array) -> Array:
 
 def _share(
     series: Array, share: float, error: Array, independent: bool
-) -> tuple[Array, Array, Array]:
-    """Mean over draws, its z-score against `share`, and how many draws it rests on; (N, C) each.
+) -> tuple[Array, Array, Array, Array]:
+    """Mean over draws, its z-score against `share`, the error of that, its draws; (N, C) each.
 
     `error` of the interval itself is a bound by one route and a standard error by another: it is
     taken for both.
@@ -316,7 +373,8 @@ def _share(
     mean = series.mean(axis=(0, 1))
     gap = mean - share
     beyond = np.sign(gap) * np.maximum(np.abs(gap) - error, 0.0)
-    return mean, beyond / np.sqrt(share * (1 - share) / ess + error**2), ess
+    se = np.sqrt(share * (1 - share) / ess + error**2)
+    return mean, beyond / se, se, ess
 
 
 # ----------------------------------------------------------- the cumulant generating function
@@ -386,7 +444,7 @@ def add_cumulants(
     for name, values in series.items():
         if values:
             found = compare_mean(np.stack(values, axis=-1), np.array(exact[name]))
-            into.add(name, labels[name], found)
+            into.add(name, labels[name], found, CUMULANTS)
 
 
 # ------------------------------------------------------------------- the score of covariances

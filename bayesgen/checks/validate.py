@@ -13,10 +13,13 @@ comparison has these parts:
   leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form
   that is too small for a sampler to see on many rows shows there to many digits. So do the maxima
   of the likelihood and of the posterior density, and the class weights (`plug_ins`).
+
+Quantities stand in the order in which each is computed from those before it (`STAGES`). Where
+several disagree, the first is named first: it may be the cause of all others.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,9 +30,24 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks import coherence, plug_ins, quantities
-from bayesgen.checks.agreement import compare_mean
+from bayesgen.checks.agreement import STATISTICS, compare_mean
 from bayesgen.checks.coherence import contradictions
-from bayesgen.checks.quantities import INDEPENDENT, NUTS, Comparisons, Draws
+from bayesgen.checks.quantities import (
+    CUMULANTS,
+    DENSITIES,
+    ESTIMATES,
+    EXPLANATIONS,
+    INDEPENDENT,
+    LEFT_OUT,
+    MERGED,
+    NUTS,
+    PARAMETERS,
+    PROBABILITIES,
+    SIMULATED,
+    STAGES,
+    Comparisons,
+    Draws,
+)
 from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
@@ -38,6 +56,8 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
     import xarray as xr
 
@@ -50,7 +70,9 @@ _ROWS = 20  # whose densities and probabilities are compared
 _FEW_ROWS = 5  # whose intervals and cumulants are
 _SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their cells, at most
 _FEWEST_MADE = 1000  # fewer of them tell nothing
-_R_HAT = 1.01
+_R_HAT = 1.01  # or what chance reaches, where that is more
+_IDENTITY = "identity"  # of a quantity that is compared without draws
+_SEEN = 0.9  # probability with which the printed errors are seen
 _FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
 _DIGITS = {"numbers": 0, "ESS": 0, "R-hat": 3}
 _ENDS = "label", "against"  # of log-odds that are explained
@@ -60,6 +82,15 @@ NOT_CHECKED = (
     "not checked: whether the model fits the rows; clf.summary() has the log loss of the labels "
     "without their rows, and bg.compare_models that of other models"
 )
+
+
+class Identity(NamedTuple):
+    """What was compared to many digits; what is wrong with it; why it could not be compared."""
+
+    stage: str
+    what: str
+    wrong: tuple[str, ...] = ()
+    skipped: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,22 +104,27 @@ class Validation:
     passed : bool
         Whether the verdict is ``"agree"``.
     reasons : tuple of str
-        The findings, if the verdict is another one.
+        The findings, if the verdict is another one. The quantity from which others are computed
+        comes before them.
     checks : xarray.Dataset
-        dims (check, statistic): ``nuts``, ``closed_form``, ``z``; (check,) ``ess``, ``r_hat``,
-        ``variable``; ``source`` of the draws behind ``nuts``, which is "NUTS" or, where the
-        closed form is compared with itself, "independent draws". The same as the group
-        ``validation`` of `tree`.
+        dims (check, statistic): ``nuts``, ``closed_form``, ``z``, ``error`` (standard error of the
+        comparison: of a mean in ``unit``, of a standard deviation relative, of a quantile in
+        probability); (check,) ``stage``, ``variable``, ``unit``, ``ess``, ``slack`` (difference
+        that counts as none), ``r_hat`` and ``r_hat_limit``; ``source`` of the draws behind
+        ``nuts``, which is "NUTS" or, where the closed form is compared with itself, "independent
+        draws". The same as the group ``validation`` of `tree`.
     threshold : float
         |z| that the largest of all z-scores exceeds with probability `false_alarm`, or less, if
         the closed form is right (Bonferroni).
     false_alarm : float
     tree : xarray.DataTree
         Draws of NUTS in the form of ``sample_posterior``, with the group ``validation``.
-    exact : tuple of str
-        Quantities compared without draws, to many digits; they cannot be a false alarm.
+    identities : tuple of Identity
+        Quantities compared without draws: ``stage``, ``what``, ``wrong``, ``skipped``.
     not_compared : tuple of str
         Quantities that could not be compared, with the reason.
+    exact : tuple of str
+        Names of `identities` that were compared; they cannot be a false alarm.
     """
 
     verdict: str
@@ -97,8 +133,13 @@ class Validation:
     threshold: float
     false_alarm: float
     tree: "xr.DataTree"
-    exact: tuple[str, ...] = ()
+    identities: tuple[Identity, ...] = ()
     not_compared: tuple[str, ...] = ()
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """Quantities compared to many digits."""
+        return tuple(one.what for one in self.identities if not one.skipped)
 
     @property
     def passed(self) -> bool:
@@ -114,10 +155,8 @@ class Validation:
         """Return a line per variable: number of elements, largest |z| by statistic, R-hat, ESS."""
         import pandas as pd
 
-        checks = self.checks
         lines = {}
-        for name in dict.fromkeys(checks["variable"].values.tolist()):
-            part = checks.isel(check=np.flatnonzero(checks["variable"].values == name))
+        for name, part in self._by_variable():
             z = np.abs(part["z"].values)
             quantiles = z[:, 2:]
             lines[name] = {
@@ -130,6 +169,104 @@ class Validation:
             }
         return pd.DataFrame.from_dict(lines, orient="index")
 
+    def failed(self) -> "pd.DataFrame":
+        """Return a line per comparison that disagrees; `plots.plot_validation` draws all of them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``stage``, ``variable``, ``check``, ``statistic``, ``source``, ``nuts``,
+            ``closed_form``, ``z``: |z| beyond `threshold`, and identities that do not hold (without
+            numbers, and with their words as ``check``). Earlier stages first: later ones are
+            computed from them. Within a stage, the largest |z| first. Empty if all agree.
+        """
+        import pandas as pd
+
+        lines = [
+            (one.stage, one.what, words, _IDENTITY, _IDENTITY, np.nan, np.nan, np.nan)
+            for one in self.identities
+            for words in one.wrong
+        ]
+        checks = self.checks
+        words = [checks[k].values for k in ("stage", "variable", "check", "source")]
+        for k, s in np.argwhere(np.abs(checks["z"].values) > self.threshold):
+            stage, variable, check, source = (values[k] for values in words)
+            numbers = (float(checks[name][k, s]) for name in ("nuts", "closed_form", "z"))
+            lines.append((stage, variable, check, STATISTICS[s], source, *numbers))
+        order = {stage: i for i, stage in enumerate(STAGES)}
+        lines.sort(key=lambda line: (order[line[0]], -np.nan_to_num(abs(line[-1]), nan=np.inf)))
+        names = ("stage", "variable", "check", "statistic", "source", "nuts", "closed_form", "z")
+        return pd.DataFrame(lines, columns=names)
+
+    def power(self, probability: float = _SEEN) -> "pd.DataFrame":
+        """Return the size of an error that each variable's comparison would have seen.
+
+        Parameters
+        ----------
+        probability : float
+            With which the error is seen, in any one element of the variable.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per variable: ``stage``; ``shift``, the smallest one that is seen in every
+            element; ``unit``: "sd", standard deviations of the draws, of a shift of all of them;
+            "nats" of a log density; "probability", of p(y | x, D) or of the draws in an interval.
+
+        Notes
+        -----
+        The threshold plus a Normal quantile, times the standard error of the comparison. It is
+        that of one comparison alone: an error that moves several quantities is seen sooner. In
+        "sd" it holds for a Normal quantity, and is an upper bound for others (Chernoff and
+        Savage, 1958). Draws of NUTS that cannot be trusted see nothing.
+        """
+        import pandas as pd
+
+        if not 0 < probability < 1:
+            raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
+        lines = {}
+        for name, part in self._by_variable():
+            error = np.where(np.isnan(part["z"].values), np.nan, part["error"].values)
+            error = error[:, :1] if np.isfinite(error[:, 0]).any() else error
+            seen = (self.threshold + norm.ppf(probability)) * error
+            lines[name] = {
+                "stage": str(part["stage"].values[0]),
+                "shift": _largest(part["slack"].values[:, None] + seen),
+                "unit": str(part["unit"].values[0]),
+            }
+        return pd.DataFrame.from_dict(lines, orient="index")
+
+    def _by_variable(self) -> "Iterator[tuple[str, xr.Dataset]]":
+        variable = self.checks["variable"].values
+        for name in dict.fromkeys(variable.tolist()):
+            yield name, self.checks.isel(check=np.flatnonzero(variable == name))
+
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences below the table: the largest |z| and R-hat, what was seen, what was not."""
+        attrs, checks = self.checks.attrs, self.checks
+        r_hat, limit = checks["r_hat"].values, checks["r_hat_limit"].values
+        out = [
+            f"Largest |z| {self.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
+            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right."
+        ]
+        if (known := ~np.isnan(r_hat)).any():
+            worst = np.nanargmax(r_hat)
+            out.append(
+                f"Largest R-hat {r_hat[worst]:.3f} of {known.sum()} quantities; beyond "
+                f"{limit[worst]:.3f} by chance with probability {self.false_alarm:g}; at most "
+                f"{_R_HAT}, or that, is wanted."
+            )
+        power = self.power()
+        seen = power.groupby(["stage", "unit"], sort=False)["shift"].max()
+        words: dict[str, list[str]] = {}
+        for (stage, unit), shift in seen.items():
+            words.setdefault(stage, []).append(f"{shift:.2g} {unit}")
+        stages = "; ".join(f"{stage} {', '.join(sizes)}" for stage, sizes in words.items())
+        out.append(f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.")
+        if self.exact:
+            out.append(f"Compared to many digits: {', '.join(self.exact)}.")
+        return (*out, *(f"Not compared: {what}." for what in self.not_compared))
+
     def __str__(self) -> str:
         attrs = self.checks.attrs
         lines = [
@@ -137,10 +274,7 @@ class Validation:
             f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
             f"{attrs['seconds']:.1f} s)",
             as_text(self.summary()).to_string(),
-            f"largest |z| {self.largest_z:.2f} of {self.checks.attrs['comparisons']}; beyond "
-            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right",
-            *(f"compared to many digits: {what}" for what in [", ".join(self.exact)] if what),
-            *(f"not compared: {what}" for what in self.not_compared),
+            *self.remarks(),
             f"verdict: {self.verdict}",
             *(f"- {reason}" for reason in self.reasons),
             NOT_CHECKED,
@@ -188,7 +322,7 @@ def validate(
     Parameters
     ----------
     clf : GenerativeClassifier
-        It is cloned; the clone is fitted to the rows.
+        Fitted or not: a clone is fitted to the rows.
     X, y, sample_weight
         Training rows. Few are better than many: against many rows a wrong pseudo-count is small.
     X_test : (N, D), optional
@@ -197,12 +331,16 @@ def validate(
     draws, tune, chains, random_state, nuts_sampler, progressbar, **options
         Options of NUTS: see ``sample_posterior``.
     false_alarm : float
-        Probability of the verdict "disagree" on a closed form that is right.
+        Probability of the verdict "disagree" on a closed form that is right; and of an R-hat beyond
+        its limit, if the chains have mixed.
 
     Returns
     -------
     Validation
-        The verdict, the comparisons, and quantities that could not be compared.
+        The verdict, the comparisons, and quantities that could not be compared. ``failed()`` is the
+        table of those that disagree, in the order in which each is computed from those before it;
+        ``power()`` is the size of the errors that would have been seen; `plots.plot_validation`
+        draws all.
 
     Raises
     ------
@@ -247,7 +385,7 @@ def validate(
     data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
     tested = X if X_test is None else X_test
     rng = np.random.default_rng(random_state)
-    comparisons, skipped = _compared(fitted, tree, data, tested, rng)
+    comparisons, skipped = _compared(fitted, tree, data, tested, rng, false_alarm)
     checks = comparisons.dataset()
     divergences = int(tree["sample_stats"]["diverging"].sum())
     n_comparisons = int(np.isfinite(checks["z"].values).sum())
@@ -260,62 +398,68 @@ def validate(
         "comparisons": n_comparisons,
     }
     threshold = float(norm.isf(false_alarm / (2 * max(1, n_comparisons))))
-    exact = _exact(fitted, data)
-    broken = tuple(words for o in exact for words in o.wrong)
-    verdict, reasons = verdict_of(checks, threshold, divergences, broken)
-    checks.attrs |= {"verdict": verdict, "threshold": threshold, "false_alarm": false_alarm}
+    checks.attrs |= {"threshold": threshold, "false_alarm": false_alarm}
     tree["validation"] = checks
-    return Validation(
-        verdict,
-        reasons,
-        checks,
-        threshold,
-        false_alarm,
-        tree,
-        tuple(o.what for o in exact if not o.skipped),
-        (*(f"{o.what}: {o.skipped}" for o in exact if o.skipped), *skipped),
-    )
+    identities = tuple(_exact(fitted, data))
+    skipped = [*(f"{o.what}: {o.skipped}" for o in identities if o.skipped), *skipped]
+    found = Validation(*("", (), checks, threshold, false_alarm, tree, identities), tuple(skipped))
+    verdict, reasons = _verdict(found)
+    tree["validation"].attrs["verdict"] = checks.attrs["verdict"] = verdict
+    return replace(found, verdict=verdict, reasons=reasons)
 
 
 # ------------------------------------------------------------------------------- the verdict
 
 
-def verdict_of(
-    checks: "xr.Dataset", threshold: float, divergences: int, broken: tuple[str, ...]
-) -> tuple[str, tuple[str, ...]]:
-    """The verdict and what speaks for it."""
-    reasons = list(broken)
-    z = np.nan_to_num(np.abs(checks["z"].values), nan=0.0)
-    r_hat, ess = _largest(checks["r_hat"].values), float(np.min(checks["ess"].values[_own(checks)]))
-    trouble = []
-    if r_hat > _R_HAT:
-        trouble.append(f"R-hat is {r_hat:.3f} (at most {_R_HAT} is wanted)")
+def _verdict(found: Validation) -> tuple[str, tuple[str, ...]]:
+    """The verdict and what speaks for it, the most upstream quantity first."""
+    checks = found.checks
+    r_hat, ess = checks["r_hat"].values, float(np.min(checks["ess"].values[_own(checks)]))
+    beyond = np.flatnonzero(r_hat > np.fmax(checks["r_hat_limit"].values, _R_HAT))
+    divergences, trouble = checks.attrs["divergences"], []
+    if beyond.size:
+        worst = beyond[np.argmax(r_hat[beyond])]
+        limit = max(_R_HAT, float(checks["r_hat_limit"][worst]))
+        trouble.append(
+            f"R-hat of {checks['check'].values[worst]} is {r_hat[worst]:.3f} (at most {limit:.3f} "
+            f"is wanted; one of {np.isfinite(r_hat).sum()} quantities)"
+        )
     if ess < _FEWEST:
         trouble.append(f"the worst quantity has {ess:.0f} effective draws")
     if divergences:
         trouble.append(f"{divergences} draws diverged")
-    by_nuts = checks["source"].values == NUTS
-    for source, rows in ((NUTS, by_nuts), (INDEPENDENT, ~by_nuts)):
-        own = np.where(rows[:, None], z, 0.0)
-        if own.max(initial=0.0) <= threshold:
-            continue
-        k, s = np.unravel_index(own.argmax(), z.shape)
-        n_compared = int(np.isfinite(checks["z"].values[rows]).sum())
-        place, statistic = checks["check"].values[k], checks["statistic"].values[s]
-        if checks["variable"].values[k] not in place:
-            place = f"{checks['variable'].values[k]}, {place}"
-        reasons.append(
-            f"{statistic} of {place}: {float(checks['nuts'][k, s]):.6g} by {source}, "
-            f"{float(checks['closed_form'][k, s]):.6g} in closed form (|z| = {own.max():.1f}); "
-            f"{int((own > threshold).sum())} of {n_compared} comparisons are beyond {threshold:.2f}"
-        )
-    far = [bool((z[rows] > threshold).any()) for rows in (by_nuts, ~by_nuts)]
-    if broken or far[1] or (far[0] and not trouble):
+    failed = found.failed()
+    by_nuts = (failed["source"] == NUTS).to_numpy()
+    sound = ~by_nuts if trouble else np.ones(len(failed), dtype=bool)
+    # draws that cannot be trusted are no cause of anything: they come last
+    reasons = [*_reasons(failed[sound], checks), *_reasons(failed[~sound], checks)]
+    if sound.any():
         return "disagree", tuple(reasons)
-    if trouble and (far[0] or r_hat > _R_HAT or ess < _FEWEST):
+    if trouble and (by_nuts.any() or beyond.size or ess < _FEWEST):
         advice = "sample longer (draws, tune) or with a larger target_accept"
         return "inconclusive", (*reasons, *trouble, advice)
     return "agree", ()
+
+
+def _reasons(failed: "pd.DataFrame", checks: "xr.Dataset") -> list[str]:
+    """A sentence per identity, and per stage and source of draws, in the order of the table."""
+    out = []
+    for (stage, source), part in failed.groupby(["stage", "source"], sort=False):
+        if source == _IDENTITY:
+            out += [f"{stage}: {words}" for words in part["check"]]
+            continue
+        worst = part.iloc[0]
+        place = str(worst["check"])
+        if worst["variable"] not in place:
+            place = f"{worst['variable']}, {place}"
+        own = (checks["stage"].values == stage) & (checks["source"].values == source)
+        n_compared = int(np.isfinite(checks["z"].values[own]).sum())
+        out.append(
+            f"{stage}: {worst['statistic']} of {place}: {worst['nuts']:.6g} by {source}, "
+            f"{worst['closed_form']:.6g} in closed form (|z| = {abs(worst['z']):.1f}); "
+            f"{len(part)} of {n_compared} comparisons disagree"
+        )
+    return out
 
 
 def _own(checks: "xr.Dataset") -> Array:
@@ -367,7 +511,12 @@ def _spaced(n: int, most: int) -> Array:
 
 
 def _compared(
-    fitted: Any, tree: "xr.DataTree", data: _Data, tested: Any, rng: np.random.Generator
+    fitted: Any,
+    tree: "xr.DataTree",
+    data: _Data,
+    tested: Any,
+    rng: np.random.Generator,
+    false_alarm: float,
 ) -> tuple[Comparisons, list[str]]:
     """Every comparison with draws, and what could not be compared."""
     model, classes = fitted.model_, fitted.classes_
@@ -382,11 +531,11 @@ def _compared(
     reference = Draws.of(model.family, drawn, rows)
 
     out, skipped = Comparisons(), []
-    quantities.distributions(out, fitted, chain, reference, every_place)
+    quantities.distributions(out, fitted, chain, reference, every_place, false_alarm)
     quantities.predictive(out, fitted, chain.theta, rows, every_place)
     labels = [f"p(y = {c!r})" for c in classes.tolist()]
     weights = compare_mean(chain.theta[CLASS_WEIGHTS], data.class_weights)
-    out.add("p(y | D)", labels, weights)
+    out.add("p(y | D)", labels, weights, PARAMETERS)
     few = _spaced(rows.shape[0], _FEW_ROWS)
     shown = [places[i] for i in few]
     quantities.add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
@@ -421,7 +570,8 @@ def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> 
     drawn = log_joint[:, :, place, codes[0]] - log_joint[:, :, place, codes[1]]
     exact = table["mean_log_odds"].values
     agreement = compare_mean(drawn, exact, independent=True)
-    into.add("log odds explained", [f"row {i}" for i in place], agreement, source=INDEPENDENT)
+    labels = [f"row {i}" for i in place]
+    into.add("log odds explained", labels, agreement, EXPLANATIONS, source=INDEPENDENT)
     return []
 
 
@@ -454,7 +604,8 @@ def _add_simulated(
             ratios.append(ratio if np.isfinite(ratio).all() else np.zeros(n))
         found = compare_mean(np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True)
         places = [f"after row {i}, {label}" for i in used]
-        into.add("simulated p(x | D and a row)/p(x | D)", places, found, source=INDEPENDENT)
+        name = "simulated p(x | D and a row)/p(x | D)"
+        into.add(name, places, found, SIMULATED, source=INDEPENDENT)
     return [] if n >= _FEWEST_MADE else ["simulate: too few rows would fit into memory"]
 
 
@@ -476,9 +627,8 @@ def _add_expectations(
         return [f"method='posterior_mean': {why}"]
     skipped = []
     for name, agreement in found.items():
-        into.add(
-            f"E {name}", quantities.element_labels(fitted, name), agreement, source=INDEPENDENT
-        )
+        labels = quantities.element_labels(fitted, name)
+        into.add(f"E {name}", labels, agreement, ESTIMATES, source=INDEPENDENT)
         left = int(np.isnan(agreement.z[:, 0]).sum())
         if left:
             skipped.append(
@@ -502,22 +652,14 @@ def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> lis
         if score.any():  # a covariance of one column has no off-diagonal
             found = compare_mean(score[None, :, None], np.zeros(1), independent=True)
             labels = [f"score of the off-diagonals of {name}"]
-            into.add(f"density of {name}", labels, found, source=INDEPENDENT)
+            into.add(f"density of {name}", labels, found, PARAMETERS, source=INDEPENDENT)
     return skipped
 
 
 # ------------------------------------------------------------------------- without draws
 
 
-class _Exact(NamedTuple):
-    """What was compared to many digits; what is wrong with it; why it could not be compared."""
-
-    what: str
-    wrong: tuple[str, ...] = ()
-    skipped: str = ""
-
-
-def _exact(fitted: Any, data: _Data) -> list[_Exact]:
+def _exact(fitted: Any, data: _Data) -> list[Identity]:
     """Identities that hold to rounding."""
     model, stats, classes = fitted.model_, fitted.stats_, fitted.classes_.tolist()
     rows, codes, weight = data.rows, data.codes, data.weight
@@ -529,12 +671,12 @@ def _exact(fitted: Any, data: _Data) -> list[_Exact]:
         weights = coherence.class_weights(np.exp(log_joint - log_x), data.class_weights, classes)
         probability = np.exp(log_softmax(log_x + np.log(data.class_weights)))
         words = {
-            "class weights": weights
+            (DENSITIES, "class weights"): weights
             or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
-            "p(y | x, D)": coherence.unequal(
+            (PROBABILITIES, "p(y | x, D)"): coherence.unequal(
                 "predict_proba", fitted.predict_proba(own), probability
             ),
-            "cumulant generating function": coherence.cumulants(
+            (CUMULANTS, "cumulant generating function"): coherence.cumulants(
                 model, rows, data.class_weights, classes
             ),
         }
@@ -543,14 +685,14 @@ def _exact(fitted: Any, data: _Data) -> list[_Exact]:
             "map": plug_ins.density_maximum(model, classes),
         }
     out = [_densities(fitted, data)]
-    out += [_Exact(what, (wrong,) if wrong else ()) for what, wrong in words.items()]
+    out += [Identity(*what, (wrong,) if wrong else ()) for what, wrong in words.items()]
     for method, found in maxima.items():
         wrong = (found.wrong,) if found.wrong else ()
-        out.append(_Exact(f"method={method!r}", wrong, found.skipped))
+        out.append(Identity(ESTIMATES, f"method={method!r}", wrong, found.skipped))
     return out + _of_rows(fitted, data, few)
 
 
-def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
+def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
     """Evidence, leave-one-out, merge and contributions of a few rows."""
     prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
 
@@ -582,13 +724,13 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
         return next(filter(None, found), "")
 
     checks = {
-        "evidence by the chain rule": lambda: coherence.chain_rule(
+        (DENSITIES, "evidence by the chain rule"): lambda: coherence.chain_rule(
             prior, data.rows[few], data.codes[few]
         ),
-        "leave-one-out": left_out,
-        "typicality": typical,
-        "merge": lambda: coherence.merged(prior, fitted.stats_, *rows, few),
-        "contributions": contributions,
+        (LEFT_OUT, "leave-one-out"): left_out,
+        (LEFT_OUT, "typicality"): typical,
+        (MERGED, "merge"): lambda: coherence.merged(prior, fitted.stats_, *rows, few),
+        (EXPLANATIONS, "contributions"): contributions,
     }
     out = []
     for what, check in checks.items():
@@ -596,17 +738,17 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[_Exact]:
             with np.errstate(all="ignore"):
                 wrong = check()
         except (NotImplementedError, ValueError) as error:  # refused, with the reason
-            out.append(_Exact(what, skipped=str(error)))
+            out.append(Identity(*what, skipped=str(error)))
         else:
-            out.append(_Exact(what, (wrong,) if wrong else ()))
+            out.append(Identity(*what, (wrong,) if wrong else ()))
     return out
 
 
-def _densities(fitted: Any, data: _Data) -> _Exact:
-    what = "evidence and predictive against densities of theta"
+def _densities(fitted: Any, data: _Data) -> Identity:
+    what = DENSITIES, "evidence and predictive against densities of theta"
     posterior = fitted.prior_, fitted.model_, fitted.stats_
     rows = data.rows, data.codes, data.weight
     try:
-        return _Exact(what, contradictions(*posterior, *rows, fitted.classes_.tolist()))
+        return Identity(*what, contradictions(*posterior, *rows, fitted.classes_.tolist()))
     except MissingCapabilityError as error:
-        return _Exact(what, skipped=str(error))
+        return Identity(*what, skipped=str(error))

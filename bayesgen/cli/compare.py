@@ -1,4 +1,4 @@
-"""``bayesgen compare``: predictives on held-out rows, models by exact leave-one-out."""
+"""``bayesgen compare``: every label is scored by models that have not seen it."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -9,12 +9,11 @@ import typer
 from bayesgen.cli import console
 from bayesgen.cli.console import AsJson, Target, Texts, UserError
 from bayesgen.cli.models import Model
-from bayesgen.encoding.literals import count
+from bayesgen.encoding.literals import count, listed
 from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
-    import xarray as xr
-
+    from bayesgen.checks.compare import Scored
     from bayesgen.cli.columns import Labelled
     from bayesgen.cli.files import Table
 
@@ -39,8 +38,8 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="TABLE",
-            help="Further models, and at the end labelled rows, .csv, .tsv or .parquet: of one "
-            "model rows that it has not seen, of several the rows that they were fitted to.",
+            help="Further models, and at the end labelled rows, .csv, .tsv or .parquet. Rows that "
+            "the models were fitted to are each left out; all others are held-out rows.",
         ),
     ] = None,
     target: Target = ...,  # type: ignore[assignment] # required, behind an argument that is not
@@ -67,21 +66,21 @@ def compare(
         typer.Option(
             "--rows",
             metavar="WHICH",
-            help="training or held-out; default: held-out for one model, training for several.",
+            help="training or held-out; default: training if the models were fitted to these rows.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score models by the probabilities that they give to labels they have not seen.
 
-    One model on held-out rows: the posterior predictive and every plug-in estimate. Accuracy; log
-    loss in nats, and Brier score, which reward honest probabilities; and the expected calibration
-    error of the top probability (ECE). Rows without a label are dropped.
+    Rows that no model was fitted to: the posterior predictive and every plug-in estimate. Accuracy;
+    log loss in nats, and Brier score, which reward honest probabilities; and the expected
+    calibration error of the top probability (ECE). Of several models also the paired difference of
+    the log loss to the best, with its standard error. Rows without a label are dropped.
 
-    Several models on the rows that they were fitted to: exact leave-one-out. Every label is scored
-    by each model without its row, with no refit; elpd is the sum of log probabilities, with the
-    paired difference to the best model. With --model NAME models are fitted here, with their
-    defaults.
+    Rows that all models were fitted to: exact leave-one-out. Every label is scored by each model
+    without its row, with no refit; elpd is the sum of log probabilities, with the paired difference
+    to the best model. With --model NAME models are fitted here, with their defaults.
 
     Examples
     --------
@@ -106,8 +105,9 @@ def compare(
     entries |= _of_names(named or [], table, target, drop or [], text)
     if drop_incomplete:
         entries = _complete(entries)
-    training = rows is Rows.TRAINING or (rows is None and (len(entries) > 1 or bool(named)))
-    if training:
+    if rows is None:
+        rows = Rows.TRAINING if named else _recognised(entries)
+    if rows is Rows.TRAINING:
         _fit({str(name): entries[str(name)] for name in named or []}, data)
         _leave_one_out(entries, data, as_json)
     elif named:
@@ -189,6 +189,29 @@ def _fit(entries: "Entries", data: Path) -> None:
             clf.fit(rows.X, rows.labels)
 
 
+def _recognised(entries: "Entries") -> Rows:
+    """What the rows are to saved models: a change of any cell changes a fit's statistics."""
+    from bayesgen.predict.leave_one_out import training_rows
+
+    known = {}
+    for name, (clf, rows) in entries.items():
+        try:
+            training_rows(clf.fitted_, rows.X, rows.labels)
+            known[name] = True
+        except _REFUSALS:  # what is wrong with the rows is said when they are scored
+            known[name] = False
+    if all(known.values()):
+        return Rows.TRAINING
+    if seen := [name for name, fitted in known.items() if fitted]:
+        raise UserError(
+            f"{listed(seen)} {'were' if len(seen) > 1 else 'was'} fitted to these rows, and "
+            f"{listed([name for name in known if name not in seen])} to others: compare models "
+            "on rows that none has seen, or fit all to these by --model"
+        )
+    console.note("the models were not fitted to these rows: taken as held-out")
+    return Rows.HELD_OUT
+
+
 # ----------------------------------------------------------------------------------------- scores
 
 
@@ -212,25 +235,36 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
         console.show_comparison(console.stdout(), found)
 
 
-def scores_of(clf: Any, rows: "Labelled") -> "xr.Dataset":
-    """`compare_predictives`, with notes in the terms of the command line."""
+def scores_of(clf: Any, rows: "Labelled") -> "Scored":
+    """`compare_predictives` and its terms, with notes in the terms of the command line."""
     from bayesgen.checks.compare import joints_of, scored
     from bayesgen.encoding.labels import codes_of
 
-    joints = joints_of(clf, rows.X)
-    table, _ = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
+    joints = joints_of(clf.fitted_, rows.X)
+    table, terms = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
     notes = [console.told(one) if isinstance(one, Exception) else "" for one in joints.values()]
-    return table.assign(note=("predictive", notes))
+    return table.assign(note=("predictive", notes)), terms
 
 
 def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
-    found = {}
+    from bayesgen.checks.compare import side_by_side
+    from bayesgen.posterior.fitted import fitted_models
+
+    found, titles = {}, []
+    with console.blamed_on():
+        fitted_models({name: clf for name, (clf, _) in entries.items()}, "bayesgen compare")
     for name, (clf, rows) in entries.items():
         with console.busy("scoring"), console.blamed_on(data, rows=rows.numbers):
-            scores = scores_of(clf, rows)
+            found[name] = scores_of(clf, rows)
         title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
-        found[name] = title if len(entries) == 1 else f"{name}: {title}", scores
+        titles.append(title if len(entries) == 1 else f"{name}: {title}")
+    scores = {name: table for name, (table, _) in found.items()}
+    if len(found) > 1:
+        several = side_by_side(found)
+        scores = {name: several.sel(model=name).drop_vars(["model", "estimator"]) for name in found}
     if as_json:
-        console.show_json({name: console.records(scores) for name, (_, scores) in found.items()})
-    else:
-        console.show_scores(console.stdout(), list(found.values()))
+        console.show_json({name: console.records(table) for name, table in scores.items()})
+        return
+    console.show_scores(console.stdout(), list(zip(titles, scores.values(), strict=True)))
+    if len(found) > 1:
+        console.show_above_best(console.stdout(), several)

@@ -264,6 +264,27 @@ def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -
         show_caption(console, f"[{number}] {text}")
 
 
+def show_above_best(console: "Console", scores: "xr.Dataset") -> None:
+    """Print the log loss of each model's predictive above the best; several models."""
+    from rich.text import Text
+
+    own = scores.sel(predictive="posterior_predictive").sortby("log_loss")
+    heads = ("log loss", "diff", "se", "median", "rows won")
+    names = ("", "_above_best", "_above_best_se", "_above_best_median", "_above_best_wins")
+    table = plain_table({"posterior predictive": 24}, **dict.fromkeys(heads, 6))
+    for model in own["model"].values.tolist():
+        row = own.sel(model=model)
+        *numbers, wins = (row[f"log_loss{name}"].item() for name in names)
+        share = "-" if row["log_loss_above_best"].item() == 0 else f"{100 * wins:.0f} %"
+        table.add_row(Text(str(model)), *map(_shown, numbers), share)
+    console.print(table)
+    show_caption(
+        console,
+        "diff: above the model with the least log loss, its mean, standard error and median over "
+        "rows; rows won: those on which it is negative",
+    )
+
+
 def show_comparison(console: "Console", found: "ModelComparison") -> None:
     """Print a result of `compare_models`: a line for each model, notes below."""
     from rich.text import Text

@@ -180,7 +180,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
         clf.fit(learnt.X, learnt.labels)
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
-        scores = scores_of(clf, tested)
+        scores, _ = scores_of(clf, tested)
     if hasattr(clf, "members_"):  # a pool plugs no estimate in
         scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__

@@ -88,11 +88,9 @@ def _show(result: "Validation", n: int) -> None:
     console.print(out)
     console.print()
     show(
-        f"Largest |z| {result.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
-        f"{result.threshold:.2f} with probability {result.false_alarm:g} if both are right.",
+        *result.remarks(),
         f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
         f"{attrs['seconds']:.1f} s.",
-        *(f"Not compared: {what}." for what in result.not_compared),
         f"Verdict: {result.verdict}.",
         *result.reasons,
         "Not checked: whether the model fits the rows. bayesgen fit prints the log loss of the "

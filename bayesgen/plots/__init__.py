@@ -22,7 +22,14 @@ from bayesgen.plots.features import (
     plot_regions,
     plot_section,
 )
-from bayesgen.plots.models import plot_acquisition, plot_comparison, plot_edges, plot_reliability
+from bayesgen.plots.models import (
+    plot_acquisition,
+    plot_comparison,
+    plot_edges,
+    plot_learning_curve,
+    plot_reliability,
+    plot_validation,
+)
 from bayesgen.plots.rows import (
     plot_class_probability,
     plot_contributions,
@@ -40,6 +47,7 @@ __all__ = [
     "plot_edges",
     "plot_effects",
     "plot_label_errors",
+    "plot_learning_curve",
     "plot_predictive_check",
     "plot_prior_predictive",
     "plot_prior_sensitivity",
@@ -47,6 +55,7 @@ __all__ = [
     "plot_reliability",
     "plot_section",
     "plot_ternary",
+    "plot_validation",
 ]
 
 

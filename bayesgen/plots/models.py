@@ -1,4 +1,4 @@
-"""Models by their leave-one-out scores: how far each is below the best, and how sure that is."""
+"""Models and plug-ins compared, learning curves, closed form against NUTS; reliability; edges."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
+from bayesgen.checks.quantities import STAGES
 from bayesgen.encoding.labels import coded, codes_of
+from bayesgen.encoding.literals import one_line
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
@@ -27,12 +29,14 @@ def plot_comparison(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Draw each model's leave-one-out label score less that of the best, with its standard error.
+    """Draw the difference of each model or plug-in to the best, with its standard error.
 
     Parameters
     ----------
-    table : ModelComparison
-        Of `compare_models`.
+    table : ModelComparison or xarray.Dataset
+        Of `compare_models`: leave-one-out label score of each model, less that of the best. Of
+        `compare_predictives`: log loss of each plug-in less that of the posterior predictive of the
+        same model, and the share of rows to whose label the plug-in gives more probability.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -40,27 +44,194 @@ def plot_comparison(
     Returns
     -------
     matplotlib.axes.Axes
-        Bars of one standard error of the paired difference; the best model is at 0. A model whose
-        score is minus infinity has no point, but a word.
+        Bars of one standard error of the paired difference; the line at 0 is what is compared with.
+        An infinite difference has no point, but a word.
     """
     style.checked_axes(ax, figsize)
-    own = getattr(table, "table", None)
-    if own is None:
+    own = getattr(table, "table", table)
+    if "elpd_diff" in getattr(own, "data_vars", ()):
+        names = [str(name) for name in own["model"].values]
+        gap, se, notes = own["elpd_diff"].values, own["dse"].values, [""] * len(names)
+        xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
+    elif "log_loss_diff_wins" in getattr(own, "data_vars", ()):
+        names, gap, se, notes = _plug_ins(own)
+        xlabel = "log loss less that of the posterior predictive (nats per row)"
+    else:
         raise TypeError(
-            "plot_comparison draws what bg.compare_models(models, X, y) returns, got a "
-            f"{type(table).__name__}"
+            "plot_comparison draws what bg.compare_models(models, X, y) or "
+            f"bg.compare_predictives(clf, X, y) returns, got a {type(table).__name__}"
         )
-    names = [str(name) for name in own["model"].values]
     n = style.fitting(len(names), 0.3)
-    gap, se = own["elpd_diff"].values[:n], np.nan_to_num(own["dse"].values[:n])
-    xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
-    with style.canvas(ax, figsize, (6.0, min(style.TALLEST, 1.0 + 0.42 * n))) as ax:
-        ends = np.stack([gap - se, gap + se], axis=1)
-        drawing.differences(ax, names[:n], gap, ends, 0.0, xlabel)
-        for at in np.flatnonzero(np.isneginf(gap)):
-            ax.annotate("−∞ ", (1, at), xycoords=("axes fraction", "data"), ha="right", va="center")
-        best = f"the best {n} of {len(names)}; " if n < len(names) else ""
-        drawing.title(ax, f"{best}{own.attrs['rows']} rows; bars: one standard error")
+    shown, error = np.where(np.isfinite(gap), gap, np.nan)[:n], np.nan_to_num(se)[:n]
+    width = 6.0 + 0.08 * max(0, min(46, max(map(len, names))) - 18) * any(notes)
+    with style.canvas(ax, figsize, (width, min(style.TALLEST, 1.0 + 0.42 * n))) as ax:
+        ends = np.stack([shown - error, shown + error], axis=1)
+        drawing.differences(ax, names[:n], shown, ends, 0.0, xlabel)
+        if any(notes):
+            drawing.name_lines(ax, names[:n], 46)
+        axes: Any = ("axes fraction", "data")
+        for at, note in enumerate(notes[:n]):
+            if word := {np.inf: "∞ ", -np.inf: "−∞ "}.get(gap[at]):
+                ax.annotate(word, (1, at), xycoords=axes, ha="right", va="center")
+            ax.annotate(note, (1.02, at), xycoords=axes, va="center", color=MUTED, size=8.5)
+        first = "first" if any(notes) else "best"
+        cut = f"the {first} {n} of {len(names)}; " if n < len(names) else ""
+        drawing.title(ax, f"{cut}{own.attrs['rows']} rows; bars: one standard error")
+    return ax
+
+
+def _plug_ins(table: Any) -> tuple[list[str], Array, Array, list[str]]:
+    """Names, differences, their errors and shares of wins of `compare_predictives`, by line."""
+    models = table["model"].values.tolist() if "model" in table.dims else [None]
+    lines: list[tuple[str, float, float, str]] = []
+    for model in models:
+        own = table if model is None else table.sel(model=model)
+        for method in own["predictive"].values.tolist()[1:]:
+            row = own.sel(predictive=method)
+            name = style.METHOD_NAMES[method]
+            gap, se = float(row["log_loss_diff"]), float(row["log_loss_diff_se"])
+            note = f"{gap:+.2g}, wins {100 * float(row['log_loss_diff_wins']):.0f} %"
+            if np.isnan(gap):
+                note = "no estimate"
+            lines.append((name if model is None else f"{model}: {name}", gap, se, note))
+    names, gaps, errors, notes = zip(*lines, strict=True)
+    return list(names), np.array(gaps), np.array(errors), list(notes)
+
+
+_WIDE = 20.0  # ratio of losses from which an axis is logarithmic
+
+
+def plot_learning_curve(
+    table: Any,
+    *,
+    show: Literal["log_loss", "accuracy", "brier", "ece"] = "log_loss",
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Draw the held-out score against the number of training rows of each class.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        Of `learning_curve`.
+    show : {"log_loss", "accuracy", "brier", "ece"}
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A colour for each model and a line style for each method. Means over repeats, with bars of
+        one standard error; medians with the middle half of the repeats if any mean is infinite.
+        The axis of log losses is logarithmic where the largest is 20 times the smallest.
+    """
+    style.checked_axes(ax, figsize)
+    if "log_loss_within" not in getattr(table, "data_vars", ()):
+        raise TypeError(f"table must be what learning_curve returns, got {type(table).__name__}")
+    refuse_unknown("show", show, ("log_loss", "accuracy", "brier", "ece"))
+    values = table[show].values  # (model, predictive, train_size, repeat)
+    infinite, n = bool(np.isinf(values).any()), values.shape[-1]
+    size, methods = table["train_size"].values, table["predictive"].values.tolist()
+    seen: list[Array] = []
+    with style.canvas(ax, figsize, (5.4, 3.4)) as ax:
+        for (m, p), own in ((at, values[at]) for at in np.ndindex(values.shape[:2])):
+            if np.isnan(own).all():
+                continue
+            if infinite:
+                low, centre, high = np.quantile(own, (0.25, 0.5, 0.75), axis=-1, method="nearest")
+            else:
+                centre, se = own.mean(axis=-1), own.std(axis=-1, ddof=1) / np.sqrt(n)
+                low, high = centre - se, centre + se
+            finite = np.isfinite(centre)
+            look, name = style.look(m), one_line(str(table["model"].values[m]), 24)
+            if len(methods) > 1:
+                name += f", {style.METHOD_NAMES[methods[p]]}"
+            at = size * (1 + 0.012 * (m - (len(values) - 1) / 2))  # bars stand side by side
+            options: Any = {"color": look.color, "ls": ("-", "--", ":", "-.")[p]}
+            ax.plot(at[finite], centre[finite], "o", lw=1.6, label=name, **options, **look.mark(4))
+            high = np.where(np.isfinite(high), high, centre)
+            ax.vlines(at[finite], low[finite], high[finite], color=look.color, lw=2.2, alpha=0.5)
+            seen.append(centre[finite])
+        every = np.concatenate([np.zeros(0), *seen])
+        if show == "log_loss" and every.size and every.max() > _WIDE * every.min() > 0:
+            ax.set_yscale("log")  # else the worst is all that is seen
+            ax.set_ylim(0.7 * every.min(), None)
+        ax.set_xscale("log")
+        ax.set_xticks(size, [str(k) for k in size])
+        ax.xaxis.minorticks_off()
+        ax.set_xlabel("training rows of each class")
+        words = {"log_loss": "log loss (nats)", "brier": "Brier score", "ece": "calibration error"}
+        ax.set_ylabel(words.get(show, show))
+        bars = "median, middle half" if infinite else "mean, one standard error"
+        ax.set_title(f"{n} repeats: {bars}")
+        drawing.grid(ax, "y")
+        ax.legend(frameon=False, fontsize=8.5)
+    return ax
+
+
+def plot_validation(
+    validation: Any,
+    *,
+    ax: "Axes | None" = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Axes":
+    """Draw every z-score of closed form against NUTS, the quantities that come first on top.
+
+    Parameters
+    ----------
+    validation : Validation
+        Of `validate`.
+    ax : matplotlib.axes.Axes, optional
+    figsize : (width, height) in inches, optional
+        Of a figure that is made.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line per variable, in the order in which each is computed from those above it. The band
+        holds all z-scores, with probability 1 less `false_alarm`, if both are right; those outside
+        are filled. Identities that do not hold have a word.
+    """
+    style.checked_axes(ax, figsize)
+    if not hasattr(validation, "identities"):
+        raise TypeError(
+            f"validation must be what bg.validate returns, got a {type(validation).__name__}"
+        )
+    checks, limit = validation.checks, validation.threshold
+    variable, stages = checks["variable"].values, list(STAGES)
+    broken = [(one.stage, f"{one.what} (identity)") for one in validation.identities if one.wrong]
+    own = dict.fromkeys(zip(checks["stage"].values.tolist(), variable.tolist(), strict=True))
+    lines = sorted([*own, *broken], key=lambda line: stages.index(line[0]))
+    reach = 1.7 * limit
+    with style.canvas(ax, figsize, (7.2, min(style.TALLEST, 1.1 + 0.24 * len(lines)))) as ax:
+        drawing.grid(ax, "x")
+        ax.axvspan(-limit, limit, color=MUTED, alpha=0.1, lw=0)
+        ax.axvline(0, color=MUTED, lw=1)
+        good, bad = style.look(0), style.look(1)
+        for at, line in enumerate(lines):
+            z = checks["z"].values[variable == line[1]].ravel()
+            if line in broken:
+                ax.text(reach, at, "does not hold ", color=bad.color, ha="right", va="center")
+                continue
+            z = z[~np.isnan(z)]
+            within, shown = np.abs(z) <= limit, np.clip(z, -reach, reach)
+            for part, look in ((within, good), (~within, bad)):
+                alpha = 0.35 if look is good else 1.0
+                place = np.full(int(part.sum()), at)
+                ax.plot(shown[part], place, "o", color=look.color, ms=4, mew=0, alpha=alpha)
+        drawing.name_lines(ax, [name for _, name in lines], 58)
+        ax.tick_params(axis="y", labelsize=8.5)
+        for at in range(1, len(lines)):
+            if lines[at][0] != lines[at - 1][0]:
+                ax.axhline(at - 0.5, color=HAIR, lw=0.8)
+        for stage in dict.fromkeys(stage for stage, _ in lines):
+            at = next(i for i, line in enumerate(lines) if line[0] == stage)
+            axes: Any = ("axes fraction", "data")
+            ax.annotate(stage, (1.01, at), xycoords=axes, va="center", color=MUTED, size=8.5)
+        ax.set_xlim(-1.04 * reach, 1.04 * reach)
+        ax.set_xlabel("z-score of draws less closed form")
+        ax.set_title(f"{checks.attrs['estimator']}: {validation.verdict}")
     return ax
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from bayesgen.encoding.extremes import LARGE, refuse_far_cells
 from bayesgen.encoding.labels import codes_of, weights_by_class
@@ -256,6 +257,40 @@ def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of (classifier, X, y, ...) fit a clone of what is not fitted to these rows.
+
+    X, y and sample_weight are the training rows of a classifier, or pipeline, or of {name:
+    classifier}. A fitted one is handed on as it is, and so is what others refuse.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = signature.bind(*args, **kwargs)
+        first, X, y = list(given.arguments.items())[:3]
+        weight = given.arguments.get("sample_weight")
+
+        def ready(clf: Any, X: Any) -> Any:
+            name, last = getattr(clf, "steps", [("", clf)])[-1]
+            if hasattr(last, "fitted_") or not hasattr(type(last), "estimates"):
+                return clf
+            key = f"{name}__sample_weight" if name else "sample_weight"
+            return clone(clf).fit(X, y[1], **({} if weight is None else {key: weight}))
+
+        models, rows = first[1], X[1]
+        if isinstance(models, Mapping):
+            of = rows if isinstance(rows, Mapping) else dict.fromkeys(models, rows)
+            ready_models = {k: ready(clf, of[k]) if k in of else clf for k, clf in models.items()}
+            given.arguments[first[0]] = ready_models
+        else:
+            given.arguments[first[0]] = ready(models, rows)
+        call: Callable[..., R] = function
+        return call(*given.args, **given.kwargs)
+
+    return wrapped
+
+
 def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
     """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
     pool = hasattr(type(clf), "members_")
@@ -282,6 +317,25 @@ def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
     """
     refuse_others(clf, function, pools=pools)
     if not hasattr(clf, "fitted_"):
-        check_is_fitted(clf, "fitted_")
+        raise NotFittedError(
+            f"{function} needs a fitted classifier, and this {type(clf).__name__} is not: call "
+            "fit(X, y) first"
+        )
     found: Fitted = clf.fitted_
+    return found
+
+
+def fitted_models(models: Mapping[str, Any], function: str) -> dict[str, Fitted]:
+    """What each of {name: fitted classifier or pool} has learnt; refuse unequal classes."""
+    found = {
+        name: fitted_of(clf, f"model {name!r}: {function}", pools=True)
+        for name, clf in models.items()
+    }
+    (first, reference), *others = found.items()
+    for name, own in others:
+        if not np.array_equal(own.classes, reference.classes):
+            raise ValueError(
+                f"the models differ in their classes: {first!r} has "
+                f"{reference.classes.tolist()}, {name!r} has {own.classes.tolist()}"
+            )
     return found

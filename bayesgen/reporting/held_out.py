@@ -126,7 +126,7 @@ class HeldOut:
     @cached_property
     def joints(self) -> Joints:
         """(n, C) log joint densities by each method, or why there are none."""
-        return joints_of(self.clf, self.seen)
+        return joints_of(self.clf.fitted_, self.seen)
 
     @cached_property
     def scores(self) -> "tuple[xr.Dataset, dict[str, list[Array]]]":

@@ -277,18 +277,11 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     """Whether the sampler can be trusted, or agrees with the closed form."""
     out = Section("sampling")
     if validation is not None:
-        out.text = [
-            f"Closed form against NUTS: {validation.verdict}. The largest |z| of "
-            f"{validation.checks.attrs['comparisons']} comparisons is "
-            f"{number(validation.largest_z, 2)}; "
-            f"beyond {number(validation.threshold, 2)} with probability {validation.false_alarm:g} "
-            "if both are right.",
-            *validation.reasons,
-        ]
+        out.text = [f"Closed form against NUTS: {validation.verdict}.", *validation.reasons]
         frame = validation.summary()
         lines = [[str(name), *line] for name, line in as_text(frame).T.items()]
         out.tables = [Table("What was compared", ["variable", *map(str, frame.columns)], lines)]
-        out.notes = [f"Not compared: {what}." for what in validation.not_compared]
+        out.notes = list(validation.remarks())
         out.data = {"verdict": validation.verdict, "variables": frame.to_dict("index")}
         return out
     route = getattr(held.clf, "inference_", "closed form")

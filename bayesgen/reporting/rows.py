@@ -45,7 +45,7 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     )
     with np.errstate(divide="ignore"):
         of_frequencies = -np.log(held.class_weights[held.codes])
-    base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
+    base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])[:2]
     z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
@@ -396,7 +396,7 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
     if held.labelled:
         known.append(table.values[held.codes, best])
         always = table.values[held.codes].mean(axis=0)
-        mean, se = paired(known[1], 0.0)
+        mean, se, *_ = paired(known[1])
         text += f" and cost {number(mean)} here (standard error {number(se)})"
         head.append("cost per row")
     k = int(always.argmin())

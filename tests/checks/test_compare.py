@@ -114,6 +114,9 @@ def test_standard_errors_and_paired_differences(iris):
             gap = own[method] - own["posterior_predictive"]
             assert float(row[f"{name}_diff"]) == pytest.approx(gap.mean(), rel=1e-9, abs=1e-15)
             assert float(row[f"{name}_diff_se"]) == pytest.approx(stats.sem(gap), rel=1e-9)
+            assert float(row[f"{name}_diff_median"]) == pytest.approx(np.median(gap), abs=1e-15)
+            wins = ((gap < 0) + 0.5 * (gap == 0)).mean()
+            assert float(row[f"{name}_diff_wins"]) == pytest.approx(wins, rel=1e-12)
 
 
 def test_several_models(iris):
@@ -151,3 +154,8 @@ def test_infinite_losses_have_no_error():
     assert np.isnan(table.log_loss_se)
     assert np.isnan(table.log_loss_diff_se)
     assert float(table.brier_se) > 0
+    # one of three rows has an infinite loss, two a loss of 0 in place of -log (1 + 2)/(2 + 2)
+    clear = bg.compare_predictives(clf, X[:3], ["a", "a", "b"]).sel(predictive="mle")
+    assert float(clear.log_loss) == np.inf
+    assert float(clear.log_loss_diff_median) == pytest.approx(np.log(3 / 4), rel=1e-12)
+    assert float(clear.log_loss_diff_wins) == pytest.approx(2 / 3)

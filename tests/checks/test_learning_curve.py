@@ -52,6 +52,11 @@ def test_errors_are_over_repeats(found):
     other = found.sel(model="nb", train_size=20, predictive="mle")  # against the first of all
     c = other.log_loss.values
     assert float(other.log_loss_diff_se) == pytest.approx(stats.sem(c - b), nan_ok=True)
+    assert float(other.log_loss_within) == pytest.approx((c - a).mean())  # of the same model
+    assert float(other.log_loss_within_se) == pytest.approx(stats.sem(c - a))
+    assert float(other.log_loss_within_median) == pytest.approx(np.median(c - a))
+    assert float(other.log_loss_within_wins) == np.mean(c < a)
+    assert float(own.log_loss_within_wins) == 0.5
 
 
 def test_what_does_not_exist_has_no_numbers(found):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.checks import validate as module
-from bayesgen.checks.quantities import off_diagonal_score
+from bayesgen.checks.quantities import CUMULANTS, STAGES, off_diagonal_score
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -130,6 +130,13 @@ def test_an_identity_that_fails_decides_the_verdict(error, monkeypatch):
     result = bg.validate(clf, X, Y, draws=200, progressbar=False)
     assert result.verdict == "disagree"
     assert EXACT[error][2] in " ".join(result.reasons)
+    failed = result.failed()
+    assert (failed["source"] == "identity").any()
+    order = [STAGES.index(stage) for stage in failed["stage"]]
+    assert order == sorted(order)
+    assert result.reasons[0].startswith(f"{failed['stage'].iloc[0]}: ")
+    first = {"class_alpha ignored by prediction": "densities", "cgf times 1.1": CUMULANTS}[error]
+    assert failed["stage"].iloc[0] == first
 
 
 # ------------------------------------------------------------------------ what is not compared
@@ -147,8 +154,9 @@ def test_the_outcome_says_what_was_and_what_could_not_be_compared(monkeypatch):
     assert "method='posterior_mean' is undefined" in text
     assert "class weights" in result.exact
     assert "method='mle'" not in result.exact
-    assert "not compared: method='mle'" in str(result)
-    assert "compared to many digits: evidence and predictive" in str(result)
+    assert "Not compared: method='mle'" in str(result)
+    assert "Compared to many digits: evidence and predictive" in str(result)
+    assert result.failed().empty
 
 
 def test_categories_that_do_not_exist_are_not_compared(monkeypatch):

@@ -10,7 +10,7 @@ from scipy import signal, stats
 import bayesgen as bg
 from bayesgen.checks import quantities
 from bayesgen.checks import validate as module
-from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat
+from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat, r_hat_limit
 from bayesgen.families.errors import NoClosedFormError
 from tests.checks.planted import EXACT
 from tests.predict.interval.against_nuts import percentile_errors
@@ -75,6 +75,21 @@ def test_a_wrong_mean_scale_or_tail_is_seen():
     assert z[3, STATISTICS.index("q05")] > 6
 
 
+@pytest.mark.parametrize("quantile", [stats.norm.ppf, stats.expon.ppf], ids=["normal", "skewed"])
+def test_a_shift_of_the_stated_size_is_seen_nine_times_in_ten(quantile):
+    """The error of the mean, in standard deviations of the draws: an upper bound if skewed."""
+    rng, k, threshold = np.random.default_rng(10), 300, 3.5
+    chain, reference = (quantile(stats.norm.cdf(ar1(rng, (4, 500, k), 0.5)))), rng.random((9000, k))
+    error = compare(chain, quantile(reference)).error[:, 0]
+    shift = (threshold + stats.norm.ppf(0.9)) * error * chain.std()
+    z = np.abs(compare(chain + shift, quantile(reference)).z[:, 0])
+    share, chance = np.mean(z > threshold), np.sqrt(0.09 / k)
+    assert share > 0.9 - 4.5 * chance
+    if quantile is stats.norm.ppf:
+        assert share < 0.9 + 4.5 * chance
+        assert np.mean(np.abs(compare(chain + shift / 2, quantile(reference)).z[:, 0]) > 3.5) < 0.4
+
+
 def test_statistics_are_in_the_quantities_own_unit():
     rng = np.random.default_rng(5)
     chain, reference = rng.gamma(3, 2, size=(2, 500, 1)), rng.gamma(3, 2, size=(5000, 1))
@@ -102,6 +117,21 @@ def test_r_hat_is_of_each_series_and_nan_where_there_is_none():
     assert near < 1.01 < 1.5 < far
     for without in (np.ones((4, 500, 2)), chain[:1], chain[:, :3]):
         assert np.isnan(r_hat(without)).all()
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.85])
+def test_r_hat_exceeds_its_limit_as_rarely_as_stated(rho):
+    rng, k = np.random.default_rng(12), 250
+    chain = ar1(rng, (4, 1000, k), rho)
+    alarms = (r_hat(chain) > r_hat_limit(chain, 0.05, 1)).sum()
+    assert 0 < alarms <= stats.binom.ppf(0.999, k, 0.07)  # the tail of chi squared is approximate
+    many = r_hat_limit(chain, 0.05, k)
+    assert (r_hat(chain) > many).sum() <= 2
+    if rho:
+        assert np.median(many) > 1.02  # where 1.01 is an alarm by chance
+    chain[3] += 1.8  # a difference between chains does not lower the effective size within them
+    np.testing.assert_allclose(r_hat_limit(chain, 0.05, k), many, rtol=0.02)
+    assert (r_hat(chain) > many).all()
 
 
 def test_a_mean_is_compared_where_its_error_is_normal():

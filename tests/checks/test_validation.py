@@ -7,16 +7,17 @@ import pytest
 import xarray as xr
 
 from bayesgen.checks.agreement import STATISTICS, Agreement
-from bayesgen.checks.quantities import INDEPENDENT, Comparisons, add_coverage
+from bayesgen.checks.quantities import INDEPENDENT, PARAMETERS, Comparisons, add_coverage
 from bayesgen.checks.validate import Validation
 
 
 def test_the_table_shows_the_largest_of_each_statistic():
     z = np.random.default_rng(0).normal(size=(4, len(STATISTICS)))
     z[2, 3] = np.nan
-    into, ess, r_hat = Comparisons(), np.array([50.0, 7.0, 9.0, 80.0]), np.array([1, 1.2, 1.1, 1])
+    into, ess = Comparisons(), np.array([50.0, 7.0, 9.0, 80.0])
+    r_hat = np.column_stack([[1, 1.2, 1.1, 1], np.full(4, 1.3)])
     labels = list("abcd")
-    into.add("mu", labels, Agreement(z, z, z, ess), r_hat)
+    into.add("mu", labels, Agreement(z, z, z, ess, np.ones_like(z), np.zeros(4)), PARAMETERS, r_hat)
     found = Validation("agree", (), into.dataset(), 3.0, 0.01, xr.DataTree()).summary().loc["mu"]
     expected = {"numbers": 4, "mean |z|": np.abs(z[:, 0]).max(), "sd |z|": np.abs(z[:, 1]).max()}
     expected |= {"quantile |z|": np.nanmax(np.abs(z[:, 2:])), "R-hat": 1.2, "ESS": 7.0}
@@ -48,3 +49,4 @@ def test_an_interval_is_held_to_its_share_within_its_own_error(error):
         (name,) = [v for v in found["check"].values if kind in v]
         own = found["z"].sel(check=name).values.ravel()[STATISTICS.index(statistic)]
         assert own == pytest.approx(expected, abs=1e-12)
+        assert float(found["slack"].sel(check=name).item()) == pytest.approx(slack)

@@ -281,7 +281,7 @@ def test_rows_without_a_label_are_dropped_aloud(tmp_path):
     result = run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     assert "2 rows without 'y' dropped" in result.stderr
     assert "3 rows: a 1, b 2" in result.stdout
-    result = run("compare", tmp_path / "m.nc", data, "--target", "y")
+    result = run("compare", tmp_path / "m.nc", data, "--target", "y", "--rows=held-out")
     assert "2 rows without 'y' dropped" in result.stderr
     assert "GaussianNB" not in result.stdout
     assert "MixedNB on 3 rows" in result.stdout
@@ -308,7 +308,8 @@ def test_types_of_labels(tmp_path, labels, expected):
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     run("predict", tmp_path / "m.nc", data, "-o", tmp_path / "o.parquet")
     assert pd.read_parquet(tmp_path / "o.parquet")["prediction"].tolist() == expected
-    assert "1.0000" in run("compare", tmp_path / "m.nc", data, "--target", "y").stdout
+    held_out = run("compare", tmp_path / "m.nc", data, "--target", "y", "--rows=held-out")
+    assert "1.0000" in held_out.stdout
 
 
 def test_models_made_in_python(tmp_path):
@@ -684,7 +685,7 @@ def test_an_estimate_that_does_not_exist(tmp_path):
     line = refused("predict", model, data, "-o", tmp_path / "o.csv", "--method", "mle")
     assert "'a'" in line
     assert "'x'" in line
-    out = run("compare", model, data, "--target", "y").stdout
+    out = run("compare", model, data, "--target", "y", "--rows=held-out").stdout
     mle = next(line for line in out.splitlines() if "maximum likelihood" in line)
     assert mle.split()[-4:] == ["-"] * 4
     assert "[1]" in mle
@@ -712,7 +713,9 @@ def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):
 
 
 def test_compare_prints_the_scores(tmp_path, penguin_model):
-    out = run("compare", penguin_model, PENGUINS, "--target", "species").stdout
+    out = run(
+        "compare", penguin_model, PENGUINS, "--target", "species", "--rows", "held-out"
+    ).stdout
     X, y = load_penguins()
     scores = bg.compare_predictives(bg.load(penguin_model), X, y)
     for line, method in zip(out.splitlines()[2:6], scores["predictive"].values, strict=True):
@@ -747,7 +750,10 @@ def test_a_pool_chosen_for_the_columns(tmp_path):
     _, y = bg.datasets.load_penguins()
     assert (table["prediction"] == y.to_numpy()).mean() > 0.98
     assert list(table.columns[1:]) == [f"p_{label}" for label in pool.classes_]
-    assert "posterior predictive" in run("compare", model, PENGUINS, "--target", "species").output
+    assert (
+        "posterior predictive"
+        in run("compare", model, PENGUINS, "--target", "species", "--rows=held-out").output
+    )
     message = refused("validate", model, PENGUINS, "--target", "species")
     assert "fit one of its members by --model" in message
 

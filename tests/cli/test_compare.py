@@ -88,9 +88,11 @@ def test_models_by_name_are_fitted_to_the_table(folder, rows):
 
 def test_which_rows(folder):
     one = [folder / "lda.nc", PENGUINS, *ON, "--drop-incomplete"]
-    assert "plug-in" in run("compare", *one).stdout
-    assert "stacking" in run("compare", *one, "--rows", "training").stdout
-    both = run("compare", folder / "nb.nc", *one, "--rows", "held-out").stdout
+    assert "stacking" in run("compare", *one).stdout  # the rows of the fit are recognised
+    assert "plug-in" in run("compare", *one, "--rows", "held-out").stdout
+    nb = folder / "nb.nc"
+    assert "lda was fitted to these rows, and nb to others" in refused("compare", nb, *one)
+    both = run("compare", nb, *one, "--rows", "held-out").stdout
     assert "nb: GaussianNB on 342 rows" in both
     assert "lda: LinearDiscriminant on 342 rows" in both
 
@@ -127,13 +129,24 @@ def test_refusals(arguments, message):
     assert message in refused("compare", *arguments)
 
 
-def test_other_rows_are_refused(folder, tmp_path):
-    some = tmp_path / "some.csv"
-    with open(PENGUINS, encoding="utf-8") as file:
-        some.write_text("".join(file.readlines()[:200]), encoding="utf-8")
-    line = refused("compare", folder / "mixed.nc", folder / "nb.nc", some, *ON)
-    assert "the fit had" in line or "needs the training rows" in line
-    assert "--rows held-out" in line
+def test_rows_of_no_fit_are_held_out(folder, tmp_path, rows):
+    X, y = rows
+    other = X.iloc[::3].dropna().round(0)
+    other.assign(species=y[other.index], sex="male", island="Dream", year=2008).to_csv(
+        some := tmp_path / "some.csv", index=False
+    )
+    both = run("compare", folder / "lda.nc", folder / "nb.nc", some, *ON)
+    assert "taken as held-out" in both.stderr
+    models = {name: bg.load(folder / f"{name}.nc") for name in ("lda", "nb")}
+    want = bg.compare_predictives(models, other, y[other.index]).sel(
+        predictive="posterior_predictive"
+    )
+    own = want.sel(model="nb")
+    found = [line.split() for line in both.stdout.splitlines() if line.startswith("nb ")]
+    names = ("", "_above_best", "_above_best_se", "_above_best_median")
+    assert found[0][1:5] == [f"{own[f'log_loss{name}'].item():.4f}" for name in names]
+    assert found[0][5] == f"{100 * own['log_loss_above_best_wins'].item():.0f}"
+    assert "the fit had" in refused("compare", folder / "lda.nc", some, *ON, "--rows=training")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])

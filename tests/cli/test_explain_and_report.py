@@ -157,7 +157,11 @@ def test_fit_holds_rows_out(tmp_path):
 
 
 def test_compare_as_json(penguin_model, clf, rows):
-    found = json.loads(run("compare", penguin_model, PENGUINS, "-t", "species", "--json").stdout)
+    found = json.loads(
+        run(
+            "compare", penguin_model, PENGUINS, "-t", "species", "--json", "--rows", "held-out"
+        ).stdout
+    )
     scores = bg.compare_predictives(clf, rows.drop(columns="species"), rows["species"])
     told = {method: one["log_loss"] for method, one in found["penguins"].items()}
     assert told == pytest.approx(scores["log_loss"].to_series().to_dict())

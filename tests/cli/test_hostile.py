@@ -153,7 +153,9 @@ def test_errors_name_options(tmp_path):
     line = refused(*new, "--method", "mle")
     assert "--method mle is undefined" in line
     assert "method=" not in line
-    found = run("compare", tmp_path / "m.nc", tmp_path / "t.csv", "-t", "y").output
+    found = run(
+        "compare", tmp_path / "m.nc", tmp_path / "t.csv", "-t", "y", "--rows=held-out"
+    ).output
     assert "--method mle is undefined" in " ".join(found.split())
     assert "method=" not in found
 

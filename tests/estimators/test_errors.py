@@ -116,7 +116,7 @@ ERRORS = {
     ),
     "a model that is not fitted": (
         lambda: bg.compare_predictives({"a": FITTED, "b": bg.GaussianNB()}, [[0.0]], [0]),
-        r"model 'b', a GaussianNB",
+        r"model 'b': compare_predictives needs a fitted classifier, and this GaussianNB is not",
     ),
     "bits": (
         lambda: bg.BernoulliNB(binarize=None).fit(frame([[0, 1], [1, 0], [0, 2]]), [0, 1, 1]),

@@ -12,11 +12,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from matplotlib.colors import to_rgba
 from scipy import stats
 
 import bayesgen as bg
 from bayesgen import plots
+from bayesgen.checks.agreement import Agreement
+from bayesgen.checks.quantities import DENSITIES, LEFT_OUT, PARAMETERS, PROBABILITIES, Comparisons
+from bayesgen.checks.validate import Identity, Validation
 from bayesgen.plots.models import isotonic, reliability
 from bayesgen.plots.style import CLASSES, look
 
@@ -74,6 +78,22 @@ def texts(legend):
 # ------------------------------------------------------------------------------------ every one
 
 
+def curve(X, y, **options):
+    few = {"train_sizes": (2, 5), "repeats": 3, "progressbar": False}
+    return bg.learning_curve({"a": bg.GaussianNB(), "b": bg.GaussianNB()}, X, y, **few | options)
+
+
+def validation():
+    """Two z-scores of 10 beyond the threshold, and an identity that does not hold."""
+    into, z = Comparisons(), np.linspace(-3.0, 9.0, 10).reshape(2, 5)
+    for name, stage in (("p(y | x, D)", PROBABILITIES), ("mu", PARAMETERS)):
+        agreement = Agreement(z, z, z, np.full(2, 1e3), np.full(z.shape, 0.1), np.zeros(2))
+        into.add(name, ["a", "b"], agreement, stage)
+    identities = (Identity(DENSITIES, "evidence", ("it is off",)), Identity(LEFT_OUT, "typicality"))
+    checks = into.dataset().assign_attrs(estimator="GaussianNB")
+    return Validation("disagree", (), checks, 4.0, 0.01, xr.DataTree(), identities)
+
+
 def every(clf, X, y):
     rows = X[:4]
     forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
@@ -86,6 +106,7 @@ def every(clf, X, y):
         "plot_densities": lambda: (clf, X, y),
         "plot_edges": lambda: (forest,),
         "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
+        "plot_learning_curve": lambda: (curve(X, y),),
         "plot_predictive_check": lambda: (clf, X, y),
         "plot_prior_predictive": lambda: (clf, X, y),
         "plot_prior_sensitivity": lambda: (bg.prior_sensitivity(clf, rows),),
@@ -93,6 +114,7 @@ def every(clf, X, y):
         "plot_reliability": lambda: (clf, X, y),
         "plot_section": lambda: (clf, X, y),
         "plot_ternary": lambda: (clf, rows),
+        "plot_validation": lambda: (validation(),),
     }
     more = {"plot_regions": {"overlay": None}}
 
@@ -149,6 +171,58 @@ def test_without_matplotlib_it_says_so(three, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "bayesgen\[plots\]"'):
         draw(name)
+
+
+# ---------------------------------------------------------------- comparisons of several fits
+
+
+def test_a_validation_has_causes_above_consequences():
+    found = validation()
+    ax = plots.plot_validation(found)
+    lines = ["mu", "evidence (identity)", "p(y | x, D)"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == lines
+    beyond = found.failed()
+    assert beyond["variable"].tolist() == ["mu"] * 4 + ["evidence"] + ["p(y | x, D)"] * 4
+    outside = np.concatenate([c.get_xydata() for c in ax.lines if c.get_color() == CLASSES[1]])
+    np.testing.assert_allclose(outside[:, 1], [0] * 4 + [2] * 4)
+    z = np.sort(beyond["z"].dropna().to_numpy())[::2]
+    np.testing.assert_allclose(outside[:4, 0], np.clip(z, None, 1.7 * 4.0))
+    power = found.power(0.5)
+    assert power.index.tolist() == ["p(y | x, D)", "mu"]
+    np.testing.assert_allclose(power["shift"], 4.0 * 0.1)
+
+
+def test_a_learning_curve_has_means_or_medians(three):
+    _, X, y = three
+    both = {"methods": ("posterior_predictive", "mle"), "train_sizes": (3, 5)}
+    found = curve(X, y, **both)
+    ax = plots.plot_learning_curve(found)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), found["log_loss_mean"][0, 0])
+    assert ax.lines[1].get_linestyle() == "--"
+    found["log_loss"][0, 1, 0, 0] = np.inf
+    found["log_loss"][0, 1, 1] = np.inf
+    ax = plots.plot_learning_curve(found)
+    median = np.median(found["log_loss"].values, axis=-1)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), median[0, 0])
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), median[0, 1, :1])  # not the infinite one
+    with pytest.raises(TypeError, match="what learning_curve returns"):
+        plots.plot_learning_curve(found["log_loss"])
+
+
+def test_plug_ins_are_compared_with_their_predictive(three):
+    clf, X, y = three
+    table = bg.compare_predictives({"one": clf, "two": clf}, X, y)
+    table["log_loss_diff"][1, 3] = np.inf
+    ax = plots.plot_comparison(table)
+    shown = [t.get_text() for t in ax.get_yticklabels()]
+    assert len(shown) == 6
+    assert shown[-1] == "two: plug-in (MLE)"
+    np.testing.assert_allclose(
+        marks(ax, "o")[:, 0], [*table["log_loss_diff"].values[:, 1:].ravel()[:5], np.nan]
+    )
+    wins = 100 * table["log_loss_diff_wins"].values[0, 1]
+    assert f"wins {wins:.0f} %" in ax.texts[0].get_text()
+    assert "∞ " in {t.get_text() for t in ax.texts}
 
 
 # ------------------------------------------------------------------- a table that nobody would draw

@@ -18,21 +18,25 @@ OF_THE_POSTERIOR = {
     "estimate_class_prior": lambda clf: bg.estimate_class_prior(clf, X),
     "simulation_based_calibration": bg.simulation_based_calibration,
 }
+AT_TRAINING_ROWS = {
+    "row_influence": lambda clf: bg.row_influence(clf, X, Y, progressbar=False).probability,
+    "label_errors": lambda clf: bg.label_errors(clf, X, Y)["wrong"],
+    "compare_models": lambda clf: bg.compare_models({"it": clf}, X, Y).table["elpd"],
+}
 OF_PREDICTIVES = {
-    "row_influence": lambda clf: bg.row_influence(clf, X, Y),
     "expected_score": lambda clf: bg.expected_score(clf, X, training=(X, Y)),
-    "label_errors": lambda clf: bg.label_errors(clf, X, Y),
     "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
-    "a comparison": lambda clf: bg.compare_models({"it": clf}, X, Y),
+    "several": lambda clf: bg.compare_predictives({"it": clf}, X, Y),
 }
 REFITTED = {"validate": lambda clf: bg.validate(clf, X, Y)}
-EVERY = OF_THE_POSTERIOR | OF_PREDICTIVES | REFITTED
+EVERY = OF_THE_POSTERIOR | OF_PREDICTIVES | AT_TRAINING_ROWS | REFITTED
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_other_classifiers(name):
+@pytest.mark.parametrize("given", EVERY)
+def test_other_classifiers(given):
+    name = {"several": "model 'it': compare_predictives"}.get(given, given)
     with pytest.raises(TypeError, match=f"{name} takes a generative .* LogisticRegression"):
-        EVERY[name](LogisticRegression())
+        EVERY[given](LogisticRegression())
 
 
 @pytest.mark.parametrize("name", OF_THE_POSTERIOR | REFITTED)
@@ -48,6 +52,15 @@ def test_pools_and_pipelines(name):
 def test_unfitted(name):
     with pytest.raises(NotFittedError):
         EVERY[name](bg.GaussianNB())
+
+
+@pytest.mark.parametrize("name", AT_TRAINING_ROWS)
+def test_what_is_not_fitted_is_fitted_to_training_rows(name):
+    for make in (bg.GaussianNB, lambda: make_pipeline(StandardScaler(), bg.GaussianNB())):
+        clf = make()
+        found = AT_TRAINING_ROWS[name](clf)
+        assert not hasattr(clf, "classes_")  # a clone is
+        np.testing.assert_array_equal(found, AT_TRAINING_ROWS[name](make().fit(X, Y)))
 
 
 def test_decisions_need_probabilities_alone():

@@ -1,0 +1,20 @@
+"""
+Prior against posterior
+=======================
+
+The group ``prior`` holds draws of the same names. Share of each species among penguins, before any
+bird was seen and after twelve.
+"""
+
+import arviz as az
+
+import bayesgen as bg
+
+az.style.use("arviz-variat")
+X, y = bg.datasets.load_penguins()
+X = X[["bill_length_mm", "flipper_length_mm"]].dropna().sample(12, random_state=1)
+y = y[X.index]
+clf = bg.GaussianNB().fit(X, y)
+tree = clf.posterior_groups(X, y, groups=["prior"])
+
+az.plot_prior_posterior(tree, var_names=["pi"], figure_kwargs={"figsize": (9, 2.6)})

@@ -1,0 +1,37 @@
+"""
+Sensitivity to the prior: what "prior-data conflict" means here
+===============================================================
+
+``psense_summary`` raises the prior and the likelihood to powers near 1. Name the likelihood: a tree
+has that of rows, ``joint``, and that of labels, ``label``, and ArviZ adds up all that it is not
+told to choose from.
+
+The default prior of the variances has the spread of all birds together, and a species varies less:
+rows pull one way, the prior the other. ArviZ calls that a potential conflict. It takes the scale of
+the prior as given, as it cannot know that it comes from the same columns. Five birds leave the
+prior a say, and more rows end it; ``sigma2_0`` or `prior_from_range` set a scale of your own.
+"""
+
+import arviz as az
+import numpy as np
+
+import bayesgen as bg
+
+az.style.use("arviz-variat")
+X, y = bg.datasets.load_penguins()
+X = X[["bill_length_mm", "flipper_length_mm"]].dropna()
+y = y[X.index]
+few = y.groupby(y).head(5).index
+clf = bg.GaussianNB().fit(X.loc[few], y[few])
+tree = clf.posterior_groups(X.loc[few], y[few], groups=["log_likelihood", "log_prior"])
+draws = tree["posterior"].to_dataset()
+tree["posterior"] = draws.assign(sd=np.sqrt(draws["sigma2"]))
+of = {"var_names": ["mu", "sd"], "likelihood_var_names": "joint"}
+of["coords"] = {"feature": "bill_length_mm"}
+az.psense_summary(tree, **of)
+
+# %%
+# The standard deviations under priors and likelihoods of other powers.
+
+of["var_names"] = ["sd"]
+az.plot_psense_dist(tree, **of, figure_kwargs={"figsize": (8, 5.6)})
