@@ -45,12 +45,12 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     )
     with np.errstate(divide="ignore"):
         of_frequencies = -np.log(held.class_weights[held.codes])
-    base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])[:2]
+    base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
     z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
     text = [
-        f"{_gain_words(*gain)}: log loss {number(loss)} nats per row{error} against "
+        f"{_gain_words(float(gain.mean), float(gain.se))}: log loss {number(loss)} nats per row{error} against "
         f"{number(base)}.",
         _calibration_words(z, expected, seen)
         + (" A LogLinearPool of it would calibrate it." if off else ""),
@@ -396,8 +396,9 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
     if held.labelled:
         known.append(table.values[held.codes, best])
         always = table.values[held.codes].mean(axis=0)
-        mean, se, *_ = paired(known[1])
-        text += f" and cost {number(mean)} here (standard error {number(se)})"
+        seen = paired(known[1])
+        text += f" and cost {number(float(seen.mean))} here (standard error "
+        text += f"{number(float(seen.se))})"
         head.append("cost per row")
     k = int(always.argmin())
     out.text.append(f"{text}. Always deciding {names[k]!r} would cost {number(always[k])}.")
