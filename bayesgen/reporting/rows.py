@@ -50,8 +50,8 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
     text = [
-        f"{_gain_words(float(gain.mean), float(gain.se))}: log loss {number(loss)} nats per row{error} against "
-        f"{number(base)}.",
+        f"{_gain_words(float(gain.mean), float(gain.se))}: log loss {number(loss)} nats per row"
+        f"{error} against {number(base)}.",
         _calibration_words(z, expected, seen)
         + (" A LogLinearPool of it would calibrate it." if off else ""),
         f"The most probable class is the label in {k:.0f} of {n} rows, {share(seen)} "
