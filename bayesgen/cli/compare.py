@@ -208,7 +208,10 @@ def _recognised(entries: "Entries") -> Rows:
             f"{listed([name for name in known if name not in seen])} to others: compare models "
             "on rows that none has seen, or fit all to these by --model"
         )
-    console.note("the models were not fitted to these rows: taken as held-out")
+    console.note(
+        "these are not all of the rows that the models were fitted to: taken as held-out, so none "
+        "of them may have been seen"
+    )
     return Rows.HELD_OUT
 
 
