@@ -14,7 +14,7 @@ from scipy import stats
 from bayesgen.checks import coherence
 from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.families.capabilities import ThetaDensity
-from bayesgen.families.contract import ConjugateFamily, Family, Stats
+from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.shared.graph_rows import (
     at_a_point,
@@ -93,11 +93,11 @@ class _Checks:
     """The checks of one family at some rows, in the order in which an error explains the next."""
 
     def __init__(
-        self, family: Family, X: Array, y: Array, n_classes: int, rng: np.random.Generator
+        self, family: Any, X: Array, y: Array, n_classes: int, rng: np.random.Generator
     ) -> None:
         self.name, self.rng = type(family).__name__, rng
         self.X, self.y, self.n_classes = X, y, n_classes
-        if isinstance(family, ConjugateFamily):
+        if family.conjugate:
             self.stats: Any = family.stats(X, y, n_classes)
             self.family: Any = family.resolve(self.stats)
         else:
@@ -126,7 +126,7 @@ class _Checks:
             yield "simulate and to_pymc", self._simulated()
             yield "simulate and log_likelihood", self._density_of_simulated()
         yield "file", self._file()
-        if isinstance(self.family, ConjugateFamily):
+        if self.family.conjugate:
             yield from self._closed_form()
 
     def _fail(self, what: str) -> None:
