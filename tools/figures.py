@@ -9,14 +9,12 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 from scipy.stats import t
 
@@ -42,101 +40,6 @@ STYLE = {
     "svg.fonttype": "path",
     "svg.hashsalt": "bayesgen",
 }
-HALO = [withStroke(linewidth=3, foreground="white")]
-
-
-# ------------------------------------------------------------------------- predictive densities
-
-FEATURES = ["bill_length_mm", "flipper_length_mm"]
-SPECIES = {"Chinstrap": BLUE, "Gentoo": ORANGE}
-FEW = 5  # the first birds of each species in the table, as in the tutorial
-BIRD = 319  # the held-out Chinstrap of README and tutorial
-RULES = {  # line style, and a label at its right end
-    "posterior_predictive": ("solid", 61.3, 226.9, "posterior predictive"),
-    "mle": ((0, (4, 2.2)), 61.3, 217.0, "plug-in (MLE)"),
-}
-MASS = (0.9, 0.5)  # of a class's predictive density, inside its outer and inner region
-
-
-def predictive_densities() -> Figure:
-    """Two species from five birds each: predictive densities, and where each rule divides them."""
-    X, y = load_penguins()
-    X = X.loc[y.isin(list(SPECIES)), FEATURES].dropna()
-    y = y[X.index]
-    few = y.groupby(y).head(FEW).index
-    rest = X.index.difference(few)
-    clf = bg.QuadraticDiscriminant().fit(X.loc[few], y[few])
-    wrong = {m: int((clf.predict(X.loc[rest], method=m) != y[rest]).sum()) for m in RULES}
-    bird = {m: clf.predict_proba(X.loc[[BIRD]], method=m)[0] for m in RULES}
-
-    limits = {"xlim": (34.0, 61.5), "ylim": (170.5, 238.5)}
-    gx, gy = np.meshgrid(*(np.linspace(*ends, 600) for ends in limits.values()))
-    grid = pd.DataFrame({FEATURES[0]: gx.ravel(), FEATURES[1]: gy.ravel()})
-
-    fig, ax = plt.subplots(figsize=(7, 5.2))
-    fig.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.855)
-    ax.set(**limits, xlabel="bill length [mm]", ylabel="flipper length [mm]")
-    for c, (name, colour) in enumerate(SPECIES.items()):
-        only = np.eye(len(SPECIES))[c]  # all weight on one class: p(x | y = c, D) itself
-        z = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
-        birds, _ = clf.simulate(20_000, y=name, random_state=0)
-        birds = pd.DataFrame(birds, columns=FEATURES)
-        outer, inner = np.quantile(clf.score_samples(birds, class_prior=only), 1 - np.array(MASS))
-        ax.contourf(gx, gy, z, levels=[outer, np.inf], colors=[colour], alpha=0.16)
-        ax.contourf(gx, gy, z, levels=[inner, np.inf], colors=[colour], alpha=0.20)
-        held_out = X.loc[rest[y[rest] == name]].to_numpy()
-        ax.plot(*held_out.T, "o", ms=3.2, mfc="none", mec=colour, mew=0.8, alpha=0.75)
-        trained = X.loc[few[y[few] == name]].to_numpy()
-        ax.plot(*trained.T, "o", ms=8.5, mfc=colour, mec="white", mew=1.3)
-    for method, (dashes, _, _, _) in RULES.items():
-        odds = clf.decision_function(grid, method=method).reshape(gx.shape)
-        ax.contour(gx, gy, odds, levels=[0], colors=[INK], linewidths=1.7, linestyles=[dashes])
-
-    def label(x, y, text, colour=INK, **how):
-        return ax.text(x, y, text, color=colour, path_effects=HALO, **how)
-
-    for _, x, y_, text in RULES.values():
-        label(x, y_, text, ha="right", rotation=25, rotation_mode="anchor", weight="bold")
-    big = {"weight": "bold", "size": 12}
-    label(43.6, 229.5, "Gentoo", ORANGE, ha="right", **big)
-    label(56.7, 188.0, "Chinstrap", BLUE, ha="left", **big)
-    label(61.3, 172.0, "down here the plug-in says Gentoo again", MUTED, ha="right")
-    for x, y_, text, colour in (
-        (46.9, 231.0, "90 %", ORANGE),
-        (48.6, 223.6, "50 %", ORANGE),
-        (55.1, 197.0, "90 %", BLUE),
-        (49.6, 187.2, "50 %", BLUE),
-    ):
-        ax.text(x, y_, text, color=colour, size=8.5, ha="center")
-
-    ax.plot(*X.loc[BIRD], "D", ms=8.5, mfc=BLUE, mec=INK, mew=1.5)
-    p_c, p_g = bird["posterior_predictive"][0], bird["mle"][1]
-    ax.annotate(
-        f"row {BIRD}: plug-in {100 * p_g:.0f} % Gentoo\npredictive {100 * p_c:.0f} % Chinstrap",
-        X.loc[BIRD],
-        (34.3, 197.6),
-        va="center",
-        linespacing=1.35,
-        path_effects=HALO,
-        arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.9, "shrinkB": 6},
-    )
-    fig.text(
-        0.015,
-        0.985,
-        f"After {FEW} penguins of each species, the maximum-likelihood\nplug-in misnames "
-        f"{wrong['mle']} of {len(rest)} others, the predictive {wrong['posterior_predictive']}",
-        va="top",
-        size=12.5,
-        weight="bold",
-        linespacing=1.25,
-    )
-    fig.text(
-        0.015,
-        0.873,
-        "Shaded: 50 % and 90 % of p(x | species, D). Discs: training birds. Rings: held out.",
-        color=MUTED,
-    )
-    return fig
 
 
 def first_screen() -> Figure:
@@ -255,7 +158,7 @@ FALSE_ALARM = 0.01
 def sbc() -> Figure:
     """ECDFs of ranks less their expectation: both routes, and two posteriors that are wrong."""
     X, y = load_penguins()
-    clf = bg.GaussianNB().fit(X[FEATURES], y)
+    clf = bg.GaussianNB().fit(X[["bill_length_mm", "flipper_length_mm"]], y)
 
     def wrong(update):
         prior = clf.prior_.family
@@ -420,7 +323,6 @@ FIGURES = {
     "architecture": (architecture, ("svg", "png")),
     "first_screen": (first_screen, ("png",)),
     "learning_curves": (learning_curves, ("png",)),
-    "predictive_densities": (predictive_densities, ("png",)),
     "sbc": (sbc, ("png",)),
 }
 
