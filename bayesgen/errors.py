@@ -12,11 +12,23 @@ the command line does of a file, tells the same error with another number and an
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from numbers import Integral
 from typing import Any, Self, cast
+
+
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
+    """Warn at the line of the caller's code, however deep in the package this is called."""
+    from importlib.util import find_spec
+
+    names = ("bayesgen", "sklearn", "contextlib", "functools")
+    origins = [spec.origin for name in names if (spec := find_spec(name)) and spec.origin]
+    # shorter than a file name: CPython 3.12 compares all but its last letter
+    places = [origin.removesuffix(".py").removesuffix("__init__") for origin in origins]
+    warnings.warn(message, category, skip_file_prefixes=tuple(places))
 
 
 class Facts(Exception):  # noqa: N818 - of warnings too

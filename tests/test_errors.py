@@ -3,10 +3,12 @@
 import importlib
 import pickle
 import pkgutil
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
 from bayesgen.errors import Facts, InputError, InputTypeError, placed
@@ -102,3 +104,20 @@ def test_an_estimate_that_does_not_exist_names_its_column():
     assert caught.value.column == "a"
     assert caught.value.cause.startswith("class 'p', feature 'a': ")
     assert bg.compare_predictives(clf, X, Y)["note"].values[-1] == str(caught.value)
+
+
+def test_warnings_name_the_line_of_the_caller():
+    """Behind decorators, a pipeline of scikit-learn and a function that dispatches by type."""
+    y = np.arange(20) % 2
+    numbered = pd.DataFrame({"a": np.arange(20.0), "b": [None] * 20})
+    texts = [f"{['spam', 'ham'][i % 2]} words of text number {i}" for i in range(20)]
+    clf = bg.LogLinearPool([bg.MarkovNB(smoothing="hierarchical"), bg.MarkovNB()]).fit(texts, y)
+    for call in (
+        lambda: bg.MixedNB().fit(numbered, y),
+        lambda: make_pipeline(bg.MixedNB()).fit(numbered, y),
+        lambda: clf.predict_interval(texts[:2]),
+    ):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call()
+        assert {w.filename for w in seen} == {__file__}

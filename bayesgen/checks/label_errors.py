@@ -22,7 +22,6 @@ Source: Lawrence and Schölkopf (2001), Estimating a kernel Fisher discriminant 
 label noise, for the channel; Natarajan et al. (2013), Learning with noisy labels.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -33,6 +32,7 @@ from sklearn.base import clone
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.literals import shown
+from bayesgen.errors import warn
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -185,12 +185,11 @@ def label_weight(fitted: Fitted, X: Any, y: Any, sample_weight: Any, label_noise
     rows = _of_fit(fitted, X, y, sample_weight)
     found, _ = _found(rows, fitted.classes, label_noise, "estimate", "auto")
     if found.exponent < _TOO_SURE:
-        warnings.warn(
+        warn(
             f"label_noise: {fitted.name} is too sure (exponent {found.exponent:.2f} of its "
             "leave-one-out probabilities), and a fit to the rows that agree with it is surer "
             "still: pool it, as in LogLinearPool([clf]), and use label_errors of the pool",
             UserWarning,
-            stacklevel=3,
         )
     out = np.zeros(len(y))
     out[rows.at] = rows.weight * found.right

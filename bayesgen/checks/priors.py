@@ -11,7 +11,6 @@ Source: Berger (1990), Robust Bayesian analysis: sensitivity to the prior; Kalli
 Detecting and diagnosing prior and likelihood sensitivity with power-scaling.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,6 +21,7 @@ from scipy import optimize, stats
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
+from bayesgen.errors import warn
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import refuse_unknown
@@ -138,11 +138,10 @@ def prior_sensitivity(clf: Any, X: Any, *, posterior: Any = None) -> "xr.Dataset
     }
     if not isinstance(own, ExactPosterior):
         if ess.min() < _ENOUGH:
-            warnings.warn(
+            warn(
                 "posterior draws are too few for a prior of strength 0.5 to 2: weighted, "
                 f"{ess.min():.1f} of them are left, where {_ENOUGH} are enough",
                 MonteCarloWarning,
-                stacklevel=3,
             )
         table |= {"mcse": (dims, mcse.T), "weight_ess": (dims[1:], ess)}
     return tree.group(table, {"hyperparameter": list(found), BOUND: ["lower", "upper"]})

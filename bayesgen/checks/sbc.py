@@ -16,7 +16,6 @@ calibration; Modrák et al. (2023), Simulation-based calibration checking for Ba
 the choice of test quantities shapes sensitivity; for the test, `bayesgen.checks.uniformity`.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -28,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from bayesgen.checks import replicates as routes
 from bayesgen.checks import uniformity
 from bayesgen.datatree import tree
-from bayesgen.errors import refuse_below
+from bayesgen.errors import refuse_below, warn
 from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.pymc_parts import by_cell
@@ -345,10 +344,9 @@ def _warn_dependent(verdict: "xr.Dataset", draws: int) -> None:
     ess = verdict["ess"].where(verdict["p_value"].notnull())
     if (ess < _ENOUGH * draws).any():
         worst = ess.idxmin().item()
-        warnings.warn(
+        warn(
             f"the {draws} draws kept of {worst} are worth {ess.min().item():.0f} independent ones "
             "in the mean, so that its ranks are not quite uniform even if all is right; raise "
             "`thin`",
             UserWarning,
-            stacklevel=3,
         )

@@ -135,7 +135,7 @@ def fit(
         clf, tally = learning.learn(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
     normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*plan.kinds}
-    suspects.warn(
+    suspects.warn_of(
         suspects.find(
             tally.head,
             set(plan.names) - {*texts},

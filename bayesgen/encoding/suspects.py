@@ -1,7 +1,6 @@
 """Columns of a table that look as if they were not meant for features, or not in this form."""
 
 import re
-import warnings
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from bayesgen.encoding.column import Column, is_lognormal, spike_of
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
-from bayesgen.errors import Facts
+from bayesgen.errors import Facts, warn
 from bayesgen.numerics.special import Array
 
 _LOOKED_AT = 10_000  # first rows of a table
@@ -134,18 +133,17 @@ def _all_real(frame: Any) -> Array | None:
     return cells if cells.dtype == np.float64 and not np.isinf(cells).any() else None
 
 
-def warn(found: dict[str, str], stacklevel: int = 3) -> None:
+def warn_of(found: dict[str, str]) -> None:
     """One `ColumnWarning` of all that `find` has found, if there are any."""
     if found:
         whys: dict[str, list[str]] = {}
         for name, why in found.items():
             whys.setdefault(why, []).append(name)
         each = "; ".join(f"{_listed(names)} {why}" for why, names in whys.items())
-        warnings.warn(
+        warn(
             f"look at {'this column' if len(found) == 1 else f'these {len(found)} columns'} "
             f"again: {each}",
             ColumnWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -1,6 +1,5 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -8,6 +7,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -47,12 +47,11 @@ class Reals(Reader):
         coarse = (sd > 0) & (np.finfo(np.float32).eps * np.abs(mean) > 0.01 * sd)
         if coarse.any():
             j = int(coarse.argmax())
-            warnings.warn(
+            warn(
                 f"column {self.columns[j]!r} is float32 with mean {mean[j]:.3g} and "
                 f"standard deviation {sd[j]:.3g}: its values have fewer than two correct digits "
                 "of their variation; store it as float64, or subtract an offset first",
                 UserWarning,
-                stacklevel=7,
             )
 
 

@@ -809,7 +809,7 @@ class LogLinearPool(GenerativeClassifier):
         texts = {name for m in members for name in m.texts}
         used = None if reader.names is None else {*reader.names} - texts
         odd = suspects.find(seen.X, used)
-        suspects.warn(odd)
+        suspects.warn_of(odd)
         model = ClassModel(np.ones(len(classes)), prior)
         posterior = PooledPosterior(
             tuple(members), model, found, offset, by_feature, len(at), draw, scored

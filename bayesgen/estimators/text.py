@@ -1,6 +1,5 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -12,6 +11,7 @@ from sklearn.utils import Tags
 from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
+from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
 from bayesgen.families.capabilities import TokenDraws, require
@@ -328,12 +328,11 @@ class MarkovNB(GenerativeClassifier):
         if self.smoothing == "dirichlet":
             known = {*self.vocabulary_.tokens}
             if n := sum(token not in known for document in documents for token in document):
-                warnings.warn(
+                warn(
                     f"{n} tokens are outside the vocabulary, and smoothing='dirichlet' adds "
                     "their probabilities to a sum that is 1 without them: perplexities are too "
                     "low, and not comparable with other smoothings. Give vocabulary=, or another "
                     "smoothing",
-                    stacklevel=2,
                 )
         joint = self.predict_joint_log_proba(X, method)
         if y is None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
+from bayesgen.errors import warn
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.inference import nuts
@@ -104,11 +105,10 @@ def warn_unless_close(method: str, sample_stats: "xr.Dataset") -> None:
     """One `SamplingWarning` if the importance ratios say that the approximation is poor."""
     k = sample_stats.attrs["pareto_k"]
     if not k <= LARGEST_K:
-        warnings.warn(
+        warn(
             f"{method}: the posterior is not close to this approximation (Pareto k {k:.2f} > "
             f"{LARGEST_K}): means and intervals may be off; try inference='nuts', or more rows",
             nuts.SamplingWarning,
-            stacklevel=4,
         )
 
 

@@ -12,13 +12,13 @@ therefore stay between 1/100 and 100.
 Source: Bishop, Pattern Recognition and Machine Learning (2006), section 3.5.
 """
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from bayesgen.errors import warn
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
@@ -71,11 +71,10 @@ def _maximised(prior: ConjugateFamily, stats: Any) -> ConjugateFamily:
     )
     at_limit = [n for n, v in zip(names, best.x, strict=True) if abs(v) > 0.999 * _LOG_LIMIT]
     if at_limit:
-        warnings.warn(
+        warn(
             f"prior='empirical': the evidence has no interior maximum in {', '.join(at_limit)}; "
             f"the factor stopped at {_LIMIT} or 1/{_LIMIT} of the default",
             UserWarning,
-            stacklevel=3,
         )
     # The evidence is flat at its top: digits beyond these are rounding, and would make repeated
     # rows and weighted rows differ.

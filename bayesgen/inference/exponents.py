@@ -18,13 +18,12 @@ Aggregating opinions through logarithmic pooling; Neal (2011), MCMC using Hamilt
 section 5; Christen and Fox (2005), MCMC using an approximation.
 """
 
-import warnings
-
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from bayesgen.errors import warn
 from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
@@ -378,11 +377,10 @@ def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = 0) ->
         if not whole and (thin == _ENOUGH or r_hat > _MISLED):
             return _hamiltonian(target, rng, _MORE * max(n_cells, _FEW))
     if r_hat > LARGEST_R_HAT:
-        warnings.warn(
+        warn(
             f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): chains disagree; "
             "a `shape` nearer to 0.5 and a smaller `intercept_scale` are easier to draw from",
             SamplingWarning,
-            stacklevel=4,
         )
     return draws
 

@@ -4,7 +4,6 @@ A `Learner` is what an estimator chooses: how rows are read, and the family with
 hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and `Fitted` of these.
 """
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from bayesgen.encoding.labelled import Labelled, among, labelled
 from bayesgen.encoding.labels import refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
+from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError, NoPosteriorError, refuse_unknown
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS, COMPONENT, FEATURE, FEATURE_BIS, OBS
@@ -224,7 +224,7 @@ class Learner:
                 text=self.text,
                 normal=fitted.reader.normal_by_type,
             )
-            suspects.warn(odd, stacklevel=5)
+            suspects.warn_of(odd)
         return fitted.with_training(rows=kept(X, y, sample_weight), suspects=odd)
 
     # -- in closed form
@@ -383,7 +383,7 @@ class Learner:
         if len(found.unlike):
             at = found.unlike if rows.at is None else rows.at[found.unlike]
             found = found._replace(unlike=at)
-            warnings.warn(unlike_labelled(at), UserWarning, stacklevel=4)
+            warn(unlike_labelled(at), UserWarning)
         return replace(fitted, posterior=own).with_training(
             n_unlabelled=int((~known).sum()), unlabelled_weight=found.weight, weighed=found
         )
@@ -397,12 +397,11 @@ class Learner:
             alone, all_rows = found.log_scores
             if all_rows < alone - 1:
                 n = len(found.codes)
-                warnings.warn(
+                warn(
                     f"unlabelled='full': with the rows without a label counted as {self.name} has "
                     f"them, leave-one-out log loss of the labels is {-all_rows / n:.3f}, and "
                     f"{-alone / n:.3f} without these rows: use unlabelled='weighted'",
                     UserWarning,
-                    stacklevel=4,
                 )
 
     # -- by draws

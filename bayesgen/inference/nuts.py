@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesgen.errors import Facts, refuse_below, refuse_other_spelling
+from bayesgen.errors import Facts, refuse_below, refuse_other_spelling, warn
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.families.shared.graph_rows import third_parties
@@ -241,7 +241,7 @@ def warn_unless_sound(
     found = diagnose(posterior, sample_stats)
     complaints = found.complaints(disagreement)
     if complaints:
-        warnings.warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning, stacklevel=4)
+        warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning)
     return found
 
 
@@ -516,11 +516,10 @@ def compile_model(model: Any) -> Any:
         with _wrapper():
             return nutpie.compile_pymc_model(model, var_names=[])
     except _ChangedError as error:
-        warnings.warn(
+        warn(
             f"this version of nutpie or numba is another than bayesgen knows ({error}): every "
             "process compiles its models anew, 10 s and more",
             UserWarning,
-            stacklevel=2,
         )
         return nutpie.compile_pymc_model(model, var_names=[])
 

@@ -1,6 +1,5 @@
 """Fitting by draws: families without closed forms, labels or cells that are not known."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.groups import labels_given_x
-from bayesgen.errors import refuse_other_spelling
+from bayesgen.errors import refuse_other_spelling, warn
 from bayesgen.families import capabilities
 from bayesgen.families.contract import ConjugateFamily, Family, Stats
 from bayesgen.families.errors import NoClosedFormError
@@ -528,11 +527,10 @@ def imputed(
     lead = posterior.shape
     size = len(unlabelled) + (int(np.isnan(X[gaps]).sum()) if len(gaps) else 0)
     if 8 * size * int(np.prod(lead)) > _BYTES:
-        warnings.warn(
+        warn(
             f"draws of {size} missing labels and cells would take more than 1 GiB: "
             "posterior_ has no group posterior_predictive; the rest is not affected",
             UserWarning,
-            stacklevel=4,
         )
         return None
     variables: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 Arguments are those of the methods of `GenerativeClassifier` of the same subject.
 """
 
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from bayesgen.datatree.fit import assembled
 from bayesgen.datatree.groups import OF_ROWS, Asked, Rows, add_groups, asked_for, requested_groups
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.labelled import labelled
+from bayesgen.errors import warn
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
@@ -40,11 +40,10 @@ def draw_posterior(
     family = own.model.family
     fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
     if fit < draws:
-        warnings.warn(
+        warn(
             f"{draws} draws of {family.n_parameters()} parameters would take more than "
             f"1 GiB: drawing {fit} a chain",
             UserWarning,
-            stacklevel=3,
         )
         draws = fit
     rng = np.random.default_rng(random_state)

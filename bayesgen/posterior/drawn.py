@@ -1,6 +1,5 @@
 """The posterior as draws, from a sampler or from a tree that the user gives."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -8,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import fft
 
-from bayesgen.errors import Facts, InputError
+from bayesgen.errors import Facts, InputError, warn
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
@@ -153,7 +152,7 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
     ess = np.where(result.upper > result.lower, result.weight_ess, np.inf)[rows].min(axis=1)
     worst = rows[ess.argmin()]
     what = "log densities" if quantity == "density" else "class probabilities"
-    warnings.warn(
+    warn(
         MonteCarloWarning(
             f"posterior draws are too few for the {what} of {len(rows)} of {len(doubt)} row(s), "
             "and their Monte Carlo error is larger than it says. The worst row",
@@ -164,7 +163,6 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
             "inference='nuts' out)",
             place=", at position {}",
         ),
-        stacklevel=3,
     )
 
 
@@ -206,7 +204,7 @@ def warn_large_k(pareto_k: Array, n_draws: int) -> None:
     limit = largest_good_k(n_draws)
     doubt = pareto_k > limit
     if doubt.any():
-        warnings.warn(
+        warn(
             MonteCarloWarning(
                 f"for {int(doubt.sum())} of {len(doubt)} training rows the draws cannot tell what "
                 f"their score is without the row (Pareto k above {limit:.2f}; the largest, "
@@ -216,7 +214,6 @@ def warn_large_k(pareto_k: Array, n_draws: int) -> None:
                 advice="use the closed form where there is one",
                 place=", at position {}",
             ),
-            stacklevel=4,
         )
 
 
@@ -338,7 +335,7 @@ def warn_of_weights(weight_ess: Array) -> None:
         return
     named = ", ".join(map(str, rows[:_NAMED])) + (", ..." if len(rows) > _NAMED else "")
     worst = rows[weight_ess[rows].argmin()]
-    warnings.warn(
+    warn(
         MonteCarloWarning(
             "posterior draws are too few for the intervals given='training and row' of "
             f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
@@ -349,7 +346,6 @@ def warn_of_weights(weight_ess: Array) -> None:
             "inference='nuts' out), or given='training'",
             place=" at position {}",
         ),
-        stacklevel=4,
     )
 
 

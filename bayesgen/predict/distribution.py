@@ -4,7 +4,6 @@ Each function is generic in the posterior (`functools.singledispatch`): what has
 computed, what is known by draws is estimated from them. Nothing above this page asks which it is.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr, expit
 
+from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import FEATURE
 from bayesgen.numerics.rows import Matrix, row_blocks
@@ -307,11 +307,10 @@ def _pooled_draws(
     """
     families = {m.name: m.fitted.posterior.prior.family for m in own.members}
     if names := [name for name, f in families.items() if f.approximate and not f.discriminative]:
-        warnings.warn(
+        warn(
             f"members without a posterior enter by their predictive ({', '.join(names)}): how "
             "uncertain their parameters are is not in these intervals and draws",
             UserWarning,
-            stacklevel=4,
         )
     n, shift = X.shape[0], own.shift(class_prior)
     some = not all(f.is_ensemble for f in families.values())

@@ -1,13 +1,12 @@
 """Rows of codes with cells that are not known: summed over what these may be."""
 
-import warnings
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from bayesgen.errors import InputError
+from bayesgen.errors import InputError, warn
 from bayesgen.families.contract import Theta
 from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
@@ -99,7 +98,7 @@ def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) ->
     if len(rows):
         what = "class probabilities" if quantity == "probability" else "log densities"
         i = rows[worst[rows].argmax()]
-        warnings.warn(
+        warn(
             MonteCarloWarning(
                 f"missing cells are summed over by draws of forests, too few for the {what} of "
                 f"{len(rows)} row(s): the worst",
@@ -108,7 +107,6 @@ def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) ->
                 advice="fit with missing='category', or fill cells",
                 place=", at position {}",
             ),
-            stacklevel=2,
         )
 
 

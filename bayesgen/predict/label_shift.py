@@ -30,7 +30,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import by_label, codes_of
-from bayesgen.errors import refuse_below
+from bayesgen.errors import refuse_below, warn
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -563,11 +563,10 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
     worst = np.nanmax(r_hat, initial=1.0)
     most = 1 + max(_APART, 12 / draws)  # few draws differ by chance
     if worst > most:
-        warnings.warn(
+        warn(
             f"the chains disagree on the class proportions (R-hat {worst:.3f}, where "
             f"{most:.3f} is the most that can be trusted): give more `draws`",
             MonteCarloWarning,
-            stacklevel=4,
         )
 
 

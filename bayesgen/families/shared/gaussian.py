@@ -6,7 +6,6 @@ features.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesgen.errors import warn
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import kernel_operation
 from bayesgen.numerics.kernels import pays
@@ -117,11 +117,10 @@ def warn_lost_digits(scatter: Array, before: Array, n: Array) -> None:
     """Warn if removing rows left a scatter that is mostly the rounding of what it was before."""
     lost = (n > 1) & (scatter > 0) & (scatter < 1e-10 * before)
     if lost.any():
-        warnings.warn(
+        warn(
             "remove: the rows removed carried all but 1e-10 of the scatter of some cell; what "
             "is left of its variance has few correct digits: refit from the remaining rows",
             RuntimeWarning,
-            stacklevel=3,
         )
 
 

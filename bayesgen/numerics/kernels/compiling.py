@@ -6,7 +6,6 @@ variable NUMBA_CACHE_DIR, ``__pycache__`` beside the sources, the user's cache (
 """
 
 import hashlib
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from bayesgen.errors import warn
 
 Array = np.ndarray
 
@@ -54,11 +55,10 @@ def _compiled(function: Any, **options: Any) -> Any:
 
 @cache
 def _say_that_nothing_is_kept() -> None:
-    warnings.warn(
+    warn(
         "there is no folder to keep bayesgen's machine code in, so that this process compiles it "
         "anew, some seconds for each kernel: set NUMBA_CACHE_DIR to a folder that can be written",
         UserWarning,
-        stacklevel=2,
     )
 
 
