@@ -46,6 +46,7 @@ from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
+from bayesgen.families.shared.removal_by_cgf import digits_left
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
@@ -519,7 +520,21 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         """In closed form: the row's tables with t more counts (`forests.cgf`)."""
         codes = self.codes(X)
         found = cgf_by_tables(self, codes, np.asarray(t))
-        return forests.cgf(self, codes, t) if found is None else found.sum(axis=1)
+        return forests.cgf(self, codes, t) if found is None else found.sum(axis=-1)
+
+    def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the cgf; rows of all classes in one pass where compiled sums pay."""
+        codes, known, found = self.codes(X), np.flatnonzero(y >= 0), None
+        if not self.chooses:
+            own = np.eye(len(self.pairs))[y[known]]
+            t = -weight[known, None] * own
+            found = cgf_by_tables(self, codes[known], np.stack([t + own, t]))
+        if found is None:
+            return super().log_predictive_without(X, y, weight)
+        out, left, (after, base) = self.log_predictive(X), np.ones(len(y)), found.sum(axis=-1)
+        out[known, y[known]] = after - base
+        left[known] = digits_left(after - base, base, weight[known])
+        return out, left
 
     def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
         """By counts of t in the cells of rows of codes."""
@@ -602,17 +617,20 @@ def log_growth(a: Array, t: Array) -> Array:
 
 
 def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(N, C) terms of the cgf at real t (C,) or (N, C), by tables and compiled sums.
+    """(..., N, C) terms of the cgf at real t (C,) or (..., N or 1, C), by tables and compiled sums.
 
     None where t is complex or has many values, or where compiled sums do not pay.
     """
-    if np.iscomplexobj(t) or np.ndim(t) > 2 or f.is_forest:
+    if np.iscomplexobj(t) or f.is_forest:
         return None
+    if np.ndim(t) > 2:
+        each = [cgf_by_tables(f, codes, one) for one in t]
+        return None if any(one is None for one in each) else np.array(each)
     t = np.atleast_2d(t).astype(np.float64)
     values = [np.unique(own[own != 0]) for own in t.T]
     rows_each = np.count_nonzero(t) * (len(codes) if len(t) == 1 else 1)
     steps = rows_each * (codes.shape[1] + 1) ** 3 // 6
-    if max(map(len, values)) > _TABLES or not kernels.pays(steps):
+    if max(map(len, values)) > _TABLES or (steps and not kernels.pays(steps)):
         return None
     out = np.zeros((len(codes), len(values)))
     n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
