@@ -36,7 +36,8 @@ def third_parties() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
-        warnings.filterwarnings("ignore", message="Cannot cache compiled function")
+        for message in ("Cannot cache compiled function", "Loop fusion failed"):
+            warnings.filterwarnings("ignore", message=message)
         yield
 
 
