@@ -586,7 +586,8 @@ class LogLinearPool(GenerativeClassifier):
     is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
     probability that made the rows is measured in the documentation (benchmarks, "Pools"). Members
     with a predictive and without a posterior (hierarchical smoothing) enter by the predictive, with
-    a warning.
+    a warning. So does `AnDE` with uniform weights, without one, if there are other members: its
+    weights are not posterior probabilities.
 
     *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
     draws make the intervals. Parts that do not belong to a single column (quadratic discriminants,

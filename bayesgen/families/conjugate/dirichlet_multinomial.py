@@ -346,6 +346,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         for row in passes.few_at_a_time(np.flatnonzero(~short)):
             cells = passes.stored_cells(X, row)
             if compiled:
+                cells = cells.copy()
                 cells.data[cells.data < words.MANY] = 0.0
                 cells.eliminate_zeros()
                 out[row] -= log_absent(cells, length[row], self.alpha, 1.0)
