@@ -24,6 +24,7 @@ from bayesgen.families.shared.graph_rows import (
     points,
 )
 from bayesgen.inference.sampled import with_defaults
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
 
@@ -81,7 +82,7 @@ def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0
     cells = np.asarray(X, dtype=np.float64)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     with np.errstate(all="ignore"):
-        checks = _Checks(family, cells, codes, len(classes), np.random.default_rng(random_state))
+        checks = _Checks(family, cells, codes, len(classes), generator(random_state))
         lines = dict(checks.lines())
     return pd.DataFrame.from_dict(lines, orient="index", columns=["difference", "allowed", "note"])
 

@@ -30,6 +30,7 @@ from bayesgen.datatree import tree
 from bayesgen.encoding.labels import weights_by_class
 from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.posterior.pooled import comparable
@@ -110,7 +111,7 @@ def expected_score(
     if not n:
         raise ValueError("X has no rows: there is no score to expect")
     refuse_below(2, draws=draws)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     rows = _training(clf, fitted.training.rows if training is None else training, rng)
     new = comparable(clf.predict_log_proba(X))
     weights = _class_weights(class_prior, clf.classes_)

@@ -13,6 +13,7 @@ from bayesgen.encoding.labels import coded
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.io.progress import row_progress
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.predict.probabilities import log_joint
 
@@ -99,7 +100,7 @@ def learning_curve(
             f"train_sizes must be from 1 to {fewest - 1}, or the smallest class, of {fewest} rows, "
             f"has none left to test on; got {list(train_sizes)}"
         )
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     shape = (len(models), len(methods), len(sizes), repeats)
     out = {name: np.full(shape, np.nan) for name in _SCORES}
     total = len(sizes) * repeats

@@ -32,6 +32,7 @@ from bayesgen.families.capabilities import PartlyIdentified, PreparedPrior
 from bayesgen.families.names import CLASS, CLASS_WEIGHTS
 from bayesgen.families.shared.pymc_parts import by_cell
 from bayesgen.io.progress import row_progress
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import effective_sample_size, log_densities
 from bayesgen.posterior.fitted import fitted_of
@@ -146,7 +147,7 @@ def simulation_based_calibration(
         raise TypeError(f"the closed form takes no option {next(iter(options))!r}")
     X = _rows_to_label(clf, prior, X)
 
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     spawned = rng.spawn(replicates)
     if conjugate:
         _refuse_large(max(draws, replicates), prior.family.n_parameters())

@@ -52,6 +52,7 @@ from bayesgen.datatree.tree import read_draws
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.inference.nuts import SamplingWarning
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import refuse_others
 
@@ -384,7 +385,7 @@ def validate(
     seconds = perf_counter() - start
     data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
     tested = X if X_test is None else X_test
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     comparisons, skipped = _compared(fitted, tree, data, tested, rng, false_alarm)
     checks = comparisons.dataset()
     divergences = int(tree["sample_stats"]["diverging"].sum())

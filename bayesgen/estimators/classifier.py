@@ -41,6 +41,7 @@ from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
@@ -1118,7 +1119,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         fitted = self._fitted()
         weights = fitted.weights_of(class_prior)
-        seed = int(np.random.default_rng(random_state).integers(2**63))
+        seed = int(generator(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
         return contributions.explain(fitted, X, classes, request, posterior)
 

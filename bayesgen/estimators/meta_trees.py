@@ -11,6 +11,7 @@ from bayesgen.estimators.tables import MixedColumns, TableClassifier, Unseen
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.meta_tree import MetaTree
+from bayesgen.numerics import seeds
 from bayesgen.numerics.special import Array
 
 
@@ -148,5 +149,5 @@ class MetaTreeForest(TableClassifier):
         if self.alpha is not None and not self.alpha > 0:
             raise ValueError(f"alpha must be > 0, got {self.alpha!r}")
         nominal = np.array([kind == "categorical" for kind in reader.encoder.kinds], np.int64)
-        seed = 0 if self.random_state is None else int(self.random_state)
+        seed = seeds.integer(self.random_state)
         return MetaTree(nominal, int(self.n_trees), float(self.split), self.alpha, seed)

@@ -44,6 +44,7 @@ from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Gathered, Unlabelled
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
+from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, declare_probability
@@ -691,7 +692,7 @@ class LogLinearPool(GenerativeClassifier):
         """Rows that exponents are learned from: all, or `max_rows` of them."""
         rows = np.arange(len(codes))
         if len(rows) > self.max_rows:
-            rng = np.random.default_rng(self.random_state)
+            rng = np.random.default_rng(integer(self.random_state))
             rows = np.sort(rng.choice(rows, size=self.max_rows, replace=False))
         return rows
 
@@ -804,7 +805,7 @@ class LogLinearPool(GenerativeClassifier):
         scale = self.intercept_scale if self.intercepts else None
         prior = LogLinear(self.shape, 1.0 if by_feature else parts / len(scores), scale)
         offset = members[0].log_class_weights if by_feature else np.zeros(len(classes))
-        draw = partial(sample, prior=prior, offset=offset, seed=self.random_state)
+        draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
         scored = Scored(scores, *own)
         found = draw(*scored)
         texts = {name for m in members for name in m.texts}
@@ -1093,7 +1094,7 @@ class LogLinearPool(GenerativeClassifier):
         if np.any(eta < 0):
             raise ValueError("exponents of a pool are not negative")
         prior = LogLinear(*state["prior"])
-        draw = partial(sample, prior=prior, offset=offset, seed=self.random_state)
+        draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
         model, n_rows = ClassModel(np.ones(n_classes), prior), storage.whole(state, "n_rows")
         posterior = PooledPosterior(
             tuple(members), model, Exponents(eta, b), offset, by_feature, n_rows, draw
@@ -1217,7 +1218,7 @@ class PoolLearner:
             raise ValueError("classes= is not for a pool, which learns of a class by its rows")
         _, rows = self.pool._read(X, y, sample_weight)
         first = 0 if before is None else before.n_rows
-        own = RowSample.of_rows(rows, self.pool.random_state or 0, first)
+        own = RowSample.of_rows(rows, integer(self.pool.random_state), first)
         if self.drawn is None:
             parts = [own] if before is None else [before, own]
             return RowSample.of_parts(parts, self.pool.max_rows)

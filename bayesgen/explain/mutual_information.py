@@ -21,6 +21,7 @@ from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
 from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.fitted import fitted_of
@@ -196,7 +197,7 @@ def _posterior(
     """Variables in nats, and attributes."""
     refuse_below(2, draws=draws)
     request = IntervalRequest.of(prob, kind)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)
     require(model.family, FeatureInformation, "mutual_information")
     require(prior.family, NullDistribution, _FLOOR)  # before any work

@@ -7,6 +7,7 @@ from scipy.special import ndtri, polygamma
 
 from bayesgen.families.capabilities import BetaMargins
 from bayesgen.families.names import CLASS
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import fitted_of
 
@@ -82,7 +83,7 @@ def top_words(
         prob = rcParams["stats.ci_prob"]
     names = fitted.feature_names if names is None else names
     a, b, counts = words.beta_margins(stats.features)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     pi, tail = model.mean_weights(), (1 - prob) / 2
     found: dict[str, list[Any]] = {k: [] for k in ("word", "log_odds", "lower", "upper", "count")}
     for c in range(len(a)):

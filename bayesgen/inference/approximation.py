@@ -26,6 +26,7 @@ from bayesgen.errors import warn
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.inference import nuts
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def sample(
                 q = _laplace(value_and_gradient, origin, options)
             else:
                 q = _advi(model, random_state, progressbar, interrupts, options)
-            points, log_q = q.draw(np.random.default_rng(random_state), draws)
+            points, log_q = q.draw(generator(random_state), draws)
             log_p = np.array([value_and_gradient(u)[0] for u in points])
             posterior, stats = nuts.turned(model, points[None]), _stats(log_p, log_q)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}

@@ -53,7 +53,7 @@ def sample(
     weight: Array,
     prior: LogLinear,
     offset: Array | None = None,
-    seed: int | None = None,
+    seed: int = 0,
 ) -> Exponents:
     """Draw exponents and intercepts from their posterior.
 
@@ -64,8 +64,7 @@ def sample(
     prior : LogLinear
     offset : (C,), optional
         Added to the pooled scores of every row.
-    seed : int, optional
-        None: always the same one.
+    seed : int
 
     Raises
     ------
@@ -79,7 +78,7 @@ def sample(
     """
     if not scores.shape[1]:
         raise ValueError("exponents need rows to be fitted to")
-    rng = np.random.default_rng(0 if seed is None else seed)
+    rng = np.random.default_rng(seed)
     # compiled scores differ in the last digits, which chains would carry into the first
     scores = np.round(scores / _GRAIN) * _GRAIN
     target = _Target(scores, codes, weight, prior, offset)

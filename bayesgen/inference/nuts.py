@@ -16,6 +16,7 @@ from bayesgen.errors import Facts, refuse_below, refuse_other_spelling, warn
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, DRAW
 from bayesgen.families.shared.graph_rows import third_parties
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -685,7 +686,7 @@ def _by_pymc(
     import pymc as pm
 
     if start is not None:
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         free = {v.name for v in model.free_RVs}
         first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
         options = {"initvals": first, **options}

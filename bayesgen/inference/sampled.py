@@ -22,6 +22,7 @@ from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import posterior as closed_form_posterior
 from bayesgen.inference.nuts import refuse_incomplete
 from bayesgen.numerics.rows import Matrix, class_counts, has_nan
+from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import ClassModel, ClassStats, PartialRows, log_weights
@@ -411,6 +412,8 @@ def check_options(inference: str, own: dict[str, Any], given: dict[str, Any]) ->
         Of the classifier's constructor, and of the call, which go first.
     """
     refuse_other_spelling("fit", given)
+    if (own | given).get("random_state") is not None:
+        given = given | {"random_state": integer((own | given)["random_state"])}
     if inference in approximation.APPROXIMATIONS:
         own = dict(own)
         for name in ("tune", "chains", "target_accept"):  # of a sampler

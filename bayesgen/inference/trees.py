@@ -19,6 +19,7 @@ from bayesgen.errors import warn
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import split_chains
@@ -46,7 +47,7 @@ def draw_posterior(
             UserWarning,
         )
         draws = fit
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     drawn = split_chains(own.model.draw(rng, draws * chains), chains)
     posterior = tree.draws_dataset(drawn, own.model.params, fitted.coords)
     sampler = own.prior.family.capability(SamplerCoordinates)
@@ -109,7 +110,7 @@ def posterior_groups(
     assert draws is not None, "the caller has made them"
     out = draws.copy(deep=False)
     theta = tree.read_draws(out, prior.params, fitted.coords)
-    _add_groups(fitted, out, theta, np.random.default_rng(random_state), asked)
+    _add_groups(fitted, out, theta, generator(random_state), asked)
     return out
 
 

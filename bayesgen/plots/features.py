@@ -19,6 +19,7 @@ from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.inference.trees import draw_prior
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, softmax
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
@@ -1070,7 +1071,7 @@ def _plot(
     if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
         raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
     codes = style.label_codes(clf, y, encoded.shape[0])
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     family = fitted.posterior.prior.family if source == "prior" else fitted.family
     theta = _theta(fitted, rng, draws, source)
     shown = style.chosen(classes, clf.classes_, [])

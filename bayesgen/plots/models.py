@@ -13,6 +13,7 @@ from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
@@ -303,7 +304,7 @@ def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isoton
         found: Array = isotonic_regression(share, sample_weight=n, y_min=0, y_max=1)
         return found
 
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     grid = np.unique(np.quantile(place, np.linspace(0, 1, _GRID)))
     curves = [np.interp(grid, place, curve(rng.random(len(p)) < p)) for _ in range(_REPLICATES)]
     lower, upper = np.quantile(curves, [(1 - prob) / 2, (1 + prob) / 2], axis=0)

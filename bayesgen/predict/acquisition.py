@@ -35,6 +35,7 @@ from bayesgen.encoding.tables import find_column
 from bayesgen.families.capabilities import StudentCells
 from bayesgen.families.names import FEATURE, METHODS, OBS
 from bayesgen.families.shared.separate_columns import separate_columns
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted, fitted_of
 from bayesgen.posterior.model import log_weights
@@ -549,7 +550,7 @@ def acquisition_curve(
     if len(whole) != len(codes):
         raise ValueError(f"X has {len(whole)} rows, but y has {len(codes)}")
     n_columns = whole.shape[1]
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     random = rng.permuted(np.tile(np.arange(n_columns), (len(whole), 1)), axis=1)
     found: dict[str, list[Any]] = {name: [] for name in _MEASURED}
     for policy in POLICIES:

@@ -16,6 +16,7 @@ from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import FEATURE
 from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, softmax
 from bayesgen.posterior.drawn import (
     DrawnPosterior,
@@ -370,7 +371,7 @@ _ONE_THETA, _EACH_ROW = "one theta for all rows", "each row on its own"
 def _independent_draws(own: ExactPosterior, X: Matrix, rng: Any) -> Iterable[tuple[slice, Array]]:
     """Rows and draws (4, S / 4, n, C) of a model that has class probabilities alone."""
     n_classes = len(own.model.alpha)
-    seed = np.random.default_rng(rng).integers(2**63)
+    seed = generator(rng).integers(2**63)
     step = max(1, 4 * _NUMBERS // (_DRAWS * n_classes))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(start + step, X.shape[0]))
@@ -424,7 +425,7 @@ def _(own: DrawnPosterior, X: Any, joint: Any, request: Any, class_prior: Any, r
 def _(own: PooledPosterior, X: Any, joint: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     """Ends are moved to the prediction where it is outside."""
     _refuse_given_row(request.given)
-    blocks = _pooled_draws(own, X, np.random.default_rng(rng), class_prior)
+    blocks = _pooled_draws(own, X, generator(rng), class_prior)
     found = by_rows(partial(interval, request=request), blocks)
     log_p = log_softmax(joint)
     p, odds = np.exp(log_p), log_odds_of(log_p)
@@ -491,7 +492,7 @@ def _(own: DrawnPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng:
 @summary.register
 def _(own: PooledPosterior, X: Any, given: str, unit: Any, class_prior: Any, rng: Any) -> Summary:
     _refuse_given_row(given)
-    blocks = _pooled_draws(own, X, np.random.default_rng(rng), class_prior)
+    blocks = _pooled_draws(own, X, generator(rng), class_prior)
     return _of_averages(by_rows(averages, blocks), unit)
 
 

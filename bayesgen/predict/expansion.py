@@ -47,6 +47,7 @@ from scipy.special import logit, ndtr, ndtri
 from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.shared.densities import log_gamma_derivatives
 from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_sum_exp, log_sum_of_others
 from bayesgen.posterior.model import ClassModel, log_weights
 from bayesgen.predict import inversion
@@ -775,7 +776,7 @@ def _given_training(
         a = np.stack(
             [
                 log_joint_draws(model, x, g, n_draws // REPLICATES, class_prior).T[classes]
-                for g in replicates(np.random.default_rng(rng), n_draws)
+                for g in replicates(generator(rng), n_draws)
             ],
             axis=-1,
         )  # (C, n, draw, replicate)
@@ -797,7 +798,7 @@ def _given_row(
             size = max(_FEWEST, each >> round(-np.log2(p[row, k])))  # about its part of `each`
             a = [
                 log_joint_draws(own, x, g, size, class_prior)[:, 0, classes].T
-                for g in replicates(np.random.default_rng(rng), size * REPLICATES)
+                for g in replicates(generator(rng), size * REPLICATES)
             ]
             parts.append(log_odds_against_rest(np.stack(a, axis=-1)))
             weights.append(np.full(size, p[row, k] / p[row, labels].sum() / size))

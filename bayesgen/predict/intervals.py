@@ -25,6 +25,7 @@ from bayesgen.families.capabilities import DensityCumulants, DensityDraws, Share
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict import expansion, inversion
@@ -224,7 +225,7 @@ class _Source:
     @cached_property
     def points(self) -> Points:
         """Of all blocks of rows."""
-        return Points(np.random.default_rng(self.rng))
+        return Points(generator(self.rng))
 
     def block(self, X: Matrix, joint: Array | None) -> Ends:
         """Rows by the classes that can produce them at all."""

@@ -35,6 +35,7 @@ from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
@@ -378,7 +379,7 @@ def estimate_class_prior(
     request = IntervalRequest.of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
     quadrature = n_classes == 2 and method != "gibbs" and theta != "updated"
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
 
     # for theta integrated row by row, and for the mode of every route
     f, encoded = np.ones((n_classes, 0)), None

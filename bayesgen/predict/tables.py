@@ -12,6 +12,7 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import distribution
@@ -98,7 +99,7 @@ def draws(
     refuse_below(1, draws=request.draws, chains=request.chains)
     if not request.max_memory > 0:
         raise ValueError(f"max_memory must be > 0 GiB, got {request.max_memory!r}")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     rho, drawn = distribution.probability_draws(own, encoded, request, weights, rng)
     dims = (CHAIN, DRAW, OBS, CLASS)
     group = tree.group({"class_probability": (dims, rho)}, {CLASS: fitted.classes})
@@ -163,6 +164,6 @@ def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) ->
     if n < 0:
         raise ValueError(f"n must be >= 0, got {n}")
     codes = None if y is None else np.broadcast_to(fitted.codes_of(y), (n,))
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     X, codes = fitted.posterior.simulate(rng, n, codes, source == "draw")
     return fitted.reader.decode(X), fitted.classes[codes]

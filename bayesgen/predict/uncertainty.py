@@ -24,6 +24,7 @@ from scipy.special import entr, expit, stdtrit
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.model import ClassModel
 from bayesgen.predict import draws, inversion
@@ -160,7 +161,7 @@ def entropies(
     refuse_unknown("unit", str(unit), ("nats", "bits"))
     n, n_classes = X.shape[0], len(model.alpha)
     moments, total = Moments.empty(n, n_classes), np.full(n, np.nan)
-    points = Points(np.random.default_rng(rng))
+    points = Points(generator(rng))
     compiled = kernels.pays(16 * _POINTS * n * n_classes)
     size = _BLOCK
     for start in range(0, n, size):
@@ -293,7 +294,7 @@ class _Source:
             a = np.stack(
                 [
                     draws.log_joint_draws(model, X, g, each, self.class_prior)[..., self.classes]
-                    for g in draws.replicates(np.random.default_rng(self.rng), self.n_draws)
+                    for g in draws.replicates(generator(self.rng), self.n_draws)
                 ]
             )
             # (replicate, draw, n, C) -> (n, C, replicate, draw)
