@@ -500,6 +500,7 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
 
 _FIT = "fit"  # in a model file, of a member
 _ROUTE = "hmc"  # how exponents are drawn
+_MOST = 1e6  # of an exponent: next to nothing of its Gamma prior lies beyond
 
 
 class LogLinearPool(GenerativeClassifier):
@@ -1091,8 +1092,8 @@ class LogLinearPool(GenerativeClassifier):
                 raise ValueError(
                     "the exponents of the pool are not as many finite numbers as it needs"
                 )
-        if np.any(eta < 0):
-            raise ValueError("exponents of a pool are not negative")
+        if np.any((eta < 0) | (eta > _MOST)):
+            raise ValueError(f"exponents of a pool are between 0 and {_MOST:g}")
         prior = LogLinear(*state["prior"])
         draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
         model, n_rows = ClassModel(np.ones(n_classes), prior), storage.whole(state, "n_rows")

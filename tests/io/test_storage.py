@@ -541,6 +541,18 @@ def _no_numbers(fit, state):
     fit["exponents"].values[:] = np.nan
 
 
+def _a_seed_below_0(fit, state):
+    state["parameters"]["random_state"] = -1
+
+
+def _huge_numbers(fit, state):
+    fit["exponents"].values[:] = 1e200
+
+
+def _no_categories(fit, state):
+    fit["prior_levels"].values[0] = 0
+
+
 POOL = (lambda: bg.LogLinearPool([bg.PoissonNB()]), COUNTS)
 BERNOULLI, ANDE, TWO = (bg.BernoulliNB, BITS), (bg.AnDE, BITS), [["a", 1], ["b"]]
 FORGED_RECORDS = {
@@ -563,6 +575,9 @@ FORGED_RECORDS = {
     "columns": (*ANDE, _state(n_features=None), "does not say how many columns"),
     "exponents": (*POOL, _argument(exponents="feature"), "exponents of the pool"),
     "no exponents": (*POOL, _no_numbers, "exponents of the pool"),
+    "huge exponents": (*POOL, _huge_numbers, "between 0 and 1e.06"),
+    "seed": (*POOL, _a_seed_below_0, "random_state must be"),
+    "levels": (*ANDE, _no_categories, "every column needs a category"),
 }
 
 

@@ -268,6 +268,8 @@ class DirichletSuperParents(ConjugateFamily):
         if self.n not in (1, 2):
             raise ValueError(f"n must be 1 or 2, got {self.n!r}")
         levels = tuple(int(k) for k in np.asarray(self.levels))
+        if min(levels, default=1) < 1:
+            raise ValueError(f"every column needs a category, got {min(levels)} in levels")
         return layout(levels, self.n)
 
     def codes(self, X: Any) -> Array:
