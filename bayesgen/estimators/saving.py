@@ -145,9 +145,7 @@ def loaded(
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
     exact = bool(by_formula or state["closed_form"])
     noisy = bool(state.get("label_noise"))
-    share = state.get("unlabelled_weight")
-    if not (share is None or (isinstance(share, float) and 0 <= share <= 1)):
-        raise ValueError("the weight of its rows without a label is not between 0 and 1")
+    share = storage.share(state, "unlabelled_weight")
     training = Training(n_rows, n_unlabelled, inference, exact, noisy, share, scores=scores)
     own: Any = (
         ExactPosterior(

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, SAMPLE_STATS
-from bayesgen.encoding.literals import listed
+from bayesgen.encoding.literals import listed, without_controls
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import CLASS, FEATURE
@@ -76,14 +76,15 @@ class Summary:
             lines += ["  " + "  ".join(map(str.ljust, row, width)).rstrip() for row in cells]
         if more > 0:
             lines.append(f"  ... and {more} more")
-        return "\n".join([*lines, *self.sentences])
+        return without_controls("\n".join([*lines, *self.sentences]))
 
     def _repr_html_(self) -> str:
         more = self._n_lines() - SHOWN
         table = self._shown().to_html(border=0) if self._n_lines() else ""
         told = [*([f"... and {more} more"] if more > 0 else []), *self.sentences]
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in told)
-        return f"<div><p><b>{escape(self.title)}</b></p>{table}<ul>{items}</ul></div>"
+        html = f"<div><p><b>{escape(self.title)}</b></p>{table}<ul>{items}</ul></div>"
+        return without_controls(html)
 
 
 def with_summary(clf: Any) -> str:

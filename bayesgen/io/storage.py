@@ -130,6 +130,14 @@ def whole(state: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def share(state: Mapping[str, Any], name: str) -> float | None:
+    """A part of a whole in a record, if there is one; ValueError if it is none."""
+    value = state.get(name)
+    if not (value is None or (isinstance(value, float) and 0 <= value <= 1)):
+        raise ValueError(f"{name} is {shown(value)}, not between 0 and 1")
+    return value
+
+
 def _dtype(name: Any) -> np.dtype:
     """A type of numbers, text or dates, of a size that text has."""
     dtype = np.dtype(name)

@@ -52,7 +52,8 @@ class LeftOut(Record):
         arrays = [value for _, value in self.arrays().values()]
         if len({a.shape for a in arrays}) > 1 or any(a.ndim != 1 for a in arrays):
             raise ValueError("the leave-one-out scores differ in number")
-        if any(a.dtype.kind not in "iuf" for a in arrays) or np.isnan(self.label).any():
+        numbers = self.codes.dtype.kind in "iu" and all(a.dtype.kind in "iuf" for a in arrays)
+        if not numbers or np.isnan(self.label).any():
             raise ValueError("the leave-one-out scores are not all numbers")
         if not np.isin(self.codes, np.arange(n_classes)).all():
             raise ValueError("the leave-one-out scores are of unknown classes")
@@ -181,6 +182,7 @@ class MemberRanks(Record):
             self.codes.shape == self.weight.shape == shape[1:]
             and self.of_class.shape == self.overall.shape == shape
             and not np.isnan([self.of_class, self.overall]).any()
+            and self.codes.dtype.kind in "iu"
             and np.isin(self.codes, np.arange(n_classes)).all()
             and np.all((self.weight > 0) & (self.weight < np.inf))
         ):

@@ -577,6 +577,7 @@ FORGED_RECORDS = {
     "no exponents": (*POOL, _no_numbers, "exponents of the pool"),
     "huge exponents": (*POOL, _huge_numbers, "between 0 and 1e.06"),
     "seed": (*POOL, _a_seed_below_0, "random_state must be"),
+    "share": (*POOL, _state(unlabelled_weight={}), "unlabelled_weight is {}, not between"),
     "levels": (*ANDE, _no_categories, "every column needs a category"),
 }
 
@@ -847,3 +848,13 @@ def test_attributes_that_share_their_text(tmp_path):
     (large,) = {c[0] for c in cells.finditer(raw) if c[1] == lengths[1]}
     path.write_bytes(cells.sub(lambda c: large if c[1] in lengths else c[0], raw))
     refused_in_parent_and_trial(path, "its texts are longer than the file")
+
+
+def test_codes_that_are_no_integers_are_refused(monkeypatch):
+    pool = bg.LogLinearPool([bg.PoissonNB()]).fit(COUNTS, Y)
+    fit, state, draws = pool.__bayesgen_record__(pool.fitted_)
+    held = draws["leave_one_out"]
+    draws["leave_one_out"] = held.assign(codes=held["codes"].astype(np.float32))
+    monkeypatch.setattr(storage, "read", lambda path: (fit, state, draws))
+    with pytest.raises(ValueError, match="leave-one-out scores are not all numbers"):
+        bg.load("forged.nc")
