@@ -18,7 +18,7 @@ where full covariances need all cells, and stays missing in bins.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, get_args
@@ -344,18 +344,16 @@ class TableView:
         view = cls(name, schema, tuple(knots), ())
         if name == "bins":
             return view
-        wide = view._columns(cells)
-        seen = ~np.isnan(wide)
-        n = np.maximum(seen.sum(axis=0), 1)
-        with np.errstate(over="ignore"):
-            centre = np.where(seen, wide, 0.0).sum(axis=0) / n
-        if np.isinf(centre).any():  # cells of 1e308, a share of each at a time
-            centre = (np.where(seen, wide, 0.0) / n).sum(axis=0)
-        return cls(name, schema, view.knots, tuple(centre.tolist()))
+        centre = [float(m) for part in view._columns(cells) for m in _means(part)]
+        return cls(name, schema, view.knots, tuple(centre))
 
     def of_cells(self, cells: Array) -> Array:
         """(N, P) float64, of cells (N, D) as the schema encodes them."""
-        out = self._columns(cells)
+        out = np.empty((len(cells), self.n_columns))
+        end = 0
+        for part in self._columns(cells):
+            start, end = end, end + part.shape[1]
+            out[:, start:end] = part
         if self.centre:
             rows, columns = np.nonzero(np.isnan(out))
             out[rows, columns] = np.asarray(self.centre)[columns]
@@ -427,27 +425,38 @@ class TableView:
         kept = np.setdiff1d(codes, self.knots[j])
         return kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept
 
-    def _columns(self, cells: Array) -> Array:
-        parts = []
+    def _columns(self, cells: Array) -> Iterator[Array]:
+        """(N, width) of each column of the table."""
         for j, kind in enumerate(self.schema.kinds):
             values = cells[:, j]
             if kind == "categorical":
                 unseen = values == -1
                 if self.name == "bins":
-                    parts.append(np.where(unseen, np.nan, values)[:, None])
+                    yield np.where(unseen, np.nan, values)[:, None]
                     continue
                 codes = self._indicated(j)
-                parts.append((values[:, None] == codes).astype(np.float64))
+                part = (values[:, None] == codes).astype(np.float64)
                 rare = np.isin(values, self.knots[j])
-                parts[-1][np.isnan(values) | unseen | rare] = np.nan
+                part[np.isnan(values) | unseen | rare] = np.nan
+                yield part
             elif kind in REAL and self.name == "normal scores":
-                parts.append(_interpolated(values, *self.knots[j])[:, None])
+                yield _interpolated(values, *self.knots[j])[:, None]
             elif kind in REAL and self.name == "bins":
                 codes = np.searchsorted(self.knots[j], values, side="right").astype(np.float64)
-                parts.append(np.where(np.isnan(values), np.nan, codes)[:, None])
+                yield np.where(np.isnan(values), np.nan, codes)[:, None]
             else:
-                parts.append(values[:, None])
-        return np.concatenate(parts, axis=1)
+                yield values[:, None]
+
+
+def _means(part: Array) -> Array:
+    """Of the columns (N, P), without missing cells; 0 where all are missing."""
+    seen = ~np.isnan(part)
+    n = np.maximum(seen.sum(axis=0), 1)
+    with np.errstate(over="ignore"):
+        mean = np.where(seen, part, 0.0).sum(axis=0) / n
+    if np.isinf(mean).any():  # cells of 1e308, a share of each at a time
+        mean = (np.where(seen, part, 0.0) / n).sum(axis=0)
+    return np.asarray(mean)
 
 
 def _normal_scores(seen: Array) -> list[list[float]]:

@@ -679,15 +679,20 @@ class LogLinearPool(GenerativeClassifier):
         """Fitted members, and why others were left out."""
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            n, by_column = len(y.coded()[0]), self.exponents == "feature"
-            members, left_out = chosen(X, n, separable=by_column)
+            n_classes, by_column = len(y.coded()[0]), self.exponents == "feature"
+            members, left_out = chosen(X, n_classes, separable=by_column)
         elif self.prefit:
             for _, estimator in named(self.members):
                 check_is_fitted(estimator)
             return [_member(name, estimator) for name, estimator in named(self.members)], {}
         else:
             members = [_member(name, clone(estimator)) for name, estimator in named(self.members)]
-        return [learnt(member, X, y) for member in members], left_out
+        large = X.shape[0] > self.max_rows  # exponents read a sample of the rows anew
+        for k, member in enumerate(members):
+            members[k] = learnt(member, X, y)
+            if large:
+                X.forget(members[k + 1 :])
+        return members, left_out
 
     def _sample_of(self, codes: Array) -> Array:
         """Rows that exponents are learned from: all, or `max_rows` of them."""
@@ -1119,7 +1124,7 @@ class LogLinearPool(GenerativeClassifier):
             storage.whole(state, "n_unlabelled"),
             _ROUTE,
             False,
-            unlabelled_weight=state["unlabelled_weight"],
+            unlabelled_weight=storage.share(state, "unlabelled_weight"),
             scores=scores,
             ranks=ranks,
             left_out=dict(state["left_out"]),

@@ -11,7 +11,7 @@ Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling.
 M members (or features of members), N rows, C classes, S draws.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -361,6 +361,14 @@ class MemberRows:
         self._learnt.append((X, reader, rows))
         self._read.append((X, rows))
         return rows
+
+    def forget(self, later: Sequence[Member]) -> None:
+        """Drop the views, and what was read of them, that none of the members sees."""
+        needed = [("seen", m.selection, m.view) for m in later]
+        self._made = [made for made in self._made if len(made[0]) < 3 or made[0] in needed]
+        seen = [id(self.rows), *(id(value) for _, value in self._made)]
+        self._read = [read for read in self._read if id(read[0]) in seen]
+        self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
     def log_joint(self, member: Member, quantity: Quantity = "probability") -> Array:
         """(N, C) of new rows; for a probability up to a term that classes share."""

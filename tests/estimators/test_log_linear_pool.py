@@ -23,7 +23,7 @@ from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import Table
 from bayesgen.estimators import pool as members
 from bayesgen.inference.exponents import sample
-from bayesgen.posterior.pooled import Exponents, LogLinear, comparable
+from bayesgen.posterior.pooled import Exponents, LogLinear, MemberRows, comparable
 from tests.inference.test_exponents import log_posterior
 from tests.selection import rest_is_slow
 
@@ -575,3 +575,22 @@ def test_members_share_readings_only_where_they_read_alike():
             log_softmax(rows.log_joint(member), axis=1), log_softmax(alone, axis=1), atol=1e-12
         )
     assert len({id(rows.read(member)) for member in pool.fitted_.posterior.members}) == 4
+
+
+def test_views_that_no_later_member_sees_are_dropped(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 150)
+    X = np.column_stack([rng.normal(y, 1.0), rng.exponential(1 + y), rng.poisson(2 + y)])
+    few = {"max_rows": 100, "random_state": 0}
+    held = []
+    forget = MemberRows.forget
+
+    def watched(self, later):
+        forget(self, later)
+        held.append(len(self._made))
+
+    monkeypatch.setattr(MemberRows, "forget", watched)
+    dropped = bg.LogLinearPool(**few).fit(X, y).predict_proba(X)
+    assert held[-1] == 0 < max(held)
+    monkeypatch.setattr(MemberRows, "forget", lambda self, later: None)
+    np.testing.assert_array_equal(bg.LogLinearPool(**few).fit(X, y).predict_proba(X), dropped)
