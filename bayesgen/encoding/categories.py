@@ -391,6 +391,8 @@ class Categories:
                 raise ValueError("the categories of a column are all text or all numbers")
             if any(len({*own}) < len(own) for own in values):
                 raise ValueError("a column has a category twice")
+            if names is not None and len(names) != len(values):
+                raise ValueError("there are not as many names as columns")
             return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a record of categories: {error!r}") from None

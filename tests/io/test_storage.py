@@ -561,6 +561,8 @@ FORGED_RECORDS = {
     "arguments": (*BERNOULLI, _state(unsaved=7), "what it does not hold is not a list"),
     "long entry": (*BERNOULLI, _state(n_rows_seen="a" * 10_000), "'aaa.*a...', not a whole"),
     "integer": (*BERNOULLI, _state(n_rows_seen=10**400), "1000.*, not a whole number"),
+    "too few names": (bg.CategoricalNB, WORDS, _encoder(names=["a"]), "as many names as columns"),
+    "grams": (bg.MarkovNB, TEXTS, _cast("stats_grams", float), "float64, not integers"),
     "categories": (bg.CategoricalNB, WORDS, _encoder(values=TWO), "all text or all numbers"),
     "bits": (
         bg.LinearDiscriminant,

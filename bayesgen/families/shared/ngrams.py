@@ -511,7 +511,9 @@ class MarkovStats(Stats):
 
 
 def check_ngrams(stats: MarkovStats, order: int, n_tokens: int) -> None:
-    """Refuse statistics of another order, or of more tokens."""
+    """Refuse statistics of another order, of more tokens, or of what is none (from a file)."""
+    if stats.grams.dtype.kind not in "iu":
+        raise ValueError(f"tokens of n-grams are {stats.grams.dtype}, not integers")
     if stats.grams.shape[1] != order:
         raise ValueError(f"statistics of order {stats.grams.shape[1]} for a model of order {order}")
     if stats.n_tokens > n_tokens:
