@@ -49,6 +49,7 @@ from bayesgen.checks.quantities import (
     Draws,
 )
 from bayesgen.datatree.tree import read_draws
+from bayesgen.errors import warn
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.inference.nuts import SamplingWarning
@@ -307,7 +308,7 @@ def validate(
     false_alarm: float = 0.01,
     progressbar: bool = True,
     **options: Any,
-) -> Validation:
+) -> Validation | dict[str, Validation]:
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
     Compared with draws: parameters, densities and class probabilities of rows, their intervals
@@ -323,7 +324,7 @@ def validate(
     Parameters
     ----------
     clf : GenerativeClassifier
-        Fitted or not: a clone is fitted to the rows.
+        Fitted or not: a clone is fitted to the rows. Of a pool its members are checked.
     X, y, sample_weight
         Training rows. Few are better than many: against many rows a wrong pseudo-count is small.
     X_test : (N, D), optional
@@ -341,7 +342,8 @@ def validate(
         The verdict, the comparisons, and quantities that could not be compared. ``failed()`` is the
         table of those that disagree, in the order in which each is computed from those before it;
         ``power()`` is the size of the errors that would have been seen; `plots.plot_validation`
-        draws all.
+        draws all. Of a pool {name: Validation} of the members that can be checked; a warning names
+        the others.
 
     Raises
     ------
@@ -362,7 +364,11 @@ def validate(
 
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
-    refuse_others(clf, "validate", pools=False)
+    refuse_others(clf, "validate")
+    if hasattr(type(clf), "members_"):
+        options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
+        options |= {"nuts_sampler": nuts_sampler, "progressbar": progressbar}
+        return _of_members(clf, X, y, sample_weight, X_test, false_alarm=false_alarm, **options)
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
@@ -407,6 +413,26 @@ def validate(
     verdict, reasons = _verdict(found)
     tree["validation"].attrs["verdict"] = checks.attrs["verdict"] = verdict
     return replace(found, verdict=verdict, reasons=reasons)
+
+
+def _of_members(
+    pool: Any, X: Any, y: Any, sample_weight: Any, X_test: Any, **options: Any
+) -> dict[str, Validation]:
+    """`validate` of each member, on the rows as it sees them."""
+    fitted = clone(pool).fit(X, y, sample_weight=sample_weight).fitted_
+    seen = fitted.read(X).encoded
+    tested = seen if X_test is None else fitted.read(X_test).encoded
+    out: dict[str, Validation] = {}
+    for member in fitted.posterior.members:
+        given = seen.seen(member), y, sample_weight
+        try:
+            found = validate(member.clf, *given, X_test=tested.seen(member), **options)
+        except (NotImplementedError, ValueError) as error:  # the rows are good: the pool took them
+            warn(f"member {member.name!r} was not validated: {error}", UserWarning)
+        else:
+            assert isinstance(found, Validation)
+            out[member.name] = found
+    return out
 
 
 # ------------------------------------------------------------------------------- the verdict
@@ -647,7 +673,7 @@ def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> lis
         n = int(max(2000, min(_SCORES, _NUMBERS // (4 * family.n_parameters()))))
         try:
             score = quantities.off_diagonal_score(family, family.draw(rng, n), name)
-        except NotImplementedError as error:
+        except (NotImplementedError, ValueError) as error:  # the rows are good: the pool took them
             skipped.append(f"off-diagonals of {name}: {error}")
             continue
         if score.any():  # a covariance of one column has no off-diagonal

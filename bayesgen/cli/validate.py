@@ -1,7 +1,7 @@
 """``bayesgen validate``: the closed form against NUTS."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,6 @@ from bayesgen.cli.console import (
     ModelFile,
     Target,
     Texts,
-    UserError,
     blamed_on,
     plain_table,
     short,
@@ -41,7 +40,7 @@ def validate(
 
     Every parameter, the densities of some rows and their class probabilities are compared; the
     verdict has a stated rate of false alarms. Exit code 1 unless they agree. Compiling the model
-    takes up to a minute.
+    takes up to a minute. Of a pool each member is compared that has a model in PyMC.
 
     Examples
     --------
@@ -54,31 +53,34 @@ def validate(
     table = files.open_table(data)
     columns.find(target, table)
     clf = files.load_model(model)
-    if hasattr(clf, "members_"):
-        raise UserError(
-            f"{model} holds a {type(clf).__name__}, which is a pool of several models: fit one of "
-            "its members by --model, and validate that"
-        )
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
-        result = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
+        found = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
+    members = found if isinstance(found, dict) else {"": found}
     if as_json:
-        attrs = {str(k): v for k, v in result.checks.attrs.items()}
-        told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}
-        told |= {"threshold": result.threshold, "not_compared": result.not_compared}
-        show_json(told | attrs | {"variables": result.summary().to_dict("index")})
+        told = {name: _told(result) for name, result in members.items()}
+        show_json(told if isinstance(found, dict) else told[""])
     else:
-        _show(result, len(rows.labels))
-    if not result.passed:
+        for name, result in members.items():
+            _show(result, len(rows.labels), name)
+    if not members or not all(result.passed for result in members.values()):
         raise typer.Exit(1)
 
 
-def _show(result: "Validation", n: int) -> None:
+def _told(result: "Validation") -> dict[str, Any]:
+    attrs = {str(k): v for k, v in result.checks.attrs.items()}
+    told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}
+    told |= {"threshold": result.threshold, "not_compared": result.not_compared}
+    return told | attrs | {"variables": result.summary().to_dict("index")}
+
+
+def _show(result: "Validation", n: int, member: str) -> None:
     from bayesgen.checks.validate import as_text
 
     console = stdout()
     attrs = result.checks.attrs
-    title = f"{attrs['estimator']} on {count(n, 'row')}: closed form against NUTS"
+    name = f"{member}, {attrs['estimator']}" if member else attrs["estimator"]
+    title = f"{name} on {count(n, 'row')}: closed form against NUTS"
     console.print(title, markup=False)
     console.print()
     summary = as_text(result.summary())

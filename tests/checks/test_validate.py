@@ -1,16 +1,20 @@
 """`bg.validate`: agrees with what is right, refuses what was broken on purpose."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import signal, stats
+from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen.checks import quantities
 from bayesgen.checks import validate as module
 from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, r_hat, r_hat_limit
+from bayesgen.cli import app
 from bayesgen.families.errors import NoClosedFormError
 from tests.checks.planted import EXACT
 from tests.predict.interval.against_nuts import percentile_errors
@@ -340,3 +344,23 @@ def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(estimator, er
             wrong = bg.validate(clf, data, Y, draws=4000, **QUIET)
         assert wrong.verdict == "disagree", f"{error}\n{wrong}"
         assert "by NUTS" in wrong.reasons[0]
+
+
+@SLOW
+def test_of_a_pool_the_members_that_have_a_graph(tmp_path):
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.AnDE()])
+    sampled = {"draws": 200, "tune": 300, "chains": 2} | QUIET
+    with pytest.warns(UserWarning, match="'AnDE' was not validated"):
+        found = bg.validate(pool, X, Y, X_test=X[:3], **sampled)
+    alone = bg.validate(bg.GaussianNB(), X, Y, X_test=X[:3], **sampled)
+    assert list(found) == ["GaussianNB"]
+    xr.testing.assert_allclose(found["GaussianNB"].checks, alone.checks)
+    frame = pd.DataFrame(X, columns=["x0", "x1"])
+    pool.fit(frame, Y).save(tmp_path / "pool.nc")
+    frame.assign(label=Y).to_csv(tmp_path / "rows.csv", index=False)
+    words = "validate", tmp_path / "pool.nc", tmp_path / "rows.csv", "--target", "label"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        shown = CliRunner().invoke(app, [str(word) for word in (*words, "--draws", 300)])
+    assert "GaussianNB, GaussianNB on 15 rows: closed form against NUTS" in shown.output
+    assert "'AnDE' was not validated" in " ".join(shown.output.split())

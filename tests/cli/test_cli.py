@@ -754,8 +754,6 @@ def test_a_pool_chosen_for_the_columns(tmp_path):
         "posterior predictive"
         in run("compare", model, PENGUINS, "--target", "species", "--rows=held-out").output
     )
-    message = refused("validate", model, PENGUINS, "--target", "species")
-    assert "fit one of its members by --model" in message
 
 
 def test_a_pool_of_language_models(tmp_path):
