@@ -105,7 +105,7 @@ class GaussianStats(Stats):
         b = other.about(shift)
         a = np.where(self.n > 0, self.about(shift), b)  # an empty cell has no mean to step from
         n = self.n + other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        share = np.divide(other.n, n, out=np.zeros(n.shape), where=n > 0)
         step = np.where(other.n > 0, b - a, 0.0)
         scatter = self.scatter + other.scatter + step * step * self.n * share
         return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
@@ -118,7 +118,7 @@ class GaussianStats(Stats):
         n = np.where(left, n, 0.0)
         mean, removed = self.mean, other.about(self.shift)
         # mean_left = mean + (mean - mean_gone) n_gone/n_left
-        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        ratio = np.divide(other.n, n, out=np.zeros(n.shape), where=left)
         mean_left = np.where(left, mean + (mean - removed) * ratio, 0.0)
         step = np.where(left & (other.n > 0), removed - mean_left, 0.0)
         scatter = (

@@ -80,7 +80,7 @@ class ScatterStats(Stats):
         own = self.mean_about(shift)
         a = np.where((self.n > 0)[:, None], own, b)  # no rows, no mean to step from
         n = self.n + other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        share = np.divide(other.n, n, out=np.zeros(n.shape), where=n > 0)
         step = np.where((other.n > 0)[:, None], b - a, 0.0)
         scatter = self.scatter + other.scatter + self.outer(self.n * share, step)
         return replace(self, n=n, mean=a + step * share[:, None], scatter=scatter, shift=shift)
@@ -92,7 +92,7 @@ class ScatterStats(Stats):
         left = n > 1e-12 * self.n
         n = np.where(left, n, 0.0)
         removed = other.mean_about(self.shift)
-        ratio = np.divide(other.n, n, out=np.zeros_like(n), where=left)
+        ratio = np.divide(other.n, n, out=np.zeros(n.shape), where=left)
         mean = np.where(left[:, None], self.mean + (self.mean - removed) * ratio[:, None], 0.0)
         step = np.where((left & (other.n > 0))[:, None], removed - mean, 0.0)
         # a class that is emptied takes its scatter about its own mean with it
