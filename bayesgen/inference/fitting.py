@@ -35,7 +35,13 @@ from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
 from bayesgen.inference.sampled import SAMPLED, Inference, imputed
 from bayesgen.inference.trees import tree_of
-from bayesgen.inference.unlabelled import WEIGHTS, unlike_labelled, weighed
+from bayesgen.inference.unlabelled import (
+    WEIGHTS,
+    better_alone,
+    labelled_alone,
+    unlike_labelled,
+    weighed,
+)
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
@@ -371,22 +377,34 @@ class Learner:
         read, weight = rows.X, rows.weight_of_each()
         if not isinstance(y, Labelled):
             reader, read = reader.learnt(read, True)
-        model, known = self.unresolved(reader, classes), codes >= 0
         data = LabelledRows(read.encoded, codes, weight)
-        refuse_large_cells(model.family, data.X, _names(reader, model.family), rows=rows.at)
-        of_known = LabelledRows(data.X[known], codes[known], weight[known])
-        stats = model.stats(*of_known[:2], len(classes), of_known.weight)
-        fitted = self.settle(Gathered(classes, reader, stats, len(codes)), of_known)
-        if known.all():
+        family = self.unresolved(reader, classes).family
+        refuse_large_cells(family, data.X, _names(reader, family), rows=rows.at)
+        at = np.flatnonzero(codes >= 0)
+        of_known = LabelledRows(data.X[at], codes[at], weight[at])
+        fitted = self._settled(reader, classes, of_known, len(codes))
+        if len(at) == len(codes):
             return fitted
         found, own = weighed(fitted.closed_form, data, weights)
+        narrow, few = reader.learnt(read.take(at), True)
+        if weights == WEIGHTS and not narrow.reads_as(reader):
+            of_known = of_known._replace(X=few.encoded)
+            alone = self._settled(narrow, classes, of_known, len(codes))
+            scored = labelled_alone(alone.closed_form, of_known)
+            if better_alone(scored, found):
+                fitted, found, own = alone, scored, alone.closed_form
         if len(found.unlike):
             at = found.unlike if rows.at is None else rows.at[found.unlike]
             found = found._replace(unlike=at)
             warn(unlike_labelled(at), UserWarning)
         return replace(fitted, posterior=own).with_training(
-            n_unlabelled=int((~known).sum()), unlabelled_weight=found.weight, weighed=found
+            n_unlabelled=len(codes) - len(at), unlabelled_weight=found.weight, weighed=found
         )
+
+    def _settled(self, reader: Reader, classes: Array, rows: LabelledRows, n_rows: int) -> Fitted:
+        """`settle` of labelled rows as a reader encodes them."""
+        stats = self.unresolved(reader, classes).stats(*rows[:2], len(classes), rows.weight)
+        return self.settle(Gathered(classes, reader, stats, n_rows), rows)
 
     def _warn_if_worse(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Warn where rows without a label make the labels less probable."""

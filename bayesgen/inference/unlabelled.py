@@ -30,7 +30,12 @@ from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior, averaged
-from bayesgen.posterior.model import ClassModel, ClassStats, log_weights
+from bayesgen.posterior.model import (
+    ClassModel,
+    ClassStats,
+    log_weights,
+    log_weights_without,
+)
 
 WEIGHTS = (0.0, 0.01, 0.1, 1.0)
 _ALONE = 0.75  # prior probability of weight 0
@@ -76,9 +81,7 @@ def weighed(
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     of_known = codes[known], w[known]
     if not prior.generative:  # rows without a label say nothing
-        joint, _ = own.log_joint_without(X[known], *of_known)
-        alone = Weighed(0.0, np.zeros(1), joint, np.zeros_like(joint), *of_known, others[:0])
-        return alone, own
+        return labelled_alone(own, LabelledRows(X[known], *of_known)), own
     n_some = min(len(others), max(1, _MOST_ENTRIES // n_classes))
     some = others[np.linspace(0, len(others) - 1, n_some).astype(int)]
     few, w_few = X[some], w[some] * (w[others].sum() / w[some].sum())
@@ -95,8 +98,7 @@ def weighed(
             joint[k, group] = model.family.log_predictive(X[group]) + log_pi[k, group]
     joint, log_pi = joint[:, known], log_pi[:, known]
     scores = log_softmax(joint)[:, np.arange(len(known)), codes[known]] @ w[known]
-    log_prior = [(1 - _ALONE) / max(1, len(weights) - 1) if lam else _ALONE for lam in weights]
-    mass = np.exp(log_softmax((scores + np.log(log_prior))[None])[0])
+    mass = np.exp(log_softmax((scores + _log_prior(weights))[None])[0])
     parts = [_passed(prior, own.stats, X[others], lam * w[others]) for lam in weights]
     if len(parts) > 1:
         out = ExactPosterior(
@@ -111,6 +113,34 @@ def weighed(
     unlike = others[:0] if weights[0] else _unlike(own, joint[0], X[others], others)
     joint, log_pi = averaged(mass, joint), np.log(np.tensordot(mass, np.exp(log_pi), 1))
     return Weighed(float(mass @ weights), scores, joint, log_pi, *of_known, unlike), out
+
+
+def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
+    """Scores of labelled rows, each left out, where no other row counts."""
+    X, codes, w = rows
+    assert w is not None, "each row has a weight"
+    joint, _ = own.log_joint_without(X, codes, w)
+    log_pi = np.zeros_like(joint)
+    if own.prior.generative:
+        log_pi = log_weights_without(own.prior.alpha, own.stats.count, codes, w)
+    score = log_softmax(joint)[np.arange(len(codes)), codes] @ w
+    return Weighed(0.0, np.array([score]), joint, log_pi, codes, w, np.zeros(0, dtype=np.int64))
+
+
+def better_alone(alone: Weighed, found: Weighed) -> bool:
+    """Whether the labels are better foretold by the labelled rows in an encoding of their own.
+
+    A vocabulary, categories or bins of all rows change the model even where they weigh nothing, and
+    cannot be averaged with another: the more probable of the two is taken.
+    """
+    log_prior = _log_prior(WEIGHTS)
+    others = log_sum_exp((found.log_scores + log_prior)[None, 1:])[0]
+    return bool(alone.log_scores[0] + log_prior[0] >= others)
+
+
+def _log_prior(weights: tuple[float, ...]) -> Array:
+    mass = [(1 - _ALONE) / max(1, len(weights) - 1) if lam else _ALONE for lam in weights]
+    return np.log(mass)
 
 
 def _unlike(own: ExactPosterior, joint: Array, X: Matrix, at: Array) -> Array:

@@ -48,6 +48,25 @@ def test_every_classifier_weighs_rows_without_a_label(name):
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1, rtol=1e-9)
 
 
+@pytest.mark.parametrize("make", [bg.MarkovNB, bg.CategoricalNB, bg.TreeAugmentedNB])
+def test_a_vocabulary_that_misleads_goes_with_the_rows(make):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, -1], [3, 3, 60])
+    letters = np.where(
+        y[:, None] >= 0, rng.integers(2, size=(66, 4)), rng.integers(40, size=(66, 4))
+    )
+    X = np.array([["abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"[k] for k in row] for row in letters])
+    X[y == 1] = np.char.replace(X[y == 1], "a", "b")
+    X = ["".join(row) for row in X] if make is bg.MarkovNB else X.astype(object)
+    clf = make().fit(X, y, unlabelled="weighted")
+    labelled = np.flatnonzero(y >= 0)
+    alone = make().fit(take(X, labelled), y[labelled])
+    assert (clf.unlabelled_weight_, clf.n_unlabelled_) == (0, 60)
+    few = take(X, labelled)
+    np.testing.assert_allclose(clf.predict_proba(few), alone.predict_proba(few), rtol=1e-12)
+    assert clf.predict_interval(few)["interval"].equals(alone.predict_interval(few)["interval"])
+
+
 @pytest.mark.parametrize("make", [bg.GaussianNB, bg.QuadraticDiscriminant, bg.PoissonNB])
 def test_scores_are_those_of_refits(make):
     X, y, _ = two_groups(n=30)
