@@ -291,6 +291,31 @@ def with_labels(
     return Labelled(take(X, keep), labels, rows.first + np.flatnonzero(keep))
 
 
+def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:
+    """{class: {decision: cost}} of ``--cost``, as `decide` takes them."""
+    if not given:
+        return None
+    own = classes.tolist()
+    named = {str(c): c for c in own}
+    found = {c: {d: 1.0 for d in own if d != c} for c in own}
+    for text in given:
+        labels, _, number = text.rpartition("=")
+        parts = labels.split(",")  # a label may have a comma
+        pairs = [(",".join(parts[:k]), ",".join(parts[k:])) for k in range(1, len(parts))]
+        pairs = [(c, d) for c, d in pairs if c in named and d in named]
+        try:
+            cost = float(number)
+        except ValueError:
+            pairs = []
+        if len(pairs) != 1:
+            raise UserError(
+                f"--cost {text} is not TRUE,DECISION=NUMBER with two of the labels "
+                f"{listed(list(named), 10)}"
+            )
+        found[named[pairs[0][0]]][named[pairs[0][1]]] = cost
+    return found
+
+
 def _form_of_labels(classes: Array) -> str:
     if classes.dtype.kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")

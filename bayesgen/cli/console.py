@@ -36,6 +36,14 @@ Texts = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
 ]
+Costs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cost",
+        metavar="TRUE,DECISION=X",
+        help="What a decision costs where TRUE is the label; repeatable. Other mistakes cost 1.",
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
 ]

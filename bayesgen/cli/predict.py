@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import ModelFile, Texts, UserError, blamed_on, class_counts, show
+from bayesgen.cli.console import Costs, ModelFile, Texts, UserError, blamed_on, class_counts, show
 from bayesgen.errors import Facts, InputError
 from bayesgen.families.names import METHODS
+from bayesgen.families.names import Method as Estimate
 from bayesgen.io.formats import file_format
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
 
 _EXACT = Method(METHODS[0])
-_LABEL = "prediction"
+_LABEL, _DECISION = "prediction", "decision"
 _REFUSALS = (ValueError, TypeError, OSError, NotImplementedError)
 # what is read and given to the model at once: the last bits of a product of matrices depend on it
 _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
@@ -51,13 +52,19 @@ def predict(
             help="Add credible intervals of this probability: columns low_LABEL and high_LABEL.",
         ),
     ] = None,
+    price: Costs = None,
+    reject: Annotated[
+        float | None,
+        typer.Option("--reject", min=0, metavar="X", help="Cost of a row that is left undecided."),
+    ] = None,
     text: Texts = None,
 ) -> None:
     """Classify the rows of a table with a saved model.
 
     Writes a row for every row, in the same order: the most probable label in the column
     "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
-    predictive. The file is read in parts, so it may be larger than memory. Columns that the model
+    predictive. With --cost or --reject the column "decision" has the label of least expected cost,
+    or "reject". The file is read in parts, so it may be larger than memory. Columns that the model
     does not know are left out; the result is written whole or not at all. Labels and kept columns
     stand in it as they are: a spreadsheet takes text that begins with =, +, - or @ for a formula.
 
@@ -67,11 +74,14 @@ def predict(
     bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
     bayesgen predict penguins.nc new.csv -o out.csv --method map
     bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
+    bayesgen predict credit.nc new.csv -o out.csv --cost bad,good=5 --reject 0.4
     bayesgen predict sms.nc inbox.csv -o out.csv --text message
     """
     import numpy as np
 
     from bayesgen.cli import columns, files
+    from bayesgen.predict.costs import decide, read_costs
+    from bayesgen.predict.probabilities import check_method
 
     file_format(output)
     files.check_output(output, model, new)
@@ -79,24 +89,35 @@ def predict(
     clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
-    names = [*kept, _LABEL, *(f"p_{label}" for label in clf.classes_.tolist())]
+    cost, decides = columns.costs(price, clf.classes_), bool(price) or reject is not None
+    with blamed_on("--cost"):
+        read_costs(cost, clf.classes_)
+    first = [*kept, _LABEL, *([_DECISION] if decides else [])]
+    names = [*first, *(f"p_{label}" for label in clf.classes_.tolist())]
     if interval is not None:
         if method is not _EXACT:
             raise UserError("--interval is of the posterior; leave --method out")
         names += [f"{end}_{label}" for label in clf.classes_.tolist() for end in ("low", "high")]
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
-    counts = np.zeros(len(clf.classes_), dtype=int)
+    counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     wanted = [*dict.fromkeys([*kept, *reader.columns])]
-    with files.open_writer(output, names, lambda: _schema(clf, table, kept, names)) as write:
+    with files.open_writer(
+        output, names, lambda: _schema(clf, table, kept, names, decides, reject)
+    ) as write:
         for rows in files.rows_of(table, wanted, "predicting", block, least=0):
             with blamed_on(new, (InputError,)):
                 X = reader.read(rows)
             numbers = range(rows.first, rows.first + rows.n_rows)
             with blamed_on(new, _REFUSALS, numbers, _advice):
-                codes, p = _classify(clf, X, str(method))
-                cells = [*map(rows.copy, kept), clf.classes_[codes], *p.T]
+                codes, p = _classify(clf, X, how)
+                cells = [*map(rows.copy, kept), clf.classes_[codes]]
+                if decides:
+                    found = decide(clf, X, cost, reject, method=how)
+                    decisions = found["decision"].values
+                    cells.append(decisions if reject is None else decisions.astype(str))
+                cells += [*p.T]
                 if interval is not None:
                     ends = clf.predict_interval(X, prob=interval)["interval"].values
                     cells += list(ends.reshape(len(codes), -1).T)
@@ -116,23 +137,34 @@ def _advice(mistake: Facts) -> str | None:
     return "fill the cell" if isinstance(mistake, IncompleteRowError) else None
 
 
-def _classify(clf: Any, X: Any, method: str) -> "tuple[Array, Array]":
+def _classify(clf: Any, X: Any, method: Estimate) -> "tuple[Array, Array]":
     """(N,) codes of the most probable classes and (N, C) probabilities."""
     import numpy as np
 
-    from bayesgen.predict.probabilities import check_method, log_class_probability, log_joint
+    from bayesgen.predict.probabilities import log_class_probability, log_joint
 
-    joint = log_joint(clf.fitted_, X, check_method(method))
-    p = np.exp(log_class_probability(joint, check_method(method)))
+    joint = log_joint(clf.fitted_, X, method)
+    p = np.exp(log_class_probability(joint, method))
     return p.argmax(axis=1), p
 
 
-def _schema(clf: Any, table: "Table", kept: list[str], names: list[str]) -> Any:
+def _schema(
+    clf: Any,
+    table: "Table",
+    kept: list[str],
+    names: list[str],
+    decides: bool,
+    reject: float | None,
+) -> Any:
     """The arrow schema of the result."""
     import pyarrow
 
     copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
     label = pyarrow.array(clf.classes_.tolist()).type
-    types = [*copied, label, *([pyarrow.float64()] * (len(names) - len(copied) - 1))]
+    labels = [label] * (1 + decides)
+    if reject is not None:
+        labels[1] = pyarrow.string()
+    first = [*copied, *labels]
+    types = [*first, *([pyarrow.float64()] * (len(names) - len(first)))]
     return pyarrow.schema(list(zip(names, types, strict=True)))

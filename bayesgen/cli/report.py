@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import ModelFile, Target, Texts, blamed_on, busy, show, stdout
+from bayesgen.cli.console import Costs, ModelFile, Target, Texts, blamed_on, busy, show, stdout
 
 Format = StrEnum("Format", ["html", "md", "json"])
 
@@ -36,6 +36,7 @@ def report(
             help="The rows of the fit: adds leave-one-out beside other models, and typicality.",
         ),
     ] = None,
+    price: Costs = None,
     text: Texts = None,
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")
@@ -57,6 +58,7 @@ def report(
     --------
     bayesgen report penguins.nc held_out.csv --target species -o report.html
     bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv
+    bayesgen report credit.nc held_out.csv -t class -o report.html --cost bad,good=5
     bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
@@ -73,6 +75,7 @@ def report(
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text).indexed()
     options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
+    options["cost"] = columns.costs(price, clf.classes_)
     if training is not None:
         of_fit = files.open_table(training)
         columns.find(target, of_fit)

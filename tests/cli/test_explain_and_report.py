@@ -138,6 +138,34 @@ def test_predict_with_intervals(penguin_model, clf, rows, tmp_path):
     assert "--method" in refused("predict", penguin_model, PENGUINS, *args)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_predict_decides_by_costs(ending, penguin_model, clf, rows, tmp_path):
+    out = tmp_path / f"o.{ending}"
+    costs = ("--cost", "Chinstrap,Adelie=50", "--cost", "Gentoo,Adelie=2.5", "--reject", 0.2)
+    run("predict", penguin_model, PENGUINS, "-o", out, *costs)
+    found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    cost = {c: {d: 1.0 for d in clf.classes_ if d != c} for c in clf.classes_}
+    cost["Chinstrap"]["Adelie"], cost["Gentoo"]["Adelie"] = 50.0, 2.5
+    X = rows.drop(columns="species")
+    want = bg.decide(clf, X, cost, reject=0.2)["decision"].values.astype(str)
+    assert found["decision"].tolist() == want.tolist()
+    assert list(found.columns[:3]) == ["prediction", "decision", "p_Adelie"]
+    assert {"Adelie", "reject"} < {*want}
+    for text, says in (
+        ("Adelie,Gento=2", "two of the labels Adelie, Chinstrap, Gentoo"),
+        ("Adelie,Gentoo=x", "TRUE,DECISION=NUMBER"),
+        ("Adelie=2", "TRUE,DECISION=NUMBER"),
+        ("Adelie,Gentoo=-1", "cost of Gentoo where Adelie is true must be"),
+    ):
+        assert says in refused("predict", penguin_model, PENGUINS, "-o", out, "--cost", text)
+
+
+def test_report_with_costs(penguin_model, tmp_path):
+    page = ("-t", "species", "-o", tmp_path / "r.md", "--max-rows", 40)
+    run("report", penguin_model, PENGUINS, *page, "--cost", "Chinstrap,Adelie=50")
+    assert "least expected cost" in (tmp_path / "r.md").read_text()
+
+
 def test_fit_holds_rows_out(tmp_path):
     path = tmp_path / "m.nc"
     out = run("fit", "-m", "mixed", PENGUINS, "-t", "species", "--test", 0.3, "-o", path).stdout
