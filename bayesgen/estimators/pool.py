@@ -35,6 +35,7 @@ from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import Documents, MarkovNB
+from bayesgen.families.capabilities import TokenDraws
 from bayesgen.families.conjugate.dirichlet_forest import n_pairs
 from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Family
@@ -130,11 +131,26 @@ class PoolReader(Reader):
         first = self.members[0].fitted.feature_names
         return views[0].schema.labels if views else [str(name) for name in first]
 
-    def places(self, member: Member, n_terms: int) -> Array | None:
-        """(n_terms,) column that each of a member's features shows; None: not known."""
-        columns = self.columns
+    def term_names(self, encoded: Any, family: Family) -> list[Any]:
+        """The columns; of documents the n-grams of all members that have such terms.
+
+        Those of characters are in quotation marks, for words have the same letters.
+        """
+        if any(not isinstance(m.fitted.reader, Documents) or m.selection for m in self.members):
+            return self.columns
+        found: dict[Any, None] = {}
+        for member in self.members:
+            if (own := member.fitted).family.capability(TokenDraws):
+                grams = own.reader.term_names(encoded.read(member).encoded, own.family)
+                found |= dict.fromkeys(_quoted(member, grams))
+        return list(found)
+
+    def places(self, member: Member, own: list[Any], columns: list[Any]) -> Array | None:
+        """Which of the `columns` each of a member's features `own` shows; None: not known."""
+        if not own:
+            return None
         at = {name: j for j, name in enumerate(columns)}
-        own = [str(name) for name in member.fitted.feature_names]
+        own = _quoted(member, [str(name) for name in own])
         if member.selection is not None:
             chosen = np.array([at[name] for name in member.selection.chosen])
             if member.selection.documents:
@@ -144,8 +160,8 @@ class PoolReader(Reader):
             return origin if member.selection is None else chosen[origin]
         if member.front is None and own == [f"x{j}" for j in range(len(columns))]:
             own = columns  # by position: not every classifier reads the names of a DataArray
-        known = n_terms == len(own) and all(name in at for name in own)
-        return np.array([at[name] for name in own]) if known else None
+        known = all(name in at for name in own)
+        return np.array([at[name] for name in own], dtype=np.int64) if known else None
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the exponents."""
@@ -155,6 +171,12 @@ class PoolReader(Reader):
             pairs = zip(names, features, strict=True)
             names = [f"{name}: {feature}" for name, own in pairs for feature in own]
         return {MEMBER: names, FEATURE: self.columns}
+
+
+def _quoted(member: Member, names: list[str]) -> list[str]:
+    reader = member.fitted.reader
+    of_characters = isinstance(reader, Documents) and reader.tokens == "char"
+    return [f"'{name}'" for name in names] if of_characters else names
 
 
 def _is_list_of_rows(X: Any) -> bool:

@@ -638,14 +638,17 @@ def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, req
     fixed = own.offset + own.shift(request.class_prior)
     by_member = np.empty((len(pairs), len(own.members)))
     columns: list[list[tuple[int, Array]]] = [[] for _ in range(n_features)]  # exponent, of what
-    first = 0
+    first, reader = 0, X.rows.reader
+    names = reader.term_names(X, own.model.family)
     for m, member in enumerate(own.members):
         size = len(member.fitted.feature_names) if own.by_feature else 1
         at = np.arange(first, first + size)
         by_member[:, m], first = (weights[:, at] * odds[:, at]).sum(axis=1), first + size
-        units = odds[:, at] if own.by_feature else _of_member(member, X, pairs, odds[:, m])
-        where = None if units is None else X.rows.reader.places(member, units.shape[1])
-        if units is not None and where is not None:
+        if own.by_feature:
+            features, units = member.fitted.feature_names, odds[:, at]
+        else:
+            features, units = _of_member(member, X, pairs, odds[:, m])
+        if (where := reader.places(member, features, names)) is not None:
             which = at if own.by_feature else np.repeat(at, len(where))
             for k, j, unit in zip(which.tolist(), where.tolist(), units.T, strict=True):
                 columns[j].append((k, unit))
@@ -667,14 +670,18 @@ def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, req
     return Explanation(out, mean, True, _odds(joint, pairs), of_members)
 
 
-def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Array | None:
-    """(N, d) posterior means of what its features contribute to its log-odds (N,), if known."""
+def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> tuple[list[Any], Array]:
+    """Features, and (N, d) posterior means of what they contribute to its log-odds (N,).
+
+    There are none where log-odds are known as a whole alone.
+    """
     fitted = member.fitted
+    none: tuple[list[Any], Array] = [], np.zeros((len(odds), 0))
     if member.selection is not None and member.selection.documents:
-        return odds[:, None]
+        return [*member.texts], odds[:, None]
     family: Any = fitted.family
     if any(block.family.capability(capabilities.UnattributedTerm) for block in family.blocks()):
-        return None  # products of features are no feature's own
+        return none  # products of features are no feature's own
     try:
         encoded = fitted.encoded(X.read(member))
         names = fitted.reader.term_names(encoded, family)
@@ -682,9 +689,8 @@ def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> Arra
         request = Request.of(0.9, "eti", intervals=False)
         found = explanation(fitted.posterior, encoded, len(names), joint, pairs, request)
     except (MissingCapabilityError, NotImplementedError, ValueError):
-        return None  # its log-odds are known as a whole
-    terms: Array = found.terms.mean[:, :-1]
-    return terms
+        return none
+    return names, found.terms.mean[:, :-1]
 
 
 def _odds(joint: Array, pairs: Array) -> Array:

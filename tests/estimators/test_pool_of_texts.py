@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.testing import assert_allclose
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
@@ -124,3 +125,20 @@ def test_draws_of_a_wide_model_fit_into_memory(table):
     assert distribution._by_rows(member, 1000)  # 4000 words after as many contexts: 200 GB
     found = pool.predict_interval(texts[:3])
     assert np.isfinite(found["interval"]).all()
+
+
+def test_a_pool_of_documents_explains_n_grams(table):
+    X, y = table
+    words = bg.MarkovNB(1, tokens="word")
+    documents = X["text"].to_numpy(object)
+    pool = bg.LogLinearPool([words, bg.MarkovNB(2)]).fit(documents, y)
+    new = ["the cat ran", "my new red ball"]
+    found, alone = pool.explain(new), words.fit(documents, y).explain(new)
+    assert {"cat", "my", "'my'", "'th'"} < {*found["feature"].values.tolist()}
+    own = found["mean"].sel(feature=alone["feature"].values)
+    assert_allclose(own, pool.exponents_[0] * alone["mean"], rtol=1e-9)
+    total = found["predictive"].sum("feature") + found["predictive_intercept"]
+    log_p = pool.predict_log_proba(new)
+    assert_allclose(total, log_p[:, 1] - log_p[:, 0], rtol=1e-9)
+    assert_allclose(found["rest"], 0, atol=1e-9)
+    assert (found["interval"].sel(bound="lower") <= found["mean"]).all()
