@@ -140,5 +140,4 @@ def test_a_pool_of_documents_explains_n_grams(table):
     total = found["predictive"].sum("feature") + found["predictive_intercept"]
     log_p = pool.predict_log_proba(new)
     assert_allclose(total, log_p[:, 1] - log_p[:, 0], rtol=1e-9)
-    assert_allclose(found["rest"], 0, atol=1e-9)
     assert (found["interval"].sel(bound="lower") <= found["mean"]).all()
