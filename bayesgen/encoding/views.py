@@ -453,7 +453,7 @@ def _means(part: Array) -> Array:
     seen = ~np.isnan(part)
     n = np.maximum(seen.sum(axis=0), 1)
     with np.errstate(over="ignore"):
-        mean = np.where(seen, part, 0.0).sum(axis=0) / n
+        mean = np.where(seen, part, 0.0).cumsum(axis=0)[-1] / n  # in the order of the rows
     if np.isinf(mean).any():  # cells of 1e308, a share of each at a time
         mean = (np.where(seen, part, 0.0) / n).sum(axis=0)
     return np.asarray(mean)

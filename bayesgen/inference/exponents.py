@@ -19,7 +19,7 @@ section 5; Christen and Fox (2005), MCMC using an approximation.
 """
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, helmert
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -181,7 +181,7 @@ class _Target:
         self.precision = 0.0 if prior.intercept_scale is None else prior.intercept_scale**-2.0
         self.contrasts = np.zeros((n_classes, 0))
         if prior.intercept_scale is not None:
-            self.contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
+            self.contrasts = helmert(n_classes).T
         self.size = n_members + self.contrasts.shape[1]
         self.diagonal = np.diag_indices(self.size)
         # points (eta, v) as those of the rows: u = point @ basis + shift
@@ -384,6 +384,11 @@ def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = 0) ->
     return draws
 
 
+def _rounded(x: Array) -> Array:
+    """To 2^-16: libraries of linear algebra differ in last digits, which chains would amplify."""
+    return np.round(x * 65536) / 65536
+
+
 class _Walk:
     """Chains of Hamiltonian Monte Carlo with one metric and one step size."""
 
@@ -397,7 +402,7 @@ class _Walk:
         away = rng.standard_normal((CHAINS, len(x))) @ self.root.T
         least = target.value(x[None])[0] - 2 * len(x)  # from further down a chain may never start
         while True:
-            self.x = x + away
+            self.x = _rounded(x + away)
             self.x[:, : target.m] = np.abs(self.x[:, : target.m])
             self.value = target.value(self.x)
             if not (low := ~(self.value >= least)).any() or np.abs(away).max() < _CONVERGED:
@@ -407,7 +412,8 @@ class _Walk:
 
     def _scale(self, covariance: Array) -> None:
         values, vectors = np.linalg.eigh(covariance)
-        self.root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+        # the symmetric root: eigenvectors have any sign, by the library that finds them
+        self.root = vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1])) @ vectors.T
 
     def remetric(self, seen: Array, before: Array) -> None:
         """Metric from draws (n, chain, size), shrunk to the one `before`."""
@@ -435,7 +441,8 @@ class _Walk:
         angle = self.rng.uniform(-np.pi, np.pi, CHAINS)
         x[every, i] = np.cos(angle) * self.x[every, i] - np.sin(angle) * self.x[every, j]
         x[every, j] = np.sin(angle) * self.x[every, i] + np.cos(angle) * self.x[every, j]
-        x = np.copysign(x, self.x)  # or the metric would learn from jumps between sides
+        # or the metric would learn from jumps between sides
+        x = _rounded(np.copysign(x, self.x))
         value = self.target.value(x)
         self._accept(x, value - self.value, value)
 
@@ -455,6 +462,7 @@ class _Walk:
             x = x + size * p @ root.T
             slopes = self.target.slopes(x)
             p = p + (size if k < n - 1 else size / 2) * slopes @ root
+        x = _rounded(x)
         value = self.target.value(x)
         gain = value - self.value - (np.square(p) - np.square(start)).sum(axis=1) / 2
         chance = np.exp(np.minimum(np.where(np.isnan(gain), -np.inf, gain), 0.0))
@@ -464,7 +472,7 @@ class _Walk:
             self._gap += (_ACCEPTED - chance.mean() - self._gap) / (self._count + 10)
             log_size = self._centre - np.sqrt(self._count) / 0.05 * self._gap
             self._average += (log_size - self._average) * self._count**-0.75
-            self.step_size = float(np.exp(log_size))
+            self.step_size = float(np.float32(np.exp(log_size)))  # as `_rounded`, whatever its size
         return self.x.copy()
 
     def draw(self) -> Array:

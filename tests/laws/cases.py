@@ -124,7 +124,7 @@ def _indices(family, known):
     """Of all examples; of a family derived from another the first and the last."""
     every = range(len(examples(family, 3, 4)))
     derived = any(issubclass(family, other) for other in known if other is not family)
-    return {every[0], every[-1]} if derived else every
+    return {*every[:1], *every[-1:]} if derived else every
 
 
 def _parametrize(metafunc, name, found):
