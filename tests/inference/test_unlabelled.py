@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
+from bayesgen.inference import fitting
 from bayesgen.inference.unlabelled import WEIGHTS
 from tests.laws.test_classifiers import CASES, N, Y, same
 from tests.selection import rest_is_slow
@@ -65,6 +66,35 @@ def test_a_vocabulary_that_misleads_goes_with_the_rows(make):
     few = take(X, labelled)
     np.testing.assert_allclose(clf.predict_proba(few), alone.predict_proba(few), rtol=1e-12)
     assert clf.predict_interval(few)["interval"].equals(alone.predict_interval(few)["interval"])
+
+
+TEXTS, NUMBERS, WORDS = "texts", "numbers", "words"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        *((make, NUMBERS) for make in (bg.TreeAugmentedNB, bg.AnDE, bg.HistogramNB)),
+        *((make, WORDS) for make in (bg.CategoricalNB, bg.TreeAugmentedNB, bg.AnDE, bg.MixedNB)),
+        (bg.MarkovNB, TEXTS),
+    ],
+)
+def test_of_no_weight_they_leave_no_trace_in_what_is_learnt_from_rows(make, kind, monkeypatch):
+    monkeypatch.setattr(fitting, "better_alone", lambda *_: True)
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1, -1], [8, 8, 24])
+    X = rng.normal(size=(40, 3)) * np.where(y < 0, 9.0, 1.0)[:, None] + y[:, None]
+    if kind != NUMBERS:  # the others have letters of their own
+        X = np.array(list("abcdefghij"), dtype=object)[
+            np.where(y < 0, 3, 0)[:, None] + rng.integers(4, size=(40, 3))
+        ]
+    if kind == TEXTS:
+        X = np.array(["".join(row) for row in X], dtype=object)
+    labelled = np.flatnonzero(y >= 0)
+    clf = make().fit(X, y, unlabelled="weighted")
+    assert clf.unlabelled_weight_ == 0
+    alone, few = make().fit(take(X, labelled), y[labelled]), take(X, labelled)
+    np.testing.assert_allclose(clf.predict_proba(few), alone.predict_proba(few), rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [bg.GaussianNB, bg.QuadraticDiscriminant, bg.PoissonNB])
