@@ -194,6 +194,8 @@ class _Target:
         self.second_order: tuple[Array, Array] | None = None
         self.n_steps = 1
         self.mode = self._mode()
+        near = np.abs(self.mode) < 2.0**-8  # an exponent, which must not become 0
+        self.mode = np.where(near, self.mode, _rounded(self.mode))
         self.bend = self._curvature(self.mode, self.rows)
 
     def approximate(self, n_cells: int) -> bool:
