@@ -112,7 +112,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ has every name, misspelt ones
         for home, names in _WRITTEN_WITH.items():
             if name in names:
                 return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-        if not name.startswith("_"):
+        if name[:1].isupper():  # no module, which is looked for here before it is imported
             from bayesgen.families.contract import registry
 
             if family := registry().get(name):
