@@ -47,8 +47,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 42_340),
-    "modules": Figure(339, 200, 215, 211),
+    "lines of code": Figure(37_400, 32_000, 34_000, 42_670),
+    "modules": Figure(339, 200, 215, 213),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
     "circles, imports in functions included": Figure(None, None, None, 0),
@@ -64,10 +64,10 @@ FIGURES = {
     "fit: file changes": Figure(56, 25, 25, 52),
     "predict_proba: file changes": Figure(15, 10, 10, 16),
     "interval, C 2: file changes": Figure(47, 25, 25, 42),
-    "interval, C 3: file changes": Figure(64, 35, 35, 62),
-    "explain: file changes": Figure(536, 60, 60, 121),
-    "report: file changes": Figure(8_336, 1_000, 1_000, 1750),
-    "lines of tests": Figure(40_700, 35_000, 38_000, 40_260),
+    "interval, C 3: file changes": Figure(64, 35, 35, 64),
+    "explain: file changes": Figure(536, 60, 60, 122),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 1753),
+    "lines of tests": Figure(40_700, 35_000, 38_000, 40_610),
 }
 APART = ("benchmarks", "fuzz")
 TABLES = ("Table",)  # classes that hold a table as it was given, by name
