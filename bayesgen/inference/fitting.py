@@ -392,7 +392,8 @@ class Learner:
             alone = self._settled(narrow, classes, of_known, len(codes))
             scored = labelled_alone(alone.closed_form, of_known)
             if better_alone(scored, found):
-                fitted, found, own = alone, scored, alone.closed_form
+                fitted, own = alone, alone.closed_form
+                found = scored._replace(unlike=found.unlike)
         if len(found.unlike):
             at = found.unlike if rows.at is None else rows.at[found.unlike]
             found = found._replace(unlike=at)
