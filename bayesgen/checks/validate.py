@@ -308,7 +308,7 @@ def validate(
     false_alarm: float = 0.01,
     progressbar: bool = True,
     **options: Any,
-) -> Validation | dict[str, Validation]:
+) -> Validation:
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
     Compared with draws: parameters, densities and class probabilities of rows, their intervals
@@ -368,7 +368,10 @@ def validate(
     if hasattr(type(clf), "members_"):
         options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
         options |= {"nuts_sampler": nuts_sampler, "progressbar": progressbar}
-        return _of_members(clf, X, y, sample_weight, X_test, false_alarm=false_alarm, **options)
+        options["false_alarm"] = false_alarm
+        # the base of scikit-learn has no types, so that no overload could tell pools apart
+        found: Any = _of_members(clf, X, y, sample_weight, X_test, options)
+        return found  # type: ignore[no-any-return]
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
@@ -416,7 +419,7 @@ def validate(
 
 
 def _of_members(
-    pool: Any, X: Any, y: Any, sample_weight: Any, X_test: Any, **options: Any
+    pool: Any, X: Any, y: Any, sample_weight: Any, X_test: Any, options: dict[str, Any]
 ) -> dict[str, Validation]:
     """`validate` of each member, on the rows as it sees them."""
     fitted = clone(pool).fit(X, y, sample_weight=sample_weight).fitted_
@@ -424,14 +427,13 @@ def _of_members(
     tested = seen if X_test is None else fitted.read(X_test).encoded
     out: dict[str, Validation] = {}
     for member in fitted.posterior.members:
-        given = seen.seen(member), y, sample_weight
+        rows, others = seen.seen(member), tested.seen(member)
         try:
-            found = validate(member.clf, *given, X_test=tested.seen(member), **options)
+            out[member.name] = validate(
+                member.clf, rows, y, sample_weight, X_test=others, **options
+            )
         except (NotImplementedError, ValueError) as error:  # the rows are good: the pool took them
             warn(f"member {member.name!r} was not validated: {error}", UserWarning)
-        else:
-            assert isinstance(found, Validation)
-            out[member.name] = found
     return out
 
 

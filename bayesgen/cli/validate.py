@@ -55,7 +55,7 @@ def validate(
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
-        found = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
+        found: Any = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
     members = found if isinstance(found, dict) else {"": found}
     if as_json:
         told = {name: _told(result) for name, result in members.items()}

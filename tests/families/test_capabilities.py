@@ -17,6 +17,7 @@ from bayesgen.families import (
     DirichletCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    SampledColumns,
     StudentT,
     capabilities,
     registry,
@@ -34,6 +35,10 @@ FAMILIES = {
     for name, kind in registry().items()
     if kind.__module__.startswith("bayesgen.")
     for k, family in enumerate(kind.examples(3, 4))
+} | {
+    "SampledColumns": SampledColumns(
+        ("t", "bit"), (StudentT(), BetaBernoulli.examples(3, 1)[0]), ((0,), (1,))
+    )
 }
 
 
@@ -48,7 +53,7 @@ def arguments(function: Any) -> list[tuple[str, Any, Any]]:
 
 
 def test_capabilities_are_few_small_and_explained():
-    assert 15 <= len(KINDS) <= 29
+    assert 15 <= len(KINDS) <= 30
     for kind in KINDS.values():
         assert 1 <= len(members(kind)) <= 5
         assert "sked" in kind.__doc__ or "``" in kind.__doc__, kind  # who asks

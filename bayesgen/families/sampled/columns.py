@@ -20,7 +20,6 @@ from bayesgen.families.capabilities import DataScaledDefaults, PartlyClosed
 from bayesgen.families.conjugate.columns import Columns, product
 from bayesgen.families.contract import Block, Stats, Theta
 from bayesgen.families.errors import NoClosedFormError
-from bayesgen.families.names import DENSITY
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
@@ -46,7 +45,6 @@ class SampledColumns(Columns):
     """
 
     conjugate: ClassVar[bool] = False
-    describes: ClassVar[str] = DENSITY
     statistics: ClassVar[type[Stats]] = Stats
 
     integrated: tuple[str, ...] = ()
