@@ -371,7 +371,7 @@ def validate(
         options["false_alarm"] = false_alarm
         # the base of scikit-learn has no types, so that no overload could tell pools apart
         found: Any = _of_members(clf, X, y, sample_weight, X_test, options)
-        return found  # type: ignore[no-any-return]
+        return found
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
