@@ -432,7 +432,7 @@ def _of_members(
             out[member.name] = validate(
                 member.clf, rows, y, sample_weight, X_test=others, **options
             )
-        except (NotImplementedError, ValueError) as error:  # the rows are good: the pool took them
+        except (NotImplementedError, NoClosedFormError) as error:
             warn(f"member {member.name!r} was not validated: {error}", UserWarning)
     return out
 
@@ -675,7 +675,7 @@ def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> lis
         n = int(max(2000, min(_SCORES, _NUMBERS // (4 * family.n_parameters()))))
         try:
             score = quantities.off_diagonal_score(family, family.draw(rng, n), name)
-        except (NotImplementedError, ValueError) as error:  # the rows are good: the pool took them
+        except NotImplementedError as error:
             skipped.append(f"off-diagonals of {name}: {error}")
             continue
         if score.any():  # a covariance of one column has no off-diagonal

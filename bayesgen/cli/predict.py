@@ -80,7 +80,7 @@ def predict(
     import numpy as np
 
     from bayesgen.cli import columns, files
-    from bayesgen.predict.costs import decide, read_costs
+    from bayesgen.predict.costs import read_costs
     from bayesgen.predict.probabilities import check_method
 
     file_format(output)
@@ -89,11 +89,13 @@ def predict(
     clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     reader = columns.reader_for(clf, table, text, kept)
-    cost, decides = columns.costs(price, clf.classes_), bool(price) or reject is not None
-    with blamed_on("--cost"):
-        read_costs(cost, clf.classes_)
-    first = [*kept, _LABEL, *([_DECISION] if decides else [])]
-    names = [*first, *(f"p_{label}" for label in clf.classes_.tolist())]
+    costs, labels = None, {_LABEL: clf.classes_}
+    if price or reject is not None:
+        with blamed_on("--cost"):
+            costs = read_costs(columns.costs(price, clf.classes_), clf.classes_, reject)
+        mixed = costs.decisions.dtype == object  # numbers and "reject"
+        labels[_DECISION] = costs.decisions.astype(str) if mixed else costs.decisions
+    names = [*kept, *labels, *(f"p_{label}" for label in clf.classes_.tolist())]
     if interval is not None:
         if method is not _EXACT:
             raise UserError("--interval is of the posterior; leave --method out")
@@ -103,9 +105,7 @@ def predict(
     counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
     wanted = [*dict.fromkeys([*kept, *reader.columns])]
-    with files.open_writer(
-        output, names, lambda: _schema(clf, table, kept, names, decides, reject)
-    ) as write:
+    with files.open_writer(output, names, lambda: _schema(table, kept, labels, names)) as write:
         for rows in files.rows_of(table, wanted, "predicting", block, least=0):
             with blamed_on(new, (InputError,)):
                 X = reader.read(rows)
@@ -113,10 +113,8 @@ def predict(
             with blamed_on(new, _REFUSALS, numbers, _advice):
                 codes, p = _classify(clf, X, how)
                 cells = [*map(rows.copy, kept), clf.classes_[codes]]
-                if decides:
-                    found = decide(clf, X, cost, reject, method=how)
-                    decisions = found["decision"].values
-                    cells.append(decisions if reject is None else decisions.astype(str))
+                if costs is not None:
+                    cells.append(labels[_DECISION][costs.expected(p).argmin(axis=1)])
                 cells += [*p.T]
                 if interval is not None:
                     ends = clf.predict_interval(X, prob=interval)["interval"].values
@@ -148,23 +146,12 @@ def _classify(clf: Any, X: Any, method: Estimate) -> "tuple[Array, Array]":
     return p.argmax(axis=1), p
 
 
-def _schema(
-    clf: Any,
-    table: "Table",
-    kept: list[str],
-    names: list[str],
-    decides: bool,
-    reject: float | None,
-) -> Any:
+def _schema(table: "Table", kept: list[str], labels: "dict[str, Array]", names: list[str]) -> Any:
     """The arrow schema of the result."""
     import pyarrow
 
     copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
-    label = pyarrow.array(clf.classes_.tolist()).type
-    labels = [label] * (1 + decides)
-    if reject is not None:
-        labels[1] = pyarrow.string()
-    first = [*copied, *labels]
-    types = [*first, *([pyarrow.float64()] * (len(names) - len(first)))]
+    types = [*copied, *(pyarrow.array(own.tolist()).type for own in labels.values())]
+    types += [pyarrow.float64()] * (len(names) - len(types))
     return pyarrow.schema(list(zip(names, types, strict=True)))

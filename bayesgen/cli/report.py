@@ -63,6 +63,7 @@ def report(
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
     from bayesgen.cli import columns, files
+    from bayesgen.predict.costs import read_costs
     from bayesgen.reporting.report import format_of
     from bayesgen.reporting.report import report as make
 
@@ -76,6 +77,8 @@ def report(
     rows = columns.labelled_rows(clf, table, target, text).indexed()
     options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
     options["cost"] = columns.costs(price, clf.classes_)
+    with blamed_on("--cost"):
+        read_costs(options["cost"], clf.classes_)
     if training is not None:
         of_fit = files.open_table(training)
         columns.find(target, of_fit)

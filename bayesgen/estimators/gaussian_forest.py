@@ -10,6 +10,7 @@ from bayesgen.estimators.forests import edge_table, refuse_wide
 from bayesgen.estimators.gaussian import Reals
 from bayesgen.families.conjugate import normal_forest
 from bayesgen.families.conjugate.normal_forest import NormalForest
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import StructureName
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassStats
@@ -150,7 +151,7 @@ class TreeAugmentedGaussianNB(GivenStructure):
             forest: Array = np.broadcast_to(parents, (n_classes, n_columns))
             return forest
         if not prior.is_forest:
-            raise ValueError(
+            raise NoPosteriorError(
                 "the posterior is an average over forests, and to_pymc declares one of them: give "
                 "structure=, the position of the column that each column depends on, -1 for none; "
                 "draw_posterior() has exact draws of the average"

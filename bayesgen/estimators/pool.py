@@ -174,6 +174,7 @@ class PoolReader(Reader):
 
 
 def _quoted(member: Member, names: list[str]) -> list[str]:
+    """N-grams of characters in quotation marks; other names as they are."""
     reader = member.fitted.reader
     of_characters = isinstance(reader, Documents) and reader.tokens == "char"
     return [f"'{name}'" for name in names] if of_characters else names

@@ -53,10 +53,8 @@ class AnDE(BinnedClassifier):
     product of the predictives of one row after the other.
 
     Draws and intervals take one s for each draw and class, by u. With uniform weights their spread
-    is then that of the sets and of one set's tables, not how uncertain the average is, and with
-    many columns it says little (German credit, 750 rows: mean width .70 with the prediction inside;
-    .20 if each draw averages over all sets). Take ``weights="evidence"`` or, in a `LogLinearPool`
-    with other members, the average.
+    is that of the sets and of one set's tables, not how uncertain the average is: intervals are
+    wide. Take ``weights="evidence"``, or a `LogLinearPool`, which counts the average.
 
     Everything is conditional on the bins, the categories and, where it is None, the strength:
     exact leave-one-out does not learn these again. ``partial_fit`` and streams take the bins and

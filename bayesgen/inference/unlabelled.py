@@ -14,7 +14,9 @@ the classes. Here the weight has a posterior, on four values, given the labels a
 
 in which the passes are repeated without row i, because they would have learnt its label. The prior
 probability of weight 0 is three quarters, for models that are too sure of a few labels. The average
-has less log loss than any single weight: ``tests/benchmarks/unlabelled.py``.
+has less log loss than any single weight: ``tests/benchmarks/unlabelled.py``. Where rows without a
+label change the encoding (vocabulary, categories, bins), the fit to the labelled rows in an
+encoding of their own takes the place of this average if it foretells the labels better.
 
 Source: Nigam, McCallum, Thrun and Mitchell (2000), Text classification from labeled and unlabeled
 documents using EM, section 5.3, for the weight.

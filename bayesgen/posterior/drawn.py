@@ -441,8 +441,9 @@ class DrawnPosterior:
         Behind `model`.
     theta : {name: (chain, draw, *dims)}
     exact_weights : bool
-        Whether `model` has the exact posterior of the class weights, independent of theta. False
-        if some training rows had no label: then pi and theta are dependent, and pi is drawn.
+        Whether `model` has the exact posterior of the class weights, independent of theta, and of
+        columns with a closed form. False if some training rows had no label: then pi and theta are
+        dependent, and pi is drawn; and of draws that the user gave.
     """
 
     prior: ClassModel
@@ -552,8 +553,9 @@ class DrawnPosterior:
         (0.3485, 0.0025)
         """
         weights, family = class_prior, self.model.family
-        if (own := family.capability(PartlyClosed)) is not None:
-            family = own.without_closed()
+        closed = family.capability(PartlyClosed)
+        if closed is not None and self.exact_weights:  # not of draws that the user gave
+            family = closed.without_closed()
         if weights is None:
             exact = self.exact_weights or not self.model.generative
             weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]

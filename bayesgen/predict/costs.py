@@ -89,9 +89,7 @@ def decide(
     array(['fine', 'reject'], dtype='<U6')
     """
     check_is_fitted(clf, "classes_")
-    table = read_costs(cost, clf.classes_)
-    if reject is not None:
-        table = _with_reject(table, reject)
+    table = read_costs(cost, clf.classes_, reject)
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
         options |= {"method": method, "posterior": posterior}
@@ -146,8 +144,10 @@ class _Costs(NamedTuple):
         return found
 
 
-def read_costs(cost: Any, classes: Array) -> _Costs:
-    """Costs in the order of `classes`, checked."""
+def read_costs(cost: Any, classes: Array, reject: float | None = None) -> _Costs:
+    """Costs in the order of `classes`, checked; arguments as in `decide`."""
+    if reject is not None:
+        return _with_reject(read_costs(cost, classes), reject)
     if cost is None:
         return _Costs(1.0 - np.eye(len(classes)), classes)
     if isinstance(cost, Mapping):

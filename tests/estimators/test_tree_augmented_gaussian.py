@@ -114,5 +114,7 @@ def test_pymc_model_of_a_tree_has_the_densities_of_the_family(observed):
 def test_an_average_says_how_its_posterior_is_drawn():
     X = np.random.default_rng(0).normal(size=(20, 2))
     clf = bg.TreeAugmentedGaussianNB().fit(X, np.arange(20) % 2)
-    with pytest.raises(ValueError, match=r"average over forests.*draw_posterior\(\) has exact"):
+    with pytest.raises(
+        NotImplementedError, match=r"average over forests.*draw_posterior\(\) has exact"
+    ):
         clf.sample_posterior(progressbar=False)

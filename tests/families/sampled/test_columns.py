@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from arviz_stats.base import array_stats
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import log_softmax, logsumexp
@@ -90,6 +91,15 @@ def test_what_needs_closed_forms_is_refused(clf, rows):
         bg.MixedNB(columns=KINDS).fit(X.assign(c=-1), y, **FEW)
 
 
+def test_draws_of_the_user_s_are_taken_for_all_columns(clf, rows):
+    X, y = rows
+    shifted = clf.posterior_.copy()
+    own = shifted["posterior"].to_dataset()
+    shifted["posterior"] = own.assign(gaussian_mu=own["gaussian_mu"] + [[5.0], [-5.0]])
+    found = bg.MixedNB(columns=KINDS).with_posterior(shifted, X=X, y=y)
+    assert np.abs(found.predict_proba(X) - clf.predict_proba(X)).max() > 0.1
+
+
 def test_the_graph_has_all_columns(clf, rows):
     names = clf.to_pymc(*rows, likelihood="rows").named_vars
     assert {"gaussian_mu", "categorical_theta", "student_t_mu", "negative_binomial_mu"} <= {*names}
@@ -107,7 +117,10 @@ def test_against_nuts_of_the_whole_graph(rows):
         )
     others = bg.MixedNB(columns=KINDS).with_posterior(whole, X=X, y=y)
     for name in ("student_t_mu", "student_t_sigma", "negative_binomial_mu", "gaussian_mu"):
-        a, b = drawn(clf, name), drawn(others, name)
-        error = np.hypot(a.std(axis=0), b.std(axis=0)) / np.sqrt(len(a) / 8)
-        assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * error), name
-    assert_allclose(clf.predict_proba(X), others.predict_proba(X), atol=0.02)
+        a, b = (one.posterior_["posterior"][name].values for one in (clf, others))
+        error = np.hypot(*(array_stats.mcse(v, chain_axis=0, draw_axis=1) for v in (a, b)))
+        assert np.all(np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) < 4.5 * error), name
+    a, b = clf.predict_monte_carlo(X), others.predict_monte_carlo(X)  # here all columns are drawn
+    error = np.hypot(a["mcse"], b["mcse"])
+    assert np.all(np.abs(a["probability"] - b["probability"]) < 5 * error)
+    assert float(a["mcse"].mean()) < float(b["mcse"].mean())
