@@ -380,13 +380,13 @@ class Learner:
         data = LabelledRows(read.encoded, codes, weight)
         family = self.unresolved(reader, classes).family
         refuse_large_cells(family, data.X, _names(reader, family), rows=rows.at)
-        at = np.flatnonzero(codes >= 0)
-        of_known = LabelledRows(data.X[at], codes[at], weight[at])
+        known = np.flatnonzero(codes >= 0)
+        of_known = LabelledRows(data.X[known], codes[known], weight[known])
         fitted = self._settled(reader, classes, of_known, len(codes))
-        if len(at) == len(codes):
+        if len(known) == len(codes):
             return fitted
         found, own = weighed(fitted.closed_form, data, weights)
-        narrow, few = reader.learnt(read.take(at), True)
+        narrow, few = reader.learnt(read.take(known), True)
         if weights == WEIGHTS and not narrow.reads_as(reader):
             of_known = of_known._replace(X=few.encoded)
             alone = self._settled(narrow, classes, of_known, len(codes))
@@ -399,7 +399,7 @@ class Learner:
             found = found._replace(unlike=at)
             warn(unlike_labelled(at), UserWarning)
         return replace(fitted, posterior=own).with_training(
-            n_unlabelled=len(codes) - len(at), unlabelled_weight=found.weight, weighed=found
+            n_unlabelled=len(codes) - len(known), unlabelled_weight=found.weight, weighed=found
         )
 
     def _settled(self, reader: Reader, classes: Array, rows: LabelledRows, n_rows: int) -> Fitted:
