@@ -98,7 +98,7 @@ def simulation_based_calibration(
         independent draws.
     progressbar : bool
     **options
-        With NUTS, to `mcmc.sample`: ``tune`` (default 500), ``nuts_sampler``,
+        With NUTS, to `nuts.sample`: ``tune`` (default 500), ``nuts_sampler``,
         ``target_accept``
         (default: that of the classifier's ``fit``), ...
 

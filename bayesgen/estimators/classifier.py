@@ -39,6 +39,7 @@ from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.families.names import Method
 from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
+from bayesgen.inference.nuts import Sampler
 from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.seeds import generator
@@ -1630,7 +1631,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         tune: int = 1000,
         chains: int = 4,
         random_state: int | None = None,
-        nuts_sampler: Literal["nutpie", "pymc"] = "nutpie",
+        nuts_sampler: Sampler = "nutpie",
         *,
         X: Any = None,
         y: Any = None,
@@ -1651,7 +1652,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         draws, tune, chains : int
             Draws of each chain, after `tune` steps that are discarded.
         random_state : int, optional
-        nuts_sampler : {"nutpie", "pymc"}
+        nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
+            The last two must be installed.
         X, y, groups, replicate
             Rows, groups of the tree and part of the rows to replicate: see `draw_posterior`.
         likelihood : {"statistics", "rows"}

@@ -72,7 +72,7 @@ def sample(
     random_state : int, optional
     progressbar : bool
     start : callable, optional
-        As in `mcmc.sample`.
+        As in `nuts.sample`.
     **options
         To `scipy.optimize.minimize` (laplace), `pymc.fit` (advi: ``n``, the number of steps), or
         `pymc_extras.fit_pathfinder`.

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -601,9 +603,9 @@ def _address(dispatcher: Any, arguments: tuple[Any, ...]) -> Any:
     return Address()
 
 
-Sampler = Literal["nutpie", "pymc"]
+Sampler = Literal["nutpie", "pymc", "numpyro", "blackjax"]
 Start = Callable[[np.random.Generator], dict[str, Array]]
-SAMPLERS: tuple[Sampler, ...] = ("nutpie", "pymc")
+SAMPLERS: tuple[Sampler, ...] = ("nutpie", "pymc", "numpyro", "blackjax")
 
 
 def sample(
@@ -626,13 +628,16 @@ def sample(
     draws, tune, chains : int
         Draws of each chain, after `tune` steps that are thrown away.
     random_state : int, optional
-    nuts_sampler : {"nutpie", "pymc"}
+    nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
+        The last two run in JAX and must be installed. A kernel of ours is a call from JAX to the
+        host there, which takes up to a millisecond.
     progressbar : bool
         Also says when compilation begins.
     start : callable, optional
         Values of the free variables, by name, where a chain starts. None: near the prior's centre.
     **options
-        To the sampler: ``target_accept``, ``maxdepth`` (nutpie), ``nuts`` (pymc), ...
+        To the sampler: ``target_accept``, ``maxdepth`` (nutpie), ``nuts`` (pymc),
+        ``chain_method`` (numpyro, blackjax), ...
 
     Returns
     -------
@@ -645,14 +650,16 @@ def sample(
     ------
     SamplingError
         If a chain ended early, or has draws that are not finite.
+    ImportError
+        If the sampler is not installed.
     KeyboardInterrupt
-        On an interrupt, at once; no draws are returned then.
+        On an interrupt, at once (in JAX: after the run); no draws are returned then.
     """
     refuse_other_spelling("sample", options)
     check(draws, tune, chains, nuts_sampler)
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
-    run = _by_nutpie if nuts_sampler == "nutpie" else _by_pymc
+    run = _by_nutpie if nuts_sampler == "nutpie" else partial(_by_pymc, nuts_sampler)
     with third_parties(), not_swallowed() as interrupts:
         posterior, stats = run(
             model, draws, tune, chains, random_state, progressbar, start, interrupts, options
@@ -663,16 +670,22 @@ def sample(
 
 
 def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
-    """Raise a ValueError for arguments of `sample` that make no sense."""
+    """Raise an error for arguments of `sample` that make no sense, or a sampler that is missing."""
     refuse_below(0, tune=tune)
     refuse_below(1, draws=draws, chains=chains)
     refuse_unknown("nuts_sampler", nuts_sampler, SAMPLERS)
+    if find_spec(nuts_sampler) is None:
+        raise ImportError(
+            f"nuts_sampler={nuts_sampler!r} needs a package that is not installed: "
+            f"pip install {nuts_sampler}; 'nutpie' and 'pymc' are always there"
+        )
 
 
-# -------------------------------------------------------------------------------- two samplers
+# ----------------------------------------------------------------------------------- samplers
 
 
 def _by_pymc(
+    nuts_sampler: Sampler,
     model: Any,
     draws: int,
     tune: int,
@@ -690,12 +703,18 @@ def _by_pymc(
         free = {v.name for v in model.free_RVs}
         first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
         options = {"initvals": first, **options}
-    own = options.pop("callback", None)
+    if nuts_sampler == "pymc":
+        own = options.get("callback")
 
-    def at_each_draw(**what: Any) -> None:
-        interrupts()
-        if own is not None:
-            own(**what)
+        def at_each_draw(**what: Any) -> None:
+            interrupts()
+            if own is not None:
+                own(**what)
+
+        options |= {"callback": at_each_draw}
+    else:  # in JAX
+        initial = options.pop("initvals", None)
+        options = {"nuts": options, "initvals": initial}
 
     tree = pm.sample(
         draws=draws,
@@ -703,11 +722,10 @@ def _by_pymc(
         chains=chains,
         random_seed=random_state,
         model=model,
-        nuts_sampler="pymc",
+        nuts_sampler=nuts_sampler,
         progressbar=progressbar,
         compute_convergence_checks=False,
         quiet=True,
-        callback=at_each_draw,
         **options,
     )
     return tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()

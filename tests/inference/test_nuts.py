@@ -83,7 +83,7 @@ def test_a_constant_in_the_graph_tells_programs_apart():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nuts_sampler": "emcee"}, "nuts_sampler must be one of 'nutpie', 'pymc', got 'emcee'"),
+        ({"nuts_sampler": "emcee"}, "nuts_sampler must be one of 'nutpie', 'pymc', 'numpyro',"),
         ({"draws": 0}, "draws must be an integer >= 1, got 0"),
         ({"draws": 10.5}, "draws must be an integer"),
         ({"tune": -1}, "tune must be an integer >= 0"),
@@ -150,6 +150,26 @@ def test_one_compilation_serves_other_rows(monkeypatch, capsys):
     # and back: the first data are not stuck either
     first = bg.GaussianNB().fit(X, Y).sample_posterior(**FEW)["posterior"]
     xr.testing.assert_equal(first["mu"], tree["posterior"]["mu"])
+
+
+def test_a_sampler_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(nuts, "find_spec", lambda _: None)
+    with pytest.raises(ImportError, match="pip install numpyro"):
+        bg.GaussianNB().fit(X, Y).sample_posterior(**(FEW | {"nuts_sampler": "numpyro"}))
+
+
+@pytest.mark.slow
+def test_numpyro_agrees_with_the_closed_form():
+    """`tests/laws/test_in_jax.py` has the values and gradients of our kernels there."""
+    pytest.importorskip("numpyro")
+    clf = bg.GaussianNB().fit(X, Y)
+    options = FEW | {"draws": 1000, "tune": 500, "nuts_sampler": "numpyro"}
+    tree = clf.sample_posterior(**options, target_accept=0.9)
+    assert tree.attrs["sampler"] == "numpyro"
+    assert tree.attrs["verdict"] == "sound"
+    table = clf.predict_monte_carlo(X, tree)
+    z = (table["probability"].values - clf.predict_proba(X)) / table["mcse"].values
+    assert np.abs(z).max() < 4.5
 
 
 @pytest.mark.slow
