@@ -74,7 +74,8 @@ class Categories:
             self.ax.set_axisbelow(True)
             label_axes(self.ax, label, value, self.letters)
         else:
-            name_lines(self.ax, self.names, min(26, self.letters // 2 + 8))
+            lines = 2 if len(self.names) <= 5 else 1
+            name_lines(self.ax, self.names, min(26, self.letters // 2 + 8), lines)
             self.ax.set_xlim(limits)
             grid(self.ax, "x")
             label_axes(self.ax, value, label, self.letters)

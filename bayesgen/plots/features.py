@@ -599,8 +599,11 @@ def _draw(
     prob: float | None,
     most: int = _CATEGORIES,
     letters: int = 44,
-) -> None:
-    """Draw probabilities of classes along a feature; at most so many of its categories."""
+) -> tuple[str, str]:
+    """Draw probabilities of classes along a feature; return what is drawn, and along what.
+
+    At most so many of its categories; their names stand below if they have no more letters.
+    """
     few = ""
     if one.kind == "nominal" and len(one.values) > most:
         p = clf.predict_proba(rows.along(one, held))[:, shown]
@@ -651,6 +654,7 @@ def _draw(
     else:
         ax.set_ylim(-0.1, 1.1)
         one.draw_axis(ax, label, letters)
+    return label, one.name + few
 
 
 def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
@@ -710,23 +714,26 @@ def plot_effects(
     n = min(most, len(order), 3 * style.fitting(len(order), _PANEL))
     wide = 2 if n == 4 else min(n, 3)
     size = (max(3.1 * wide, 4.6) + 2.2 * (len(shown) > 1), 0.7 + _PANEL * -(-n // wide))
+    others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"
+    if {*rows.kinds} > {"nominal"}:
+        others = "medians and most frequent values"
+    where = f"others at their {others}" if at is None else "others at the values given"
+    band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ) around the predictive"
     with style.panels(ax, n, figsize, size) as own:
-        for place, (one, j) in enumerate(zip(own, order[:n], strict=True)):
-            _draw(one, clf, rows, features[j], held, shown, codes, None, prob, _PANEL_NAMES, 24)
-            if place % wide and features[j].kind != "nominal":
-                one.set_ylabel("")
-        others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"
-        if {*rows.kinds} > {"nominal"}:
-            others = "medians and most frequent values"
-        where = f"others at their {others}" if at is None else "others at the values given"
-        band = style.percent(IntervalRequest.of(prob).prob)
-        where += f"; {band} of p(y | x, θ) around the predictive"
+        for one, j in zip(own, order[:n], strict=True):
+            along = (features[j], held, shown, codes, None, prob, _PANEL_NAMES, 24)
+            what, name = _draw(one, clf, rows, *along)
+            one.set(xlabel="", ylabel="")  # the same in all, so that the title has it
+            drawing.title(one, name, 26, size=10)
+            # names of categories may be on the left
+            (one.set_xticks if one.yaxis_inverted() else one.set_yticks)([0, 0.5, 1])
+        text = f"{what}; {where}; {band}"
         if ax is None:
             own[0].figure.suptitle(
-                style.written(where, 13 * int(size[0]), 3), size=9.5, x=0.01, ha="left"
+                style.written(text, 13 * int(size[0]), 3), size=9.5, x=0.01, ha="left"
             )
         else:
-            drawing.note(own[0], where)
+            drawing.note(own[0], f"{own[0].get_title(loc='left')}: {text}")
         if len(shown) > 1:
             style.legend_beside(own[min(wide, n) - 1])
         return own

@@ -576,7 +576,7 @@ def test_effects_are_those_of_the_widest_range(mixed):
         "place": clf.predict_proba(held(X, place=["lake", "sea"]))[:, 0],
     }
     widest = sorted(along, key=lambda name: -np.ptp(along[name]))
-    assert [ax.get_xlabel() for ax in own] == widest[:2] == ["size", "sex"]
+    assert [ax.get_title(loc="left") for ax in own] == widest[:2] == ["size", "sex"]
     np.testing.assert_allclose(own[0].lines[3].get_ydata(), along["size"])
     np.testing.assert_allclose(heights(own[1]), along["sex"])
 
