@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _ROWS = 60
 _LANE, _GAP = 0.14, 0.1  # inches of a class, and between rows
 _LEAST_LANE, _LEAST_GAP = 0.1, 0.06  # where they are many
+_DIAMOND = 0.01  # of a probability: a mean closer to the predictive is behind its mark
 
 
 @spelled
@@ -48,7 +49,7 @@ def plot_class_probability(
 
     A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
     mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in
-    the middle, nor inside.
+    the middle, nor inside. Ticks are left out where diamonds would hide all of them, as a pool's.
 
     Parameters
     ----------
@@ -84,6 +85,7 @@ def plot_class_probability(
     table = clf.predict_interval(X, prob, kind, **options)
     p, ends = table["predictive"].values, table["interval"].values
     mean = clf.predict_uncertainty(X, **options)["mean"].values
+    seen = np.abs(mean - p)[:, shown].max(initial=0.0) > _DIAMOND
     fit = int(((style.TALLEST - style.MARGIN) / max(n, 1) - _LEAST_GAP) / _LEAST_LANE)
     most = min(len(shown), max(1, fit))
     # (n, most) codes, of each row in the order of the classes
@@ -99,7 +101,8 @@ def plot_class_probability(
         for k in drawn:
             i, lane = np.nonzero(each == k)
             at, own = i + lanes[lane], style.look(k)
-            ax.plot(mean[i, k], at, "|", color=own.color, ms=8, mew=1.6)
+            if seen:
+                ax.plot(mean[i, k], at, "|", color=own.color, ms=8, mew=1.6)
             drawing.intervals(ax, at, p[i, k], ends[i, k], own, mark="D", ls="", clip_on=False)
         drawing.name_lines(ax, names, 26)
         ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
@@ -109,23 +112,26 @@ def plot_class_probability(
             many = f"the {most} most probable classes" if most > 1 else "the most probable class"
             ax.set_xlabel("class probability" + f"\n({many} of each row)" * (most < len(shown)))
         several = [(str(clf.classes_[k]), style.look(k)) for k in drawn if len(shown) > 1]
-        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)")
+        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)", seen)
     return ax
 
 
-def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str) -> None:
-    """The classes if there are several, and the three marks; beside the axes."""
+def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bool) -> None:
+    """The classes if there are several, and the marks; beside the axes."""
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=own.color, ls=own.dashes, lw=2.4, marker="D", label=name, **own.mark())
         for name, own in classes
     ]
-    handles += [
-        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval),
-        Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean"),
-        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive"),
-    ]
+    handles.append(Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval))
+    if mean:
+        handles.append(
+            Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
+        )
+    handles.append(
+        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive")
+    )
     style.legend_beside(ax, handles)
 
 
