@@ -34,6 +34,7 @@ from bayesgen.encoding.tables import (
 from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
+COUNTED = ("poisson", "multinomial", "negative_binomial")  # kinds of numbers from 0
 SAMPLED_KINDS = ("student_t", "negative_binomial")  # which have no closed form
 KINDS = (
     *("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal", "spiked"),
@@ -421,7 +422,7 @@ def _numbers(column: Column, kind: str) -> Array:
         values = column.values.astype(np.float64)
     if kind == "bernoulli":
         bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "must be 0, 1 or missing"
-    elif kind in ("poisson", "multinomial", "negative_binomial"):
+    elif kind in COUNTED:
         bad, need = values < 0, "must not be negative"
     elif kind == "lognormal":
         bad, need = values <= 0, "must be positive"

@@ -11,7 +11,7 @@ from scipy.special import entr
 
 from bayesgen.datatree.groups import as_long
 from bayesgen.encoding.column import Column
-from bayesgen.encoding.schema import TableSchema
+from bayesgen.encoding.schema import COUNTED, TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
 from bayesgen.errors import refuse_below, spelled
@@ -126,7 +126,7 @@ class Rows:
             kind = self.schema.kinds[j]
             if kind in ("categorical", "bernoulli"):
                 return "nominal"
-            return "count" if kind in ("poisson", "multinomial") else "real"
+            return "count" if kind in COUNTED else "real"
         if column.kind in ("text", "boolean") or column.nominal:
             return "nominal"
         if _holds(self.clf) in ("bit", "category"):

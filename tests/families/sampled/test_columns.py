@@ -79,6 +79,14 @@ def test_save_and_load(clf, rows, tmp_path):
     assert again.predict_interval(X[:3]).equals(clf.predict_interval(X[:3]))
 
 
+def test_pictures_along_a_column_hold_what_its_kind_holds(clf, rows):
+    """A grid of reals around a column of counts would begin below 0, which it refuses."""
+    X, y = rows
+    own = {ax.get_title(loc="left"): ax for ax in bg.plots.plot_effects(clf, X, y)}
+    assert own.keys() == {*X.columns}
+    assert_array_equal(own["c"].lines[3].get_xdata(), np.arange(X["c"].min(), X["c"].max() + 1))
+
+
 def test_what_needs_closed_forms_is_refused(clf, rows):
     X, y = rows
     assert not hasattr(clf, "partial_fit")
