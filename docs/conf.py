@@ -75,7 +75,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "pictures",
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
-    "capture_repr": (),  # axes and collections of plots have nothing to read
+    "capture_repr": ("_repr_html_",),  # tables; axes and collections of plots have nothing to read
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
