@@ -38,7 +38,7 @@ def covered(n_train, n_new, make, repeats=150, **options):
     return held / repeats
 
 
-@pytest.mark.parametrize("n_new", [30, 300])
+@pytest.mark.parametrize("n_new", [30, pytest.param(300, marks=pytest.mark.slow)])
 def test_intervals_hold_the_scores_of_labels(n_new):
     held = covered(100, n_new, bg.GaussianNB)
     assert np.all(held > 0.9 - 4 * np.sqrt(0.09 / 150)), held

@@ -84,7 +84,7 @@ def test_rate_and_exponent_are_integrated_out():
 # ------------------------------------------------------------------------------- what it finds
 
 
-@pytest.mark.parametrize("n", [300, 20_000])
+@pytest.mark.parametrize("n", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_it_finds_flipped_labels_and_their_rate(n):
     X, y, wrong = two_groups(n=n)
     found = bg.label_errors(bg.GaussianNB().fit(X, y), X, y, prob=0.99)

@@ -145,6 +145,7 @@ def test_many_exponents_whose_sum_alone_is_known():
     assert found.exponents.std(axis=(0, 1)).min() > total.std()
 
 
+@pytest.mark.slow
 def test_two_members_that_rows_confuse(monkeypatch):
     """Only the sum of two exponents among nine is known: a run or two will do."""
     monkeypatch.setattr(exponents, "_LONGEST_RUN", 2)
