@@ -92,6 +92,12 @@ def values_of(
     return at
 
 
+def named_at(model: Any, names: Sequence[str]) -> Callable[[Mapping[str, Any]], list[np.ndarray]]:
+    """Named variables at unconstrained values of the free ones."""
+    outputs = model.replace_rvs_by_values([model[name] for name in names])
+    return model.compile_fn(outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore")
+
+
 def slope_error(model: Any, point: Mapping[str, Any]) -> float:
     """Of the compiled gradient along one direction, against a difference of the log density.
 

@@ -661,8 +661,9 @@ def sample(
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if nuts_sampler == "nutpie" else partial(_by_pymc, nuts_sampler)
     with third_parties(), not_swallowed() as interrupts:
+        lengths = {"draws": draws, "tune": tune, "chains": chains}
         posterior, stats = run(
-            model, draws, tune, chains, random_state, progressbar, start, interrupts, options
+            model, lengths, random_state, progressbar, start, interrupts, options
         )
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
     refuse_incomplete(found, chains, draws, f"NUTS ({nuts_sampler})")
@@ -687,9 +688,7 @@ def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
 def _by_pymc(
     nuts_sampler: Sampler,
     model: Any,
-    draws: int,
-    tune: int,
-    chains: int,
+    lengths: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: "Start | None",
@@ -701,7 +700,9 @@ def _by_pymc(
     if start is not None:
         rng = generator(random_state)
         free = {v.name for v in model.free_RVs}
-        first = [{k: v for k, v in start(rng).items() if k in free} for _ in range(chains)]
+        first = [
+            {k: v for k, v in start(rng).items() if k in free} for _ in range(lengths["chains"])
+        ]
         options = {"initvals": first, **options}
     if nuts_sampler == "pymc":
         own = options.get("callback")
@@ -717,9 +718,7 @@ def _by_pymc(
         options = {"nuts": options, "initvals": initial}
 
     tree = pm.sample(
-        draws=draws,
-        tune=tune,
-        chains=chains,
+        **lengths,
         random_seed=random_state,
         model=model,
         nuts_sampler=nuts_sampler,
@@ -733,9 +732,7 @@ def _by_pymc(
 
 def _by_nutpie(
     model: Any,
-    draws: int,
-    tune: int,
-    chains: int,
+    lengths: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: "Start | None",
@@ -755,9 +752,7 @@ def _by_nutpie(
         try:
             tree = nutpie.sample(
                 compiled,
-                draws=draws,
-                tune=max(tune, 1),  # nutpie stops with a panic at 0
-                chains=chains,
+                **lengths | {"tune": max(lengths["tune"], 1)},  # it stops with a panic at 0
                 seed=random_state,
                 save_warmup=False,
                 store_unconstrained=True,

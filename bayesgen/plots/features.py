@@ -1,6 +1,6 @@
 """What pictures know of a column: its kind, its places on an axis, and rows along it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -256,15 +256,16 @@ class Rows:
             return ""
         if len(others) <= _SHOWN:
             return "at " + ", ".join(f"{name} = {style.cell(cell)}" for name, cell in others)
-        if at is not None:
-            return f"the {len(others)} others at the values given"
-        middle = {"nominal": "most frequent values"}
-        found = {
-            middle.get(kind, "medians")
-            for name, kind in zip(self.names, self.kinds, strict=True)
-            if name != feature.name
-        }
-        return f"the {len(others)} others at their {' and '.join(sorted(found, reverse=True))}"
+        kinds = [k for n, k in zip(self.names, self.kinds, strict=True) if n != feature.name]
+        return f"the {len(others)} others {_where(kinds, at)}"
+
+
+def _where(kinds: Iterable[str], at: Any) -> str:
+    """In words, where features of these kinds are held."""
+    if at is not None:
+        return "at the values given"
+    found = {"most frequent values" if kind == "nominal" else "medians" for kind in kinds}
+    return f"at their {' and '.join(sorted(found))}"
 
 
 def cells_of(X: Any, j: int) -> Array:
@@ -714,10 +715,6 @@ def plot_effects(
     n = min(most, len(order), 3 * style.fitting(len(order), _PANEL))
     wide = 2 if n == 4 else min(n, 3)
     size = (max(3.1 * wide, 4.6) + 2.2 * (len(shown) > 1), 0.7 + _PANEL * -(-n // wide))
-    others = "most frequent values" if {*rows.kinds} == {"nominal"} else "medians"
-    if {*rows.kinds} > {"nominal"}:
-        others = "medians and most frequent values"
-    where = f"others at their {others}" if at is None else "others at the values given"
     band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ) around the predictive"
     with style.panels(ax, n, figsize, size) as own:
         for one, j in zip(own, order[:n], strict=True):
@@ -727,7 +724,7 @@ def plot_effects(
             drawing.title(one, name, 26, size=10)
             # names of categories may be on the left
             (one.set_xticks if one.yaxis_inverted() else one.set_yticks)([0, 0.5, 1])
-        text = f"{what}; {where}; {band}"
+        text = f"{what}; others {_where(rows.kinds, at)}; {band}"
         if ax is None:
             own[0].figure.suptitle(
                 style.written(text, 13 * int(size[0]), 3), size=9.5, x=0.01, ha="left"

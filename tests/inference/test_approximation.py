@@ -38,12 +38,10 @@ def test_bad_options(options, error, message):
         bg.GaussianNB().fit(X, Y, **options)
 
 
-def test_pathfinder_says_what_it_needs():
-    try:
-        import pymc_extras  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="pip install pymc-extras"):
-            bg.GaussianNB().fit(X, Y, inference="pathfinder", progressbar=False)
+def test_pathfinder_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymc_extras", None)
+    with pytest.raises(ImportError, match="pip install pymc-extras"):
+        bg.GaussianNB().fit(X, Y, inference="pathfinder", progressbar=False)
 
 
 def test_pathfinder_stays_in_one_process(monkeypatch):

@@ -159,30 +159,18 @@ def test_a_sampler_that_is_not_installed_is_named(monkeypatch):
 
 
 @pytest.mark.slow
-def test_numpyro_agrees_with_the_closed_form():
-    """`tests/laws/test_in_jax.py` has the values and gradients of our kernels there."""
-    pytest.importorskip("numpyro")
-    clf = bg.GaussianNB().fit(X, Y)
-    options = FEW | {"draws": 1000, "tune": 500, "nuts_sampler": "numpyro"}
-    tree = clf.sample_posterior(**options, target_accept=0.9)
-    assert tree.attrs["sampler"] == "numpyro"
-    assert tree.attrs["verdict"] == "sound"
-    table = clf.predict_monte_carlo(X, tree)
-    z = (table["probability"].values - clf.predict_proba(X)) / table["mcse"].values
-    assert np.abs(z).max() < 4.5
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
-def test_pymc_own_sampler_with_groups_of_rows():
+@pytest.mark.parametrize("sampler", ["pymc", "numpyro"])
+def test_samplers_of_pymc_with_groups_of_rows(sampler):
+    pytest.importorskip(sampler)
     clf = bg.BernoulliNB().fit(BITS, Y)
     tree = clf.sample_posterior(
-        **(FEW | {"nuts_sampler": "pymc", "draws": 400}),
+        **(FEW | {"nuts_sampler": sampler, "draws": 400}),
         X=BITS,
         y=Y,
         groups=["prior_predictive", "posterior_predictive", "log_likelihood", "log_prior", "prior"],
     )
-    assert tree.attrs["sampler"] == "pymc"
+    assert tree.attrs["sampler"] == sampler
     assert tree["posterior"]["theta"].dims == ("chain", "draw", "class", "feature")
     assert tree["posterior"]["class"].values.tolist() == ["a", "b", "c"]
     assert tree["log_likelihood"]["joint"].shape == (2, 400, 18)

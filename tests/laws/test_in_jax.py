@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import PYTHON, declare
-from tests.laws.cases import family_takes_missing, in_pymc, only
+from tests.laws.cases import close, family_takes_missing, in_pymc, only
 from tests.laws.test_pymc import Y_OF_THREE, Y, coords_of, on_rows, rows_of
 
 pytestmark = pytest.mark.slow
@@ -20,10 +20,9 @@ def same_in_jax(model):
     log_p, slope = jax.value_and_grad(get_jaxified_logp(model))(
         [point[v.name] for v in model.value_vars]
     )
-    np.testing.assert_allclose(float(log_p), model.compile_logp(mode=PYTHON)(point), rtol=1e-9)
+    close(float(log_p), model.compile_logp(mode=PYTHON)(point), 1e-9)
     found = np.concatenate([np.ravel(part) for part in slope])
-    expected = model.compile_dlogp(mode=PYTHON)(point)
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    close(found, model.compile_dlogp(mode=PYTHON)(point), 1e-7)
 
 
 @only(in_pymc, lambda case: not case.index)  # the first example of a family has its operations

@@ -23,6 +23,7 @@ from tests.graphs import (
     dims_in_model,
     draw,
     log_densities,
+    named_at,
     pm,
     pytensor,
     values_of,
@@ -331,10 +332,7 @@ def check_clones(family, X, y):
     expected = log_p(model, start, jacobian=False)
     close(log_p(clone_model(model), start, jacobian=False), expected)
     some = model.free_RVs[::2]
-    theta = pytensor.function(
-        model.value_vars, model.replace_rvs_by_values(some), mode=PYTHON, on_unused_input="ignore"
-    )
-    values = theta(*(start[v.name] for v in model.value_vars))
+    values = named_at(model, [rv.name for rv in some])(start)
     known = pm.observe(model, {rv.name: v for rv, v in zip(some, values, strict=True)})
     rest = {v.name: start[v.name] for v in known.value_vars}
     close(log_p(known, rest, jacobian=False), expected)

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse, stats
 
 import bayesgen as bg
-from tests.graphs import PYTHON, Mode, pm
+from tests.graphs import PYTHON, Mode, named_at, pm
 
 RNG = np.random.default_rng(0)
 N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
@@ -85,12 +85,7 @@ def test_rows_statistics_and_closed_form_have_one_log_density(name: str) -> None
     models = [clf.to_pymc(case.X, Y, likelihood="rows"), clf.to_pymc()]
     by_rows, by_statistics = (m.compile_logp(jacobian=False, mode=PYTHON) for m in models)
     names = list(clf.prior_.params)
-    theta_of = models[0].compile_fn(
-        models[0].replace_rvs_by_values([models[0][name] for name in names]),
-        inputs=models[0].value_vars,
-        mode=PYTHON,
-        on_unused_input="ignore",
-    )
+    theta_of = named_at(models[0], names)
     start = models[0].initial_point(0)
     for _ in range(2):
         point = {name: v + 0.3 * RNG.normal(size=v.shape) for name, v in start.items()}

@@ -13,7 +13,7 @@ import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON, slope_error
+from tests.graphs import PYTHON, named_at, slope_error
 
 RNG = np.random.default_rng(5)
 THETA = RNG.uniform(size=(2, 3, 4))  # two draws, three classes, four columns
@@ -100,12 +100,7 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     model = ClassModel(np.ones(3), family).to_pymc(coords, X=GAPS, y=Y)
     rng = np.random.default_rng(0)
     point = {k: rng.normal(size=np.shape(v)) for k, v in model.initial_point().items()}
-    names = ["theta", "mu", "tau", "inequality"]
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    compute = model.compile_fn(
-        outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
-    )
-    theta, mu, tau, omega = compute(point)
+    theta, mu, tau, omega = named_at(model, ["theta", "mu", "tau", "inequality"])(point)
     total = family.share.sum(axis=0)
     known = (family.share * (total - family.share)).mean(axis=0) / (total * (1 - total))
     raw, axes = point["deviation_raw"], model["axes"].get_value()

@@ -12,7 +12,7 @@ from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCateg
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.families.sampled.test_hierarchical_bernoulli import stretched
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, named_at
 
 RNG = np.random.default_rng(5)
 K = np.array([2, 4, 3])
@@ -87,11 +87,7 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     rng = np.random.default_rng(0)
     point = {k: rng.normal(size=np.shape(v)) for k, v in model.initial_point().items()}
     names = ["theta", "base", "tau", "inequality"]
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    compute = model.compile_fn(
-        outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
-    )
-    listed, listed_base, tau, omega = compute(point)
+    listed, listed_base, tau, omega = named_at(model, names)(point)
     assert model.named_vars_to_dims["theta"] == ("class", "feature_category")
     assert model.coords["feature_category"][:3] == ("0, 0", "0, 1", "1, 0")  # no names are known
     theta, base = np.zeros((3, *REAL.shape)), np.zeros(REAL.shape)

@@ -14,7 +14,7 @@ from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.sampled.logistic_normal import FACTOR, LogisticNormal, _Documents
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON, pytensor, slope_error
+from tests.graphs import PYTHON, named_at, slope_error
 
 RNG = np.random.default_rng(7)
 C, D, N = 2, 5, 10
@@ -127,19 +127,14 @@ def at_some_point(family: LogisticNormal, names: list[str], seed: int = 2) -> An
     assert model.named_vars_to_dims["loading"] == (CLASS, FACTOR, FEATURE)
     rng = np.random.default_rng(seed)
     point = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in model.initial_point().items()}
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    return (
-        model,
-        point,
-        pytensor.function(model.value_vars, outputs, mode=PYTHON, on_unused_input="ignore"),
-    )
+    return model, point, named_at(model, names)
 
 
 def test_loadings_are_lower_triangular_along_the_directions():
     family = LogisticNormal(factors=2, nodes=9).with_defaults(X, Y, C)
     model, point, values = at_some_point(family, ["loading", "spread", "along"])
     assert slope_error(model, point) < 1e-6
-    loading, spread, along = values(**point)
+    loading, spread, along = values(point)
     np.testing.assert_allclose(loading.sum(axis=-1), 0, atol=1e-9)
     part = np.einsum("ckj,clj->ckl", loading / spread[..., None], family.direction)
     np.testing.assert_allclose(np.diagonal(part, axis1=1, axis2=2), along, rtol=1e-7)
@@ -159,14 +154,14 @@ def test_round_coordinates_have_the_density_of_the_prior_and_the_rows():
         def natural(flat: np.ndarray) -> np.ndarray:
             parts = np.split(flat, sizes[:-1])
             own = {k: v.reshape(point[k].shape) for k, v in zip(names, parts, strict=True)}
-            pi, centre, loading, spread = values(**own)
+            pi, centre, loading, spread = values(own)
             others = np.log(centre) @ contrasts.T, loading @ contrasts.T, np.log(spread)
             return np.concatenate([np.log(pi[:1] / pi[1:]), *map(np.ravel, others)])
 
         flat = np.concatenate([np.ravel(point[k]) for k in names])
         step = 1e-5 * np.eye(len(flat))
         slopes = [(natural(flat + h) - natural(flat - h)) / 2e-5 for h in step]
-        pi, centre, loading, spread = values(**point)
+        pi, centre, loading, spread = values(point)
         density = family.log_likelihood(X, {"centre": centre, "loading": loading})
         expected = density[np.arange(N), Y].sum() + np.log(pi)[Y].sum()
         expected += np.log(pi).sum() + 1.5 * np.log(centre).sum()

@@ -14,7 +14,7 @@ import bayesgen as bg
 from bayesgen.families.sampled.logistic_regression import LogisticRegression
 from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON
+from tests.graphs import PYTHON, named_at
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of PyMC and PyTensor are not ours
@@ -73,11 +73,7 @@ def test_the_density_is_the_softmax_of_scipy_and_pymcs(features):
     rng = np.random.default_rng(1)
     point = {v.name: rng.normal(size=v.shape.eval(mode=PYTHON)) for v in model.free_RVs}
     names = list(family.params)
-    outputs = model.replace_rvs_by_values([model[k] for k in names])
-    compute = model.compile_fn(
-        outputs, inputs=model.value_vars, mode=PYTHON, on_unused_input="ignore"
-    )
-    theta = dict(zip(names, compute(point), strict=True))
+    theta = dict(zip(names, named_at(model, names)(point), strict=True))
     z = (X - X.mean(0)) / X.std(0)
     logits = theta["intercept"] + z @ theta["coef"].T
     if features == "quadratic":
