@@ -98,9 +98,8 @@ def simulation_based_calibration(
         independent draws.
     progressbar : bool
     **options
-        With NUTS, to `nuts.sample`: ``tune`` (default 500), ``nuts_sampler``,
-        ``target_accept``
-        (default: that of the classifier's ``fit``), ...
+        With NUTS, those of ``clf.sample_posterior``: ``tune`` (default 500), ``nuts_sampler``,
+        ``target_accept`` (default: that of the classifier's ``fit``), ...
 
     Returns
     -------
