@@ -661,10 +661,8 @@ def sample(
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if nuts_sampler == "nutpie" else partial(_by_pymc, nuts_sampler)
     with third_parties(), not_swallowed() as interrupts:
-        lengths = {"draws": draws, "tune": tune, "chains": chains}
-        posterior, stats = run(
-            model, lengths, random_state, progressbar, start, interrupts, options
-        )
+        sizes = {"draws": draws, "tune": tune, "chains": chains}
+        posterior, stats = run(model, sizes, random_state, progressbar, start, interrupts, options)
     found = {str(name): variable.values for name, variable in posterior.data_vars.items()}
     refuse_incomplete(found, chains, draws, f"NUTS ({nuts_sampler})")
     return posterior, stats
@@ -688,7 +686,7 @@ def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
 def _by_pymc(
     nuts_sampler: Sampler,
     model: Any,
-    lengths: dict[str, int],
+    sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: "Start | None",
@@ -700,9 +698,8 @@ def _by_pymc(
     if start is not None:
         rng = generator(random_state)
         free = {v.name for v in model.free_RVs}
-        first = [
-            {k: v for k, v in start(rng).items() if k in free} for _ in range(lengths["chains"])
-        ]
+        each = (start(rng) for _ in range(sizes["chains"]))
+        first = [{k: v for k, v in one.items() if k in free} for one in each]
         options = {"initvals": first, **options}
     if nuts_sampler == "pymc":
         own = options.get("callback")
@@ -714,11 +711,10 @@ def _by_pymc(
 
         options |= {"callback": at_each_draw}
     else:  # in JAX
-        initial = options.pop("initvals", None)
-        options = {"nuts": options, "initvals": initial}
+        options = {"initvals": options.pop("initvals", None), "nuts": options}
 
     tree = pm.sample(
-        **lengths,
+        **sizes,
         random_seed=random_state,
         model=model,
         nuts_sampler=nuts_sampler,
@@ -732,7 +728,7 @@ def _by_pymc(
 
 def _by_nutpie(
     model: Any,
-    lengths: dict[str, int],
+    sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: "Start | None",
@@ -752,7 +748,7 @@ def _by_nutpie(
         try:
             tree = nutpie.sample(
                 compiled,
-                **lengths | {"tune": max(lengths["tune"], 1)},  # it stops with a panic at 0
+                **sizes | {"tune": max(sizes["tune"], 1)},  # it stops with a panic at 0
                 seed=random_state,
                 save_warmup=False,
                 store_unconstrained=True,

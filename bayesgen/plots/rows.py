@@ -124,14 +124,12 @@ def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bo
         Line2D([], [], color=own.color, ls=own.dashes, lw=2.4, marker="D", label=name, **own.mark())
         for name, own in classes
     ]
-    handles.append(Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval))
-    if mean:
-        handles.append(
-            Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
-        )
-    handles.append(
-        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive")
-    )
+    tick = Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
+    handles += [
+        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval),
+        *([tick] if mean else []),
+        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive"),
+    ]
     style.legend_beside(ax, handles)
 
 

@@ -19,6 +19,8 @@ from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _APART = 2  # standard errors of a difference that is more than chance
+_FAR = 3  # of one class among several
+_OTHERS = "class_prior= takes the class weights of these rows, see bg.estimate_class_prior."
 _NOTHING = 0.001  # nats: differences that are not drawn
 _DRAWN = 8  # rows in a reliability diagram
 _MOST_CLASSES, _BOTH = 12, 6  # of a picture of confusions; with counts and rates
@@ -47,12 +49,13 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         of_frequencies = -np.log(held.class_weights[held.codes])
     base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
     z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
+    far = any(abs(_calibration_z(q, held.codes == c)) > _FAR for c, q in enumerate(held.p.T))
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
     text = [
         f"{_gain_words(float(gain.mean), float(gain.se))}: log loss {number(loss)} nats per row"
         f"{error} against {number(base)}.",
-        _calibration_words(z, expected, seen)
+        _calibration_words(z, expected, seen, far)
         + (" A LogLinearPool of it would calibrate it." if off else ""),
         f"The most probable class is the label in {k:.0f} of {n} rows, {share(seen)} "
         f"({share(held.prob)} interval {share(low)} to {share(high)}); that of always naming the "
@@ -142,7 +145,7 @@ def _calibration_z(top: Array, right: Array) -> float:
     return float((right.sum() - top.sum()) / sd) if sd > 0 else float("nan")
 
 
-def _calibration_words(z: float, expected: float, seen: float) -> str:
+def _calibration_words(z: float, expected: float, seen: float, classes_far: bool = False) -> str:
     means = f"it expected to be right in {share(expected)} and was in {share(seen)}"
     if z != z:
         return "It is certain of every row."
@@ -150,6 +153,8 @@ def _calibration_words(z: float, expected: float, seen: float) -> str:
         return f"It is too sure of itself: {means}."
     if z > _APART:
         return f"It is not sure enough: {means}."
+    if classes_far:
+        return f"I{means[1:]}, but expects other numbers of some classes than there are: see below."
     return f"Nothing speaks against its probabilities: {means}, a difference within chance."
 
 
@@ -257,13 +262,13 @@ def calibration(held: HeldOut) -> Section:
         ["class", "expected", "observed", f"{prob} interval", "z"],
         rows,
     )
-    far = [label for label, d in data.items() if abs(d["z"]) > 3]
+    far = [label for label, d in data.items() if abs(d["z"]) > _FAR]
     off = int(((bins.lower > bins.predicted) | (bins.upper < bins.predicted)).sum())
     fair = (1 - held.prob) * len(bins.size)
     text = [
         f"{off} of {len(bins.size)} intervals miss the diagonal; of a calibrated classifier "
         f"{fair:.1f} would on average."
-        + (f" It expects other numbers of {listed(far, 6, ' and ')}." if far else "")
+        + (f" It expects other numbers of {listed(far, 6, ' and ')}: {_OTHERS}" if far else "")
     ]
 
     def draw(ax: Any) -> None:

@@ -5,22 +5,12 @@ import warnings
 import arviz as az
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_wine
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
 
 MIXED = ["island", "bill_length_mm", "sex"]
-
-
-@pytest.fixture(scope="module")
-def penguins():
-    return bg.datasets.load_penguins()
-
-
-@pytest.fixture(scope="module")
-def iris():
-    return load_iris(return_X_y=True)
 
 
 def refit(clf, X, y, rows, weight=None):

@@ -11,7 +11,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from scipy import sparse
 from scipy.special import log_softmax
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB as PlugInNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,16 +33,6 @@ FULL = (
     "missing cells are refused in fit and marginalised in predict, which the check does not foresee"
 )
 few_exponents = pytest.mark.usefixtures("few_exponents")
-
-
-@pytest.fixture(scope="module")
-def penguins():
-    return bg.datasets.load_penguins()
-
-
-@pytest.fixture(scope="module")
-def iris():
-    return load_iris(return_X_y=True)
 
 
 def expected_failures(pool):

@@ -412,6 +412,15 @@ def test_verdict_on_calibration(shift, words):
     assert words in scores._calibration_words(z, 0.8, right.mean())
 
 
+def test_the_verdict_sees_classes_of_other_frequencies():
+    """Either class is recognised as often as expected, so that the accuracy is."""
+    y, noise = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 1))
+    clf = bg.GaussianNB().fit(noise + 2 * y[:, None], y)
+    found, _ = section(scores.verdict, clf, noise[::-1] + 2, np.ones(400, int))
+    assert abs(found.data["calibration_z"]) < 2
+    assert "expects other numbers of some classes" in found.text[1]
+
+
 # -------------------------------------------------------------------------------- every estimator
 
 

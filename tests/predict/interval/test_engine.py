@@ -1,5 +1,7 @@
 """Credible intervals against exact draws, enumeration and their own coverage."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -277,21 +279,14 @@ def covered(name, n_classes, repeats, n_features=3, per_class=4, prob=0.9):
     return hits
 
 
-@pytest.mark.parametrize(
-    "name", [f if f == "bernoulli" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
-)
-def test_coverage(name):
-    repeats = 1000 if WHOLE else 150
-    low, high = stats.binom.ppf([1e-3, 1 - 1e-3], repeats, 0.9)
-    assert low <= covered(name, 2, repeats) <= high
+REPEATS = {2: 1000 if WHOLE else 150, 3: 200 if WHOLE else 100}  # by the number of classes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
-def test_coverage_of_three_classes(name):
-    repeats = 200 if WHOLE else 100
-    low, high = stats.binom.ppf([1e-3, 1 - 1e-3], repeats, 0.9)
-    assert low <= covered(name, 3, repeats) <= high
+@pytest.mark.parametrize("of", rest_is_slow(product(FAMILIES, REPEATS), [("bernoulli", 2)]))
+def test_coverage(of):
+    name, n_classes = of
+    low, high = stats.binom.ppf([1e-3, 1 - 1e-3], REPEATS[n_classes], 0.9)
+    assert low <= covered(name, n_classes, REPEATS[n_classes]) <= high
 
 
 @pytest.mark.slow
