@@ -47,7 +47,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(37_400, 32_000, 34_000, 42_667),
+    "lines of code": Figure(37_400, 32_000, 34_000, 42_669),
     "modules": Figure(339, 200, 215, 213),
     "import levels": Figure(27, None, None, 19),
     "circles, annotations included": Figure(17, 0, 0, 0),
@@ -66,7 +66,7 @@ FIGURES = {
     "interval, C 2: file changes": Figure(47, 25, 25, 42),
     "interval, C 3: file changes": Figure(64, 35, 35, 64),
     "explain: file changes": Figure(536, 60, 60, 122),
-    "report: file changes": Figure(8_336, 1_000, 1_000, 1753),
+    "report: file changes": Figure(8_336, 1_000, 1_000, 1751),
     "lines of tests": Figure(40_700, 35_000, 38_000, 40_632),
 }
 APART = ("benchmarks", "fuzz")

@@ -1674,6 +1674,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ------
         NotImplementedError, ValueError
             If the model averages over structures; `draw_posterior` draws from it exactly.
+        ImportError
+            If the sampler is not installed.
 
         Warns
         -----

@@ -629,8 +629,8 @@ def sample(
         Draws of each chain, after `tune` steps that are thrown away.
     random_state : int, optional
     nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-        The last two run in JAX and must be installed. A kernel of ours is a call from JAX to the
-        host there, which takes up to a millisecond.
+        The last two run in JAX and must be installed. JAX calls our own kernels on the host, up to
+        a millisecond a call.
     progressbar : bool
         Also says when compilation begins.
     start : callable, optional
@@ -653,7 +653,7 @@ def sample(
     ImportError
         If the sampler is not installed.
     KeyboardInterrupt
-        On an interrupt, at once (in JAX: after the run); no draws are returned then.
+        On an interrupt: at once, in JAX when it returns to Python. No draws are returned then.
     """
     refuse_other_spelling("sample", options)
     check(draws, tune, chains, nuts_sampler)
@@ -748,7 +748,7 @@ def _by_nutpie(
         try:
             tree = nutpie.sample(
                 compiled,
-                **sizes | {"tune": max(sizes["tune"], 1)},  # it stops with a panic at 0
+                **sizes | {"tune": max(sizes["tune"], 1)},  # nutpie panics at 0
                 seed=random_state,
                 save_warmup=False,
                 store_unconstrained=True,

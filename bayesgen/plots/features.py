@@ -603,7 +603,7 @@ def _draw(
 ) -> tuple[str, str]:
     """Draw probabilities of classes along a feature; return what is drawn, and along what.
 
-    At most so many of its categories; their names stand below if they have no more letters.
+    At most `most` categories are drawn, with names below the axis if these fit into `letters`.
     """
     few = ""
     if one.kind == "nominal" and len(one.values) > most:

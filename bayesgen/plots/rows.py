@@ -49,7 +49,7 @@ def plot_class_probability(
 
     A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
     mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in
-    the middle, nor inside. Ticks are left out where diamonds would hide all of them, as a pool's.
+    the middle, nor inside. Ticks are left out where diamonds hide all of them, as for a pool.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from bayesgen.reporting.parts import Section, Table, count, number, share, signe
 
 _APART = 2  # standard errors of a difference that is more than chance
 _FAR = 3  # of one class among several
-_OTHERS = "class_prior= takes the class weights of these rows, see bg.estimate_class_prior."
+_OTHERS = "bg.estimate_class_prior estimates the class weights here; class_prior= takes them."
 _NOTHING = 0.001  # nats: differences that are not drawn
 _DRAWN = 8  # rows in a reliability diagram
 _MOST_CLASSES, _BOTH = 12, 6  # of a picture of confusions; with counts and rates
@@ -49,7 +49,7 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         of_frequencies = -np.log(held.class_weights[held.codes])
     base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
     z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
-    far = any(abs(_calibration_z(q, held.codes == c)) > _FAR for c, q in enumerate(held.p.T))
+    far = any(abs(own) > _FAR for own in _class_z(held))
     off = abs(z) > _APART and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
     text = [
@@ -145,6 +145,11 @@ def _calibration_z(top: Array, right: Array) -> float:
     return float((right.sum() - top.sum()) / sd) if sd > 0 else float("nan")
 
 
+def _class_z(held: HeldOut) -> list[float]:
+    """The same of how many rows of each class there are."""
+    return [_calibration_z(q, held.codes == c) for c, q in enumerate(held.p.T)]
+
+
 def _calibration_words(z: float, expected: float, seen: float, classes_far: bool = False) -> str:
     means = f"it expected to be right in {share(expected)} and was in {share(seen)}"
     if z != z:
@@ -154,7 +159,7 @@ def _calibration_words(z: float, expected: float, seen: float, classes_far: bool
     if z > _APART:
         return f"It is not sure enough: {means}."
     if classes_far:
-        return f"I{means[1:]}, but expects other numbers of some classes than there are: see below."
+        return f"I{means[1:]}, but the classes have other frequencies: see Calibration."
     return f"Nothing speaks against its probabilities: {means}, a difference within chance."
 
 
@@ -250,10 +255,9 @@ def calibration(held: HeldOut) -> Section:
     what = held.labels[1] if two else "the most probable class"
     bins = reliability(said, hit, int(np.clip(held.n // 20, 4, 12)), held.prob)
     rows, data = [], {}
-    for c, label in enumerate(held.labels):
+    for (c, label), z in zip(enumerate(held.labels), _class_z(held), strict=True):
         k, q = float((held.codes == c).sum()), held.p[:, c]
         low, high = (held.n * end for end in jeffreys(k, held.n, held.prob))
-        z = _calibration_z(q, held.codes == c)
         rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", f"{low:.1f} to {high:.1f}", signed(z, 1)])
         data[label] = {"expected": float(q.sum()), "observed": k, "z": z}
     prob = share(held.prob)
@@ -268,8 +272,9 @@ def calibration(held: HeldOut) -> Section:
     text = [
         f"{off} of {len(bins.size)} intervals miss the diagonal; of a calibrated classifier "
         f"{fair:.1f} would on average."
-        + (f" It expects other numbers of {listed(far, 6, ' and ')}: {_OTHERS}" if far else "")
     ]
+    if far:
+        text.append(f"It expected other numbers of rows of {listed(far, 6, ' and ')}. {_OTHERS}")
 
     def draw(ax: Any) -> None:
         drawing.unit_square(ax)
