@@ -43,7 +43,6 @@ __all__ = [
     "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
-    "acquisition_curve",
     "check_family",
     "choose_n_components",
     "compare_models",
@@ -127,7 +126,6 @@ if TYPE_CHECKING:
     from bayesgen.io.streams import fit_stream
     from bayesgen.posterior.drawn import MonteCarloWarning
     from bayesgen.posterior.fitted import final_estimator
-    from bayesgen.predict.acquisition import acquisition_curve
     from bayesgen.predict.costs import decide
     from bayesgen.predict.label_shift import estimate_class_prior
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -142,7 +140,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
-        "acquisition_curve": "predict.acquisition",
         "check_family": "checks.check_family",
         "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",

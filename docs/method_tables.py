@@ -13,7 +13,6 @@ QUESTIONS = {
     "Why": "explain estimates edge_probabilities context_depths summary",
     "Unusual rows": "typicality score_samples perplexity",
     "Which model": "loo loo_log_joint log_evidence_",
-    "Which cell next": "next_measurement",
     "Prior and posterior": "posterior_ draw_posterior sample_posterior posterior_groups to_pymc"
     " simulate",
     "Files": "save",

@@ -159,7 +159,6 @@ SEARCHED = {
     "drift": "monitoring",
     "mislabelled": "wrong_labels",
     "several annotators": "wrong_labels",
-    "which test next": "next_measurement",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bayesgen.cli import ask, compare, demo, explain, fit, predict, report, validate
+from bayesgen.cli import compare, demo, explain, fit, predict, report, validate
 from bayesgen.cli.console import UserError, error, help_text, note, warnings_as_notes
 from bayesgen.io.formats import TableError
 
@@ -63,7 +63,6 @@ commands: tuple[Callable[..., None], ...] = (
     fit.fit,
     predict.predict,
     explain.explain,
-    ask.ask,
     compare.compare,
     report.report,
     validate.validate,
@@ -103,7 +102,6 @@ def _root(
     bayesgen fit penguins.csv --target species -o penguins.nc
     bayesgen predict penguins.nc new.csv -o out.csv
     bayesgen explain penguins.nc new.csv --row 3
-    bayesgen ask penguins.nc new.csv
     bayesgen compare penguins.nc held_out.csv --target species
     bayesgen report penguins.nc held_out.csv --target species -o report.html
     """

@@ -46,7 +46,7 @@ from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
-from bayesgen.predict import acquisition, likelihood_ratio, plug_ins, tables
+from bayesgen.predict import likelihood_ratio, plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
@@ -1123,82 +1123,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
         return contributions.explain(fitted, X, classes, request, posterior)
-
-    @named_rows
-    def next_measurement(
-        self,
-        X: Any,
-        cost: Any = None,
-        decision_cost: Any = None,
-        *,
-        temper: acquisition.Temper = 1.0,
-        steps: Literal[1, 2] = 1,
-        class_prior: Any = None,
-        training: Any = None,
-    ) -> "xr.Dataset":
-        """Choose the missing cell of each row to measure next, and whether to stop measuring.
-
-        Parameters
-        ----------
-        X : (N, D)
-            Rows; cells that were not measured are missing (NaN, None).
-        cost : number, array (feature,) or {column: cost}, optional
-            Cost of a measurement, in the unit of `decision_cost` (nats without it). None: 0.
-        decision_cost : optional
-            Cost of each decision for each true class, in the form of ``cost`` of `bayesgen.decide`;
-            ``1 - np.eye(n_classes)`` counts mistakes. None: the log score, -log p(y | x), in nats.
-        temper : float or "loo"
-            Exponent of p(x | y). 1 leaves the model unchanged: gains are never negative, and those
-            of several cells add up. ``"loo"`` takes the exponent that predicts the training labels
-            best, each row left out. It is for a model that is too sure because its columns are not
-            independent. A gain may then be negative.
-        steps : {1, 2}
-            2 adds to the value of a cell that of the best cell to measure after it. It is for a few
-            columns, if two of them are informative only together; the time is the square of that
-            of 1.
-        class_prior : array (class,) or {label: weight}, optional
-        training : (X, y) or (X, y, sample_weight), optional
-            The training rows, for ``temper="loo"``, if the classifier does not hold them (see
-            `typicality`).
-
-        Returns
-        -------
-        xarray.Dataset
-            (obs_id, feature), NaN where the cell is known: ``gain``, by how much the entropy of the
-            label is expected to fall, in nats; ``value``, the expected saving of decisions less the
-            cost of the cell. (obs_id) ``stop``: no cell and no set of cells is expected to
-            pay; ``best``, the column to measure next, "" at a stop. Attributes: ``exponent``,
-            ``steps``, ``unit_of_value``.
-
-        Raises
-        ------
-        NotImplementedError
-            If the model cannot predict rows with missing cells.
-
-        Notes ----- Sums over categories, bits and bins are exact, those over real cells and counts
-        good to about 1e-4 nats. ``value`` looks `steps` measurements ahead. Where no value is
-        positive and the columns are independent given the class, up to 12 cells in the order of
-        their gains are tried by draws before ``stop`` is set. With dependent columns ``stop`` comes
-        too early if cells are informative only together. Exponent 1 is the default because it had
-        the lower total cost on seven of ten open tables (``tests/benchmarks/acquisition.py``): one
-        exponent for complete rows tempers too much if few cells are known.
-
-        Examples
-        --------
-        >>> import bayesgen as bg
-        >>> import numpy as np
-        >>> X, y = bg.datasets.load_penguins()
-        >>> clf = bg.MixedNB().fit(X, y)
-        >>> bird = X[:1].assign(bill_length_mm=np.nan, bill_depth_mm=np.nan, sex=None)
-        >>> found = clf.next_measurement(bird)
-        >>> found["best"].item()
-        'bill_length_mm'
-        >>> found["gain"].sel(feature=["bill_length_mm", "bill_depth_mm"]).values.round(3)
-        array([[0.027, 0.   ]])
-        """
-        return acquisition.next_measurement(
-            self._fitted(), X, cost, decision_cost, temper, steps, class_prior, training
-        )
 
     @named_rows
     def log_likelihood_ratio(

@@ -336,14 +336,6 @@ class SharedVariances(Protocol):
 
 
 @runtime_checkable
-class StudentCells(Protocol):
-    """Missing cells that are Student t given the known ones of their row: ``next_measurement``."""
-
-    def cells_given(self, row: Array) -> tuple[Array, Array, Array]:
-        """(C, D) centre, scale and degrees of freedom of each cell of a row (D,), by class."""
-
-
-@runtime_checkable
 class LinearRule(Protocol):
     """A decision rule that is linear in the features: asked by ``linear_form`` and ``explain``."""
 

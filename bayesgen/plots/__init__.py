@@ -23,7 +23,6 @@ from bayesgen.plots.features import (
     plot_section,
 )
 from bayesgen.plots.models import (
-    plot_acquisition,
     plot_comparison,
     plot_edges,
     plot_learning_curve,
@@ -39,7 +38,6 @@ from bayesgen.plots.rows import (
 )
 
 __all__ = [
-    "plot_acquisition",
     "plot_class_probability",
     "plot_comparison",
     "plot_contributions",

@@ -459,60 +459,6 @@ def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: floa
 
 
 # ------------------------------------------------------------------------------------------------
-# What each further measurement is worth.
-
-
-def plot_acquisition(
-    table: Any,
-    *,
-    show: Literal["log_loss", "cost"] = "log_loss",
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw loss or cost against the number of measured cells, by three policies.
-
-    Parameters
-    ----------
-    table : xarray.Dataset
-        Of `acquisition_curve`.
-    show : {"log_loss", "cost"}
-        Log loss of the labels; or the cost of measurements and decisions per row, if all rows
-        stopped at that number of cells. The dotted line is then the total cost of ``next`` where
-        each row stops by itself.
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    style.checked_axes(ax, figsize)
-    if "total_cost" not in getattr(table, "data_vars", ()):
-        raise TypeError(f"table must be what acquisition_curve returns, got {type(table).__name__}")
-    refuse_unknown("show", show, ("log_loss", "cost"))
-    costs = show == "cost"
-    values = table["measured"] + table["decided"] if costs else table["log_loss"]
-    with style.canvas(ax, figsize, (4.6, 3.2)) as ax:
-        for k, policy in enumerate(table["policy"].values):
-            look: dict[str, Any] = {"color": style.colour(k), "ls": ("-", "--", "-.")[k], "lw": 1.6}
-            ax.plot(table["n_cells"], values.sel(policy=policy), label=policy, **look)
-        if costs:
-            cost, label = float(table["total_cost"][0]), "next, stopping by itself"
-            ax.axhline(cost, color=style.colour(0), lw=0.8, ls=":", label=label)
-        ax.set_xlabel("cells measured")
-        ax.set_ylabel("cost per row" if costs else "log loss (nats)")
-        ax.grid(axis="y", color=HAIR, lw=0.5)
-        place: dict[str, Any] = {
-            "loc": "lower left",
-            "bbox_to_anchor": (0, 1),
-            "borderaxespad": 0.2,
-        }
-        ax.legend(ncols=2, frameon=False, columnspacing=1.2, **place)
-    return ax
-
-
-# ------------------------------------------------------------------------------------------------
 # Which columns depend on each other within a class: a network of likely edges.
 
 _MOST_NAMES = 60

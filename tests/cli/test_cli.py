@@ -557,7 +557,7 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "-m", "forest", "--kind",
       "year=poisson"], "its kinds are gaussian, categorical, bernoulli"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--order", "3"], "--model markov"),
-    (["ask", "m.nc", PENGUINS, "--json", "--most", "3"], "--json has all"),
+    (["explain", "m.nc", PENGUINS, "--json", "--most", "3"], "--json has all"),
     (["compare", "m.nc", PENGUINS, "--target", "species", "--drop", "year"], "--model NAME"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=weibull"],
      "lognormal"),

@@ -228,32 +228,6 @@ def test_fit_names_odd_columns_and_keeps_names(tmp_path):
         bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])
 
 
-# -------------------------------------------------------------------------------------------- ask
-
-
-def test_ask_is_the_library(penguin_model, clf, rows, tmp_path):
-    bird = rows[:2].drop(columns="species")
-    bird.loc[1, ["bill_length_mm", "body_mass_g"]] = np.nan
-    bird.to_csv(tmp_path / "birds.csv", index=False)
-    given = ("ask", penguin_model, tmp_path / "birds.csv", "--row", 2)
-    found = json.loads(run(*given, "--cost", "0.01", "--cost", "body_mass_g=0.5", "--json").stdout)
-    cost = dict.fromkeys(bird.columns, 0.01) | {"body_mass_g": 0.5}
-    expected = clf.next_measurement(bird, cost).isel(obs_id=1)
-    assert found["best"] == expected["best"].item()
-    assert found["row"] == 2
-    for name in ("bill_length_mm", "body_mass_g"):
-        cell = expected.sel(feature=name)
-        assert found["cells"][name]["value"] == pytest.approx(cell["value"].item())
-    assert set(found["cells"]) == {"bill_length_mm", "body_mass_g"}
-    out = run(*given).stdout
-    assert "Measure bill_length_mm next." in out
-    assert "body_mass_g" in out
-    assert "Stop" in run(*given, "--cost", "9").stdout
-    assert "no column 'x'" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x=1")
-    assert "--cost takes" in refused("ask", penguin_model, tmp_path / "birds.csv", "--cost", "x")
-    assert "has 2 rows" in refused("ask", penguin_model, tmp_path / "birds.csv", "--row", 3)
-
-
 def test_long_names_are_shortened_and_numbers_are_not(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     names = [f"a_name_of_a_column_that_is_longer_than_most_[red]_{j}" for j in range(3)]
@@ -262,11 +236,10 @@ def test_long_names_are_shortened_and_numbers_are_not(tmp_path, monkeypatch):
     model, new = tmp_path / "m.nc", tmp_path / "new.csv"
     frame.iloc[:1].assign(**{names[0]: None}).to_csv(new, index=False)
     run("fit", tmp_path / "d.csv", "-t", "y", "-m", "mixed", "-o", model)
-    for command, n in (("explain", 3), ("ask", 1)):
-        out = run(command, model, new).stdout
-        assert max(map(len, out.splitlines())) <= 80
-        assert len(re.findall(r"a_name_of_a.*\.\.\..*\[red\]_\d .*\d\.\d\d", out)) == n
-        assert names[0] in run(command, model, new, "--json").stdout
+    out = run("explain", model, new).stdout
+    assert max(map(len, out.splitlines())) <= 80
+    assert len(re.findall(r"a_name_of_a.*\.\.\..*\[red\]_\d .*\d\.\d\d", out)) == 3
+    assert names[0] in run("explain", model, new, "--json").stdout
 
 
 def test_models_without_an_evidence_are_saved_and_told(tmp_path):

@@ -4,13 +4,11 @@ What is asked of sampled families alone (starting points, identified functions) 
 each family and of its sampler.
 """
 
-import itertools
 from functools import cache
 from math import factorial
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import gammaln
 
 from bayesgen.families.capabilities import (
@@ -26,7 +24,6 @@ from bayesgen.families.capabilities import (
     SamplerCoordinates,
     SeparateColumns,
     SharedVariances,
-    StudentCells,
     TermDraws,
     TokenDraws,
     UnattributedTerm,
@@ -72,20 +69,6 @@ def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
     case, posterior, X, _, _, found = offered(case, Discriminant)
     theta = posterior.draw(case.rng(1), 3)
     close(contrast(found.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
-
-
-@offering(StudentCells)
-def test_a_missing_cell_is_a_t_variable_given_the_others(case):
-    _, posterior, X, _, _, found = offered(case, StudentCells)
-    rows = np.array(X[:4], dtype=float)
-    rows[1, 0] = rows[2:, 2] = np.nan
-    for i, j in itertools.product(range(4), range(3)):
-        known, other = rows[i].copy(), rows[i].copy()
-        known[j] = np.nan
-        other[j] = X[i, j] + 0.7
-        centre, scale, freedom = (a[:, j] for a in found.cells_given(known))
-        with_cell, without = (posterior.log_predictive(x[None])[0] for x in (other, known))
-        close(with_cell - without, stats.t.logpdf(other[j], freedom, centre, scale))
 
 
 @offering(ObservedCells)

@@ -99,7 +99,6 @@ def every(clf, X, y):
     forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
     seen = X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]
     arguments = {
-        "plot_acquisition": lambda: (bg.acquisition_curve(clf, rows, y[:4]),),
         "plot_class_probability": lambda: (clf, rows),
         "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
         "plot_contributions": lambda: (clf, rows),
@@ -251,7 +250,6 @@ def hostile():
 
 
 HOSTILE = {
-    "acquisition": [{}, {"show": "cost"}],
     "class_probability": [{}, {"classes": LONG[7]}],
     "comparison": [{}],
     "contributions": [{}, {"classes": LONG[:2]}],
@@ -291,9 +289,7 @@ def test_names_and_numbers_have_room(hostile, name, options):
     """Texts were cut off, ran into each other, squeezed the axes, or made figures of 91 inches."""
     clf, two, forest, X, y = hostile
     plot = getattr(plots, f"plot_{name}")
-    if name == "acquisition":
-        given = (bg.acquisition_curve(clf, X[:5], y[:5], decision_cost=1 - np.eye(10)),)
-    elif name == "comparison":
+    if name == "comparison":
         given = (bg.compare_models({f"{LONG[0]} {k}": clf for k in range(45)}, X, y),)
     elif name in ("label_errors", "prior_sensitivity"):
         rows = (X, y) if name == "label_errors" else (X,)
@@ -402,21 +398,6 @@ def test_comparison_of_models(two):
     np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, [0, 1]]))
     np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
     assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
-
-
-def test_acquisition_curves(two):
-    clf, X, y = two
-    curve = bg.acquisition_curve(clf, X, y, cost=0.1, decision_cost=1 - np.eye(2))
-    left, right = plots.plot_acquisition(curve), plots.plot_acquisition(curve, show="cost")
-    for k in range(3):
-        np.testing.assert_array_equal(left.lines[k].get_ydata(), curve["log_loss"][k])
-        total = curve["measured"] + curve["decided"]
-        np.testing.assert_array_equal(right.lines[k].get_ydata(), total[k])
-    assert right.lines[3].get_ydata()[0] == curve["total_cost"][0]
-    known = [t.get_text() for t in right.get_legend().get_texts()]
-    assert known == [*curve["policy"].values, "next, stopping by itself"]
-    with pytest.raises(TypeError, match="table must be"):
-        plots.plot_acquisition(clf)
 
 
 def test_ranges_of_the_prior(three):

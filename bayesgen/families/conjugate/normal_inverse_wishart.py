@@ -986,23 +986,6 @@ class NormalInverseWishart(ConjugateFamily):
             out[rows] = q
         return out
 
-    def cells_given(self, row: Array) -> tuple[Array, Array, Array]:
-        """As in `StudentCells`: the conditional t densities; of an ignored column one for all."""
-        seen = np.flatnonzero(~np.isnan(row) & ~np.broadcast_to(self.ignored, self.dim))
-        d = row[seen] - self.shift[seen] - self.mu[:, seen]
-        psi = self.psi[:, seen]  # (C or 1, n, D)
-        slopes = np.linalg.solve(psi[..., seen], psi)
-        white = np.linalg.solve(psi[..., seen], d[..., None])[..., 0]
-        k = self.kappa / (self.kappa + 1)
-        freedom = np.broadcast_to(self.nu - self.dim + 1 + len(seen), k.shape)
-        left = np.diagonal(self.psi, axis1=1, axis2=2) - (psi * slopes).sum(axis=1)
-        spread = (1 + k * (d * white).sum(axis=1)) / (k * freedom)
-        centre = self.mu + self.shift + (d[:, None] @ slopes)[:, 0]
-        scale = np.sqrt(np.maximum(left, 0) * spread[:, None])
-        dead = np.broadcast_to(self.ignored, centre.shape)
-        freedom = np.broadcast_to(freedom[:, None], centre.shape)
-        return np.where(dead, 0, centre), np.where(dead, 1, scale), np.where(dead, 1, freedom)
-
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) and (N,), as in `RowRemoval`; rows of the training set have no missing cells."""
         n_classes, live = len(self.mu), self.live
