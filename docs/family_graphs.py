@@ -20,10 +20,9 @@ from bayesgen.posterior.model import ClassModel
 Y = np.arange(6) % 2
 REALS = np.random.default_rng(0).normal(size=(6, 3)) + Y[:, None]
 BITS = (REALS > 0.5).astype(int)
-OF_BITS = """AnDE BernoulliNB CategoricalNB HierarchicalBernoulliNB HierarchicalCategoricalNB
+OF_BITS = """AnDE BernoulliNB CategoricalNB HierarchicalBernoulliNB
 TreeAugmentedNB"""
-OF_COUNTS = """MultinomialNB PoissonNB NegativeBinomialNB LogisticNormalNB
-DirichletCompoundMultinomialNB"""
+OF_COUNTS = """MultinomialNB PoissonNB NegativeBinomialNB"""
 TABLES: dict[str, Any] = dict.fromkeys(OF_BITS.split(), BITS)
 TABLES |= dict.fromkeys(OF_COUNTS.split(), BITS + 1)
 TABLES["MarkovNB"] = ["ab", "ba", "aab", "bb", "abba", "bab"]

@@ -305,47 +305,6 @@ def _HierarchicalBernoulliNB():
     axes[0].set_ylabel("θ of class 2")
 
 
-def _HierarchicalCategoricalNB():
-    rng = np.random.default_rng(3)
-    axes = _axes(7.2, 3.2, 2)
-    mu, z = rng.normal(size=8), rng.normal(size=(3, 8))
-    for ax, tau in zip(axes, (0.3, 1.5), strict=True):
-        for c, p in enumerate(special.softmax(mu + tau * z, axis=1)):
-            ax.bar(np.arange(8) + (c - 1) * 0.27, p, 0.25, color=colour(c), label=f"class {c + 1}")
-        ax.set(title=f"τ = {tau}", xlabel="category", ylim=(0, 0.75))
-    axes[0].set_ylabel("probability")
-    axes[1].legend(frameon=False)
-
-
-def _DirichletCompoundMultinomialNB():
-    x = np.arange(0, 21)
-    ax = _axes()
-    ax.bar(
-        x, stats.betabinom.pmf(x, 100, 1.0, 19.0), 0.8, color=colour(0), alpha=0.6, label="s = 20"
-    )
-    ax.plot(x, stats.binom.pmf(x, 100, 0.05), "o--", color=INK, ms=4, label="multinomial")
-    ax.set(xlabel="occurrences in a document of 100 words", ylabel="probability")
-    ax.legend(frameon=False)
-
-
-def _LogisticNormalNB():
-    rng = np.random.default_rng(0)
-    p = special.softmax(rng.normal(size=(400, 1)) * [1.0, 0.9, -1.2, -0.1, -0.2, -0.4], axis=1)
-    axes = _axes(6.8, 3.4, 2)
-    for ax, other in zip(axes, (1, 2), strict=True):
-        ax.plot(p[:, 0], p[:, other], "o", ms=3.5, color=colour(0), alpha=0.5, mew=0)
-        ax.set(xlabel="p(word 1)", ylabel=f"p(word {other + 1})")
-
-
-def _LKJDiscriminant():
-    r = np.linspace(-0.999, 0.999, 400)
-    ax = _axes()
-    for k, eta in enumerate((1, 2, 8)):
-        ax.plot(r, stats.beta.pdf((r + 1) / 2, eta, eta) / 2, color=colour(k), label=f"η = {eta}")
-    ax.set(xlabel="correlation", ylabel="prior density", ylim=(0, None))
-    ax.legend(frameon=False)
-
-
 def _MixtureDiscriminant():
     x = np.linspace(-4.5, 6.5, 200)
     grid = np.stack(np.meshgrid(x, x[::2]), axis=-1)

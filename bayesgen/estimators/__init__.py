@@ -14,15 +14,13 @@ from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
 from bayesgen.estimators.histograms import HistogramNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.pool import LogLinearPool
-from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB, HierarchicalCategoricalNB
+from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB
 from bayesgen.estimators.sampled.counts import (
-    DirichletCompoundMultinomialNB,
-    LogisticNormalNB,
     NegativeBinomialNB,
 )
 from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant
-from bayesgen.estimators.sampled.reals import LKJDiscriminant, StudentTNB
+from bayesgen.estimators.sampled.reals import StudentTNB
 from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
@@ -44,11 +42,7 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     AnDE,
     MetaTreeForest,
     BayesianLogisticRegression,
-    DirichletCompoundMultinomialNB,
     HierarchicalBernoulliNB,
-    HierarchicalCategoricalNB,
-    LKJDiscriminant,
-    LogisticNormalNB,
     MixtureDiscriminant,
     NegativeBinomialNB,
     StudentTNB,

@@ -36,12 +36,8 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         refuse_undefined,
     )
     from bayesgen.families.records import Record, array, guide, prior_object
-    from bayesgen.families.sampled.dirichlet_compound import DirichletCompound
     from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
     from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
-    from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
-    from bayesgen.families.sampled.lkj_normal import LKJNormal
-    from bayesgen.families.sampled.logistic_normal import LogisticNormal
     from bayesgen.families.sampled.logistic_regression import LogisticRegression
     from bayesgen.families.sampled.negative_binomial import NegativeBinomial
     from bayesgen.families.sampled.student_t import StudentT
@@ -54,7 +50,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "ConjugateFamily",
         "ContextTree",
         "DirichletCategorical",
-        "DirichletCompound",
         "DirichletForest",
         "DirichletHistogram",
         "DirichletMarkov",
@@ -64,11 +59,8 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "GammaPoisson",
         "GaussianMixture",
         "HierarchicalBernoulli",
-        "HierarchicalCategorical",
         "InterpolatedMarkov",
-        "LKJNormal",
         "LogNormal",
-        "LogisticNormal",
         "LogisticRegression",
         "MissingCapabilityError",
         "NegativeBinomial",

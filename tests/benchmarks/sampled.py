@@ -1,14 +1,13 @@
 """What NUTS costs and whether its draws are sound: every sampled classifier at its defaults.
 
     .venv/bin/python tests/benchmarks/sampled.py                      # about 40 minutes, two cores
-    .venv/bin/python tests/benchmarks/sampled.py --only 'LKJ.*wine'   # a regular expression
+    .venv/bin/python tests/benchmarks/sampled.py --only 'Mixture.*wine'   # a regular expression
     .venv/bin/python tests/benchmarks/sampled.py --update             # and docs/benchmarks/nuts.md
     .venv/bin/python tests/benchmarks/sampled.py --update --only X    # some of its rows anew
 
 Each classifier is fitted, as a user would without arguments (4 chains of 1000 draws after 1000),
-to the data sets whose columns are of its kind. Bits are columns above their median, categories
-their fifths, counts Pokémon stats and SMS words. A first fit of one draw compiles; then one fit
-for each seed.
+to the data sets whose columns are of its kind. Bits are columns above their median, counts Pokémon
+stats and SMS words. A first fit of one draw compiles; then one fit for each seed.
 
 Seconds are of processors, all chains together, which other work on the machine does not change; on
 idle cores the wall clock shows them divided by min(cores, 4). ESS is the least effective sample
@@ -110,22 +109,6 @@ def bits(load: Callable[[], Rows]) -> Callable[[], Rows]:
     return found
 
 
-def fifths(load: Callable[[], Rows]) -> Callable[[], Rows]:
-    """Columns cut at their quintiles."""
-
-    def found() -> Rows:
-        X, y = load()
-        edges = np.quantile(X, [0.2, 0.4, 0.6, 0.8], axis=0)
-        return (X[:, None, :] > edges).sum(axis=1), y
-
-    return found
-
-
-def number_of_words(load: Callable[[], Rows]) -> Callable[[], Rows]:
-    """0, 1, or 2 and more occurrences."""
-    return lambda: (np.minimum(load()[0], 2), load()[1])
-
-
 TABLES = {"penguins": penguins, "iris": iris, "wine": wine, "Pokémon": pokemon}
 
 
@@ -136,8 +119,6 @@ def cases() -> Iterator[Case]:
     there = (SHARED / "sms_spam.tsv").exists()
     reals: dict[str, Callable[..., Any]] = {
         "StudentTNB": bg.StudentTNB,
-        "LKJDiscriminant": bg.LKJDiscriminant,
-        "LKJDiscriminant, shared": lambda **o: bg.LKJDiscriminant(covariance="shared", **o),
         "BayesianLogisticRegression": bg.BayesianLogisticRegression,
         "BayesianLogisticRegression, quadratic": lambda **o: bg.BayesianLogisticRegression(
             features="quadratic", **o
@@ -151,22 +132,11 @@ def cases() -> Iterator[Case]:
             yield Case(name, some, make, real(first))
     for data, load in TABLES.items():
         yield Case("HierarchicalBernoulliNB", data, bg.HierarchicalBernoulliNB, bits(load))
-        yield Case("HierarchicalCategoricalNB", data, bg.HierarchicalCategoricalNB, fifths(load))
     if there:
         yield Case("HierarchicalBernoulliNB", words, bg.HierarchicalBernoulliNB, sms)
-        yield Case(
-            "HierarchicalCategoricalNB", words, bg.HierarchicalCategoricalNB, number_of_words(sms)
-        )
-    counts: dict[str, Callable[..., Any]] = {
-        "NegativeBinomialNB": bg.NegativeBinomialNB,
-        "DirichletCompoundMultinomialNB": bg.DirichletCompoundMultinomialNB,
-        "LogisticNormalNB": bg.LogisticNormalNB,
-    }
-    for name, make in counts.items():
-        yield Case(name, "Pokémon", make, pokemon)
-        if there:
-            all_rows = name != "LogisticNormalNB"
-            yield Case(name, words if all_rows else some, make, sms if all_rows else first)
+    yield Case("NegativeBinomialNB", "Pokémon", bg.NegativeBinomialNB, pokemon)
+    if there:
+        yield Case("NegativeBinomialNB", words, bg.NegativeBinomialNB, sms)
 
 
 # ---------------------------------------------------------------------------------------- measuring

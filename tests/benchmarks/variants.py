@@ -27,10 +27,9 @@ import numpy as np
 from sklearn import datasets
 
 import bayesgen as bg
-from bayesgen.datasets import load_languages
 from bayesgen.inference.nuts import diagnose
 from tests.benchmarks import tables
-from tests.benchmarks.sampled import SHARED, penguins, pokemon, sms
+from tests.benchmarks.sampled import SHARED, penguins, pokemon
 
 KEPT = Path(__file__).with_name("variants.json")
 TRAINING_SETS = 20
@@ -62,7 +61,7 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    """Outliers, over-dispersion, few rows, several modes, bursts, correlations."""
+    """Outliers, over-dispersion, few rows, several modes."""
     X, y = penguins()
     rng = np.random.default_rng(0)
     slipped = np.where(rng.random(X.shape) < 0.03, 10 * X, X)
@@ -82,28 +81,6 @@ def cases() -> Iterator[Case]:
             "few rows: X-windows, the 100 most frequent words, 10 documents a class",
             bg.BernoulliNB, bg.HierarchicalBernoulliNB, bits, label, 10,
         )  # fmt: skip
-    tenths = (X[:, None] > np.quantile(X, np.arange(1, 10) / 10, axis=0)).sum(axis=1)
-    yield Case(
-        "few rows: penguins, tenths of four measurements, 10 birds a class",
-        lambda: bg.CategoricalNB(categories=10),
-        lambda **o: bg.HierarchicalCategoricalNB(categories=10, **o),
-        tenths, y, 10,
-    )  # fmt: skip
-    if (SHARED / "sms_spam.tsv").exists():
-        words, label = sms(1500)
-        yield Case(
-            "few rows: SMS, the 50 most frequent words 0, 1 or several times, 10 messages a class",
-            lambda: bg.CategoricalNB(categories=3),
-            lambda **o: bg.HierarchicalCategoricalNB(categories=3, **o),
-            np.minimum(words[:, np.argsort(-words.sum(axis=0), kind="stable")[:50]], 2), label, 10,
-        )  # fmt: skip
-    letters, language = first_letters()
-    yield Case(
-        "rare categories: the first five letters of a word in four languages, 20 words of each",
-        lambda: bg.CategoricalNB(categories=int(letters.max()) + 1),
-        lambda **o: bg.HierarchicalCategoricalNB(categories=int(letters.max()) + 1, **o),
-        letters, language, 20, n_sets=6,
-    )  # fmt: skip
     digits, number = datasets.load_digits(return_X_y=True)
     centred = digits - digits.mean(axis=0)
     plane = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
@@ -113,33 +90,6 @@ def cases() -> Iterator[Case]:
         lambda **o: bg.MixtureDiscriminant(n_components=4, **o),
         plane[:600], np.array(["even", "odd"])[number[:600] % 2],
     )  # fmt: skip
-    if (SHARED / "sms_spam.tsv").exists():
-        yield Case(
-            "bursts: SMS, 200 words, 1500 messages",
-            bg.MultinomialNB, bg.DirichletCompoundMultinomialNB, words, label,
-        )  # fmt: skip
-        yield Case(
-            "correlated words: SMS, 200 words, 1500 messages",
-            bg.MultinomialNB, bg.LogisticNormalNB, words, label,
-        )  # fmt: skip
-    wine, cultivar = datasets.load_wine(return_X_y=True)
-    yield Case(
-        "scales and correlations apart: wine, first 6 columns, 12 rows a class",
-        bg.QuadraticDiscriminant, bg.LKJDiscriminant, wine[:, :6], cultivar, 12,
-    )  # fmt: skip
-
-
-def first_letters() -> tuple[np.ndarray, np.ndarray]:
-    """Codes of the first five letters of every fourth word that has as many, and its language."""
-    texts, languages = load_languages()
-    rows, label = [], []
-    for text, language in zip(texts, languages, strict=True):
-        if language in ("eng", "fra", "nld", "spa"):
-            words = re.findall(r"[^\W\d_]{5,}", text.lower())[::4]
-            rows += [list(word[:5]) for word in words]
-            label += [language] * len(words)
-    codes = np.unique(np.array(rows), return_inverse=True)[1]
-    return codes.reshape(len(rows), 5), np.array(label)
 
 
 def log_score(clf: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:

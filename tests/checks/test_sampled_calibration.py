@@ -20,19 +20,16 @@ N_ROWS = 24
 ALPHA = np.full(2, 10.0)  # of the class weights: both classes have rows, which is one program
 REPLICATES = 40
 SAMPLED = {k: f for k, f in registry().items() if not issubclass(f, ConjugateFamily)}
-WORDS = ("DirichletCompound", "LogisticNormal")
 # steps below NUTS's own, as the estimators take them; theirs are smaller still
 CAREFUL = {
     "GaussianMixture": 0.95,
     "HierarchicalBernoulli": 0.9,
-    "HierarchicalCategorical": 0.9,
-    "LKJNormal": 0.95,
 }
 
 
 def examples(name: str) -> list[Any]:
     """Priors of a family, of two classes."""
-    return SAMPLED[name].examples(2, 3 if name in WORDS else 2)
+    return SAMPLED[name].examples(2, 2)
 
 
 def test_the_lengths_of_the_dims_of_theta_are_known():
@@ -132,17 +129,6 @@ def test_quantities_are_the_same_for_clusters_in_any_order():
         assert dims == family.params[name]
         np.testing.assert_array_equal(value, family.identified(other)[name][1])
         np.testing.assert_array_equal(value[:, [0, 2]], theta[name][:, [0, 2]])
-
-
-def test_quantities_do_not_know_the_sign_of_a_loading():
-    family = SAMPLED["LogisticNormal"].examples(2, 3)[0]
-    rng = np.random.default_rng(3)
-    theta = {"centre": rng.random((4, 2, 3)), "loading": rng.normal(size=(4, 2, 1, 3))}
-    found = family.identified(theta)
-    turned = family.identified(theta | {"loading": -theta["loading"]})
-    for name, (dims, value) in found.items():
-        assert value.shape == (4, *(3 if "feature" in d else 2 for d in dims))
-        np.testing.assert_array_equal(value, turned[name][1])
 
 
 @pytest.mark.parametrize("name", SAMPLED)

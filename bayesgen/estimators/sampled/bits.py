@@ -1,7 +1,4 @@
-"""Bits and categories that learn how much the classes share.
-
-HierarchicalBernoulliNB, HierarchicalCategoricalNB.
-"""
+"""HierarchicalBernoulliNB: bits that learn how much the classes share."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +6,7 @@ from typing import Any
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.estimators.counts import BernoulliNB, Bits, refuse_no_threshold
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.estimators.tables import CategoricalNB, Unseen
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
-from bayesgen.families.sampled.hierarchical_categorical import HierarchicalCategorical
 from bayesgen.numerics.special import Array
 
 
@@ -97,83 +92,3 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     def _reader(self) -> Reader:
         return WholeBits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)
-
-
-class HierarchicalCategoricalNB(SampledClassifier, CategoricalNB):
-    r"""Naive Bayes for categories that learns from the data how much the classes share.
-
-    .. math:: x_j \mid y = c \sim \text{Categorical}(\theta_{cj}), \qquad
-              \theta_{cj} = \text{softmax}(\mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j})
-
-    Prefer it to `CategoricalNB` where classes have few rows, columns many categories, or
-    categories are rare: the base probabilities of a column, softmax(mu_j), know which are common,
-    and the spread tau how much the classes share. With many rows of every class the two agree.
-
-    Parameters
-    ----------
-    tau, inequality : prior objects, optional
-        Of the spread of the classes about the base log-odds of a column, and of how unequal the
-        columns are in that, as in `HierarchicalBernoulliNB`: a distribution of PyMC
-        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None:
-        log tau Normal(log 0.5, 1); inequality HalfNormal(0.5).
-    categories : None, int, list of lists, or {column: list}
-        Declared categories of the columns, as in `CategoricalNB`. None: those that occur.
-    unseen : {"prior", "ignore", "raise"}
-        A category at prediction that is not among those known. "prior": probability
-        1/(n + K + 1), n the rows of the class, K the categories of the column; "ignore": a missing
-        cell; "raise": an error that names column and category.
-    class_alpha : float or array (class,), default 1.0
-        Dirichlet concentration of the class weights, in rows.
-    draws, tune, chains : int
-        Of NUTS.
-    random_state : int, optional
-
-    Attributes
-    ----------
-    categories_ : tuple of tuples
-        The categories of each column, in the order of their codes.
-
-    Notes
-    -----
-    ``posterior_`` has, beside ``theta``, ``base`` (the probabilities that the classes share) and
-    ``tau``: near 0 the classes are alike, large they share nothing.
-
-    References
-    ----------
-    Gelman et al., Bayesian Data Analysis (2013), chapter 16; Aitchison and Shen (1980),
-    Logistic-normal distributions.
-
-    Examples
-    --------
-    >>> clf = HierarchicalCategoricalNB(draws=500, random_state=1)
-    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
-    """
-
-    _unsaved = ("tau", "inequality")
-    _target_accept = 0.9  # as for bits
-
-    _family_type = HierarchicalCategorical
-
-    def __init__(
-        self,
-        tau: Any = None,
-        inequality: Any = None,
-        categories: Any = None,
-        unseen: Unseen = "prior",
-        *,
-        class_alpha: Any = 1.0,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.tau = tau
-        self.inequality = inequality
-        self.categories = categories
-        self.unseen = unseen
-        self.class_alpha = class_alpha
-        self._set_sampler(draws, tune, chains, random_state)
-
-    def _family(self, reader: Reader, classes: Array) -> HierarchicalCategorical:
-        encoder = reader.encoder
-        return HierarchicalCategorical(self.tau, self.inequality, encoder.n_categories)
