@@ -33,7 +33,7 @@ def report(
         typer.Option(
             "--training",
             metavar="TABLE",
-            help="The rows of the fit: adds leave-one-out beside other models, and typicality.",
+            help="The rows of the fit: adds typicality.",
         ),
     ] = None,
     price: Costs = None,
@@ -50,8 +50,7 @@ def report(
     """Write what a model is worth on held-out rows as one page that can be passed on.
 
     A verdict in sentences, the full predictive against plug-in estimates, calibration, and the
-    least certain rows with intervals and reasons; then what was fitted, priors and their
-    influence, relevance of the columns, predictive checks, typicality, and how to make it again.
+    least certain rows with intervals and reasons; then confusions, what was fitted and typicality.
     The page has its pictures inside and fetches nothing.
 
     Examples

@@ -157,14 +157,6 @@ def unit_square(ax: "Axes") -> None:
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
 
 
-def bars(ax: "Axes", names: list[str], value: Array, xlabel: str) -> None:
-    """One bar per name, from 0."""
-    grid(ax, "x")
-    ax.barh(range(len(names)), value, height=0.62, color=CLASSES[0])
-    name_lines(ax, names)
-    ax.set_xlabel(xlabel)
-
-
 def shares(ax: "Axes", values: Array, xlabel: str) -> None:
     """Shares of rows in equal bins between 0 and 1, and the share that each would have."""
     n = len(values)
@@ -201,26 +193,6 @@ def matrix(
 def turned(columns: Sequence[str]) -> bool:
     """Whether the names below a `matrix` have no room side by side."""
     return len(columns) * max(map(len, columns)) > 48
-
-
-def z_scores(ax: "Axes", names: list[str], z: Array, labels: list[str], limit: float) -> None:
-    """Standardised differences (feature, class, statistic): a mark per class and statistic."""
-    grid(ax, "x")
-    ax.axvspan(-limit, limit, color=MUTED, alpha=0.12, lw=0)
-    ax.axvline(0, color=MUTED, lw=1)
-    many = len(labels) > len(CLASSES)
-    place = np.arange(len(names))
-    for c, label in enumerate(labels):
-        own = look(0 if many else c)
-        for s, marker in enumerate("oD"):
-            at = place + 0.16 * (2 * s - 1)
-            ax.plot(np.clip(z[:, c, s], -8, 8), at, marker, color=own.color, **own.mark(4.8))
-        ax.plot([], [], "o", color=own.color, label=written(label, _NAME))
-    name_lines(ax, names)
-    ax.set_xlim(-8.5, 8.5)
-    ax.set_xlabel("held-out rows less replicates (sd)")
-    if not many:
-        _legend_above(ax)
 
 
 def _legend_above(ax: "Axes") -> None:

@@ -110,12 +110,6 @@ def matrix(
     return Figure(draw, height, alt, caption)
 
 
-def bars(names: list[str], value: Array, xlabel: str, what: str, caption: str) -> Figure:
-    """One bar per name."""
-    draw = partial(drawing.bars, names=names, value=value, xlabel=xlabel)
-    return Figure(draw, 0.85 + 0.28 * len(names), f"{what}: {told(names, value)}.", caption)
-
-
 def differences(
     names: list[str], value: Array, ends: Array, line: float, xlabel: str, what: str, caption: str
 ) -> Figure:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
 _DOUBTFUL = 8
-_EXPLAINED = 200  # rows behind the mean contributions
-_TERMS = 2_000_000  # rows x features of an explanation
+_SMALL = 200  # rows of a table that is explained at once
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,6 @@ class HeldOut:
     training : (X, y) or (X, y, sample_weight), or None
     is_training : bool
         Whether the rows given are those of the fit, by what its statistics say of them.
-    labelled : bool
-        Whether `y` are labels; else they are predictions.
     cost : (class, decision) array, DataFrame or dict, or None
         As in `decide`.
     """
@@ -61,7 +58,6 @@ class HeldOut:
     seed: int
     training: Any = None
     is_training: bool = False
-    labelled: bool = True
     cost: Any = None
     _explained: "dict[bytes, xr.Dataset]" = field(default_factory=dict)
 
@@ -83,7 +79,8 @@ class HeldOut:
                 f"report: {type(clf).__name__} is not a classifier of bayesgen, nor a pipeline "
                 "that ends in one"
             )
-        labelled, y = y is not None, clf.predict(X) if y is None else y
+        if y is None:
+            raise TypeError("report: y is None; give the labels of the rows X")
         codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
         read_costs(cost, clf.classes_)
         n = _num_samples(X)
@@ -94,13 +91,13 @@ class HeldOut:
         X = X.tocsr() if sparse.issparse(X) else X  # some other forms have no rows to take
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
         labels = clf.classes_[codes]
-        is_training = labelled and _are_of_the_fit(clf, X, labels)
+        is_training = _are_of_the_fit(clf, X, labels)
         at = np.arange(n)
         if n > most:
             at = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
             X, labels = _safe_indexing(X, at), labels[at]
         own = IntervalRequest.of(prob).prob
-        return cls(clf, X, labels, at, n, own, seed, training, is_training, labelled, cost)
+        return cls(clf, X, labels, at, n, own, seed, training, is_training, cost)
 
     @property
     def n(self) -> int:
@@ -158,13 +155,7 @@ class HeldOut:
     @property
     def what(self) -> str:
         """One of the rows, by what it is to the model."""
-        known = "training row" if self.is_training else "held-out row"
-        return known if self.labelled else "unlabelled row"
-
-    def explained(self) -> Array:
-        """Positions of the rows that stand for all in an explanation."""
-        width = self.contributions(self.doubtful)[0].shape[1]
-        return self.some(int(np.clip(_TERMS // width, 1, _EXPLAINED)))
+        return "training row" if self.is_training else "held-out row"
 
     def label_names(self, values: Any) -> list[str]:
         """Some of the classes, as text."""
@@ -183,7 +174,7 @@ class HeldOut:
         ValueError, NotImplementedError
             If there are none.
         """
-        is_small = np.size(getattr(self.X, "shape", 0)) == 2 and self.n <= _EXPLAINED
+        is_small = np.size(getattr(self.X, "shape", 0)) == 2 and self.n <= _SMALL
         rows = np.arange(self.n) if is_small else at  # of a small table all, once
         if (key := rows.tobytes()) not in self._explained:
             self._explained[key] = self.clf.explain(self.rows(rows))
@@ -212,26 +203,9 @@ class HeldOut:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
         return np.asarray(own.class_weights())
 
-    @cached_property
-    def kinds(self) -> list[str]:
-        """The kind of each column."""
-        kinds: list[str] = self.summary.table["kind"].values.tolist()
-        return kinds
-
-    def encoded(self, at: Array) -> Any:
-        """Some of the rows as the family takes them."""
-        return self.clf.fitted_.encoded(self.seen if len(at) == self.n else self.rows(at))
-
     def rows(self, at: Any) -> Any:
         """Some of the rows, as X has them."""
         return _safe_indexing(self.X, at)
-
-    def some(self, most: int) -> Array:
-        """Positions of at most so many rows, drawn at random."""
-        if self.n <= most:
-            return np.arange(self.n)
-        rng = np.random.default_rng(self.seed)
-        return np.sort(rng.choice(self.n, max(1, most), replace=False))
 
     def name(self, i: int) -> str:
         """What row i is called: by the frame's index, or counted from 0 among those given."""

@@ -52,24 +52,14 @@ class Section:
 
 TITLES = {
     "verdict": "Verdict",
-    "expected": "Scores to expect",
     "predictives": "Full predictive or plug-in",
     "calibration": "Calibration",
     "doubts": "Least certain rows",
     "decisions": "Decisions",
     "confusions": "Confusions",
-    "pool": "Exponents of the pool",
-    "fitted": "Columns and priors",
-    "influence": "Influence of the prior",
-    "models": "Other models",
-    "labels": "Training labels",
-    "relevance": "Relevance of the features",
-    "contributions": "Contributions of the features",
-    "checks": "Predictive checks",
-    "dependence": "Dependence within classes",
+    "model": "Model",
     "typicality": "Typicality",
     "sampling": "Sampling",
-    "reproduction": "Reproduction",
 }
 
 

@@ -2,16 +2,12 @@
 
 import json
 import os
-import platform
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib import metadata
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Literal
 
 from bayesgen.checks.validate import Validation
@@ -63,45 +59,6 @@ def _pipes(table: Table) -> str:
     return f"{_inline(table.caption)}\n\n{body}"
 
 
-# ------------------------------------------------------------------------------------------------
-# How a report was made: versions, seed, constructor, what was left out and why.
-
-
-def reproduction(held: HeldOut, left_out: list[str], seconds: float) -> Section:
-    """Versions, seed, constructor, what was left out and why."""
-    clf = held.clf
-    cost = "" if held.cost is None else "cost=cost, "
-    names = ("bayesgen", "numpy", "scipy", "scikit-learn", "xarray", "arviz", "pymc", "matplotlib")
-    versions = {"python": platform.python_version(), **{n: _version(n) for n in names}}
-    created = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    seen = getattr(clf, "n_rows_seen_", getattr(clf, "n_rows_", None))
-    rows = [
-        ["classifier", " ".join(repr(clf).split())],
-        ["fitted to", "" if seen is None else count(seen, "row")],
-        [f"{held.what}s", f"{count(held.n, 'row')} of {count(held.n_given, 'row')}"],
-        ["intervals", share(held.prob)],
-        ["seed", str(held.seed)],
-        ["made", f"{created}, in {seconds:.1f} s, on {sys.platform}"],
-        ["versions", ", ".join(f"{k} {v}" for k, v in versions.items())],
-        ["again", f"bg.report(clf, X, y, {cost}prob={held.prob:g}, random_state={held.seed})"],
-    ]
-    return Section("reproduction",
-        tables=[Table("What it takes to make it again", ["what", "value"], rows, 2)],
-        notes=left_out,
-        data={"created": created, "seconds": seconds, "versions": versions, "seed": held.seed,
-              "classifier": repr(clf), "left_out": left_out},
-    )  # fmt: skip
-
-
-def _version(name: str) -> str:
-    if name == "bayesgen":
-        return __version__
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
 Format = Literal["html", "md", "json"]
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
 
@@ -117,6 +74,8 @@ class Report:
         Sentences, tables, figures and numbers, in the order of the page.
     tiles : list of Tile
         The numbers of the first screen.
+    notes : list of str
+        Which sections were left out and why, and warnings.
     """
 
     title: str
@@ -124,6 +83,7 @@ class Report:
     footer: str
     sections: tuple[Section, ...]
     tiles: list[rows.Tile]
+    notes: list[str]
 
     def to_html(self) -> str:
         """One self-contained page: no script, nothing is fetched."""
@@ -140,6 +100,7 @@ class Report:
             out += [_pipes(table) for table in section.tables]
             out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
             out += [f"> {_inline(note)}" for note in section.notes]
+        out += [_inline(note) for note in [*self.notes, self.footer]]
         return without_controls("\n\n".join(out)) + "\n"
 
     def to_json(self) -> str:
@@ -165,6 +126,8 @@ class Report:
             "title": self.title,
             "subtitle": self.subtitle,
             "sections": {section.key: of(section) for section in self.sections},
+            "notes": self.notes,
+            "footer": self.footer,
         }
         return json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
@@ -218,24 +181,20 @@ def report(
 ) -> Report:
     """Write what a fitted classifier is worth on held-out rows as one page that can be passed on.
 
-    Verdict, full predictive against plug-ins, calibration and the least certain rows with their
-    reasons; of two classes AUC, sensitivity, specificity and predictive values by threshold; costs
-    of decisions; then what was fitted, the influence of the prior, other models by leave-one-out,
-    training labels that may be wrong, the exponents of a pool, relevance and contributions of the
-    features, predictive checks, dependence within classes, typicality, sampling, and how the report
-    was made.
+    The page has a verdict, the full predictive against plug-ins, calibration and the least certain
+    rows with their reasons. For two classes it has AUC, sensitivity, specificity and predictive
+    values by threshold. Costs of decisions, confusions, the columns and priors of the model, rows
+    unlike the training rows, and sampling follow.
 
     Parameters
     ----------
     clf : fitted classifier of this package
     X, y : (N, D), (N,)
-        Labelled rows that it was not fitted to. None for y: rows without labels, of which the page
-        says what scores to expect (`expected_score`) in place of those that they have.
+        Labelled rows that it was not fitted to.
     path : str or path, optional
         Where it goes: .html, .md or .json. Written whole or not at all.
     training : (X, y) or (X, y, sample_weight), optional
-        The rows of the fit, for leave-one-out of this and other models, for wrong labels and
-        typicality.
+        The rows of the fit, for typicality, if the classifier does not hold them.
     validation : Validation, optional
         Of `bayesgen.validate`, whose result becomes a section.
     cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
@@ -279,71 +238,52 @@ def report(
     >>> [section.key for section in found.sections][:4]
     ['verdict', 'predictives', 'calibration', 'doubts']
     """
-    start = perf_counter()
     if path is not None:
         format_of(path, format)
         check_target(path)
     held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state, cost)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        sections, tiles, notes = _sections(held, validation)
+        first, tiles = rows.verdict(held)
+        sections, notes = _sections(held, validation)
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
     if prob is None:
-        sections[0].notes.append(
+        first.notes.append(
             f"Intervals hold {share(held.prob)}, the default of ArviZ. Every width is a "
             "convention; this one is not mistaken for a test at 5\u00a0%. prob= sets another."
         )
-    sections.append(reproduction(held, notes, perf_counter() - start))
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     found = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
         + listed(held.labels, 12, " and "),
-        "Made by bayesgen. Class probabilities are posterior predictive: the parameters are "
-        "integrated out.",
-        tuple(sections),
+        f"Made by bayesgen {__version__} on {made}, seed {held.seed}. Class probabilities are "
+        "posterior predictive: the parameters are integrated out.",
+        (first, *sections),
         tiles,
+        notes,
     )
     if path is not None:
         found.save(path, format)
     return found
 
 
-_OF_LABELS = ("predictives", "calibration", "doubts", "confusions", "checks", "dependence")
-_OF_NO_POOL = ("influence", "relevance", "sampling")
-_NOT_MISSED = ("decisions", "pool", "fitted")  # without a word where there is none
-
-
-def _sections(
-    held: HeldOut, validation: Validation | None
-) -> tuple[list[Section], list[rows.Tile], list[str]]:
-    """The sections in order, the tiles of the first, and what was left out and why."""
-    first, tiles = (rows.verdict if held.labelled else rows.expected)(held)
-    sections = [first]
-    others: dict[str, Callable[[HeldOut], Section]] = {
+def _sections(held: HeldOut, validation: Validation | None) -> tuple[list[Section], list[str]]:
+    """Return the sections after the verdict, and which were left out and why."""
+    makers: dict[str, Callable[[HeldOut], Section]] = {
         "predictives": rows.predictives,
         "calibration": rows.calibration,
         "doubts": rows.least_certain,
         "decisions": rows.decisions,
         "confusions": rows.confusions,
-        "pool": model.pool,
-        "fitted": model.fitted,
-        "influence": model.influence,
-        "models": model.comparison,
-        "labels": model.labels,
-        "relevance": model.relevance,
-        "contributions": rows.contributions,
-        "checks": model.predictive_checks,
-        "dependence": model.dependence,
+        "model": model.fitted,
         "typicality": model.typicality,
         "sampling": partial(model.sampling, validation=validation),
     }
-    left_out = []
-    for key, make in others.items():
-        if not held.labelled and key in _OF_LABELS:
-            continue
+    sections, left_out = [], []
+    for key, make in makers.items():
         try:
             sections.append(make(held))
         except (ValueError, NotImplementedError, TypeError) as reason:
-            if key not in _NOT_MISSED and not (held.is_pool and key in _OF_NO_POOL):
-                left_out.append(f"{TITLES[key]} left out: {reason}.")
-    return sections, tiles, left_out
+            left_out.append(f"{TITLES[key]} left out: {reason}.")
+    return sections, left_out

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import special, stats
 
 from bayesgen.checks.compare import paired
-from bayesgen.checks.expected_score import expected_score
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
@@ -14,7 +13,7 @@ from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing
 from bayesgen.plots.models import jeffreys, reliability
 from bayesgen.plots.style import look
-from bayesgen.reporting.figures import Figure, bars, matrix
+from bayesgen.reporting.figures import Figure, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
@@ -110,33 +109,6 @@ def _gain_words(gain: float, se: float) -> str:
     if gain < -_APART * se or np.isneginf(gain):
         return "Its probabilities are worse than the class frequencies alone"
     return "These rows do not show whether its probabilities are better than the class frequencies"
-
-
-def expected(held: HeldOut) -> tuple[Section, list[Tile]]:
-    """Scores to expect of rows without labels."""
-    found = expected_score(
-        held.clf, held.X, training=held.training, prob=held.prob, random_state=held.seed
-    )
-    lines, tiles, data = [], [], {}
-    for name in found["score"].values.tolist():
-        one, what = found.sel(score=name), name.replace("_", " ").capitalize()
-        mean, *ends = (
-            share(v) if name == "accuracy" else number(v)
-            for v in [float(one["mean"]), *one["interval"].values.tolist()]
-        )
-        within = " to ".join(ends)
-        tiles.append(Tile(f"{what}, expected", mean, within))
-        sds = [number(float(one[k])) for k in ("sd_parameters", "sd_chance")]
-        lines.append([what, mean, within, *sds])
-        data[name] = {k: one[k].values.tolist() for k in found.data_vars}
-    n = count(held.n, held.what)
-    text = (
-        f"These are the scores that labels of {n} would give, from leave-one-out of the training "
-        "rows, if the new rows are drawn as these were. Rows unlike the training rows are below."
-    )
-    head = ["score", "expected", f"{share(held.prob)} interval", "sd, parameters", "sd, chance"]
-    table = Table("What to expect, and why it is not known better", head, lines)
-    return Section("expected", [text], [table], data=data), tiles
 
 
 def _calibration_z(top: Array, right: Array) -> float:
@@ -328,7 +300,7 @@ def auc(held: HeldOut) -> Area:
 def decisions(held: HeldOut) -> Section:
     """Rates of two classes at thresholds; costs of the decisions of least expected cost."""
     out = Section("decisions")
-    if len(held.labels) == 2 and held.labelled:
+    if len(held.labels) == 2:
         _at_thresholds(held, out)
     if held.cost is not None:
         _of_least_cost(held, out)
@@ -400,29 +372,27 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
     names = [one_line(name, 40) for name in table.decisions.tolist()]
     expected = table.expected(held.p)
     best = expected.argmin(axis=1)
-    foreseen, always = expected[each, best], expected.mean(axis=0)
-    text = f"Decisions of least expected cost should cost {number(foreseen.mean())} per row"
-    head, known = ["decision", "rows", "expected cost per row"], [foreseen]
-    if held.labelled:
-        known.append(table.values[held.codes, best])
-        always = table.values[held.codes].mean(axis=0)
-        seen = paired(known[1])
-        text += f" and cost {number(float(seen.mean))} here (standard error "
-        text += f"{number(float(seen.se))})"
-        head.append("cost per row")
-    k = int(always.argmin())
-    out.text.append(f"{text}. Always deciding {names[k]!r} would cost {number(always[k])}.")
-    lines = [
-        [name, str(own.sum()), *(number(v[own].mean()) if own.any() else "–" for v in known),
-         number(always[d])]
-        for d, name in enumerate(names) for own in [best == d]
-    ]  # fmt: skip
-    out.tables.append(
-        Table("Decisions of least expected cost", [*head, "if always decided"], lines)
+    foreseen, seen = expected[each, best], table.values[held.codes, best]
+    always = table.values[held.codes].mean(axis=0)
+    cost, k = paired(seen), int(always.argmin())
+    out.text.append(
+        f"Decisions of least expected cost should cost {number(foreseen.mean())} per row and cost "
+        f"{number(float(cost.mean))} here (standard error {number(float(cost.se))}). Always "
+        f"deciding {names[k]!r} would cost {number(always[k])}."
     )
+    lines = []
+    for d, name in enumerate(names):
+        taken = best == d
+        costs = [number(v[taken].mean()) if taken.any() else "–" for v in (foreseen, seen)]
+        lines.append([name, str(taken.sum()), *costs, number(always[d])])
+    head = ["decision", "rows", "expected cost per row", "cost per row", "if always decided"]
+    out.tables.append(Table("Decisions of least expected cost", head, lines))
     taken = np.bincount(best, minlength=len(names))
-    out.data |= {"decisions": dict(zip(names, taken, strict=True)),
-                 "costs": [float(v.mean()) for v in known], "always": always}  # fmt: skip
+    out.data |= {
+        "decisions": dict(zip(names, taken, strict=True)),
+        "costs": [float(foreseen.mean()), float(seen.mean())],
+        "always": always,
+    }
 
 
 _THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -468,11 +438,10 @@ def confusions(held: HeldOut) -> Section:
 
 
 # ------------------------------------------------------------------------------------------------
-# The rows that the classifier is least certain of, and why; what features did for all rows.
+# The rows that the classifier is least certain of, and why.
 
 _SEEN = 0.005  # of a probability: half of the last digit that is printed
 _REASONS = 3  # features named for a row
-_FEATURES = 15  # of a picture
 
 
 def least_certain(held: HeldOut) -> Section:
@@ -592,30 +561,3 @@ def _shown(held: HeldOut, features: list[str]) -> list[str]:
     """Names of columns; of documents n-grams in quotes, as they may end in a blank."""
     is_table = len(getattr(held.X, "shape", (0,))) == 2
     return [one_line(name, 40) if is_table else repr(name) for name in features]
-
-
-def contributions(held: HeldOut) -> Section:
-    """Mean size of each feature's contribution to the log-odds."""
-    at = held.explained()
-    mean, table = held.contributions(at)
-    size = np.abs(mean).mean(axis=0)
-    names = [str(name) for name in table["feature"].values]
-    order = np.argsort(-size, kind="stable")[:_FEATURES]
-    shown = _shown(held, [names[j] for j in order])
-    ahead = number(float(size[order[0]]), 2)
-    return Section(
-        "contributions",
-        [f"{shown[0]} moves the log-odds most, by {ahead} nats on average."],
-        figures=[
-            bars(
-                shown,
-                size[order],
-                "mean size of the contribution (nats)",
-                "Mean absolute contribution to the log-odds",
-                "Of the most probable class against the runner-up; of two classes, of one against "
-                "the other.",
-            )
-        ],
-        notes=[f"Of {len(at)} of the rows."] if len(at) < held.n else [],
-        data={"rows": len(at), "mean_contribution": {names[j]: float(size[j]) for j in order}},
-    )

@@ -17,7 +17,6 @@ from sklearn.metrics import (
 )
 
 import bayesgen as bg
-from bayesgen.reporting import model
 from bayesgen.reporting import rows as doubts
 from bayesgen.reporting import rows as scores
 from bayesgen.reporting.held_out import HeldOut
@@ -121,11 +120,11 @@ def test_page(found):
     page = check_page(text)
     keys = [section.key for section in found.sections]
     assert keys[:4] == FIRST
-    assert keys[-1] == "reproduction"
-    assert {"fitted", "influence", "models", "relevance", "checks", "typicality"} < set(keys)
+    assert keys[4:] == ["confusions", "model", "typicality"]
+    assert [note.partition(" left")[0] for note in found.notes] == ["Decisions", "Sampling"]
     assert [attrs["href"] for attrs in page.all("a")[1:]] == [f"#{key}" for key in keys]
     assert not any("Warning" in note for s in found.sections for note in s.notes)
-    assert len(page.all("svg")) == sum(len(s.figures) for s in found.sections) >= 8
+    assert len(page.all("svg")) == sum(len(s.figures) for s in found.sections) >= 4
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
     assert "details::details-content" in text  # what is folded is printed
@@ -303,101 +302,12 @@ def test_reasons_name_the_class_they_speak_for():
     assert all(text.endswith(f"for {label}") for label, text in reasons.items())
 
 
-def test_models_by_leave_one_out(clf, data):
-    assert data["models"]["elpd"]["this model"] == pytest.approx(
-        clf.loo(X[~TEST], Y[~TEST]).elpd, rel=1e-9
-    )
-    assert len(data["models"]["elpd"]) > 3
-
-
-def test_rows_without_labels(clf):
-    found = bg.report(clf, X[TEST], None, training=(X[~TEST], Y[~TEST]), prob=0.9)
-    check_page(found.to_html())
-    keys = [section.key for section in found.sections]
-    assert keys[0] == "expected"
-    assert {"fitted", "labels", "typicality"} < set(keys)
-    assert not {"verdict", "calibration", "doubts", "confusions", "checks"} & set(keys)
-    low, high = found.sections[0].data["accuracy"]["interval"]
-    assert low <= clf.score(X[TEST], Y[TEST]) <= high
-    assert len(found.tiles) == 3
-
-
-def test_labels_that_may_be_wrong(clf, found, data):
-    errors = bg.label_errors(clf, X[~TEST], Y[~TEST])
-    assert data["labels"]["expected"] == pytest.approx(errors["wrong"].values.sum(), rel=1e-9)
-    (table,) = next(s for s in found.sections if s.key == "labels").tables
-    worst = errors["obs_id"].values[errors["wrong"].values.argmax()]
-    assert table.rows[0][0] == str(worst)
-
-
-def test_relevance_typicality_and_priors(clf, data):
-    table = bg.feature_relevance(clf)
-    for name, p in zip(table["feature"].values, table["probability"].values, strict=True):
-        assert data["relevance"][name]["probability"] == pytest.approx(p)
+def test_typicality_and_columns(clf, data):
     tail = clf.typicality(X[TEST])["overall"].values
     assert data["typicality"]["below_0.01"] == (tail < 0.01).sum()
     assert (
-        data["fitted"]["columns"]["body_mass_g"]["missing"] == X[~TEST]["body_mass_g"].isna().sum()
+        data["model"]["columns"]["body_mass_g"]["missing"] == X[~TEST]["body_mass_g"].isna().sum()
     )
-
-
-def test_a_feature_tells_nothing_only_where_it_does_so_at_every_strength_of_the_prior():
-    rng = np.random.default_rng(9)
-    y = np.arange(60) % 2
-    X = rng.normal(size=(60, 3)) + np.array([0.25, 3.0, 0.0]) * y[:, None]
-    X = pd.DataFrame(X, columns=["some", "much", "none"])
-    prior = {"mu0": 0.0, "nu0": 3.0, "sigma2_0": 2.0, "kappa0": 0.1}
-    clf = bg.GaussianNB(**prior).fit(X, y)
-    found = section(model.relevance, clf, X, y)
-    (text,) = found.text
-    assert "1 of 3 features depend on the class" in text
-    assert "1 tell nothing of the class at any of them: none" in text
-    assert "For 1 the prior decides: some" in text
-    ends = bg.feature_relevance(clf)["log_bayes_factor_range"].values
-    assert [found.data[name]["range"] for name in X] == ends.tolist()
-
-
-def test_influence_is_that_of_other_priors():
-    rows, y = np.random.default_rng(0).integers(0, 2, (40, 3)), np.arange(40) % 2
-    several = [
-        bg.BernoulliNB(alpha=k, beta=2 * k, class_alpha=k).fit(rows[:20], y[:20])
-        for k in 2.0 ** np.linspace(-1, 1, 5)
-    ]
-    found = section(model.influence, several[2], rows[20:], y[20:])
-    p = np.array([clf.predict_proba(rows[20:]) for clf in several])
-    own = p[:, np.arange(20), p[2].argmax(axis=1)]
-    one = found.data["all"]
-    assert one["largest_range"] == pytest.approx(np.ptp(own, axis=0).max(), rel=1e-9)
-    assert one["labels_changed"] == np.any(p.argmax(axis=2) != p[2].argmax(axis=1), axis=0).sum()
-    assert [row[0] for row in found.tables[0].rows] == ["class_alpha", "alpha, beta", "all"]
-
-
-def test_checks_find_a_wrong_model_and_leave_a_right_one():
-    rng = np.random.default_rng(0)
-    y = np.arange(600) % 2
-    right = rng.normal(size=(600, 3)) + y[:, None]
-    wrong = right.copy()
-    wrong[300:, 1] += 1.5  # the held-out rows have moved
-    clf = bg.GaussianNB().fit(right[:300], y[:300])
-    size = {}
-    for name, rows in (("right", right), ("wrong", wrong)):
-        z = section(model.predictive_checks, clf, rows[300:], y[300:]).data["z"]
-        size[name] = {k: np.nanmax(np.abs(v)) for k, v in z.items()}
-    assert max(size["right"].values()) < 4
-    assert size["wrong"]["x1"] > 8
-    assert max(size["wrong"]["x0"], size["wrong"]["x2"]) < 4
-
-
-def test_dependence_is_seen():
-    rng = np.random.default_rng(0)
-    y = np.arange(400) % 2
-    rows = rng.normal(size=(400, 3)) + 2 * y[:, None]
-    rows[:, 1] = 0.9 * rows[:, 0] + 0.5 * rows[:, 1]
-    clf = bg.GaussianNB().fit(rows[:200], y[:200])
-    pairs = section(model.dependence, clf, rows[200:], y[200:]).data["pairs"]
-    assert {pairs[0]["a"], pairs[0]["b"]} == {"x0", "x1"}
-    assert pairs[0]["correlation"] > 0.7
-    assert abs(pairs[1]["correlation"]) < 0.25  # 2 within the classes, which differ in the mean
 
 
 @pytest.mark.parametrize(
@@ -439,11 +349,8 @@ def test_every_estimator(name):
     first = [key for key in FIRST if key in keys]
     assert keys[: len(first)] == first
     assert {*FIRST} - {*first} <= {"predictives"}  # without a plug-in estimate
-    wanted = {"fitted", "typicality"}
-    if name != "MarkovNB context tree":  # its log-odds are no sum over tokens
-        wanted.add("contributions")
-    assert wanted < {s.key for s in found.sections}
-    assert not [note for note in found.sections[-1].notes if note.startswith("Warning")]
+    assert {"model", "typicality"} < {s.key for s in found.sections}
+    assert not [note for note in found.notes if note.startswith("Warning")]
     json.loads(found.to_json())
 
 
@@ -451,21 +358,9 @@ def test_a_pool():
     pool = bg.LogLinearPool([bg.MixedNB(), bg.MixedNB(variance="tied")]).fit(X[~TEST], Y[~TEST])
     found = bg.report(pool, X[TEST], Y[TEST], training=(X[~TEST], Y[~TEST]))
     sections = {s.key: s for s in found.sections}
-    assert sections["pool"].data["exponents"] == dict(
+    assert sections["model"].data["exponents"] == dict(
         zip(pool.members_, pool.exponents_.tolist(), strict=True)
     )
-    assert set(sections["models"].data["elpd"]) == set(pool.members_)
-    assert "Predictive checks left out" in " ".join(sections["reproduction"].notes)
-    check_page(found.to_html())
-
-
-@pytest.mark.slow
-def test_forests_show_their_edges():
-    clf = bg.TreeAugmentedNB(missing="category").fit(X[~TEST], Y[~TEST])
-    found = bg.report(clf, X[TEST], Y[TEST])
-    edge = {s.key: s for s in found.sections}["dependence"].data["edges"][0]
-    p = clf.edge_probabilities()["probability"].sel(feature=edge["a"], feature_bis=edge["b"])
-    assert edge["probability"] == pytest.approx(dict(zip(clf.classes_, p.values, strict=True)))
     check_page(found.to_html())
 
 
@@ -539,6 +434,8 @@ def test_what_is_refused(clf):
         bg.report(clf, X[TEST], Y)
     with pytest.raises(ValueError, match="Emperor"):
         bg.report(clf, X[TEST], Y[TEST].replace("Gentoo", "Emperor"))
+    with pytest.raises(TypeError, match="y is None; give the labels"):
+        bg.report(clf, X[TEST], None)
     with pytest.raises(ValueError, match="no rows"):
         bg.report(clf, X[:0], Y[:0])
 
@@ -548,15 +445,6 @@ def test_few_rows_and_absent_classes_are_told(clf):
     text = " ".join(found.sections[0].notes)
     assert "9 rows are few" in text
     assert "No row of Chinstrap, Gentoo" in text
-    left = " ".join(found.sections[-1].notes)
-    assert "Other models left out: give training=(X, y)" in left
-
-
-@pytest.mark.slow
-def test_other_rows_than_those_of_the_fit_are_told(clf):
-    found = bg.report(clf, X[TEST], Y[TEST], training=(X[TEST], Y[TEST]))
-    assert "models" not in [s.key for s in found.sections]
-    assert "leave-one-out needs the training rows" in " ".join(found.sections[-1].notes)
 
 
 @pytest.mark.parametrize("make", [bg.MixedNB, lambda: bg.LogLinearPool([bg.MixedNB()])])
