@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bayesgen.cli import compare, demo, explain, fit, predict, report, validate
+from bayesgen.cli import compare, demo, fit, predict, report, validate
 from bayesgen.cli.console import UserError, error, help_text, note, warnings_as_notes
 from bayesgen.io.formats import TableError
 
@@ -62,7 +62,6 @@ commands: tuple[Callable[..., None], ...] = (
     demo.demo,
     fit.fit,
     predict.predict,
-    explain.explain,
     compare.compare,
     report.report,
     validate.validate,
@@ -101,7 +100,7 @@ def _root(
     bayesgen demo
     bayesgen fit penguins.csv --target species -o penguins.nc
     bayesgen predict penguins.nc new.csv -o out.csv
-    bayesgen explain penguins.nc new.csv --row 3
+    bayesgen predict penguins.nc new.csv -o out.csv --explain 3
     bayesgen compare penguins.nc held_out.csv --target species
     bayesgen report penguins.nc held_out.csv --target species -o report.html
     """

@@ -257,19 +257,6 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
     return found
 
 
-def picked_rows(clf: Any, table: "Table", numbers: Array, text: str | None = None) -> Any:
-    """Some rows of a file, by their numbers from 1, as a fitted model takes them."""
-    reader = reader_for(clf, table, text)
-    rows = read_whole(table, reader.columns)
-    if numbers.max() > rows.n_rows:
-        held = count(rows.n_rows, "row")
-        raise UserError(f"--row {numbers.max()}: {table.path} has {held}")
-    with blamed_on(table.path, (InputError,)):
-        X = take(reader.read(rows), np.isin(np.arange(rows.n_rows) + 1, numbers))
-    reader.report_unseen()
-    return X
-
-
 def with_labels(
     X: Any, rows: "Rows", target: str, table: "Table", like: Array | None = None
 ) -> Labelled:

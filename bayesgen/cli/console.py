@@ -49,10 +49,6 @@ AsJson = Annotated[
 ]
 
 
-Most = Annotated[
-    int | None,
-    typer.Option("--most", min=1, metavar="N", help="Columns that a table shows: 10."),
-]
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
 _WIDEST_MODEL = 30  # columns of the terminal for its name, which goes on in the next line
@@ -253,13 +249,6 @@ def short(name: Any) -> "Text":
     from rich.text import Text
 
     return Text(one_line(name, _WIDEST_NAME))
-
-
-def shown_columns(most: int | None, as_json: bool) -> int:
-    """How many columns a table shows."""
-    if most is not None and as_json:
-        raise UserError("--most is of tables: --json has all columns")
-    return most or 10
 
 
 def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:

@@ -24,6 +24,7 @@ _LABEL, _DECISION = "prediction", "decision"
 _REFUSALS = (ValueError, TypeError, OSError, NotImplementedError)
 # what is read and given to the model at once: the last bits of a product of matrices depend on it
 _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
+_EXPLAINED_ROWS = 256  # at once: documents have a column for each n-gram
 
 
 def predict(
@@ -52,6 +53,15 @@ def predict(
             help="Add credible intervals of this probability: columns low_LABEL and high_LABEL.",
         ),
     ] = None,
+    reasons: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            min=0,
+            metavar="N",
+            help="Add the N columns that say most: reason_1, reason_2 and so on.",
+        ),
+    ] = 0,
     price: Costs = None,
     reject: Annotated[
         float | None,
@@ -64,9 +74,12 @@ def predict(
     Writes a row for every row, in the same order: the most probable label in the column
     "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
     predictive. With --cost or --reject the column "decision" has the label of least expected cost,
-    or "reject". The file is read in parts, so it may be larger than memory. Columns that the model
-    does not know are left out; the result is written whole or not at all. Labels and kept columns
-    stand in it as they are: a spreadsheet takes text that begins with =, +, - or @ for a formula.
+    or "reject". With --explain the columns "reason_1", "reason_2" and so on have a text like
+    "bill_length_mm: +1.8": the column's evidence for the prediction against the runner-up, in nats.
+
+    The file is read in parts, so it may be larger than memory. Columns that the model does not know
+    are left out; the result is written whole or not at all. Labels and kept columns stand in it as
+    they are: a spreadsheet takes text that begins with =, +, - or @ for a formula.
 
     Examples
     --------
@@ -74,6 +87,7 @@ def predict(
     bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
     bayesgen predict penguins.nc new.csv -o out.csv --method map
     bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
+    bayesgen predict penguins.nc new.csv -o out.csv --explain 3
     bayesgen predict credit.nc new.csv -o out.csv --cost bad,good=5 --reject 0.4
     bayesgen predict sms.nc inbox.csv -o out.csv --text message
     """
@@ -96,16 +110,22 @@ def predict(
         mixed = costs.decisions.dtype == object  # numbers and "reject"
         labels[_DECISION] = costs.decisions.astype(str) if mixed else costs.decisions
     names = [*kept, *labels, *(f"p_{label}" for label in clf.classes_.tolist())]
+    if (interval is not None or reasons) and method is not _EXACT:
+        option = "--explain" if interval is None else "--interval"
+        raise UserError(f"{option} is of the posterior; leave --method out")
     if interval is not None:
-        if method is not _EXACT:
-            raise UserError("--interval is of the posterior; leave --method out")
         names += [f"{end}_{label}" for label in clf.classes_.tolist() for end in ("low", "high")]
+    names += [f"reason_{k + 1}" for k in range(reasons)]
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
+    if reasons:
+        block = min(block, _EXPLAINED_ROWS)
     wanted = [*dict.fromkeys([*kept, *reader.columns])]
-    with files.open_writer(output, names, lambda: _schema(table, kept, labels, names)) as write:
+    with files.open_writer(
+        output, names, lambda: _schema(table, kept, labels, names, reasons)
+    ) as write:
         for rows in files.rows_of(table, wanted, "predicting", block, least=0):
             with blamed_on(new, (InputError,)):
                 X = reader.read(rows)
@@ -119,6 +139,8 @@ def predict(
                 if interval is not None:
                     ends = clf.predict_interval(X, prob=interval)["interval"].values
                     cells += list(ends.reshape(len(codes), -1).T)
+                if reasons:
+                    cells += list(_reasons(clf, X, codes, reasons))
             write(cells)
             counts += np.bincount(codes, minlength=len(counts))
     reader.report_unseen()
@@ -146,12 +168,34 @@ def _classify(clf: Any, X: Any, method: Estimate) -> "tuple[Array, Array]":
     return p.argmax(axis=1), p
 
 
-def _schema(table: "Table", kept: list[str], labels: "dict[str, Array]", names: list[str]) -> Any:
-    """The arrow schema of the result."""
+def _reasons(clf: Any, X: Any, codes: "Array", n: int) -> "Array":
+    """Return (n, N) texts: the columns with most evidence for the prediction, or against it.
+
+    A contribution that rounds to 0 has no text.
+    """
+    import numpy as np
+
+    table = clf.explain(X)
+    names = table["feature"].values
+    sign = np.where(table["label"].values == clf.classes_[codes], 1.0, -1.0)
+    terms = sign[:, None] * table["mean"].values
+    texts = np.full((n, len(codes)), "", dtype=object)
+    for i, row in enumerate(terms):
+        largest = np.argsort(-np.abs(row), kind="stable")[:n]
+        for k, j in enumerate(largest[row[largest].round(1) != 0]):
+            texts[k, i] = f"{names[j]}: {row[j]:+.1f}"
+    return texts
+
+
+def _schema(
+    table: "Table", kept: list[str], labels: "dict[str, Array]", names: list[str], reasons: int
+) -> Any:
+    """Return the arrow schema of the result."""
     import pyarrow
 
     copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
     types = [*copied, *(pyarrow.array(own.tolist()).type for own in labels.values())]
-    types += [pyarrow.float64()] * (len(names) - len(types))
+    types += [pyarrow.float64()] * (len(names) - len(types) - reasons)
+    types += [pyarrow.string()] * reasons
     return pyarrow.schema(list(zip(names, types, strict=True)))

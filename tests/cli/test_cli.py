@@ -115,7 +115,7 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("demo",), ("fit",), ("predict",), ("explain",), ("compare",), ("report",)]
+    "command", [(), ("demo",), ("fit",), ("predict",), ("compare",), ("report",)]
 )
 def test_help_gives_examples(command):
     out = run(*command, "--help").stdout
@@ -557,7 +557,6 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "-m", "forest", "--kind",
       "year=poisson"], "its kinds are gaussian, categorical, bernoulli"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--order", "3"], "--model markov"),
-    (["explain", "m.nc", PENGUINS, "--json", "--most", "3"], "--json has all"),
     (["compare", "m.nc", PENGUINS, "--target", "species", "--drop", "year"], "--model NAME"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex=weibull"],
      "lognormal"),

@@ -1,9 +1,8 @@
-"""``explain``, ``report``, ``predict --interval``, ``fit --test`` and ``--json``."""
+"""``predict --explain``, ``report``, ``predict --interval``, ``fit --test`` and ``--json``."""
 
 import errno
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,7 +13,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
-from tests.cli.test_cli import LANGUAGES, PENGUINS, leftovers, penguin_model, refused, run
+from tests.cli.test_cli import PENGUINS, leftovers, penguin_model, refused, run
 
 __all__ = ["penguin_model"]  # the fixture
 
@@ -34,52 +33,36 @@ def rows():
 # ---------------------------------------------------------------------------------------- explain
 
 
-def test_explain_as_json_is_the_library(penguin_model, clf, rows):
-    out = run("explain", penguin_model, PENGUINS, "--row", 3, "--row", 200, "--prob", 0.9, "--json")
-    found = json.loads(out.stdout)
-    assert [one["row"] for one in found] == [3, 200]
-    for one in found:
-        X = rows.drop(columns="species").iloc[[one["row"] - 1]]
-        table = clf.explain(X, classes=(one["label"], one["against"]), prob=0.9).isel(obs_id=0)
-        p = clf.predict_proba(X)[0]
-        assert one["label"] == clf.classes_[p.argmax()]
-        assert one["log_odds"] == pytest.approx(table["mean_log_odds"].item(), rel=1e-6)
-        told = {f["feature"]: f["contribution"] for f in one["features"]}
-        expected = table["mean"].to_series().to_dict()
-        assert told == pytest.approx(expected, rel=1e-6)
-        total = sum(told.values()) + one["class_weights"]
-        assert total == pytest.approx(one["log_odds"], rel=1e-6)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_reasons_are_the_largest_contributions_to_the_odds_of_the_prediction(
+    ending, penguin_model, clf, rows, tmp_path
+):
+    out = tmp_path / f"o.{ending}"
+    run("predict", penguin_model, PENGUINS, "-o", out, "--explain", 2, "--keep", "year")
+    found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert list(found.columns[-3:]) == ["p_Gentoo", "reason_1", "reason_2"]
+    X = rows.drop(columns="species")
+    table = clf.explain(X)["mean"].to_pandas()
+    for i in (0, 100, 200, 343):
+        largest = table.iloc[i].abs().sort_values(ascending=False, kind="stable").index[:2]
+        told = [f"{name}: {table.loc[i, name]:+.1f}" for name in largest]
+        assert found.loc[i, ["reason_1", "reason_2"]].tolist() == told
 
 
-def test_explain_shows_cells_and_sums(penguin_model):
-    out = run("explain", penguin_model, PENGUINS, "--row", 1, "--classes", "Gentoo,Adelie").stdout
-    assert out.startswith("row 1: Gentoo rather than Adelie")
-    assert "Torgersen" in out
-    assert any(line.startswith("log-odds ") for line in out.splitlines())
-    unknown = run("explain", penguin_model, PENGUINS, "--row", 4).stdout  # numbers and text
-    assert unknown.count("missing") == 5
-    few = run("explain", penguin_model, PENGUINS, "--most", 2).stdout
-    assert "all else" in few
-
-
-def test_explain_texts(tmp_path):
-    model, text = tmp_path / "m.nc", ("--text", "text")
-    run("fit", LANGUAGES, "-t", "lang", "--model", "markov", *text, "-o", model)
-    found = json.loads(run("explain", model, LANGUAGES, *text, "--json").stdout)
-    assert len(found[0]["features"]) > 20
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("--row", 999), "has 344 rows"),
-        (("--classes", "Adelie"), "name two of Adelie, Chinstrap, Gentoo"),
-        (("--classes", "Adelie,Emperor"), "name two of"),
-        (("--row", 0), "--row"),
-    ],
-)
-def test_explain_refuses(penguin_model, args, words):
-    assert words in refused("explain", penguin_model, PENGUINS, *args)
+def test_reasons_of_two_classes_speak_for_the_prediction(tmp_path):
+    frame = pd.DataFrame(
+        {"x": np.repeat([0.0, 4.0], 10) + np.tile([-1, 1], 10), "y": ["a"] * 10 + ["b"] * 10}
+    )
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    run("fit", tmp_path / "d.csv", "-t", "y", "-m", "mixed", "-o", tmp_path / "m.nc")
+    run("predict", tmp_path / "m.nc", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--explain", 3)
+    found = pd.read_csv(tmp_path / "o.csv")
+    assert found["reason_1"].str.startswith("x: +").all()
+    assert found[["reason_2", "reason_3"]].isna().all(axis=None)
+    args = ("-o", tmp_path / "o.csv", "--explain", 1, "--method", "map")
+    assert "--explain is of the posterior" in refused(
+        "predict", tmp_path / "m.nc", tmp_path / "d.csv", *args
+    )
 
 
 # ----------------------------------------------------------------------------------------- report
@@ -92,7 +75,7 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     right = np.mean(clf.predict(rows.drop(columns="species")) == rows["species"])
     assert found["title"] == "Birds"
     assert found["sections"]["verdict"]["data"]["accuracy"] == pytest.approx(right)
-    assert "models" in found["sections"]
+    assert "typicality" in found["sections"]
     words = " ".join(out.split())
     assert words.startswith("These are the rows that the model was fitted to")
     assert f"the label in {right * 344:.0f} of 344 rows" in words
@@ -226,20 +209,6 @@ def test_fit_names_odd_columns_and_keeps_names(tmp_path):
     assert "look at" not in named.stderr
     with pytest.warns(ColumnWarning):
         bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])
-
-
-def test_long_names_are_shortened_and_numbers_are_not(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    names = [f"a_name_of_a_column_that_is_longer_than_most_[red]_{j}" for j in range(3)]
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=names)
-    frame.assign(y=["u", "v", "w"] * 10).to_csv(tmp_path / "d.csv", index=False)
-    model, new = tmp_path / "m.nc", tmp_path / "new.csv"
-    frame.iloc[:1].assign(**{names[0]: None}).to_csv(new, index=False)
-    run("fit", tmp_path / "d.csv", "-t", "y", "-m", "mixed", "-o", model)
-    out = run("explain", model, new).stdout
-    assert max(map(len, out.splitlines())) <= 80
-    assert len(re.findall(r"a_name_of_a.*\.\.\..*\[red\]_\d .*\d\.\d\d", out)) == 3
-    assert names[0] in run("explain", model, new, "--json").stdout
 
 
 def test_models_without_an_evidence_are_saved_and_told(tmp_path):

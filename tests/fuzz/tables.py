@@ -90,7 +90,7 @@ def fit_and_predict(rng, path, folder):
     what = rng.random()
     with suppress(RefusedError):
         if what < 0.1:
-            command("explain", model, path, "--row", 1, *text)
+            command("predict", model, path, "-o", folder / "why.csv", "--explain", 2, *text)
         elif what < 0.2:
             command("compare", model, path, "-t", "y", *text)
         elif what < 0.22:
