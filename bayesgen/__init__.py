@@ -40,7 +40,6 @@ __all__ = [
     "TreeAugmentedNB",
     "UndefinedEstimateError",
     "check_family",
-    "choose_n_components",
     "compare_models",
     "compare_predictives",
     "datasets",
@@ -103,7 +102,6 @@ if TYPE_CHECKING:
         load,
     )
     from bayesgen.estimators.from_pymc import from_pymc
-    from bayesgen.estimators.sampled.mixture import choose_n_components
     from bayesgen.estimators.selection import MutualInformationSelector
     from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
@@ -133,7 +131,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
         "check_family": "checks.check_family",
-        "choose_n_components": "estimators.sampled.mixture",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",
         "datasets": "datasets",

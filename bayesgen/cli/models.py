@@ -170,9 +170,9 @@ _BINNED = ("gaussian", "categorical", "bernoulli")  # kinds of models that cut c
 def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
     """{column: kind} from ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
-    from bayesgen.encoding.schema import KINDS, SAMPLED_KINDS
+    from bayesgen.encoding.schema import KINDS
 
-    kinds = [k for k in KINDS if k not in SAMPLED_KINDS] if model is Model.MIXED else _BINNED
+    kinds = KINDS if model is Model.MIXED else _BINNED
     if given and (model is Model.AUTO or not _of_mixed_columns(model)):
         auto = "auto chooses by what cells are"
         alike = f"in a {model} model all columns are alike"
@@ -186,8 +186,6 @@ def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> 
             raise UserError(f"--kind {argument}: write COLUMN=KIND, such as visits=poisson")
         if find(name, table) in taken:
             raise UserError(f"--kind {argument}: {name!r} is the target or dropped")
-        if kind in SAMPLED_KINDS:
-            raise UserError(f"--kind {argument}: {kind} columns need MCMC: see MixedNB in Python")
         if kind not in kinds:
             raise UserError(
                 f"--kind {argument}: {model} has no kind {kind!r}; its kinds are {listed(kinds)}"

@@ -34,12 +34,8 @@ from bayesgen.encoding.tables import (
 from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
-COUNTED = ("poisson", "multinomial", "negative_binomial")  # kinds of numbers from 0
-SAMPLED_KINDS = ("student_t", "negative_binomial")  # which have no closed form
-KINDS = (
-    *("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal", "spiked"),
-    *SAMPLED_KINDS,
-)
+COUNTED = ("poisson", "multinomial")  # kinds of numbers from 0
+KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal", "spiked")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.reader import Align, Reader, Rows
-from bayesgen.encoding.schema import SAMPLED_KINDS, TableSchema
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import read, refuse_elsewhere, refuse_other_order
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -23,9 +23,6 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma,
 from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE
-from bayesgen.families.sampled.columns import SampledColumns
-from bayesgen.families.sampled.negative_binomial import NegativeBinomial
-from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
@@ -361,9 +358,7 @@ class MixedNB(TableClassifier):
     columns : {kind: list of names or positions}, "auto", optional
         Kinds are "gaussian", "lognormal" (positive; the logarithm is Normal), "spiked" (many cells
         are one value, the others Normal), "categorical", "bernoulli", "poisson", "multinomial", and
-        "drop" for columns to leave out. "student_t" and "negative_binomial" (`StudentTNB`,
-        `NegativeBinomialNB`) have no closed form: `fit` samples their parameters by NUTS, and no
-        others. The spike of a column is its most frequent value, or
+        "drop" for columns to leave out. The spike of a column is its most frequent value, or
         declared as ``{"spiked": {column: value}}``, which parts that are merged need. Columns that
         are not named are read by dtype: booleans are bernoulli, strings and categories categorical,
         other numbers gaussian, with a warning where that is no model of their cells. "auto": none
@@ -408,10 +403,7 @@ class MixedNB(TableClassifier):
     array(['Adelie'], dtype='<U6')
     """
 
-    @property
-    def _family_type(self) -> type[Columns]:
-        named = self.columns if isinstance(self.columns, Mapping) else {}
-        return SampledColumns if named.keys() & {*SAMPLED_KINDS} else Columns
+    _family_type = Columns
 
     def __init__(
         self,
@@ -465,8 +457,6 @@ class MixedNB(TableClassifier):
                 self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
             ),
             "lognormal": lambda: LogNormal(variance=self.variance),
-            "student_t": StudentT,
-            "negative_binomial": NegativeBinomial,
             "spiked": lambda: SpikedNormal(
                 spike=np.array([spike or 0.0 for spike in schema.spikes]),
                 alpha=self.alpha,
@@ -480,7 +470,7 @@ class MixedNB(TableClassifier):
             own = [names[j] for j in blocks[kind] if names]
             for argument in arguments[kind]:
                 refuse_other_order(argument, getattr(self, argument), list(classes.tolist()), own)
-        return self._family_type(
+        return Columns(
             tuple(blocks),
             tuple(make[kind]() for kind in blocks),
             tuple(tuple(map(int, positions)) for positions in blocks.values()),

@@ -83,23 +83,6 @@ class DataScaledDefaults(Protocol):
 
 
 @runtime_checkable
-class PartlyClosed(Protocol):
-    """Parameters with a closed form beside others that are drawn: asked by `fit`."""
-
-    def given(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> "Family":
-        """The posterior of what has a closed form."""
-
-    def sampled(self) -> "Family":
-        """What needs a sampler."""
-
-    def without_closed(self) -> "Family":
-        """The same where parameters with a closed form are integrated out."""
-
-    def draw_closed(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
-        """{name: (n, *dims)} draws of the parameters with a closed form."""
-
-
-@runtime_checkable
 class LearnedHyperparameters(Protocol):
     """Hyper-parameters with a prior of their own: asked by simulation-based calibration."""
 

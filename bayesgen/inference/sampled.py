@@ -345,9 +345,7 @@ def _of_rows(unresolved: ClassModel, data: Data) -> Target:
     family = with_defaults(unresolved.family, X, codes, n_classes, weight)
     own = None if weight is None else weight[known]
     count = class_counts(codes[known], n_classes, own)
-    prior, closed = ClassModel(alpha, family), family.capability(capabilities.PartlyClosed)
-    fitted = family if closed is None else closed.given(X, codes, n_classes, weight)
-    pilot = ClassModel(alpha + count, fitted)
+    prior, pilot = ClassModel(alpha, family), ClassModel(alpha + count, family)
     whole = known if weight is None else np.zeros_like(known)  # one by one, without weights
     some = None
     if not prior.generative and not whole.all():  # without a label it says nothing
@@ -448,16 +446,6 @@ def sample(
         _refuse_gibbs(goal.prior.family, data.X)
         draws = sample_labels(goal.prior, data.X, data.codes, data.weight, **options)
         return tree.draws_dataset(draws, goal.prior.params, coords), xr.Dataset()
-    closed = goal.pilot.family.capability(capabilities.PartlyClosed)
-    if closed is not None:
-        part = ClassModel(goal.prior.alpha, goal.prior.family.sampled())
-        found, sample_stats = sample(_of_rows(part, data), data, coords, inference, options)
-        lead = found[CLASS_WEIGHTS].shape[:2]
-        rng = np.random.default_rng(options.get("random_state"))
-        of_closed = closed.draw_closed(rng, int(np.prod(lead))).items()
-        draws = {k: v.reshape(*lead, *v.shape[1:]) for k, v in of_closed}
-        rest = tree.draws_dataset(draws, goal.prior.params, coords)
-        return found.assign(rest.data_vars), sample_stats
     graph = goal.to_pymc(coords)
     if inference == "nuts":
         posterior, sample_stats = nuts.sample(graph, start=goal.start(coords), **options)

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import fft
 
 from bayesgen.errors import Facts, InputError, warn
-from bayesgen.families.capabilities import PartlyClosed
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
@@ -552,14 +551,11 @@ class DrawnPosterior:
         >>> float(result.probability[0, 0]), float(result.mcse[0, 0])
         (0.3485, 0.0025)
         """
-        weights, family = class_prior, self.model.family
-        closed = family.capability(PartlyClosed)
-        if closed is not None and self.exact_weights:  # not of draws that the user gave
-            family = closed.without_closed()
+        weights = class_prior
         if weights is None:
             exact = self.exact_weights or not self.model.generative
             weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]
-        return estimate(family, self.theta, X, weights)
+        return estimate(self.model.family, self.theta, X, weights)
 
     def log_joint_draws(
         self, X: Matrix, class_prior: Array | None = None, quantity: Quantity = "density"

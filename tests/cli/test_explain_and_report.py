@@ -143,11 +143,6 @@ def test_predict_decides_by_costs(ending, penguin_model, clf, rows, tmp_path):
         assert says in refused("predict", penguin_model, PENGUINS, "-o", out, "--cost", text)
 
 
-def test_kinds_that_need_mcmc_are_for_python(tmp_path):
-    args = ("-t", "species", "--kind", "year=negative_binomial", "-o", tmp_path / "m.nc")
-    assert "need MCMC: see MixedNB in Python" in refused("fit", "-m", "mixed", PENGUINS, *args)
-
-
 def test_report_with_costs(penguin_model, tmp_path):
     page = ("-t", "species", "-o", tmp_path / "r.md", "--max-rows", 40)
     run("report", penguin_model, PENGUINS, *page, "--cost", "Chinstrap,Adelie=50")

@@ -28,7 +28,6 @@ LABELS = np.ma.masked_array(Y, np.arange(N) == 3)
         (bg.AnDE, X > 0),
         (bg.MixedNB, X),
         (lambda: bg.LogLinearPool([bg.GaussianNB(), bg.QuadraticDiscriminant()]), X),
-        (lambda: bg.MixtureDiscriminant("cv"), X),
     ],
 )
 def test_a_masked_weight_is_refused(make, rows):

@@ -17,7 +17,6 @@ from bayesgen.families import (
     DirichletCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
-    SampledColumns,
     StudentT,
     capabilities,
     registry,
@@ -35,10 +34,6 @@ FAMILIES = {
     for name, kind in registry().items()
     if kind.__module__.startswith("bayesgen.")
     for k, family in enumerate(kind.examples(3, 4))
-} | {
-    "SampledColumns": SampledColumns(
-        ("t", "bit"), (StudentT(), BetaBernoulli.examples(3, 1)[0]), ((0,), (1,))
-    )
 }
 
 

@@ -17,7 +17,7 @@ CLASSIFIERS = (*ESTIMATORS, bg.LogLinearPool)
 HOLDS = ("real", "count", "bit", "category", "code", "token")
 
 
-@pytest.mark.parametrize("name", sorted(set(registry()) - {"Columns", "SampledColumns"}))
+@pytest.mark.parametrize("name", sorted(set(registry()) - {"Columns"}))
 def test_no_family_forgets_what_it_describes(name):
     family = registry()[name]
     said = (names.DENSITY, names.PROBABILITY, names.GIVEN_TOTAL, names.TOKENS, names.LABEL)

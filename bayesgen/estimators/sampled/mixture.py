@@ -1,26 +1,21 @@
-"""Real features in several clusters per class: MixtureDiscriminant, and how many clusters."""
+"""MixtureDiscriminant: real features in several clusters per class."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
-from bayesgen.encoding.labelled import weights
-from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.names import CLASS, DRAW
+from bayesgen.families.names import DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
-from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
+from bayesgen.inference.nuts import LARGEST_R_HAT
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 class MixtureDiscriminant(SampledClassifier):
@@ -34,9 +29,8 @@ class MixtureDiscriminant(SampledClassifier):
 
     Parameters
     ----------
-    n_components : int, {label: int}, array (class,) or "cv", default 2
-        Clusters of every class, or of each. ``"cv"``: as many, from 1 to 3, as cross-validation
-        asks for (`choose_n_components`), which samples 15 times.
+    n_components : int, {label: int} or array (class,), default 2
+        Clusters of every class, or of each.
     mu, sigma : prior objects, optional
         Of the means and the standard deviations of the clusters (class, component, feature), in
         the unit of the feature: a distribution of PyMC (``pm.Normal.dist(0, 5)``), PreliZ or
@@ -58,11 +52,6 @@ class MixtureDiscriminant(SampledClassifier):
         Of NUTS.
     random_state : int, optional
 
-    Attributes
-    ----------
-    component_choice_ : xarray.Dataset
-        With ``"cv"``: what `choose_n_components` returned.
-
     Notes
     -----
     Chains start at the clusters that k-means finds, and the clusters of every draw are renumbered
@@ -72,7 +61,7 @@ class MixtureDiscriminant(SampledClassifier):
 
     A class that is given more clusters than it has, or few rows for the covariances of many
     columns, can be divided in many ways, and chains seldom go from one to the other: R-hat of the
-    clusters stays above 1.01, and a warning names the class. ``n_components="cv"`` or
+    clusters stays above 1.01, and a warning names the class. Fewer clusters or
     ``covariance="diagonal"`` help; more draws take long.
 
     References
@@ -88,8 +77,6 @@ class MixtureDiscriminant(SampledClassifier):
 
     _unsaved = ("mu", "sigma")
     _target_accept = 0.99  # clusters of few rows, in many columns, make funnels
-
-    component_choice_: "xr.Dataset"
 
     _family_type = GaussianMixture
 
@@ -116,31 +103,6 @@ class MixtureDiscriminant(SampledClassifier):
         self.eta = eta
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
-        """As in `GenerativeClassifier`; with ``n_components="cv"`` the choice comes first.
-
-        Parameters
-        ----------
-        X, y, sample_weight, **options
-            As there. Rows without a label or of weight 0 have no part in the choice, and other
-            weights none.
-        """
-        self.__dict__.pop("component_choice_", None)
-        if isinstance(self.n_components, str):
-            if self.n_components != "cv":
-                raise ValueError(
-                    f"n_components must be an integer, {{label: integer}}, an array or 'cv', got "
-                    f"{self.n_components!r}"
-                )
-            values, masked = labels_and_mask(y)
-            use = is_labelled(values, masked)
-            if sample_weight is not None:
-                use = use & (weights(sample_weight, len(values)) > 0)
-            rows = np.asarray(X, dtype=np.float64)[use]
-            labels = np.array(values[use].tolist())
-            self.component_choice_ = choose_n_components(rows, labels, estimator=self)
-        return super().fit(X, y, sample_weight, **options)
 
     def _why_apart(self, fitted: Fitted, draws: Any) -> str:
         """Which classes' clusters differ from chain to chain."""
@@ -169,14 +131,12 @@ class MixtureDiscriminant(SampledClassifier):
             f"there is more than one way to divide class {', '.join(several)} into so many "
             "clusters, and the chains do not go about equally in all of them. Class probabilities "
             "are averages over the ways that were found; means of single clusters say little. Try "
-            "fewer clusters there (n_components={label: number}, or 'cv'), or more draws"
+            "fewer clusters there (n_components={label: number}), or more draws"
         )
 
     def _family(self, reader: Reader, classes: Array) -> GaussianMixture:
         n_components: Any = self.n_components
-        if "component_choice_" in self.__dict__:
-            n_components = self.component_choice_["chosen"].values.tolist()
-        elif isinstance(n_components, Mapping):
+        if isinstance(n_components, Mapping):
             labels = classes.tolist()
             absent = [label for label in labels if label not in n_components]
             unknown = [label for label in n_components if label not in labels]
@@ -194,95 +154,3 @@ class MixtureDiscriminant(SampledClassifier):
             eta=self.eta,
             covariance=self.covariance,
         )
-
-
-def choose_n_components(
-    X: Any,
-    y: Any,
-    n_components: Sequence[int] = (1, 2, 3),
-    *,
-    folds: int = 5,
-    estimator: MixtureDiscriminant | None = None,
-    **sample_options: Any,
-) -> "xr.Dataset":
-    """How many clusters each class needs, by cross-validated predictive densities.
-
-    The classes share no parameter, so that each has its own choice. Of the numbers whose held-out
-    log density is within one standard error of the best, the smallest is chosen.
-
-    Parameters
-    ----------
-    X : (N, D)
-    y : (N,)
-    n_components : sequence of int
-        To choose from.
-    folds : int, >= 2
-        Each class must have as many rows. There is a fit for every fold and number, but one
-        compilation for every number: rows held out are rows with no cell observed.
-    estimator : MixtureDiscriminant, optional
-        Its priors, covariance, `random_state` and, unless given here, `draws` are used, but for
-        `chains`, which is 2.
-    **sample_options
-        As in ``fit``: ``draws``, ``tune``, ``chains``, ``random_state``, ``progressbar``.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``elpd`` (class, n_components): sum of log p(x | y, other folds) of the rows of the class;
-        ``se``: its standard error; ``difference``, ``difference_se``: to the best of the class;
-        ``chosen`` (class,).
-
-    Notes
-    -----
-    Warnings of the sampler in a fold are not shown: with more clusters than there are the posterior
-    has many modes, and chains that disagree are expected.
-    """
-    import xarray as xr
-
-    X, y = np.array(X, dtype=np.float64), np.asarray(y)
-    numbers = [int(k) for k in n_components]
-    labels, codes, count = np.unique(y, return_inverse=True, return_counts=True)
-    if folds < 2 or count.min() < folds:
-        raise ValueError(
-            f"folds must be at least 2 and at most the rows of the smallest class "
-            f"({int(count.min())}), got {folds}"
-        )
-    model = clone(MixtureDiscriminant() if estimator is None else estimator)
-    seed = 0 if model.random_state is None else model.random_state
-    options = {"chains": 2, "progressbar": False, "random_state": seed} | sample_options
-    log_p = np.empty((len(numbers), len(X)))
-    for k, number in enumerate(numbers):
-        model.set_params(n_components=number)
-        split = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        for _, held_out in split.split(X, codes):
-            known = X.copy()
-            known[held_out] = np.nan
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SamplingWarning)
-                warnings.simplefilter("ignore", MonteCarloWarning)
-                model.fit(known, y, **options)
-                flat = dict.fromkeys(labels.tolist(), 1 / len(labels))
-                joint = model.predict_joint_log_proba(X[held_out], class_prior=flat)
-            own = joint[np.arange(len(held_out)), codes[held_out]]
-            log_p[k, held_out] = own + np.log(len(labels))
-    shape = (len(labels), len(numbers))
-    elpd, se, difference, difference_se = (np.zeros(shape) for _ in range(4))
-    chosen = np.empty(len(labels), dtype=np.int64)
-    for c, n in enumerate(count):
-        own = log_p[:, codes == c]
-        elpd[c], se[c] = own.sum(axis=1), np.sqrt(n) * own.std(axis=1, ddof=1)
-        gap = own - own[elpd[c].argmax()]
-        difference[c], difference_se[c] = gap.sum(axis=1), np.sqrt(n) * gap.std(axis=1, ddof=1)
-        near = np.flatnonzero(difference[c] >= -difference_se[c])
-        chosen[c] = min(numbers[k] for k in near)
-    table = (CLASS, "n_components")
-    return xr.Dataset(
-        {
-            "elpd": (table, elpd),
-            "se": (table, se),
-            "difference": (table, difference),
-            "difference_se": (table, difference_se),
-            "chosen": (CLASS, chosen),
-        },
-        {CLASS: labels, "n_components": numbers},
-    )

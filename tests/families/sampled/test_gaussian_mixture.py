@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.encoding.reader import Reader
-from bayesgen.estimators.sampled import mixture
-from bayesgen.estimators.sampled.classifier import SampledClassifier
 from bayesgen.families.sampled import gaussian_mixture
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.nuts import Diagnosis
@@ -217,7 +215,7 @@ def test_arguments_that_make_no_sense_are_refused():
         (1.5, "integer >= 1"),
         ([1, 2, 3], "3 entries, but there are 2 classes"),
         ({"a": 1}, r"\['b'\] are missing"),
-        ("many", "or 'cv'"),
+        ("many", "integer >= 1"),
     ):
         with pytest.raises(ValueError, match=match):
             bg.MixtureDiscriminant(n_components).fit(X, y)
@@ -225,29 +223,6 @@ def test_arguments_that_make_no_sense_are_refused():
         bg.MixtureDiscriminant(covariance="spherical").fit(X, y)
     with pytest.raises(ValueError, match="component_alpha must be > 0"):
         bg.MixtureDiscriminant(component_alpha=0.0).fit(X, y)
-    with pytest.raises(ValueError, match="folds must be"):
-        bg.choose_n_components(X, y)
-
-
-def test_the_choice_is_made_of_labelled_rows_and_used(monkeypatch):
-    seen = {}
-
-    def choose(X: Any, y: Any, estimator: Any) -> xr.Dataset:
-        seen["X"], seen["y"] = X, y
-        return xr.Dataset({"chosen": ("class", [3, 1])})
-
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Any:
-        learner = self.__bayesgen_learner__()
-        self.made = learner.make_family(learner.reader, np.array([0, 1]))
-        return self
-
-    monkeypatch.setattr(mixture, "choose_n_components", choose)
-    monkeypatch.setattr(SampledClassifier, "fit", fit)
-    X = np.arange(8.0).reshape(4, 2)
-    clf = bg.MixtureDiscriminant("cv").fit(X, [0, NAN, 1, 1], sample_weight=[1, 1, 0, 2])
-    np.testing.assert_array_equal(seen["X"], X[[0, 3]])
-    np.testing.assert_array_equal(seen["y"], [0, 1])
-    assert clf.made.n_components == [3, 1]
 
 
 # ----------------------------------------------------------------------------------------- NUTS
@@ -270,20 +245,6 @@ def test_recovers_clusters_and_beats_its_conjugate_sibling():
         assert held[1, 0].all(), name
     sibling = bg.QuadraticDiscriminant().fit(X[np.arange(len(X)) != 3], y[np.arange(len(y)) != 3])
     assert likelier(clf, sibling, X_test, y_test)
-
-
-@pytest.mark.slow
-def test_cross_validation_finds_the_number_of_clusters():
-    rng = np.random.default_rng(8)
-    maker = family(sizes=[2, 1])
-    y = np.repeat([0, 1], 60)
-    X = maker.simulate(rng, TRUTH, y)
-    clf = bg.MixtureDiscriminant(covariance="diagonal", random_state=1)
-    table = bg.choose_n_components(
-        X, y, (1, 2), folds=3, estimator=clf, draws=200, tune=300, chains=2
-    )
-    assert table["chosen"].values.tolist() == [2, 1]
-    assert float(table["difference"].sel({"class": 0, "n_components": 1})) < -10
 
 
 # ---------------------------------------------------------------------------------- disagreement
