@@ -6,7 +6,6 @@ posterior, the prior as its PyMC model holds it, is made here too.
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,74 +161,3 @@ def drawn_posterior(fitted: Fitted, draws: Any, *, given: bool = False) -> Any:
     theta = read_draws(draws, own.params, fitted.coords)
     known = not given and training.inference != GIVEN and training.n_unlabelled == 0
     return own.with_draws(theta, known)
-
-
-def refuse_invalid(
-    given: ClassModel, prior: ClassModel, model: ClassModel, stats: ClassStats, *, coords: Coords
-) -> None:
-    """Raise a ValueError for a fit from a file that no rows and no arguments can have led to.
-
-    Every number is finite, no count is negative, and every array has the dims of `coords`. Of a
-    conjugate family the prior has the form of `given`, with hyper-parameters that are valid.
-
-    Parameters
-    ----------
-    given : ClassModel
-        The prior of the classifier's own arguments, unresolved.
-    prior, model, stats
-        As `read_fit` returns them.
-    coords : {dim: labels}
-    """
-    sizes = {name: len(value) for name, value in _padded(coords).items()}
-    for role, weights, record in (
-        ("prior", prior.alpha, prior.family),
-        ("posterior", model.alpha, model.family),
-        ("statistics", stats.count, stats.features),
-    ):
-        least = 0.0 if role == "statistics" else np.nextafter(0, 1)
-        if weights.shape != (sizes[CLASS],) or not np.all((weights >= least) & (weights < np.inf)):
-            raise ValueError(f"the class weights of the {role} are {weights}")
-        padded = {field.name for field in fields(record) if field.metadata.get("padded")}
-        for name, (dims, value) in record.arrays().items():
-            known = value if name not in padded else value[value != np.inf]
-            if value.dtype.kind not in "biuf" or not np.isfinite(known).all():
-                raise ValueError(f"{name!r} of the {role} is not all finite numbers")
-            for dim, size in zip(dims[len(dims) - value.ndim :], value.shape, strict=True):
-                if size not in (1, sizes.get(dim, size)):
-                    raise ValueError(f"{name!r} of the {role} has {size} along {dim!r}")
-    for block in prior.family.blocks(stats.features):
-        for field in fields(block.stats):
-            if not field.metadata.get("signed", True) and np.any(
-                getattr(block.stats, field.name) < 0
-            ):
-                raise ValueError(f"{field.name!r} of the statistics is negative")
-    if prior.family.conjugate:
-        _refuse_other_form("prior", prior.family, given.resolve(stats).family)
-        _refuse_other_form("prior", prior.resolve(stats).family, prior.family)
-
-
-def refuse_other_posterior(prior: ClassModel, model: ClassModel, stats: ClassStats) -> None:
-    """Raise a ValueError where `model` is not the posterior of `prior` given `stats`."""
-    again = prior.update(stats)
-    _refuse_other_form("posterior", model.family, again.family)
-    pairs = {"class": (model.alpha, again.alpha)}
-    mine, theirs = model.family.arrays(), again.family.arrays()
-    for name, (a, b) in (pairs | {k: (mine[k][1], theirs[k][1]) for k in mine}).items():
-        spread = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
-        if not np.allclose(a, b, rtol=1e-6, atol=1e-9 * spread):
-            raise ValueError(f"{name!r} of the posterior is not what prior and statistics give")
-
-
-def _refuse_other_form(role: str, found: Family, expected: Family) -> None:
-    """Raise a ValueError where shapes or settings differ."""
-    for name, (_, value) in expected.arrays().items():
-        own = found.arrays()[name][1]
-        if own.shape != value.shape:
-            raise ValueError(
-                f"{name!r} of the {role} has shape {own.shape}, expected {value.shape}"
-            )
-        if value.dtype.kind in "biu" and own.dtype.kind != value.dtype.kind:
-            raise ValueError(f"{name!r} of the {role} is {own.dtype}, expected {value.dtype}")
-    mine, theirs = (json.loads(json.dumps(each.settings())) for each in (found, expected))
-    if mine != theirs:
-        raise ValueError(f"the settings of the {role} are {mine}, expected {theirs}")

@@ -382,20 +382,10 @@ class Categories:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`; ValueError if `text` is something else."""
-        try:
-            record = json.loads(text)
-            names, values = record["names"], record["values"]
-            types = [{type(v) for v in own} if type(own) is list else {list} for own in values]
-            if not all(own <= {str} or own <= {int, float, bool} for own in types):
-                raise ValueError("the categories of a column are all text or all numbers")
-            if any(len({*own}) < len(own) for own in values):
-                raise ValueError("a column has a category twice")
-            if names is not None and len(names) != len(values):
-                raise ValueError("there are not as many names as columns")
-            return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a record of categories: {error!r}") from None
+        """Inverse of `to_json`."""
+        record = json.loads(text)
+        names, values = record["names"], record["values"]
+        return cls(tuple(map(tuple, values)), None if names is None else tuple(names))
 
     def _label(self, j: int) -> str:
         return f"column {j if self.names is None else self.names[j]!r}"

@@ -1098,13 +1098,9 @@ class LogLinearPool(GenerativeClassifier):
                     f"member {entry['name']!r} was saved with {own['unsaved'][0]}=..., which a "
                     "file cannot hold: save the members one by one, and pool them with prefit=True"
                 )
-            if own["estimator"] not in (known or {}):
-                raise ValueError(f"member {entry['name']!r} is of an unknown class")
             clf = (known or {})[own["estimator"]](**storage.arguments_from_json(own["parameters"]))
             drawn = {name: draws[f"member_{k}_{name}"] for name in entry["draws"]}
             clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], own, drawn)
-            if not np.array_equal(clf.classes_, classes):
-                raise ValueError(f"member {entry['name']!r} knows other classes than the pool")
             view = None if entry["view"] is None else TableView.from_json(entry["view"])
             seen = entry["selection"]
             selection = None if seen is None else Selection.from_json(seen)
@@ -1112,42 +1108,26 @@ class LogLinearPool(GenerativeClassifier):
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
         eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
         by_feature = state["parameters"]["exponents"] == "feature"
-        number = sum(len(m.fitted.feature_names) if by_feature else 1 for m in members)
-        size, n_classes = eta.shape[:2], len(classes)
-        shapes = (*size, number), (*size, n_classes), (n_classes,)
-        for value, shape in zip((eta, b, offset), shapes, strict=True):
-            if value.shape != shape or not value.size or not np.isfinite(value).all():
-                raise ValueError(
-                    "the exponents of the pool are not as many finite numbers as it needs"
-                )
-        if np.any((eta < 0) | (eta > _MOST)):
-            raise ValueError(f"exponents of a pool are between 0 and {_MOST:g}")
         prior = LogLinear(*state["prior"])
         draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
-        model, n_rows = ClassModel(np.ones(n_classes), prior), storage.whole(state, "n_rows")
+        model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
         posterior = PooledPosterior(
             tuple(members), model, Exponents(eta, b), offset, by_feature, n_rows, draw
         )
         scores, ranks = LeftOut(**_arrays(draws[LEAVE_ONE_OUT])), None
-        scores.refuse_invalid(n_classes)
         if MEMBER_RANKS in draws:
             ranks = MemberRanks(**_arrays(draws[MEMBER_RANKS]))
-            with_density = sum(m.fitted.posterior.model.generative for m in members)
-            ranks.refuse_invalid(with_density, n_classes)
-        n_features, names = storage.columns_from_json(state)
         reader = replace(
-            self._reader(),
-            n_features=n_features,
-            names=None if names is None else np.asarray(names, dtype=object),
+            storage.with_columns(self._reader(), state),
             members=posterior.members,
             by_feature=by_feature,
         )
         training = Training(
-            storage.whole(state, "n_rows_seen"),
-            storage.whole(state, "n_unlabelled"),
+            state["n_rows_seen"],
+            state["n_unlabelled"],
             _ROUTE,
             False,
-            unlabelled_weight=storage.share(state, "unlabelled_weight"),
+            unlabelled_weight=state["unlabelled_weight"],
             scores=scores,
             ranks=ranks,
             left_out=dict(state["left_out"]),

@@ -2,28 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bayesgen.datatree.fit import (
-    drawn_posterior,
-    fit_dataset,
-    read_fit,
-    refuse_invalid,
-    refuse_other_posterior,
-)
-from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, POSTERIOR
+from bayesgen.datatree.fit import drawn_posterior, fit_dataset, read_fit
+from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
-from bayesgen.families.names import CLASS, FEATURE
-from bayesgen.inference.sampled import Inference
+from bayesgen.families.names import CLASS
 from bayesgen.inference.trees import tree_of
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import GIVEN, Training
+from bayesgen.posterior.training import Training
 from bayesgen.predict.left_out import LeftOut
 from bayesgen.version import __version__
 
@@ -111,66 +102,41 @@ def record(
 def loaded(
     clf: Any, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
 ) -> Fitted:
-    """The fit that a model file holds, of a classifier with the file's arguments."""
+    """Return the fit that a model file holds, of a classifier with the file's arguments."""
     classes = storage.labels_from_json(state["classes"])
-    n_features, names = storage.columns_from_json(state)
-    if n_features is None and any(FEATURE in str(dim) for dim in fit.sizes):
-        raise ValueError("it does not say how many columns its rows have")
-    n_rows = storage.whole(state, "n_rows_seen")
     learner = clf._learner()
-    named = None if names is None else np.asarray(names)
-    reader = replace(learner.reader, n_features=n_features, names=named).restored(state)
+    reader = storage.with_columns(learner.reader, state).restored(state)
     given = learner.unresolved(reader, classes)
     family = type(given.family)
     if family.__name__ != fit.attrs["family"]:
         raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
-    inference = state["inference"]
-    if inference not in (*get_args(Inference), GIVEN):
-        raise ValueError(f"it was fitted by {inference!r}, which is unknown")
-    by_formula = inference == "closed form"
-    if by_formula and not family.conjugate:
-        raise ValueError(f"the posterior of a {family.__name__} has no closed form")
-    n_unlabelled = storage.whole(state, "n_unlabelled")
     draws = dict(draws)
     scores = None
     if LEAVE_ONE_OUT in draws:
         held = draws.pop(LEAVE_ONE_OUT)
         scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
-        scores.refuse_invalid(len(classes))
-    mass = [float(p) for p in state.get("mixture") or ()]
+    mass = state["mixture"]
     mixed = [read_fit(draws.pop(f"{_MIXED}_{k}"), family) for k in range(len(mass))]
-    if mass and not (min(mass) >= 0 and abs(sum(mass) - 1) < 1e-9):
-        raise ValueError("the probabilities of its posteriors do not sum to 1")
     resolved, model, stats = read_fit(fit, family)
     prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
-    exact = bool(by_formula or state["closed_form"])
-    noisy = bool(state.get("label_noise"))
-    share = storage.share(state, "unlabelled_weight")
-    training = Training(n_rows, n_unlabelled, inference, exact, noisy, share, scores=scores)
-    own: Any = (
-        ExactPosterior(
-            prior,
-            model,
-            stats,
-            tuple(
-                (p, ExactPosterior(prior, *part[1:])) for p, part in zip(mass, mixed, strict=True)
-            ),
-        )
-        if by_formula
-        else DrawnPosterior(prior, model, stats, {})
+    by_formula = state["inference"] == "closed form"
+    training = Training(
+        state["n_rows_seen"],
+        state["n_unlabelled"],
+        state["inference"],
+        by_formula or state["closed_form"],
+        state["label_noise"],
+        state["unlabelled_weight"],
+        scores=scores,
     )
-    fitted = Fitted(type(clf).__name__, classes, reader, own, training)
-    for one in [(resolved, model, stats), *mixed]:
-        refuse_invalid(given, *one, coords=fitted.coords)
-    if exact:
-        refuse_other_posterior(prior, model, stats)
+    name = type(clf).__name__
     if by_formula:
-        return fitted
+        components = [ExactPosterior(prior, *component[1:]) for component in mixed]
+        exact = ExactPosterior(prior, model, stats, tuple(zip(mass, components, strict=True)))
+        return Fitted(name, classes, reader, exact, training)
+    fitted = Fitted(name, classes, reader, DrawnPosterior(prior, model, stats, {}), training)
     attrs = {k: storage.from_json(v) for k, v in state["draws"].items()}
-    if any(v.dtype.kind not in "biuf" for v in draws[POSTERIOR].data_vars.values()):
-        raise ValueError("its draws are not all numbers")
-    found = tree_of(fitted, draws, attrs["route"])
-    found.attrs |= attrs  # who drew them and when
-    drawn = drawn_posterior(fitted, found)
-    drawn.refuse_invalid()
-    return replace(fitted, posterior=drawn).with_training(draws=found)
+    tree = tree_of(fitted, draws, attrs["route"])
+    tree.attrs |= attrs  # who drew them and when
+    drawn = drawn_posterior(fitted, tree)
+    return replace(fitted, posterior=drawn).with_training(draws=tree)

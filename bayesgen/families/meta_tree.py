@@ -215,36 +215,11 @@ class MetaTree(ApproximateFamily):
         """The prior: structures, and the labels of the rows that chose them."""
         own = stats.grown
         names = ("roots", "test", "cut", "child", "chosen")
-        out = replace(self, **{name: getattr(own, name) for name in names}, count=own.chosen)
-        out._refuse_invalid(stats.count)
-        return out
+        return replace(self, **{name: getattr(own, name) for name in names}, count=own.chosen)
 
     def update(self, stats: MetaTreeStats) -> Self:
         """With the labels of all rows."""
         return replace(self, count=stats.count)
-
-    def _refuse_invalid(self, count: Array) -> None:
-        """Raise ValueError for structures of a file that no rows can have chosen."""
-        at, tests = np.arange(len(self.test)), (self.roots, self.test, self.child)
-        shapes = {self.test.shape, self.cut.shape, self.child.shape, self.chosen.shape[:1]}
-        if (
-            any(part.dtype.kind not in "iu" for part in tests)
-            or shapes != {at.shape}
-            or self.chosen.shape != count.shape
-            or self.roots.shape != (self.n_trees,)
-            or (np.diff([-1, *self.roots, len(at)]) < 1).any()
-            or self.roots[0] != 0
-        ):
-            raise ValueError("its trees are no trees")
-        ends = np.repeat(np.append(self.roots[1:], len(at)), np.diff([*self.roots, len(at)]))
-        inner = self.test >= 0
-        if (
-            (self.test < -1).any()
-            or (self.test >= 2 * len(self.nominal)).any()
-            or (self.child[inner] <= at[inner]).any()
-            or (self.child[inner] + 1 >= ends[inner]).any()
-        ):
-            raise ValueError("the tests of its trees lead nowhere")
 
     @cached_property
     def _nodes(self) -> "Nodes":

@@ -47,19 +47,6 @@ class LeftOut(Record):
     overall: Array = array(SCORED)
     label: Array = array(SCORED)
 
-    def refuse_invalid(self, n_classes: int) -> None:
-        """Raise a ValueError for what came from a file and no training rows can have."""
-        arrays = [value for _, value in self.arrays().values()]
-        if len({a.shape for a in arrays}) > 1 or any(a.ndim != 1 for a in arrays):
-            raise ValueError("the leave-one-out scores differ in number")
-        numbers = self.codes.dtype.kind in "iu" and all(a.dtype.kind in "iuf" for a in arrays)
-        if not numbers or np.isnan(self.label).any():
-            raise ValueError("the leave-one-out scores are not all numbers")
-        if not np.isin(self.codes, np.arange(n_classes)).all():
-            raise ValueError("the leave-one-out scores are of unknown classes")
-        if not np.all((self.weight > 0) & (self.weight < np.inf)):
-            raise ValueError("the leave-one-out scores have weights that are not positive")
-
     def sorted(self) -> "LeftOut":
         """By class and score: the order of the training rows is nobody's business."""
         return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))
@@ -174,19 +161,6 @@ class MemberRanks(Record):
     weight: Array = array(SCORED)
     of_class: Array = array(MEMBER, SCORED)
     overall: Array = array(MEMBER, SCORED)
-
-    def refuse_invalid(self, n_members: int, n_classes: int) -> None:
-        """Raise a ValueError for what came from a file and no training rows can have."""
-        shape = n_members, len(self.codes)
-        if not (
-            self.codes.shape == self.weight.shape == shape[1:]
-            and self.of_class.shape == self.overall.shape == shape
-            and not np.isnan([self.of_class, self.overall]).any()
-            and self.codes.dtype.kind in "iu"
-            and np.isin(self.codes, np.arange(n_classes)).all()
-            and np.all((self.weight > 0) & (self.weight < np.inf))
-        ):
-            raise ValueError("the leave-one-out densities of the members are none")
 
     def typical_overall(self, log_x: Array) -> Array:
         """(N,) tail probabilities of log p(x | D) (M, N)."""

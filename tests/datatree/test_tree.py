@@ -94,12 +94,9 @@ def test_time_is_an_attribute_of_the_tree_alone(gaussian: Any, tmp_path: Any) ->
     b.attrs["created_at"] = "2001-01-01T00:00:00+00:00"
     for name in a.children:
         xr.testing.assert_identical(a[name].to_dataset(), b[name].to_dataset())
-    files = []
     for name in ("a.nc", "b.nc"):  # of one posterior, on two occasions
         gaussian.save(tmp_path / name)
-        with xr.open_datatree(tmp_path / name, engine="h5netcdf") as tree:
-            files.append(tree.attrs[storage._CHECKSUM])
-    assert files[0] == files[1]
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
     a.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")  # attributes of every type are taken
 
 

@@ -1,6 +1,6 @@
 """Inputs at random, each of which must give the right result or one clear error.
 
-``make fuzz ARGS="--cases 1000 --kind forged"``; ``--only 123`` runs one case again. A kind is a
+``make fuzz ARGS="--cases 1000 --kind csv"``; ``--only 123`` runs one case again. A kind is a
 function of `KINDS`: it makes a case from a generator, tries it, and returns what happened in a
 word. `refused` is the only way in which a case may fail; whatever else it raises, a limit of time
 or memory that it exceeds, and a process that dies are defects. One process has imported everything
@@ -33,11 +33,11 @@ from tests.fuzz.judge import RefusedError
 KINDS = {
     f.__name__: f
     for f in (
-        *(model_files.damaged, model_files.forged, tables.csv, tables.parquet, arrays.python),
+        *(model_files.damaged, tables.csv, tables.parquet, arrays.python),
         *(processes.disk, processes.kill, processes.kill_sampling),
     )
 }
-IN_MEMORY = ("forged", "csv", "parquet", "python")
+IN_MEMORY = ("csv", "parquet", "python")
 SECONDS, BYTES = 60, 4 << 30  # of one case
 BATCH = 500
 
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="number of a case")
     parser.add_argument("--seconds", type=float, default=np.inf, help="in all, at most")
-    parser.add_argument("--sampled", action="store_true", help="forge files of NUTS fits too")
+    parser.add_argument("--sampled", action="store_true", help="damage files of NUTS fits too")
     parser.add_argument("--verbose", action="store_true", help="show every error")
     options = parser.parse_args()
     names = options.kind or [name for name in KINDS if name != "kill_sampling"]  # it compiles
