@@ -45,7 +45,7 @@ package: env ## wheel and sdist, built, in a clean environment: the demo, and te
 		$$uv pip install --quiet --python build/clean -r requirements.lock && \
 		$$uv pip install --quiet --python build/clean --no-deps dist/*.whl
 	@cd build && clean/bin/bayesgen demo >/dev/null && tar xf ../dist/bayesgen-*.tar.gz
-	@build/clean/bin/python tools/licences.py | tee dist/licences.txt
+	@build/clean/bin/python tools/licences.py >dist/licences.txt; code=$$?; cat dist/licences.txt; exit $$code
 	cd build/bayesgen-* && $(ONE_THREAD) ../clean/bin/pytest -p no:cacheprovider -m "not slow" $(ARGS) $(PACKAGED)
 
 # What the oldest releases must pass, in some two minutes on two cores.

@@ -1,9 +1,39 @@
-"""The licences of bayesgen and all that it installs, extras left out: python tools/licences.py."""
+"""List the licences of bayesgen and all that it installs, extras left out; refuse others.
 
+python tools/licences.py; exit code 1 if a licence is not in `ALLOWED`.
+"""
+
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+# Permissive licences, as distributions spell them
+ALLOWED = {
+    "0BSD",
+    "Apache Software License",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD",
+    "BSD License",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC License",
+    "MIT",
+    "MIT License",
+    "PSF-2.0",
+    "Zlib",
+}
+
+
+def is_allowed(expression: str) -> bool:
+    """Return whether one alternative of a licence expression names allowed licences alone."""
+    return any(
+        all(name.strip("() ") in ALLOWED for name in alternative.split(" AND "))
+        for alternative in expression.split(" OR ")
+    )
 
 
 def licence(name: str) -> str:
@@ -33,5 +63,8 @@ def installed(name: str, seen: set[str]) -> None:
 if __name__ == "__main__":
     names: set[str] = set()
     installed("bayesgen", names)
-    for name in sorted(names, key=str.lower):
+    refused = [name for name in sorted(names) if not is_allowed(licence(name))]
+    for name in sorted(names):
         print(f"{name} {distribution(name).version}: {licence(name)}")
+    if refused:
+        sys.exit(f"not in the list of licences of tools/licences.py: {', '.join(refused)}")
