@@ -82,7 +82,7 @@ def _concrete():
     return [f for f in registry().values() if not inspect.isabstract(f)]
 
 
-def pytest_generate_tests(metafunc, without=()):
+def pytest_generate_tests(metafunc, without=(), first_alone=False):
     """`case`: each example of each conjugate family; `family`: of each that is sampled.
 
     `approximate`: of each with an approximate predictive; all of these if `only` does not choose.
@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc, without=()):
             Case(family, i)
             for family in chosen
             if is_exact(family)
-            for i in _indices(family, known.values())
+            for i in ([0] if first_alone else _indices(family, known.values()))
         ]
         _parametrize(metafunc, "case", {f"{c.family.__name__}-{c.index}": c for c in cases})
     if "family" in metafunc.fixturenames:

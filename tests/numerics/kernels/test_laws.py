@@ -1,4 +1,4 @@
-"""The laws of families once more, every kernel compiled however little there is to do.
+"""Laws of the first example of each family once more, every kernel compiled.
 
 The star imports bring every law into this module, where kernels follow another rule.
 """
@@ -10,15 +10,9 @@ from bayesgen.families import registry
 from bayesgen.numerics import kernels
 from tests.laws import cases
 from tests.laws.test_cgf import *  # noqa: F403
-from tests.laws.test_default_priors import *  # noqa: F403
-from tests.laws.test_draws import *  # noqa: F403
 from tests.laws.test_estimates import *  # noqa: F403
 from tests.laws.test_evidence import *  # noqa: F403
-from tests.laws.test_input_kinds import *  # noqa: F403
 from tests.laws.test_missing_cells import *  # noqa: F403
-from tests.laws.test_permutations import *  # noqa: F403
-from tests.laws.test_records import *  # noqa: F403
-from tests.laws.test_simulation import *  # noqa: F403
 from tests.laws.test_statistics import *  # noqa: F403
 
 pytestmark = pytest.mark.slow
@@ -26,8 +20,8 @@ NO_KERNELS = ("ContextTree",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.config.getoption("markexpr") != "not slow":  # 2300 items that none would run
-        cases.pytest_generate_tests(metafunc, without=NO_KERNELS)
+    if metafunc.config.getoption("markexpr") != "not slow":  # items that none would run
+        cases.pytest_generate_tests(metafunc, without=NO_KERNELS, first_alone=True)
 
 
 @pytest.fixture(autouse=True)
