@@ -45,7 +45,6 @@ __all__ = [
     "datasets",
     "decide",
     "estimate_class_prior",
-    "expected_score",
     "feature_relevance",
     "final_estimator",
     "fit_dask",
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from bayesgen.checks.check_family import check_family
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
-    from bayesgen.checks.expected_score import expected_score
     from bayesgen.checks.influence import row_influence
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
@@ -136,7 +134,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "datasets": "datasets",
         "decide": "predict.costs",
         "estimate_class_prior": "predict.label_shift",
-        "expected_score": "checks.expected_score",
         "feature_relevance": "explain.feature_relevance",
         "final_estimator": "posterior.fitted",
         "fit_dask": "io.dask",

@@ -66,7 +66,6 @@ TYPES = {
     "bg.learning_curve({'a': clf}, X, y)": "xr.Dataset",
     "bg.row_influence(clf, X, y)": "xr.Dataset",
     "bg.label_errors(clf, X, y)": "xr.Dataset",
-    "bg.expected_score(clf, X)": "xr.Dataset",
     "clf.typicality(X)": "xr.Dataset",
     "clf.predict_set(X)": "xr.Dataset",
     "bg.decide(clf, X, [[0, 1], [5, 0]])": "xr.Dataset",

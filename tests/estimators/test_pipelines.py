@@ -31,7 +31,6 @@ CALLS = {
     "row_influence": lambda clf, X: bg.row_influence(clf, X, Y, progressbar=False),
     "label_errors": lambda clf, X: bg.label_errors(clf, X, Y),
     "estimate_class_prior": lambda clf, X: bg.estimate_class_prior(clf, X)["summary"].dataset,
-    "expected_score": lambda clf, X: bg.expected_score(clf, X, training=(X, Y)),
     "prior_sensitivity": lambda clf, X: bg.prior_sensitivity(clf, X=X),
 }
 

@@ -24,7 +24,6 @@ AT_TRAINING_ROWS = {
     "compare_models": lambda clf: bg.compare_models({"it": clf}, X, Y).table["elpd"],
 }
 OF_PREDICTIVES = {
-    "expected_score": lambda clf: bg.expected_score(clf, X, training=(X, Y)),
     "compare_predictives": lambda clf: bg.compare_predictives(clf, X, Y),
     "several": lambda clf: bg.compare_predictives({"it": clf}, X, Y),
 }
