@@ -58,7 +58,6 @@ __all__ = [
     "prior_from_range",
     "prior_sensitivity",
     "report",
-    "row_influence",
     "simulation_based_calibration",
     "top_words",
     "validate",
@@ -69,7 +68,6 @@ if TYPE_CHECKING:
     from bayesgen.checks.check_family import check_family
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
-    from bayesgen.checks.influence import row_influence
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.priors import prior_from_range, prior_sensitivity
@@ -146,7 +144,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "prior_from_range": "checks.priors",
         "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
-        "row_influence": "checks.influence",
         "simulation_based_calibration": "checks.sbc",
         "top_words": "explain.top_words",
         "validate": "checks.validate",

@@ -41,7 +41,6 @@ def test_a_masked_weight_is_refused_wherever_rows_are_read():
         lambda: bg.GaussianNB().partial_fit(X, Y, sample_weight=WEIGHT),
         lambda: clf.loo(X, Y, sample_weight=WEIGHT),
         lambda: clf.typicality(X, training=(X, Y, WEIGHT)),
-        lambda: bg.row_influence(clf, X, Y, WEIGHT),
         lambda: bg.label_errors(clf, X, Y, WEIGHT),
         lambda: bg.compare_models({"a": clf}, X, Y, WEIGHT),
         lambda: bg.validate(clf, X, Y, WEIGHT),

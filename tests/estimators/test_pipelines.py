@@ -28,7 +28,6 @@ CALLS = {
     "each its rows": lambda clf, X: (
         bg.compare_models({"a": clf, "b": clf}, {"a": X, "b": X}, Y).table
     ),
-    "row_influence": lambda clf, X: bg.row_influence(clf, X, Y, progressbar=False),
     "label_errors": lambda clf, X: bg.label_errors(clf, X, Y),
     "estimate_class_prior": lambda clf, X: bg.estimate_class_prior(clf, X)["summary"].dataset,
     "prior_sensitivity": lambda clf, X: bg.prior_sensitivity(clf, X=X),

@@ -38,7 +38,6 @@ BY_ROW = {
     "label": lambda clf, X, y: clf.loo(X, y).elpd_i,
     "row and label": lambda clf, X, y: clf.loo(X, y, target="joint").elpd_i,
     "typicality of any class": lambda clf, X, y: clf.typicality(X, training=(X, y))["overall"],
-    "influence": lambda clf, X, y: bg.row_influence(clf, X, y, progressbar=False)["change"],
     "wrong label": lambda clf, X, y: bg.label_errors(clf, X, y, form="one flip")["wrong"],
     "margin": lambda clf, X, y: bg.decide(clf, X, 1.0 - np.eye(len(clf.classes_)))["margin"],
     "entropy": lambda clf, X, y: clf.predict_uncertainty(X)["total"],

@@ -174,7 +174,6 @@ ANSWERS = {
     "predict_set": lambda clf: clf.predict_set(REAL),
     "typicality": lambda clf: clf.typicality(REAL, (REAL, Y)),
     "explain": lambda clf: clf.explain(REAL),
-    "row_influence": lambda clf: bg.row_influence(clf, REAL, Y),
 }
 
 

@@ -67,7 +67,7 @@ def test_whatever_looks_at_a_fit_looks_at_the_draws(name, tmp_path):
     clf = make().fit(X, Y)
     own, few = clf.with_posterior(clf.draw_posterior(400)), take(X, np.arange(9))
     repr(own.summary()), own.explain(few), own.typicality(few), own.predict_set(few)
-    bg.label_errors(own, X, Y), bg.row_influence(own, X, Y)
+    bg.label_errors(own, X, Y)
     bg.compare_models({"given": own, "exact": clf}, X, Y), bg.compare_predictives(own, X, Y)
     bg.plots.plot_class_probability(own, few), bg.plots.plot_predictive_check(own, X, Y)
     bg.report(own, few, Y[:9], tmp_path / "report.html")

@@ -19,7 +19,6 @@ OF_THE_POSTERIOR = {
     "simulation_based_calibration": bg.simulation_based_calibration,
 }
 AT_TRAINING_ROWS = {
-    "row_influence": lambda clf: bg.row_influence(clf, X, Y, progressbar=False).probability,
     "label_errors": lambda clf: bg.label_errors(clf, X, Y)["wrong"],
     "compare_models": lambda clf: bg.compare_models({"it": clf}, X, Y).table["elpd"],
 }
