@@ -45,7 +45,6 @@ __all__ = [
     "datasets",
     "decide",
     "estimate_class_prior",
-    "feature_relevance",
     "final_estimator",
     "fit_dask",
     "fit_stream",
@@ -99,7 +98,6 @@ if TYPE_CHECKING:
     )
     from bayesgen.estimators.from_pymc import from_pymc
     from bayesgen.estimators.selection import MutualInformationSelector
-    from bayesgen.explain.feature_relevance import feature_relevance
     from bayesgen.explain.mutual_information import mutual_information
     from bayesgen.explain.top_words import top_words
     from bayesgen.families.errors import (
@@ -132,7 +130,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "datasets": "datasets",
         "decide": "predict.costs",
         "estimate_class_prior": "predict.label_shift",
-        "feature_relevance": "explain.feature_relevance",
         "final_estimator": "posterior.fitted",
         "fit_dask": "io.dask",
         "fit_stream": "io.streams",

@@ -317,8 +317,8 @@ def validate(
     `typicality` with fits without the row, merged halves with the whole, sums of contributions,
     estimates by ``"mle"`` and ``"map"``.
 
-    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions, relevance
-    and mutual information, label shift, files and streams; nor the model itself:
+    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions,
+    mutual information, label shift, files and streams; nor the model itself:
     `bg.compare_models` and predictive checks ask whether it fits the rows.
 
     Parameters

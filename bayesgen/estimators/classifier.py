@@ -31,7 +31,7 @@ from bayesgen.estimators.merging import refuse_other_arguments
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.scikit_learn import answer_arguments
 from bayesgen.estimators.summary import Summary, summary, with_summary
-from bayesgen.explain import contributions, feature_relevance
+from bayesgen.explain import contributions
 from bayesgen.explain.contributions import Request
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family
@@ -45,7 +45,7 @@ from bayesgen.io import storage
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
-from bayesgen.posterior.model import ClassModel, ClassStats, Quantity, is_generative
+from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import likelihood_ratio, plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
@@ -596,7 +596,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return log p(y = c, x) (N, C), each row on its own.
 
@@ -614,10 +613,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             Draws of this model's parameters that replace the closed form, for example those of
             `sample_posterior` or `draw_posterior`. Joint densities are averaged over draws, then
             normalised; `predict_monte_carlo` gives the error.
-        relevance : "averaged" or Dataset, optional
-            Average over which features depend on the class at all, by their posterior
-            probabilities at prior odds 1, or at those of a `feature_relevance` table. None: all
-            features depend on it. Only for the posterior predictive in closed form.
 
         Warns
         -----
@@ -625,7 +620,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             If `posterior` has too few draws for some rows.
         """
         self._fitted().refuse_if_discriminative("predict_joint_log_proba")
-        return _log_joint(self._fitted(), X, method, class_prior, posterior, relevance, "density")
+        return log_joint(self._fitted(), X, method, class_prior, posterior, "density")
 
     @row_by_row
     def predict_log_proba(
@@ -634,13 +629,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return the log (N, C) of `predict_proba`."""
         fitted = self._fitted()
-        return normalised(
-            fitted, _log_joint(fitted, X, method, class_prior, posterior, relevance), method
-        )
+        return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
 
     @row_by_row
     def predict_proba(
@@ -649,7 +641,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return p(y = c | x) (N, C), by default the exact posterior predictive.
 
@@ -658,8 +649,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, method, class_prior, posterior, relevance
-            Rows, estimate, class weights, draws and relevance: see `predict_joint_log_proba`.
+        X, method, class_prior, posterior
+            Rows, estimate, class weights and draws: see `predict_joint_log_proba`.
 
         Raises
         ------
@@ -668,7 +659,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             if a row has probability 0 under every class.
         """
         fitted = self._fitted()
-        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        joint = log_joint(fitted, X, method, class_prior, posterior)
         log_p = normalised(fitted, joint, method)
         return np.exp(log_p, out=log_p)
 
@@ -679,11 +670,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return the most probable labels (N,)."""
         fitted = self._fitted()
-        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        joint = log_joint(fitted, X, method, class_prior, posterior)
         return fitted.classes[np.argmax(normalised(fitted, joint, method), axis=1)]
 
     @row_by_row
@@ -693,11 +683,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return log-odds (N,) of ``classes_[1]`` for two classes, else log p(y = c | x) (N, C)."""
         fitted = self._fitted()
-        joint = _log_joint(fitted, X, method, class_prior, posterior, relevance)
+        joint = log_joint(fitted, X, method, class_prior, posterior)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
             log_odds = joint[:, 1] - joint[:, 0] if len(fitted.classes) == 2 else None
         log_p = normalised(fitted, joint, method)  # refuses impossible rows
@@ -711,15 +700,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         method: Method = "posterior_predictive",
         class_prior: Any = None,
         posterior: Any = None,
-        relevance: Any = None,
     ) -> Array:
         """Return log p(x) (N,) of the mixture of classes with their weights; low for unusual rows.
 
         A discriminative classifier does not have this method, as it does not model x.
         """
-        return log_sum_exp(
-            _log_joint(self._fitted(), X, method, class_prior, posterior, relevance, "density")
-        )
+        return log_sum_exp(log_joint(self._fitted(), X, method, class_prior, posterior, "density"))
 
     @named_rows
     def predict_monte_carlo(
@@ -1750,21 +1736,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._fitted()
         refuse_subclass(self)
         storage.write(path, *self.__bayesgen_record__(fitted))
-
-
-def _log_joint(
-    fitted: Fitted,
-    X: Any,
-    method: Method,
-    class_prior: Any,
-    posterior: Any,
-    relevance: Any,
-    quantity: Quantity = "probability",
-) -> Array:
-    """(N, C) log joint densities, averaged over relevance if that is asked for."""
-    if relevance is None:
-        return log_joint(fitted, X, method, class_prior, posterior, quantity)
-    return feature_relevance.log_joint(fitted, X, method, class_prior, posterior, relevance)
 
 
 def _in_order(clf: Any, reader: Reader, classes: Array) -> Any:

@@ -1,1 +1,1 @@
-"""Why: contributions, mutual information, relevance of features."""
+"""Why: contributions, mutual information, top words."""

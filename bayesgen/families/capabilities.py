@@ -332,7 +332,7 @@ class LinearRule(Protocol):
 
 @runtime_checkable
 class SeparateColumns(Protocol):
-    """Columns one by one, of a family that is `separable`: ``explain``, ``feature_relevance``.
+    """Columns one by one, of a family that is `separable`: ``explain``.
 
     A family that does not offer it is cut into its columns (`shared.separate_columns`).
     """
@@ -352,9 +352,6 @@ class SeparateColumns(Protocol):
         -------
         (K, n)
         """
-
-    def log_evidence_by_feature(self, stats: Any) -> Array:
-        """(D,) the terms of `log_evidence`, for columns that are `independent`."""
 
 
 @runtime_checkable

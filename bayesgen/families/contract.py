@@ -395,16 +395,6 @@ class ConjugateFamily(Family):
         """Resolved priors that ``prior="loo"`` tries beside this one; `given` is unresolved."""
         return []
 
-    def pooled(self) -> Self:
-        """The prior of one theta for all classes; raises ValueError if the classes' differ."""
-        for name, (dims, value) in self.arrays().items():
-            if dims[:1] == (CLASS,) and value.ndim == len(dims) and (value != value[:1]).any():
-                raise ValueError(
-                    f"the prior's {name!r} differs between classes, so it says nothing of a "
-                    "parameter that the classes share; give all classes one prior"
-                )
-        return self.at(CLASS, [0])
-
 
 def registry() -> dict[str, type[Family]]:
     """{class name: class} of every family in the folders of families, sorted by file name."""

@@ -45,7 +45,6 @@ BY_ROW = {
 OF_THE_MODEL = {
     "evidence": lambda clf, X, y: clf.log_evidence_,
     "information": lambda clf, X, y: bg.mutual_information(clf),
-    "relevance": lambda clf, X, y: bg.feature_relevance(clf)["log_bayes_factor"],
     "log loss": lambda clf, X, y: bg.compare_predictives(clf, X, y)["log_loss"][0],
 }
 ERROR = {  # standard errors of what is found by quadrature or draws

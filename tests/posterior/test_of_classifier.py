@@ -14,7 +14,6 @@ X, Y = load_iris(return_X_y=True)
 
 OF_THE_POSTERIOR = {
     "mutual_information": bg.mutual_information,
-    "feature_relevance": bg.feature_relevance,
     "estimate_class_prior": lambda clf: bg.estimate_class_prior(clf, X),
     "simulation_based_calibration": bg.simulation_based_calibration,
 }

@@ -236,14 +236,10 @@ class BetaBernoulli(ConjugateFamily):
 
     def log_evidence(self, stats: BernoulliStats) -> float:
         """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
-        return float(self.log_evidence_by_feature(stats).sum())
-
-    def log_evidence_by_feature(self, stats: BernoulliStats) -> Array:
-        """(D,) terms of `log_evidence`."""
         a, b = self.alpha, self.beta
         cells = log_gamma_difference(a, stats.ones) + log_gamma_difference(b, stats.zeros)
         cells = cells - log_gamma_difference(a + b, stats.ones + stats.zeros)
-        return np.asarray(cells.sum(axis=0))
+        return float(cells.sum())
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""

@@ -115,10 +115,6 @@ class Columns(ConjugateFamily):
         """Block by block."""
         return self.with_blocks([f.with_strength(k) for f in self.families])
 
-    def pooled(self) -> Self:
-        """Block by block."""
-        return self.with_blocks([f.pooled() for f in self.families])
-
     @property
     def n_features(self) -> int:
         """Columns of X in all blocks."""

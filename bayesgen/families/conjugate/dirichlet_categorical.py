@@ -298,12 +298,8 @@ class DirichletCategorical(ConjugateFamily):
 
     def log_evidence(self, stats: CategoricalStats) -> float:
         """Sum over cells of log B(posterior) - log B(prior): the probability of this sequence."""
-        return float(self.log_evidence_by_feature(stats).sum())
-
-    def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
-        """(D,) terms of `log_evidence`."""
         counts = padded(stats.counts, self.alpha.shape[2])
-        return np.asarray(log_beta_difference(self.alpha, counts).sum(axis=0))
+        return float(log_beta_difference(self.alpha, counts).sum())
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each category, not in the codes."""

@@ -248,11 +248,11 @@ class DirichletHistogram(DirichletCategorical):
         within = -one.log_scales[np.arange(len(x)), codes.astype(np.int64)] - one.beyond(x[None])[0]
         return super().cell_cgf(codes, column, classes, t) + t.sum(axis=-1) * within
 
-    def log_evidence_by_feature(self, stats: CategoricalStats) -> Array:
-        """(D,) log probability of the sequence of bins, and density within them."""
-        within = stats.counts.sum(axis=0) * self.log_scales
-        beyond = cast(HistogramStats, stats).beyond.sum(axis=0)
-        return super().log_evidence_by_feature(stats) - within.sum(axis=1) - beyond
+    def log_evidence(self, stats: CategoricalStats) -> float:
+        """Log probability of the sequence of bins, and density within them."""
+        within = (stats.counts.sum(axis=0) * self.log_scales).sum()
+        beyond = cast(HistogramStats, stats).beyond.sum()
+        return float(super().log_evidence(stats) - within - beyond)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: linear in one indicator for each bin, not in the values."""

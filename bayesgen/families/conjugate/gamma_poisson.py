@@ -268,16 +268,12 @@ class GammaPoisson(ConjugateFamily):
         of 1e12. The second carries the rounding of the sum of log-factorials, 1e-16 of its size:
         a constant, the same for every prior.
         """
-        return float(self.log_evidence_by_feature(stats).sum())
-
-    def log_evidence_by_feature(self, stats: PoissonStats) -> Array:
-        """(D,) terms of `log_evidence`."""
         some = stats.rows > 0
         n = np.where(some, stats.rows, 1.0)
         total = np.where(some, stats.total, 0.0)
         cells = special.log_negative_binomial(total, self.shape, self.rate / n)
         cells += log_factorial(total) - total * np.log(n) - stats.log_factorial
-        return np.asarray(np.sum(cells, axis=0, where=some))
+        return float(np.sum(cells, where=some))
 
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Sum over cells of lG(a+tx) - lG(a) + a log b - (a+tx) log(b+t) - t log x!."""

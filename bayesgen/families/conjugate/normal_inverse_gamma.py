@@ -611,16 +611,6 @@ class NormalInverseGamma(ConjugateFamily):
         """log p(X | y) of the live columns, means and variances integrated out."""
         return float(sum(a.sum() for a in self._log_evidence_terms(stats)))
 
-    def log_evidence_by_feature(self, stats: GaussianStats) -> Array:
-        """(D,) terms of `log_evidence`, where columns share no variance."""
-        if not self.independent:
-            raise NotImplementedError(
-                f"with variance={self.variance!r} the columns are dependent, and the evidence is "
-                "no sum over them"
-            )
-        groups, means = self._log_evidence_terms(stats)
-        return np.asarray(groups.sum(axis=0) + means.sum(axis=0))
-
     def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
         """Terms of the variance groups, and of the cells (C, D)."""
         posterior = self.update(stats)

@@ -278,11 +278,6 @@ class SpikedNormal(NormalInverseGamma):
         """Of both parts."""
         return super().log_evidence(stats) + self.bits.log_evidence(stats.bits)
 
-    def log_evidence_by_feature(self, stats: Any) -> Array:
-        """(D,) terms of `log_evidence`."""
-        normal = super().log_evidence_by_feature(stats)
-        return normal + self.bits.log_evidence_by_feature(stats.bits)
-
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) of both parts."""
         bits = self.bits.log_likelihood(self._on(X), {"theta": theta["p"]})

@@ -1,7 +1,6 @@
 """The columns of a separable family, one by one: its own formulas, or the family of each column."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,10 +41,3 @@ class OneByOne:
             family = self.family.at(FEATURE, [j]).at(CLASS, codes)
             out[:, own] = family.cgf(x[own, None], t_own)
         return out
-
-    def log_evidence_by_feature(self, stats: Any) -> Array:
-        """(D,) evidences of the columns."""
-        dims, value = next((d, a) for d, a in stats.arrays().values() if FEATURE in d)
-        each = range(value.shape[dims.index(FEATURE)])
-        parts = ((self.family.at(FEATURE, [j]), stats.at(FEATURE, [j])) for j in each)
-        return np.array([family.log_evidence(own) for family, own in parts])

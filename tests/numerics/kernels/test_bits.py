@@ -217,7 +217,6 @@ def test_the_classifier_is_the_same_at_every_size(monkeypatch, binarize, missing
     for least in (1 << 60, 0):
         monkeypatch.setattr(kernels, "COMPILE_FROM", least)
         clf = bg.BernoulliNB(binarize=binarize).fit(X, y, w)
-        relevance = clf.predict_proba(X, relevance="averaged")
         draws = clf.draw_posterior(400)
         found.append(
             [
@@ -226,7 +225,6 @@ def test_the_classifier_is_the_same_at_every_size(monkeypatch, binarize, missing
                 clf.predict_log_proba(X, method="posterior_mean"),
                 clf.predict_proba(X, posterior=draws),
                 clf.score_samples(X),
-                relevance,
             ]
         )
     for a, b in zip(*found, strict=True):
@@ -250,7 +248,6 @@ def test_the_classifier_refuses_infinity_at_every_size(always_compiled):
         lambda: clf.predict_proba(X),
         lambda: clf.predict_proba(X, method="map"),
         lambda: clf.predict_proba(X, posterior=clf.draw_posterior(10)),
-        lambda: clf.predict_proba(X, relevance="averaged"),
         lambda: clf.predict_interval(X),
     ):
         with pytest.raises(ValueError, match="Input X contains infinity"):
