@@ -17,24 +17,16 @@ colours come again with dashed lines, hollow marks and hatched bars.
 from bayesgen.plots.features import (
     plot_densities,
     plot_effects,
-    plot_predictive_check,
-    plot_prior_predictive,
     plot_regions,
-    plot_section,
 )
 from bayesgen.plots.models import (
     plot_comparison,
-    plot_edges,
-    plot_learning_curve,
     plot_reliability,
     plot_validation,
 )
 from bayesgen.plots.rows import (
     plot_class_probability,
     plot_contributions,
-    plot_label_errors,
-    plot_prior_sensitivity,
-    plot_ternary,
 )
 
 __all__ = [
@@ -42,17 +34,9 @@ __all__ = [
     "plot_comparison",
     "plot_contributions",
     "plot_densities",
-    "plot_edges",
     "plot_effects",
-    "plot_label_errors",
-    "plot_learning_curve",
-    "plot_predictive_check",
-    "plot_prior_predictive",
-    "plot_prior_sensitivity",
     "plot_regions",
     "plot_reliability",
-    "plot_section",
-    "plot_ternary",
     "plot_validation",
 ]
 

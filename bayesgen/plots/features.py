@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
-from bayesgen.datatree.groups import as_long
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import COUNTED, TableSchema
 from bayesgen.encoding.tables import Table
@@ -18,12 +17,10 @@ from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.capabilities import GivenRows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
-from bayesgen.inference.trees import draw_prior
-from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, softmax
+from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
-from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
+from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 _POINTS = 161
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
 _CATEGORIES = 40  # of a column, in a picture of its own
-_SHOWN = 3  # features that a title names with their values
 
 
 @dataclass(frozen=True)
@@ -244,20 +240,6 @@ class Rows:
         out = np.empty((n, len(columns)), dtype=object)
         out.T[:] = columns
         return out
-
-    def held(self, feature: Feature, cells: list[Any], at: Any = None) -> str:
-        """In words, what the other features are held at."""
-        others = [
-            (name, cells[place])
-            for name, place in zip(self.names, self.places, strict=True)
-            if place != feature.place
-        ]
-        if not others:
-            return ""
-        if len(others) <= _SHOWN:
-            return "at " + ", ".join(f"{name} = {style.cell(cell)}" for name, cell in others)
-        kinds = [k for n, k in zip(self.names, self.kinds, strict=True) if n != feature.name]
-        return f"the {len(others)} others {_where(kinds, at)}"
 
 
 def _where(kinds: Iterable[str], at: Any) -> str:
@@ -519,73 +501,11 @@ def _curves(
 
 
 # ------------------------------------------------------------------------------------------------
-# Class probabilities along one feature, and along those that matter most.
+# Class probabilities along the features that matter most.
 
 
-_DASHED = (0, (4, 2.2))
 _PANEL, _PANEL_NAMES = 2.5, 12  # inches of a panel, and categories in it
-
-
-@spelled
-@through_pipelines
-def plot_section(
-    clf: Any,
-    X: Any,
-    y: Any = None,
-    feature: Any = 0,
-    *,
-    classes: Any = None,
-    at: Any = None,
-    plug_in: Method | None = "map",
-    prob: float | None = None,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw the probability of a class while one feature varies and the others stay.
-
-    Parameters
-    ----------
-    clf : fitted classifier or pool
-    X : (N, D)
-        The range of its column is drawn, of real numbers a tenth wider on either side; of a
-        categorical or binary column, a bar for each value. Of more than 40 categories those that
-        change the probability most are shown, and the label of the axis says so.
-    y : (N,), optional
-        Labels: the rows are drawn at 0 (other classes) and at 1 (the classes shown).
-    feature : int or column name
-    classes : label or sequence of labels, optional
-        Default: the last of ``clf.classes_``, which the label of the axis names.
-    at : (D,) cells, or {feature: cell}, optional
-        Where the section is made; default the median of each column, of categories the most
-        frequent. The title says which.
-    plug_in : {"map", "mle", "posterior_mean"} or None
-        Drawn dashed with the predictive of one class; left out if the estimate does not exist, and
-        of a pool.
-    prob : float in (0, 1), optional
-        Of the band, the equal-tailed interval of p(y | x, theta).
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    style.checked_axes(ax, figsize)
-    IntervalRequest.of(prob)
-    rows = Rows(clf, X)
-    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
-    one = rows.feature(feature)
-    shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
-    held = rows.typical(at)
-    tall = max(3.6, style.height(len(shown) + 2, 0.2))
-    if one.kind == "nominal" and not drawing.fit_below(one.text):
-        tall = style.height(min(len(one.values), _CATEGORIES), 0.24)
-    with style.canvas(ax, figsize, (7.2, tall)) as ax:
-        _draw(ax, clf, rows, one, held, shown, codes, plug_in, prob)
-        drawing.note(ax, rows.held(one, held, at))
-        style.legend_beside(ax)
-    return ax
+_LETTERS = 24  # that have room below a panel
 
 
 def _draw(
@@ -596,32 +516,24 @@ def _draw(
     held: list[Any],
     shown: list[int],
     codes: Array | None,
-    plug_in: Method | None,
     prob: float | None,
-    most: int = _CATEGORIES,
-    letters: int = 44,
 ) -> tuple[str, str]:
-    """Draw probabilities of classes along a feature; return what is drawn, and along what.
-
-    At most `most` categories are drawn, with names below the axis if these fit into `letters`.
-    """
+    """Draw probabilities of classes along a feature; return what is drawn, and along what."""
     few = ""
-    if one.kind == "nominal" and len(one.values) > most:
+    if one.kind == "nominal" and len(one.values) > _PANEL_NAMES:
         p = clf.predict_proba(rows.along(one, held))[:, shown]
-        few = f"\n({most} of {len(one.values)} categories)"
-        one = one.some(_kept(np.abs(p - np.median(p, axis=0)).max(axis=1), most))
+        few = f"\n({_PANEL_NAMES} of {len(one.values)} categories)"
+        one = one.some(_kept(np.abs(p - np.median(p, axis=0)).max(axis=1), _PANEL_NAMES))
     along = rows.along(one, held)
     table = clf.predict_interval(along, prob, "eti")
-    estimate = _plug_in(clf, along, plug_in if len(shown) == 1 else None)
-    method = "" if plug_in is None else METHOD_NAMES[plug_in]
     band = f"{style.percent(table.attrs['prob'])} of p(y | x, θ)"
     label = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
-    axis = drawing.Categories(ax, one.text if one.kind == "nominal" else [], letters)
+    axis = drawing.Categories(ax, one.text if one.kind == "nominal" else [], _LETTERS)
     x = one.x
     for level in (0.0, 0.5, 1.0):
         (ax.axhline if axis.below else ax.axvline)(level, color=HAIR, lw=0.8, zorder=0)
     for i, k in enumerate(shown):
-        own = style.look(k if len(shown) > 1 else k % len(CLASSES))  # dashes are the plug-in's
+        own = style.look(k)
         tint = own.color
         low, high = table["interval"].values[:, k].T
         p = table["predictive"].values[:, k]
@@ -632,16 +544,12 @@ def _draw(
             at = x + (i - (len(shown) - 1) / 2) * width
             axis.bars(at, p, width, color=tint, alpha=0.45, hatch=own.hatch, lw=0, label=name)
             axis.lines(at, low, high, color=INK, lw=1.6, label=whole)
-            if estimate is not None:
-                axis.ticks(at, estimate[:, k], 14 if axis.below else 9, label=method)
             continue
         mark: dict[str, Any] = {}
         if one.kind == "count" and len(x) <= 40:
             mark = {"marker": "o", "ms": 3.5}
         ax.fill_between(x, low, high, color=tint, alpha=0.2, lw=0, label=whole)
         ax.plot(x, p, color=tint, ls=own.dashes, lw=2, label=name, **mark)
-        if estimate is not None:
-            ax.plot(x, estimate[:, k], color=tint, lw=1.4, ls=_DASHED, label=method)
     if codes is not None:
         shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes))
         place = one.at + (shift if one.kind == "nominal" else 0.0)
@@ -654,18 +562,8 @@ def _draw(
         axis.name(one.name + few, label, (-0.1, 1.1))
     else:
         ax.set_ylim(-0.1, 1.1)
-        one.draw_axis(ax, label, letters)
+        one.draw_axis(ax, label, _LETTERS)
     return label, one.name + few
-
-
-def _plug_in(clf: Any, rows: Any, method: Method | None) -> Array | None:
-    if method is None:
-        return None
-    try:
-        found: Array = clf.predict_proba(rows, method=method)
-    except UndefinedEstimateError:
-        return None
-    return found
 
 
 @spelled
@@ -687,9 +585,19 @@ def plot_effects(
     Parameters
     ----------
     clf : fitted classifier or pool
-    X, y, classes, at, prob
-        As in `plot_section`; columns may be of any kind. Of more than 12 categories those that
+    X : (N, D)
+        The range of each column is drawn, of real numbers a tenth wider on either side; of a
+        categorical or binary column, a bar for each value. Of more than 12 categories those that
         change the probability most are shown.
+    y : (N,), optional
+        Labels: the rows are drawn at 0 (other classes) and at 1 (the classes shown).
+    classes : label or sequence of labels, optional
+        Default: the last of ``clf.classes_``, which the title names.
+    at : (D,) cells, or {feature: cell}, optional
+        Where the other features are held; default the median of each column, of categories the
+        most frequent. The title says which.
+    prob : float in (0, 1), optional
+        Of the band, the equal-tailed interval of p(y | x, theta).
     most : int
         Features shown, that of the widest range of probabilities first.
     ax : sequence or array of matplotlib.axes.Axes, optional
@@ -718,8 +626,7 @@ def plot_effects(
     band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ) around the predictive"
     with style.panels(ax, n, figsize, size) as own:
         for one, j in zip(own, order[:n], strict=True):
-            along = (features[j], held, shown, codes, None, prob, _PANEL_NAMES, 24)
-            what, name = _draw(one, clf, rows, *along)
+            what, name = _draw(one, clf, rows, features[j], held, shown, codes, prob)
             one.set(xlabel="", ylabel="")  # the same in all, so that the title has it
             drawing.title(one, name, 26, size=10)
             # names of categories may be on the left
@@ -943,235 +850,3 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: s
     if held:
         handles.append(Line2D([], [], color="none", label=held))
     style.legend_beside(ax, handles)
-
-
-# ------------------------------------------------------------------------------------------------
-# Data sets that the prior, or the posterior, makes of a feature, beside what was observed.
-
-_SETS_SHOWN = (0.03, 0.97)  # quantiles of all draws between which the axis runs: tails may be heavy
-_MASS = ((0.5, 4.5), (0.9, 1.6))  # of the data sets, between the ends of a line, and its width
-
-
-@spelled
-@through_pipelines
-def plot_prior_predictive(
-    clf: Any,
-    X: Any,
-    y: Any,
-    feature: Any = 0,
-    *,
-    classes: Any = None,
-    draws: int = 60,
-    random_state: Any = 0,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw data sets that the prior makes, one line each, and the one that was observed.
-
-    Each line is the cumulative distribution of a feature in rows simulated from one draw of the
-    prior, with the labels (lengths, exposures) of the rows given. Of a binary or categorical
-    feature, bars are the observed shares, and lines hold 50 % and 90 % of those of the data sets.
-    A prior that is right for the problem makes data sets among which the observed one does not
-    stand out, and none that are absurd. Of a discriminative classifier, which says nothing of
-    features, the lines are of p(y = c | x, theta) over the rows given.
-
-    Parameters
-    ----------
-    clf : fitted classifier
-        Only its prior is used: ``clf.prior_``, by default scaled to the rows of the fit.
-    X, y : (N, D), (N,)
-        Labelled rows, as a rule those of the fit.
-    feature : int or column name
-    classes : label or sequence of labels, optional
-        Rows of these classes alone. Default: all rows. Of a discriminative classifier, the class
-        whose probability is drawn: one, by default the last.
-    draws : int
-        Of the prior: lines.
-    random_state : int or numpy.random.Generator
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        x in the unit of the feature, or its categories; y a share of the rows.
-
-    Raises
-    ------
-    ValueError
-        If labels and rows do not go together, `draws` is below 1, or a name is not known.
-    TypeError
-        If the classifier reads sequences, which have no columns.
-
-    References
-    ----------
-    Gabry et al. (2019), Visualization in Bayesian workflow, section 3.
-
-    Examples
-    --------
-    >>> clf = bg.GaussianNB().fit(X, y)  # doctest: +SKIP
-    >>> plot_prior_predictive(clf, X, y, "bill_length_mm", classes="Gentoo")  # doctest: +SKIP
-    """
-    return _plot(clf, X, y, feature, classes, draws, random_state, ax, figsize, source="prior")
-
-
-@spelled
-@through_pipelines
-def plot_predictive_check(
-    clf: Any,
-    X: Any,
-    y: Any,
-    feature: Any = 0,
-    *,
-    classes: Any = None,
-    draws: int = 60,
-    random_state: Any = 0,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw data sets that the fitted model makes, and the one that was observed.
-
-    As `plot_prior_predictive`, from draws of the posterior: where the observed rows stand out, the
-    model cannot produce them.
-
-    Parameters
-    ----------
-    clf : fitted classifier
-    X, y : (N, D), (N,)
-        Labelled rows; held-out rows are the stricter check.
-    feature, classes, draws, random_state, ax, figsize
-        As in `plot_prior_predictive`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    References
-    ----------
-    Gelman et al. (2013), Bayesian Data Analysis, section 6.3.
-    """
-    return _plot(clf, X, y, feature, classes, draws, random_state, ax, figsize, source="posterior")
-
-
-def _plot(
-    clf: Any,
-    X: Any,
-    y: Any,
-    feature: Any,
-    classes: Any,
-    draws: int,
-    random_state: Any,
-    ax: "Axes | None",
-    figsize: tuple[float, float] | None,
-    source: str,
-) -> "Axes":
-    style.checked_axes(ax, figsize)
-    refuse_below(1, draws=draws)
-    fitted = fitted_of(clf, f"plot of the {source} predictive")
-    names = style.feature_names(clf) if hasattr(clf, "n_features_in_") else []
-    j = style.feature_index(clf, feature) if names else 0
-    encoded = fitted.read(X).encoded
-    if isinstance(encoded, list) or not hasattr(encoded, "shape") or len(encoded.shape) != 2:
-        raise TypeError(f"{type(clf).__name__} reads sequences: there are no columns to draw")
-    codes = style.label_codes(clf, y, encoded.shape[0])
-    rng = generator(random_state)
-    family = fitted.posterior.prior.family if source == "prior" else fitted.family
-    theta = _theta(fitted, rng, draws, source)
-    shown = style.chosen(classes, clf.classes_, [])
-    k = shown[0] if len(shown) == 1 else None
-    mine = np.isin(codes, shown) if shown else np.ones(len(codes), dtype=bool)
-    categories: list[str] | None = None
-    if family.discriminative:
-        if len(shown) > 1:
-            raise ValueError(f"{type(clf).__name__} has no density of x: classes must be one label")
-        k = len(clf.classes_) - 1 if k is None else k
-        lines = softmax(family.log_likelihood(encoded, theta))[..., k]
-        seen, what = None, f"p({clf.classes_[k]} | x, θ)"
-    else:
-        lines = _simulated(rng, family, theta, encoded, codes, j)[:, mine]
-        seen, what = cells_of(encoded, j)[mine], names[j]
-        if sparse.issparse(encoded):  # codes, where it has categories
-            known = getattr(clf, "categories_", None)
-            categories = None if known is None else [str(value) for value in known[j]]
-        else:
-            categories = Rows(clf, X).codes(j)
-    fit = categories is None or drawing.fit_below(categories)
-    tall = 3.6 if fit else style.height(min(len(categories or ()), _CATEGORIES), 0.24)
-    with style.canvas(ax, figsize, (7.2, tall)) as ax:
-        tint = MUTED if k is None else style.colour(k)
-        if categories is not None and seen is not None:
-            of = f"{draws} draws of the {source}"
-            _draw_shares(ax, lines, seen, what, categories, tint, of)
-        else:
-            of = f"{'under' if source == 'prior' else 'of'} the {source}, {draws} draws"
-            _draw_lines(ax, lines, seen, tint, INK if k is None else tint, of)
-            drawing.label_axes(ax, what, "share of rows below")
-            drawing.grid(ax)
-        of_class = "" if seen is None else ", ".join(str(clf.classes_[c]) for c in shown)
-        when = "before the data" if source == "prior" else "and what the model makes"
-        drawing.title(ax, f"{what}{f' of {of_class}' * bool(of_class)}, {when}")
-        style.legend_beside(ax)
-    return ax
-
-
-def _theta(fitted: Fitted, rng: np.random.Generator, draws: int, source: str) -> dict[str, Array]:
-    """{name: (draws, *dims)} of the prior or the posterior."""
-    if source == "prior":
-        return draw_prior(fitted, rng, draws)
-    return {name: value[0] for name, value in fitted.posterior.draw(rng, draws, 1).items()}
-
-
-def _draw_lines(
-    ax: "Axes", lines: Array, seen: Array | None, tint: str, strong: str, of: str
-) -> None:
-    """Cumulative distributions of the data sets and of the observed rows."""
-    for values in lines:
-        _step(ax, values, color=tint, lw=0.8, alpha=0.35)
-    ax.plot([], [], color=tint, lw=0.8, label=of)
-    shown = lines
-    if seen is not None:
-        _step(ax, seen, color=strong, lw=2.4, label="observed")
-        shown = seen
-    low, high = np.nanquantile(lines, _SETS_SHOWN)
-    low, high = min(low, np.nanmin(shown)), max(high, np.nanmax(shown))
-    room = 0.03 * (high - low) or 0.5
-    ax.set(xlim=(low - room, high + room), ylim=(-0.02, 1.02))
-
-
-def _draw_shares(
-    ax: "Axes", lines: Array, seen: Array, feature: str, names: list[str], tint: str, of: str
-) -> None:
-    """Observed shares of categories as bars, and intervals of those of the data sets."""
-    known = seen >= 0  # neither missing nor never seen in training
-    count = np.bincount(seen[known].astype(int), minlength=len(names))
-    kept = _kept(count, _CATEGORIES)
-    axis = drawing.Categories(ax, [names[i] for i in kept])
-    at = np.arange(len(kept))
-    share = count[kept] / np.maximum(1, count.sum())
-    axis.bars(at, share, 0.62, color=tint, alpha=0.45, label="observed")
-    lines = lines[:, known].astype(int)
-    shares = np.stack([np.bincount(one, minlength=len(names)) for one in lines]) / lines.shape[1]
-    for mass, lw in _MASS:
-        ends = np.quantile(shares[:, kept], [(1 - mass) / 2, (1 + mass) / 2], axis=0)
-        axis.lines(at, *ends, color=INK, lw=lw, label=f"{style.percent(mass)} of {of}")
-    few = style.first_of(len(kept), len(names), "categories").replace("first", "most frequent")
-    axis.name(feature + few, "share of rows", (0, None))
-
-
-def _simulated(
-    rng: np.random.Generator, family: Any, theta: dict[str, Array], X: Any, y: Array, j: int
-) -> Array:
-    """(draws, N) column j of rows like X, a data set for each draw."""
-    family = as_long(family, X)
-    n_draws = len(next(iter(theta.values())))
-    each = ({name: value[s] for name, value in theta.items()} for s in range(n_draws))
-    return np.stack([cells_of(family.simulate(rng, one, y), j) for one in each])
-
-
-def _step(ax: "Axes", values: Array, **options: Any) -> None:
-    """Cumulative distribution of the values that are not missing."""
-    values = np.sort(values[~np.isnan(values)])
-    if len(values):
-        share = np.arange(1, len(values) + 1) / len(values)
-        ax.step(np.r_[values[0], values], np.r_[0.0, share], where="post", **options)

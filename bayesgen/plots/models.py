@@ -1,4 +1,4 @@
-"""Models and plug-ins compared, learning curves, closed form against NUTS; reliability; edges."""
+"""Models and plug-ins compared, closed form against NUTS, reliability."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -8,15 +8,13 @@ from scipy import stats
 
 from bayesgen.checks.quantities import STAGES
 from bayesgen.encoding.labels import coded, codes_of
-from bayesgen.encoding.literals import one_line
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
-from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import Method
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.plots.style import HAIR, MUTED, Look
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
@@ -97,78 +95,6 @@ def _plug_ins(table: Any) -> tuple[list[str], Array, Array, list[str]]:
             lines.append((name if model is None else f"{model}: {name}", gap, se, note))
     names, gaps, errors, notes = zip(*lines, strict=True)
     return list(names), np.array(gaps), np.array(errors), list(notes)
-
-
-_WIDE = 20.0  # ratio of losses from which an axis is logarithmic
-
-
-def plot_learning_curve(
-    table: Any,
-    *,
-    show: Literal["log_loss", "accuracy", "brier", "ece"] = "log_loss",
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw the held-out score against the number of training rows of each class.
-
-    Parameters
-    ----------
-    table : xarray.Dataset
-        Of `learning_curve`.
-    show : {"log_loss", "accuracy", "brier", "ece"}
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A colour for each model and a line style for each method. Means over repeats, with bars of
-        one standard error; medians with the middle half of the repeats if any mean is infinite.
-        The axis of log losses is logarithmic where the largest is 20 times the smallest.
-    """
-    style.checked_axes(ax, figsize)
-    if "log_loss_within" not in getattr(table, "data_vars", ()):
-        raise TypeError(f"table must be what learning_curve returns, got {type(table).__name__}")
-    refuse_unknown("show", show, ("log_loss", "accuracy", "brier", "ece"))
-    values = table[show].values  # (model, predictive, train_size, repeat)
-    infinite, n = bool(np.isinf(values).any()), values.shape[-1]
-    size, methods = table["train_size"].values, table["predictive"].values.tolist()
-    seen: list[Array] = []
-    with style.canvas(ax, figsize, (5.4, 3.4)) as ax:
-        for (m, p), own in ((at, values[at]) for at in np.ndindex(values.shape[:2])):
-            if np.isnan(own).all():
-                continue
-            if infinite:
-                low, centre, high = np.quantile(own, (0.25, 0.5, 0.75), axis=-1, method="nearest")
-            else:
-                centre, se = own.mean(axis=-1), own.std(axis=-1, ddof=1) / np.sqrt(n)
-                low, high = centre - se, centre + se
-            finite = np.isfinite(centre)
-            look, name = style.look(m), one_line(str(table["model"].values[m]), 24)
-            if len(methods) > 1:
-                name += f", {style.METHOD_NAMES[methods[p]]}"
-            at = size * (1 + 0.012 * (m - (len(values) - 1) / 2))  # bars stand side by side
-            options: Any = {"color": look.color, "ls": ("-", "--", ":", "-.")[p]}
-            ax.plot(at[finite], centre[finite], "o", lw=1.6, label=name, **options, **look.mark(4))
-            high = np.where(np.isfinite(high), high, centre)
-            ax.vlines(at[finite], low[finite], high[finite], color=look.color, lw=2.2, alpha=0.5)
-            seen.append(centre[finite])
-        every = np.concatenate([np.zeros(0), *seen])
-        if show == "log_loss" and every.size and every.max() > _WIDE * every.min() > 0:
-            ax.set_yscale("log")  # else the worst is all that is seen
-            ax.set_ylim(0.7 * every.min(), None)
-        ax.set_xscale("log")
-        ax.set_xticks(size, [str(k) for k in size])
-        ax.xaxis.minorticks_off()
-        ax.set_xlabel("training rows of each class")
-        words = {"log_loss": "log loss (nats)", "brier": "Brier score", "ece": "calibration error"}
-        ax.set_ylabel(words.get(show, show))
-        bars = "median, middle half" if infinite else "mean, one standard error"
-        ax.set_title(f"{n} repeats: {bars}")
-        drawing.grid(ax, "y")
-        ax.legend(frameon=False, fontsize=8.5)
-    return ax
 
 
 def plot_validation(
@@ -456,137 +382,3 @@ def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: floa
     )
     drawn = {"ls": own.dashes, "lw": 1.8, "label": "observed" if name == "" else str(name)}
     ax.plot(found.predicted, found.observed, color=own.color, **drawn)
-
-
-# ------------------------------------------------------------------------------------------------
-# Which columns depend on each other within a class: a network of likely edges.
-
-_MOST_NAMES = 60
-_LEVEL = 12  # columns whose names stand level
-
-
-def plot_edges(
-    clf: Any,
-    *,
-    classes: Any = None,
-    least: float = 0.1,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw the columns of a `TreeAugmentedNB` on a circle, edges as dark as they are probable.
-
-    Parameters
-    ----------
-    clf : fitted TreeAugmentedNB
-    classes : label or (label, label), optional
-        Edges within this class; of two, the probability within the first less that within the
-        second, in the colour of the class in which an edge is more probable. Default: the first
-        of ``clf.classes_``. The title says which.
-    least : float
-        Edges of a smaller probability, or difference, are left out.
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Notes
-    -----
-    Columns that share likely edges stand beside each other. An edge has no direction and is no
-    causal claim (`TreeAugmentedNB.edge_probabilities`).
-    """
-    style.checked_axes(ax, figsize)
-    if not hasattr(clf, "edge_probabilities"):
-        raise TypeError(
-            f"plot_edges is of a TreeAugmentedNB or TreeAugmentedGaussianNB: a "
-            f"{type(clf).__name__} has no edges"
-        )
-    within = style.chosen(classes, clf.classes_, [0])
-    if len(within) > 2:
-        raise ValueError(f"classes must be one label or two, got {len(within)}")
-    known = [style.written(clf.classes_[k]) for k in within]
-    places = within
-    if len({style.colour(k) for k in within}) < len(within):
-        places = [0, 1]  # two of many classes share a colour
-    names = [style.written(name, 20) for name in style.feature_names(clf)]
-    if len(names) > _MOST_NAMES:
-        raise ValueError(f"{len(names)} columns are more than a circle holds ({_MOST_NAMES})")
-    if not 0 < least < 1:
-        raise ValueError(f"least must be between 0 and 1, got {least!r}")
-    table = clf.edge_probabilities()["probability"]
-    p = [table.values[k] for k in within]
-    shown = p[0] - (p[1] if len(p) > 1 else 0.0)
-    order = _round(np.abs(p).max(axis=0))
-    angle = np.empty(len(names))
-    angle[order] = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
-    at = np.c_[np.cos(angle), np.sin(angle)]
-    level = len(names) <= _LEVEL
-    with style.canvas(ax, figsize, (7.4, 5.0 if level else 7.0)) as ax:
-        pairs = list(zip(*np.nonzero(np.tril(np.abs(shown) >= least)), strict=True))
-        for u, v in sorted(pairs, key=lambda pair: abs(shown[pair])):
-            size = abs(shown[u, v])
-            k = places[0 if shown[u, v] > 0 else -1]
-            ax.plot(*at[[u, v]].T, color=style.colour(k), alpha=size, lw=0.6 + 2.4 * size, zorder=1)
-        if not pairs:
-            ax.text(0, 0, f"none of at least {least:g}", color=MUTED, ha="center", va="center")
-        touched = (np.abs(shown) >= least).any(axis=1)
-        edge = [INK if t else HAIR for t in touched]
-        ax.scatter(
-            at[:, 0], at[:, 1], s=26, color="white", edgecolors=edge, linewidths=1.1, zorder=2
-        )
-        for (x, y), name, t in zip(at, names, touched, strict=True):
-            turn = np.degrees(np.arctan2(y, x))
-            flip = x < -1e-9
-            ax.text(
-                1.07 * x,
-                1.07 * y,
-                name,
-                rotation=0 if level else turn - 180 * np.sign(turn) * flip,
-                rotation_mode="anchor",
-                ha="right" if flip else "center" if level and abs(x) < 1e-9 else "left",
-                va="center" if not level or abs(x) > 1e-9 else "bottom" if y > 0 else "top",
-                color=INK if t else MUTED,
-            )
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        box = ax.get_window_extent()
-        half = 0.45 * (box.width if level else min(box.width, box.height)) / ax.figure.dpi
-        letters = 0.07 * max(map(len, names))
-        reach = min(4.0, 1.1 * half / max(half - letters, 0.01))
-        ax.set(xlim=(-reach, reach), ylim=(-reach, reach) if not level else (-1.2, 1.2))
-        other = f" less those within {known[1]}" if len(known) > 1 else ""
-        drawing.title(ax, f"edges within {known[0]}{other}", 60)
-        _legend(ax, places, known, least)
-    return ax
-
-
-def _round(p: np.ndarray) -> np.ndarray:
-    """Columns in an order that keeps likely neighbours together: along the likeliest chain."""
-    left = set(range(len(p)))
-    order = [int(p.sum(axis=1).argmin())]
-    left.remove(order[0])
-    while left:
-        rest = sorted(left)
-        order.append(rest[int(p[order[-1], rest].argmax())])
-        left.remove(order[-1])
-    return np.array(order)
-
-
-def _legend(ax: "Axes", places: list[int], labels: list[str], least: float) -> None:
-    from matplotlib.lines import Line2D
-
-    if len(labels) > 1:
-        pairs = zip(places, labels, strict=True)
-        lines = [(style.colour(k), 1.0, f"more probable within {label}") for k, label in pairs]
-    else:
-        lines = [
-            (style.colour(places[0]), size, f"probability {size:.2g}") for size in (1.0, 0.5, least)
-        ]
-    handles = [
-        Line2D([], [], color=tint, alpha=size, lw=0.6 + 2.4 * size, label=text)
-        for tint, size, text in lines
-    ]
-    columns = 3 if len(labels) == 1 else 1
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns)

@@ -1,7 +1,6 @@
 """Forest of class probabilities: one line an interval, and the two means that it may miss."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,12 @@ from sklearn.utils import _safe_indexing
 from bayesgen.encoding.literals import count
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
-from bayesgen.families.errors import refuse_unknown
 from bayesgen.plots import drawing, style
 from bayesgen.plots.features import Rows
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
 from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.axes import Axes
 
     from bayesgen.predict.request import KindName
@@ -134,103 +131,6 @@ def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bo
 
 
 # ------------------------------------------------------------------------------------------------
-# Three classes: each row's probabilities as a point of the simplex, its posterior as a cloud.
-
-_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
-_LINE, _LINES = 16, 3  # letters of a line of a class name at a corner, and lines
-_CLOUDS = 25  # rows with clouds; more of them hide each other
-
-
-@spelled
-@through_pipelines
-def plot_ternary(
-    clf: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    draws: int | None = None,
-    class_prior: Any = None,
-    posterior: Any = None,
-    random_state: Any = 0,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw class probabilities of rows in the triangle of three classes.
-
-    A diamond is p(y | x, D), the exact predictive. The points around it are draws of
-    p(y | x, theta) from the posterior of theta, one theta for all rows. A corner is certainty; at
-    the crossing of the inner lines the most probable class changes.
-
-    Parameters
-    ----------
-    clf : fitted classifier of three classes
-    X : (N, D)
-    y : (N,), optional
-        True labels: the colour of a row. Default: its most probable class.
-    draws : int, optional
-        Points of each cloud; 0 draws none. Default: 200 for up to 25 rows, else none.
-    class_prior, posterior, random_state
-        As in ``clf.predict_posterior``.
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    style.checked_axes(ax, figsize)
-    if len(clf.classes_) != 3:
-        raise ValueError(f"plot_ternary is for three classes, not for {len(clf.classes_)}")
-    options = {"class_prior": class_prior, "posterior": posterior}
-    options = {name: value for name, value in options.items() if value is not None}
-    p = np.asarray(clf.predict_proba(X, **options))
-    codes = p.argmax(axis=1) if y is None else style.label_codes(clf, y, len(p))
-    if draws is None:
-        draws = 200 if len(p) <= _CLOUDS else 0
-    with style.canvas(ax, figsize, (5.6, 4.7)) as ax:
-        _simplex(ax, clf.classes_)
-        if draws:
-            tree = clf.predict_posterior(X, draws, random_state=random_state, **options)
-            rho = tree["predictions"]["class_probability"].values
-            rho = rho.reshape(-1, *rho.shape[2:])
-            rho = rho[:: max(1, len(rho) // draws)]
-            cloud: dict[str, Any] = {"ms": 3.6, "mew": 0, "alpha": 0.35}
-            for i, k in enumerate(codes):
-                ax.plot(*(rho[:, i] @ _CORNERS).T, ".", color=style.colour(k), **cloud)
-        mark: dict[str, Any] = {"ms": 6 if draws else 4.5, "mec": "white", "mew": 0.8, "zorder": 3}
-        for k in range(3):
-            name = str(clf.classes_[k])
-            ax.plot(*(p[codes == k] @ _CORNERS).T, "D", mfc=style.colour(k), label=name, **mark)
-    return ax
-
-
-def _simplex(ax: "Axes", classes: Any) -> None:
-    closed = _CORNERS[[0, 1, 2, 0]]
-    ax.plot(*closed.T, color=MUTED, lw=1)
-    for share in (0.25, 0.5, 0.75):
-        for k in range(3):
-            ends = share * _CORNERS[k] + (1 - share) * np.delete(_CORNERS, k, axis=0)
-            ax.plot(*ends.T, color=HAIR, lw=0.6, zorder=0)
-    centre = _CORNERS.mean(axis=0)
-    for k in range(3):  # where two classes are equal and the third is less probable
-        middle = np.delete(_CORNERS, k, axis=0).mean(axis=0)
-        ax.plot(*np.stack([centre, middle]).T, color=INK, lw=0.9, zorder=1)
-    for k, (ha, va) in enumerate((("right", "top"), ("left", "top"), ("center", "bottom"))):
-        x, y = _CORNERS[k] + 0.04 * (_CORNERS[k] - centre)
-        name = style.written(classes[k], _LINE, _LINES)
-        ax.text(x, y, name, color=style.colour(k), ha=ha, va=va, weight="bold", size=11)
-    beside = ((0.0, -0.03, "center"), (0.02, 0.0, "left"), (-0.02, 0.0, "right"))
-    for a, (dx, dy, ha) in enumerate(beside):  # shares of a class grow along the edge to it
-        b = (a + 1) % 3
-        for share in (0.25, 0.5, 0.75):
-            x, y = (1 - share) * _CORNERS[a] + share * _CORNERS[b] + (dx, dy)
-            ax.text(x, y, f"{share:g}", color=style.colour(b), ha=ha, va="center", size=8)
-    ax.set(xlim=(-0.16, 1.16), ylim=(-0.09, 0.95), aspect="equal")
-    ax.axis("off")
-
-
-# ------------------------------------------------------------------------------------------------
 # What each feature of a row says.
 
 _WIDE = 0.36  # inches of a name on two lines
@@ -336,127 +236,3 @@ def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
     if exact:
         handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
     style.legend_beside(ax, handles)
-
-
-# ------------------------------------------------------------------------------------------------
-# Tables of rows: labels that may be wrong, and what the prior decides.
-
-
-def plot_label_errors(
-    table: "xr.Dataset",
-    *,
-    most: int = 20,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw rows whose label is most probably wrong, with the label that they may have.
-
-    Parameters
-    ----------
-    table : xarray.Dataset
-        Of `label_errors`.
-    most : int
-        Rows shown, the most probably wrong first; at most as many as a figure holds.
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A point for each row in the colour of the other label.
-    """
-    style.checked_axes(ax, figsize)
-    if "wrong" not in getattr(table, "data_vars", ()):
-        raise TypeError(
-            "plot_label_errors draws what bg.label_errors(clf, X, y) returns, got a "
-            f"{type(table).__name__}"
-        )
-    worst = table.isel(obs_id=np.argsort(-table["wrong"].values, kind="stable")[:most])
-    classes = table["true_class"].values.tolist()
-    columns = (worst[name].values.tolist() for name in ("obs_id", "label", "other"))
-    names = [
-        (f"{row}:", f"{style.written(given, 18)} → {style.written(other, 18)}")
-        for row, given, other in zip(*columns, strict=True)
-    ]
-    hues = [style.colour(classes.index(other)) for other in worst["other"].values.tolist()]
-    p = worst["wrong"].values
-    xlabel = "probability that the label is wrong"
-    with _row_axes(ax, figsize, names, xlabel) as (ax, n):
-        place = np.arange(n)
-        ax.hlines(place, 0, p[:n], color=hues[:n], lw=2.2, alpha=0.5)
-        ax.scatter(p[:n], place, c=hues[:n], s=36, edgecolors="white", linewidths=0.7)
-        ax.set_xlim(0, 1.02)
-        low, high = table["noise_rate_interval"].values
-        rate = style.percent(table["noise_rate"].item())
-        drawing.title(ax, f"wrong labels: {rate} ({style.percent(low)} to {style.percent(high)})")
-    return ax
-
-
-@contextmanager
-def _row_axes(
-    ax: "Axes | None", figsize: tuple[float, float] | None, names: list[Any], xlabel: str
-) -> "Iterator[tuple[Axes, int]]":
-    """Axes with a line for each name of two parts, and how many of them there is room for."""
-    long = max((len(first + second) for first, second in names), default=0) > 30
-    n = style.fitting(len(names), each := _WIDE if long else 0.24)
-    with style.canvas(ax, figsize, (7.2 if long else 6.0, style.height(n, each))) as ax:
-        drawing.grid(ax, "x")
-        yield ax, n
-        parts = ([style.written(part, 39) for part in name] for name in names[:n])
-        ax.set_yticks(range(n), [("\n" if long else " ").join(two) for two in parts])
-        ax.set_ylim(n - 0.4, -0.6)
-        ax.set_xlabel(xlabel + style.first_of(n, len(names), "rows"))
-
-
-def plot_prior_sensitivity(
-    table: Any,
-    *,
-    hyperparameter: str = "all",
-    most: int = 20,
-    ax: "Axes | None" = None,
-    figsize: tuple[float, float] | None = None,
-) -> "Axes":
-    """Draw the range of each row's class probability under priors half to twice as strong.
-
-    Parameters
-    ----------
-    table : xarray.Dataset
-        Of `prior_sensitivity`.
-    hyperparameter : str
-        Of the names in `table`.
-    most : int
-        Rows with the widest ranges, from top to bottom; at most as many as a figure holds.
-    ax : matplotlib.axes.Axes, optional
-    figsize : (width, height) in inches, optional
-        Of a figure that is made.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        A dot at the probability of the most probable class, hollow where another class is the most
-        probable at one of the strengths.
-    """
-    style.checked_axes(ax, figsize)
-    if "sensitivity" not in getattr(table, "data_vars", ()):
-        raise TypeError(f"table must be what prior_sensitivity returns, got {type(table).__name__}")
-    known = table["hyperparameter"].values.tolist()
-    refuse_unknown("hyperparameter", hyperparameter, known)
-    own = table.sel(hyperparameter=hyperparameter)
-    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:most]
-    pairs = zip(own["obs_id"].values[order], own["label"].values[order], strict=True)
-    names = [(f"{style.cell(row)}:", style.cell(label)) for row, label in pairs]
-    xlabel = "probability under priors half to twice as strong"
-    with _row_axes(ax, figsize, names, xlabel) as (ax, n):
-        rows, tint = order[:n], style.colour(0)
-        ax.hlines(np.arange(n), *own["range"].values[rows].T, color=tint, lw=2.2, alpha=0.5)
-        changes, p = own["changes"].values[rows], own["probability"].values[rows]
-        (sure,), (other,) = np.nonzero(~changes), np.nonzero(changes)
-        ax.plot(p[sure], sure, "o", ms=5.5, color=tint)
-        if len(other):
-            label = "another class at one of them"
-            ax.plot(p[other], other, "o", ms=5.5, mec=tint, mfc="white", label=label)
-            style.legend_beside(ax)
-        of = "the prior" if hyperparameter == "all" else hyperparameter
-        drawing.title(ax, f"the {n} rows that {of} moves most")
-    return ax

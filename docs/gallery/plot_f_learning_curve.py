@@ -2,10 +2,12 @@
 How many rows are enough?
 =========================
 
-Held-out log loss by rows of each class, of the posterior predictive and of the maximum likelihood
-plug-in. With few rows the plug-in is sometimes sure of the wrong species: the axis is logarithmic,
-as its mean loss is hundreds of times larger.
+Log loss of folds that were left out, by the number of training rows: scikit-learn's
+``LearningCurveDisplay`` takes every classifier of this package.
 """
+
+import matplotlib.pyplot as plt
+from sklearn.model_selection import LearningCurveDisplay, StratifiedShuffleSplit
 
 import bayesgen as bg
 
@@ -13,8 +15,19 @@ X, y = bg.datasets.load_penguins()
 X = X.select_dtypes("number").dropna()
 y = y[X.index]
 models = {"naive": bg.GaussianNB(), "one covariance per class": bg.QuadraticDiscriminant()}
-curve = bg.learning_curve(
-    models, X, y, (3, 5, 10, 20, 40), methods=("posterior_predictive", "mle"), progressbar=False
-)
 
-bg.plots.plot_learning_curve(curve)
+_, ax = plt.subplots()
+for clf in models.values():
+    LearningCurveDisplay.from_estimator(
+        clf,
+        X,
+        y,
+        train_sizes=[20, 40, 80, 160],
+        cv=StratifiedShuffleSplit(20, random_state=0),
+        scoring="neg_log_loss",
+        negate_score=True,
+        score_type="test",
+        ax=ax,
+    )
+ax.set_ylabel("log loss (nats)")
+ax.legend(ax.lines, list(models))

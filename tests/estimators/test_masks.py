@@ -13,7 +13,6 @@ WEIGHT = np.ma.masked_array(np.full(N, 1000.0), np.arange(N) == 3)
 MASKED = "sample_weight is masked in row 3"
 PLOTS = (
     bg.plots.plot_regions,
-    bg.plots.plot_section,
     bg.plots.plot_effects,
     bg.plots.plot_densities,
     bg.plots.plot_reliability,

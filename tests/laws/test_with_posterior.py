@@ -69,7 +69,7 @@ def test_whatever_looks_at_a_fit_looks_at_the_draws(name, tmp_path):
     repr(own.summary()), own.explain(few), own.typicality(few), own.predict_set(few)
     bg.label_errors(own, X, Y)
     bg.compare_models({"given": own, "exact": clf}, X, Y), bg.compare_predictives(own, X, Y)
-    bg.plots.plot_class_probability(own, few), bg.plots.plot_predictive_check(own, X, Y)
+    bg.plots.plot_class_probability(own, few)
     bg.report(own, few, Y[:9], tmp_path / "report.html")
     assert "draws given" in (tmp_path / "report.html").read_text()
 

@@ -1,7 +1,6 @@
 """Pictures hold the numbers that they are of: artists against the tables behind them."""
 
 import inspect
-import itertools
 import sys
 
 import matplotlib as mpl
@@ -78,11 +77,6 @@ def texts(legend):
 # ------------------------------------------------------------------------------------ every one
 
 
-def curve(X, y, **options):
-    few = {"train_sizes": (2, 5), "repeats": 3, "progressbar": False}
-    return bg.learning_curve({"a": bg.GaussianNB(), "b": bg.GaussianNB()}, X, y, **few | options)
-
-
 def validation():
     """Two z-scores of 10 beyond the threshold, and an identity that does not hold."""
     into, z = Comparisons(), np.linspace(-3.0, 9.0, 10).reshape(2, 5)
@@ -96,23 +90,14 @@ def validation():
 
 def every(clf, X, y):
     rows = X[:4]
-    forest = bg.TreeAugmentedNB(4.0, 1.0).fit(X, y)
     seen = X[: clf.n_rows_seen_], y[: clf.n_rows_seen_]
     arguments = {
         "plot_class_probability": lambda: (clf, rows),
         "plot_comparison": lambda: (bg.compare_models({"a": clf, "b": clf}, *seen),),
         "plot_contributions": lambda: (clf, rows),
         "plot_densities": lambda: (clf, X, y),
-        "plot_edges": lambda: (forest,),
-        "plot_label_errors": lambda: (bg.label_errors(clf, *seen),),
-        "plot_learning_curve": lambda: (curve(X, y),),
-        "plot_predictive_check": lambda: (clf, X, y),
-        "plot_prior_predictive": lambda: (clf, X, y),
-        "plot_prior_sensitivity": lambda: (bg.prior_sensitivity(clf, rows),),
         "plot_regions": lambda: (clf, X, y),
         "plot_reliability": lambda: (clf, X, y),
-        "plot_section": lambda: (clf, X, y),
-        "plot_ternary": lambda: (clf, rows),
         "plot_validation": lambda: (validation(),),
     }
     more = {"plot_regions": {"overlay": None}}
@@ -145,7 +130,7 @@ def test_axes_in_axes_out(three, name):
     fresh.figure.canvas.draw()  # nothing fails, or warns, when it is drawn
 
 
-LABELLED = ["densities", "effects", "predictive_check", "regions", "reliability", "section"]
+LABELLED = ["densities", "effects", "regions", "reliability"]
 
 
 @pytest.mark.parametrize("name", LABELLED)
@@ -191,23 +176,6 @@ def test_a_validation_has_causes_above_consequences():
     np.testing.assert_allclose(power["shift"], 4.0 * 0.1)
 
 
-def test_a_learning_curve_has_means_or_medians(three):
-    _, X, y = three
-    both = {"methods": ("posterior_predictive", "mle"), "train_sizes": (3, 5)}
-    found = curve(X, y, **both)
-    ax = plots.plot_learning_curve(found)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), found["log_loss_mean"][0, 0])
-    assert ax.lines[1].get_linestyle() == "--"
-    found["log_loss"][0, 1, 0, 0] = np.inf
-    found["log_loss"][0, 1, 1] = np.inf
-    ax = plots.plot_learning_curve(found)
-    median = np.median(found["log_loss"].values, axis=-1)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), median[0, 0])
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), median[0, 1, :1])  # not the infinite one
-    with pytest.raises(TypeError, match="what learning_curve returns"):
-        plots.plot_learning_curve(found["log_loss"])
-
-
 def test_plug_ins_are_compared_with_their_predictive(three):
     clf, X, y = three
     table = bg.compare_predictives({"one": clf, "two": clf}, X, y)
@@ -222,108 +190,6 @@ def test_plug_ins_are_compared_with_their_predictive(three):
     wins = 100 * table["log_loss_diff_wins"].values[0, 1]
     assert f"wins {wins:.0f} %" in ax.texts[0].get_text()
     assert "∞ " in {t.get_text() for t in ax.texts}
-
-
-# ------------------------------------------------------------------- a table that nobody would draw
-
-KINDS = ["atrial", "ventricular", "supraventricular", "junctional"]
-LONG = np.array([f"{KINDS[k % 4]} tachycardia, kind {k:02d} $".ljust(34, "x") for k in range(10)])
-HOSPITAL = "hospital of the first admission"
-
-
-@pytest.fixture(scope="module")
-def hostile():
-    """60 rows, ten classes with long names, the last of two rows, 35 categories, missing cells."""
-    rng = np.random.default_rng(0)
-    y = np.r_[np.arange(58) % 9, 9, 9]
-    X = pd.DataFrame(
-        rng.normal(size=(60, 2)) + y[:, None] / 3,
-        columns=["systolic_blood_pressure_at_admission", "serum creatinine (mg/dl), last value"],
-        index=[f"patient {k:04d} of the cohort" for k in range(60)],
-    )
-    two = bg.LinearDiscriminant().fit(X, LONG[y])
-    X[HOSPITAL] = [f"hospital {k % 35:02d} of the region" for k in range(60)]
-    X["smoker"] = rng.random(60) < 0.5
-    X = X.mask(rng.random(X.shape) < 0.1).astype({"smoker": "boolean"})
-    bits = pd.DataFrame(rng.random((60, 14)) < 0.5).add_prefix("a column with a long name, ")
-    return bg.MixedNB().fit(X, LONG[y]), two, bg.TreeAugmentedNB().fit(bits, LONG[y]), X, LONG[y]
-
-
-HOSTILE = {
-    "class_probability": [{}, {"classes": LONG[7]}],
-    "comparison": [{}],
-    "contributions": [{}, {"classes": LONG[:2]}],
-    "densities": [{}, {"feature": HOSPITAL}, {"feature": HOSPITAL, "classes": LONG[:2]}],
-    "edges": [{}, {"classes": LONG[:2]}],
-    "effects": [{}, {"classes": LONG[:3]}],
-    "label_errors": [{}, {"most": 60}],
-    "predictive_check": [{"draws": 9}, {"draws": 9, "feature": HOSPITAL, "classes": LONG[:2]}],
-    "prior_predictive": [{"draws": 9}, {"draws": 9, "feature": "smoker", "classes": LONG[0]}],
-    "prior_sensitivity": [{}, {"most": 60}],
-    "regions": [{"overlay": "width"}],
-    "reliability": [{}, {"classes": LONG}, {"kind": "isotonic", "classes": LONG[3]}],
-    "section": [{}, {"feature": HOSPITAL}, {"feature": HOSPITAL, "classes": LONG[:3]}],
-    "ternary": [{}],
-}
-
-
-def drawn(figure):
-    """Texts of a figure, without labels of ticks that are out of view and what axes clip."""
-    out = set()
-    for ax in figure.axes:
-        for axis, view in ((ax.xaxis, ax.viewLim.intervalx), (ax.yaxis, ax.viewLim.intervaly)):
-            for tick in axis.get_major_ticks():
-                if not ax.axison or not view.min() <= tick.get_loc() <= view.max():
-                    out |= {tick.label1, tick.label2}
-    for text in figure.findobj(mpl.text.Text):
-        clipped = text.get_clip_on() and text.get_clip_box() is not None
-        if text.get_text() and text.get_visible() and not clipped and text not in out:
-            yield text
-
-
-@pytest.mark.parametrize(
-    ("name", "options"), [(name, own) for name in HOSTILE for own in HOSTILE[name]]
-)
-@pytest.mark.filterwarnings("ignore:look at")
-def test_names_and_numbers_have_room(hostile, name, options):
-    """Texts were cut off, ran into each other, squeezed the axes, or made figures of 91 inches."""
-    clf, two, forest, X, y = hostile
-    plot = getattr(plots, f"plot_{name}")
-    if name == "comparison":
-        given = (bg.compare_models({f"{LONG[0]} {k}": clf for k in range(45)}, X, y),)
-    elif name in ("label_errors", "prior_sensitivity"):
-        rows = (X, y) if name == "label_errors" else (X,)
-        given = (getattr(bg, name)(clf, *rows),)
-    elif name == "edges":
-        given = (forest,)
-    elif name == "ternary":
-        few = np.isin(y, LONG[:3])
-        given = (bg.MixedNB().fit(X[few], y[few]), X[few], y[few])
-    elif name == "class_probability":
-        bits = X[["smoker"]].fillna(True)
-        given = (bg.BernoulliNB().fit(bits, y), bits)
-    elif name == "contributions":
-        given = (clf, X)
-    else:
-        given = (two, X.iloc[:, :2], y) if name == "regions" else (clf, X, y)
-        if name == "regions":
-            given = two, pd.DataFrame(np.nan_to_num(given[1]), columns=given[1].columns), y
-    axes = np.ravel(plot(*given, **options))
-    figure = axes[0].figure
-    figure.canvas.draw()
-    assert figure.get_figwidth() <= 12
-    assert figure.get_figheight() <= 12
-    assert min(ax.get_window_extent().width for ax in axes) > 0.15 * figure.bbox.width
-    assert axes[0].get_window_extent().height > 0.25 * figure.bbox.height / len(axes)
-    written = [(text.get_text(), text.get_window_extent().padded(-1.5)) for text in drawn(figure)]
-    for text, box in written:
-        inside = figure.bbox.padded(1)
-        assert inside.contains(*box.min), text
-        assert inside.contains(*box.max), text
-    rotated = {text.get_text() for ax in axes for text in ax.texts}  # boxes larger than letters
-    level = [(text, box) for text, box in written if text not in rotated]
-    for (one, a), (other, b) in itertools.combinations(level, 2):
-        assert not a.overlaps(b), (one, other)
 
 
 def test_arguments_have_one_order():
@@ -398,19 +264,6 @@ def test_comparison_of_models(two):
     np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, [0, 1]]))
     np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
     assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
-
-
-def test_ranges_of_the_prior(three):
-    clf, X, _ = three
-    found = bg.prior_sensitivity(clf, X)
-    ax = plots.plot_prior_sensitivity(found, most=5)
-    own = found.sel(hyperparameter="all")
-    order = np.argsort(-np.ptp(own["range"].values, axis=1), kind="stable")[:5]
-    np.testing.assert_allclose(bars(ax)[:, :, 0], own["range"].values[order])
-    dots = marks(ax, "o")
-    np.testing.assert_allclose(dots[np.argsort(dots[:, 1])][:, 0], own["probability"][order])
-    with pytest.raises(ValueError, match="hyperparameter"):
-        plots.plot_prior_sensitivity(found, hyperparameter="kapa")
 
 
 def test_regions_and_boundaries(three):
@@ -492,25 +345,6 @@ def test_a_boundary_that_does_not_exist_is_left_out(three):
 # -------------------------------------------------------------------------------------- section
 
 
-def test_section(two):
-    clf, X, y = two
-    ax = plots.plot_section(clf, X, y, "width", prob=0.8)
-    lines = {line.get_label(): line for line in ax.lines}
-    x, p = lines["p(y | x, D), predictive"].get_xydata().T
-    rows = pd.DataFrame({"length": X["length"].median(), "width": x})
-    np.testing.assert_allclose(p, clf.predict_proba(rows)[:, 1])
-    plug_in = lines["plug-in (MAP)"].get_ydata()
-    np.testing.assert_allclose(plug_in, clf.predict_proba(rows, method="map")[:, 1])
-    (band,) = [c for c in ax.collections if c.get_label() == "80 % of p(y | x, θ)"]
-    inside = band.get_paths()[0].vertices
-    low, high = clf.predict_interval(rows, 0.8, "eti")["interval"][80, 1].values
-    at = inside[np.isclose(inside[:, 0], x[80]), 1]
-    np.testing.assert_allclose([at.min(), at.max()], [low, high])
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("width", "p(bee | x)")
-    rug = marks(ax, "|")
-    assert sorted(rug[rug[:, 1] > 0.5, 0]) == sorted(X["width"][y == "bee"])
-
-
 @pytest.fixture(scope="module")
 def mixed():
     rng = np.random.default_rng(0)
@@ -528,23 +362,6 @@ def held(X, **cells):
 
 def heights(ax):
     return [bar.get_height() for bar in ax.patches]
-
-
-def test_section_of_categories_is_bars_by_name(mixed):
-    clf, X, y = mixed
-    ax = plots.plot_section(clf, X, y, "place", prob=0.8)
-    rows = held(X, place=["lake", "sea"])
-    np.testing.assert_allclose(heights(ax), clf.predict_proba(rows)[:, 1])
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["lake", "sea"]
-    ends = clf.predict_interval(rows, 0.8, "eti")["interval"].values[:, 1]
-    np.testing.assert_allclose(bars(ax, ["#22272e"])[:, :, 1], ends)
-    title = ax.get_title(loc="left")
-    assert title == f"at size = {X['size'].median():.4g}, sex = {X['sex'].mode()[0]}"
-    ax = plots.plot_section(clf, X, feature="sex", at={"place": "sea"}, plug_in=None)
-    rows = held(X, sex=[False, True], place="sea")
-    np.testing.assert_allclose(heights(ax), clf.predict_proba(rows)[:, 1])
-    with pytest.raises(ValueError, match="at has 2 cells, but there are 3 features"):
-        plots.plot_section(clf, X, at=[1, 2])
 
 
 def test_effects_are_those_of_the_widest_range(mixed):
@@ -618,7 +435,7 @@ def test_densities_of_counts_bins_and_what_has_none(mixed, three):
 
 def test_sequences_have_no_columns_to_draw():
     clf = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
-    for name in ("section", "effects", "densities", "regions"):
+    for name in ("effects", "densities", "regions"):
         with pytest.raises((TypeError, ValueError), match=r"reads sequences|two features"):
             getattr(plots, f"plot_{name}")(clf, ["ab"])
 
@@ -640,41 +457,10 @@ def test_regions_of_ten_classes_are_named():
 # -------------------------------------------------------------------------------------- ternary
 
 
-def test_ternary(three):
-    clf, X, y = three
-    ax = plots.plot_ternary(clf, X[:5], y[:5], draws=40)
-    p = clf.predict_proba(X[:5])
-    where = np.column_stack([p[:, 1] + p[:, 2] / 2, p[:, 2] * np.sqrt(0.75)])
-    by_class = np.concatenate([where[y[:5] == c] for c in LABELS])
-    np.testing.assert_allclose(marks(ax, "D"), by_class)
-    cloud = marks(ax, ".").reshape(5, 40, 2)
-    rho = clf.predict_posterior(X[:5], 40)["predictions"]["class_probability"].values[0]
-    np.testing.assert_allclose(cloud[..., 1], rho[..., 2].T * np.sqrt(0.75))
-    names = {t.get_text(): t.get_color() for t in ax.texts}
-    for k, c in enumerate(LABELS):
-        assert names[c] == CLASSES[k]
-
-
-def test_ternary_of_long_names_keeps_its_triangle():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    names = np.array(["a name of a class that goes on and on " * 4, "w" * 90, "short"])
-    ax = plots.plot_ternary(bg.GaussianNB().fit(X, names[np.arange(30) % 3]), X[:5])
-    assert ax.get_window_extent().width > 0.5 * ax.figure.bbox.width
-    written = [t.get_text() for t in ax.texts]
-    assert "short" in written
-    assert any(name.startswith("a name of a") and "…" in name for name in written)
-
-
 def test_what_is_not_the_table_of_a_plot_is_refused(two):
     clf, X = two[0], two[1]
     with pytest.raises(TypeError, match=r"bg.compare_models.*got a Dataset"):
         plots.plot_comparison(clf.predict_uncertainty(X))
-
-
-def test_ternary_needs_three_classes(two):
-    with pytest.raises(ValueError, match="for three classes, not for 2"):
-        plots.plot_ternary(two[0], two[1])
 
 
 # -------------------------------------------------------------------------------- contributions
@@ -816,128 +602,7 @@ def test_reliability_of_several_and_of_pools(two):
         plots.plot_reliability(pool, X, y, method="map")
 
 
-# ------------------------------------------------------------------------------ prior predictive
-
-
-def thick(ax):
-    (line,) = [line for line in ax.lines if line.get_linewidth() == 2.4]
-    return line
-
-
-def test_prior_predictive_shows_the_rows_and_as_many_data_sets_of_the_prior(two):
-    clf, X, y = two
-    X = X.copy()
-    X.iloc[3, 1] = np.nan
-    ax = plots.plot_prior_predictive(clf, X, y, "width", draws=20)
-    at, share = thick(ax).get_data()
-    values = np.sort(X["width"].dropna())
-    np.testing.assert_allclose(at[1:], values)
-    np.testing.assert_allclose(share[1:], np.arange(1, len(values) + 1) / len(values))
-    thin = [line for line in ax.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
-    assert len(thin) == 20
-    assert all(len(line.get_xdata()) == len(X) + 1 for line in thin)
-    low, high = ax.get_xlim()
-    assert low < values[0] < values[-1] < high
-    # simulated rows have the mean and the spread of the prior predictive, a Student-t
-    prior = clf.prior_.family
-    means = np.array([np.diff(line.get_ydata()) @ line.get_xdata()[1:] for line in thin])
-    sd = np.sqrt(np.mean((prior.sigma2 / prior.kappa)[:, 1]))
-    assert abs(np.median(means) - (prior.mu + prior.shift)[:, 1].mean()) < 5 * sd / np.sqrt(20)
-
-
-def test_prior_predictive_of_categories_and_words():
-    from scipy import sparse
-
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 2
-    clf = bg.CategoricalNB().fit(rng.choice(["u", "v", "w"], (30, 2)), y)
-    ax = plots.plot_prior_predictive(clf, rng.choice(["u", "v", "w"], (30, 2)), y, draws=3)
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "v", "w"]
-    assert sum(heights(ax)) == pytest.approx(1)  # bars of shares, not a cumulative curve
-    counts = rng.poisson(2, (30, 4))
-    ax = plots.plot_prior_predictive(
-        bg.MultinomialNB().fit(counts, y), sparse.csr_matrix(counts), y, 2, draws=3
-    )
-    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(counts[:, 2]))
-
-
-def test_predictive_check_of_a_model_that_fits(mixed):
-    clf, X, y = mixed
-    ax = plots.plot_predictive_check(clf, X, y, "sex", classes="bee", draws=200)
-    share = X["sex"][y == "bee"].mean()
-    np.testing.assert_allclose(heights(ax), [1 - share, share])
-    narrow, wide = np.split(bars(ax, ["#22272e"])[:, :, 1], 2)
-    assert np.all(np.diff(narrow) < np.diff(wide))
-    n = (y == "bee").sum()  # a share of n rows at theta of the posterior Beta
-    draws = stats.betabinom(n, n * share + 1, n * (1 - share) + 1)
-    within = [draws.cdf(np.round(n * b)) - draws.cdf(np.round(n * a) - 1) for a, b in wide[1:]]
-    assert 0.85 < within[0] < 0.98
-    ax = plots.plot_predictive_check(clf, X, y, "size", draws=5)
-    np.testing.assert_allclose(thick(ax).get_xdata()[1:], np.sort(X["size"]))
-
-
-@pytest.mark.slow  # compiles: minutes where no cache is left
-def test_prior_predictive_of_sampled_classifiers():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
-    for estimator in (bg.StudentTNB, bg.BayesianLogisticRegression):
-        # its prior alone is asked for: by Laplace, which needs no compiler
-        clf = estimator(random_state=0).fit(X, y, inference="laplace", progressbar=False)
-        ax = plots.plot_prior_predictive(clf, X, y, draws=4)
-        thin = [line for line in ax.lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
-        assert len(thin) == 4
-    assert ax.get_xlim()[0] > -0.1  # probabilities
-    assert ax.get_xlim()[1] < 1.1
-
-
-def test_prior_predictive_refuses_sequences_and_other_labels(two):
-    clf = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
-    with pytest.raises(TypeError, match="MarkovNB reads sequences"):
-        plots.plot_prior_predictive(clf, ["ab"], [0])
-    clf, X, y = two
-    with pytest.raises(ValueError, match="X has 30 rows, but y has shape"):
-        plots.plot_prior_predictive(clf, X, y[:3])
-    with pytest.raises(ValueError, match="draws must be an integer >= 1"):
-        plots.plot_prior_predictive(clf, X, y, draws=0)
-    for plot in (plots.plot_prior_predictive, plots.plot_section):
-        with pytest.raises(ValueError, match="no feature 'depth'; known are length, width"):
-            plot(clf, X, y, "depth")
-        with pytest.raises(ValueError, match=r"feature must be 0 \.\. 1 or a name, got 2"):
-            plot(clf, X, y, 2)
-
-
 # ----------------------------------------------------------------------------- edges of forests
-
-
-@pytest.mark.parametrize("columns", [3, 14])
-def test_edges_are_those_of_the_table(columns):
-    rng = np.random.default_rng(0)
-    bits = rng.random((200, columns)) < 0.5
-    y = LABELS[np.arange(200) % 2]
-    bits[y == "ant", 1] = bits[y == "ant", 0]
-    X = pd.DataFrame(bits, columns=[f"c{j}" for j in range(columns)])
-    clf = bg.TreeAugmentedNB(1.0, 10.0).fit(X, y)
-    p = clf.edge_probabilities()["probability"].values
-    for options, shown in (
-        ({"classes": "bee"}, p[1]),
-        ({"classes": ["ant", "bee"]}, p[0] - p[1]),
-    ):
-        ax = plots.plot_edges(clf, least=0.2, **options)
-        alpha = sorted(line.get_alpha() for line in ax.lines)
-        expected = np.abs(shown[np.tril_indices(columns, -1)])
-        np.testing.assert_allclose(alpha, np.sort(expected[expected >= 0.2]))
-        assert sorted(text.get_text() for text in ax.texts) == sorted(X.columns)
-    (edge,) = (line for line in ax.lines if line.get_alpha() > 0.5)
-    ends = {tuple(np.round(e, 6)) for e in edge.get_xydata()}
-    names = {tuple(np.round(np.array(t.get_position()) / 1.07, 6)): t.get_text() for t in ax.texts}
-    assert {names[e] for e in ends} == {"c0", "c1"}
-    assert edge.get_color() == CLASSES[0]
-    for wrong, match in (
-        ({"classes": "cat"}, "'cat' is not a class"),
-        ({"least": 0}, "least must be"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            plots.plot_edges(clf, **wrong)
 
 
 @pytest.mark.filterwarnings("ignore:look at")  # columns of many categories
@@ -955,16 +620,3 @@ def test_many_categories_and_classes_stay_legible():
     np.testing.assert_allclose(p, every[:, kept])
     assert every[:, ~kept].max() <= every[:, kept].max(axis=0).min()
     assert "40 of 60 categories" in ax.get_ylabel()
-
-
-def test_wrong_labels_are_drawn_first_with_the_other_label():
-    X, y = bg.datasets.load_penguins()
-    y[[4, 201]] = "Gentoo", "Adelie"
-    found = bg.label_errors(bg.MixedNB().fit(X, y), X, y)
-    ax = plots.plot_label_errors(found, most=5)
-    told = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert told[:2] == ["4: Gentoo → Adelie", "201: Adelie → Gentoo"]
-    points = ax.collections[-1].get_offsets()[:, 0]
-    np.testing.assert_allclose(points, np.sort(found["wrong"].values)[:-6:-1])
-    with pytest.raises(TypeError, match=r"what bg\.label_errors"):
-        plots.plot_label_errors(found["noise"])
