@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from bayesgen.version import __version__ as __version__
 
 __all__ = [
-    "AnDE",
     "BayesianLogisticRegression",
     "BernoulliNB",
     "CategoricalNB",
     "GaussianNB",
     "GenerativeClassifier",
     "HierarchicalBernoulliNB",
-    "HistogramNB",
     "ImpossibleRowError",
     "LinearDiscriminant",
     "LogLinearPool",
@@ -36,7 +34,6 @@ __all__ = [
     "SamplingError",
     "SamplingWarning",
     "StudentTNB",
-    "TreeAugmentedGaussianNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
     "check_family",
@@ -73,14 +70,12 @@ if TYPE_CHECKING:
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
-        AnDE,
         BayesianLogisticRegression,
         BernoulliNB,
         CategoricalNB,
         GaussianNB,
         GenerativeClassifier,
         HierarchicalBernoulliNB,
-        HistogramNB,
         LinearDiscriminant,
         LogLinearPool,
         MarkovNB,
@@ -92,7 +87,6 @@ if TYPE_CHECKING:
         PoissonNB,
         QuadraticDiscriminant,
         StudentTNB,
-        TreeAugmentedGaussianNB,
         TreeAugmentedNB,
         load,
     )

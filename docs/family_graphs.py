@@ -20,7 +20,7 @@ from bayesgen.posterior.model import ClassModel
 Y = np.arange(6) % 2
 REALS = np.random.default_rng(0).normal(size=(6, 3)) + Y[:, None]
 BITS = (REALS > 0.5).astype(int)
-OF_BITS = """AnDE BernoulliNB CategoricalNB HierarchicalBernoulliNB
+OF_BITS = """BernoulliNB CategoricalNB HierarchicalBernoulliNB
 TreeAugmentedNB"""
 OF_COUNTS = """MultinomialNB PoissonNB NegativeBinomialNB"""
 TABLES: dict[str, Any] = dict.fromkeys(OF_BITS.split(), BITS)
@@ -30,7 +30,7 @@ TABLES["MixedNB"] = pd.DataFrame(
     {"mass": REALS[:, 0], "male": BITS[:, 1] == 1, "island": list("uvwuvw")}
 )
 # the model is one of statistics, for a given structure
-STRUCTURE = {"AnDE": [0], "TreeAugmentedNB": [-1, 0, 1], "TreeAugmentedGaussianNB": [-1, 0, 1]}
+STRUCTURE = {"TreeAugmentedNB": [-1, 0, 1]}
 ARGUMENTS = {"MetaTreeForest": {"n_trees": 1}}  # a forest has no graph, a tree has
 SPELT = {
     "CellsDirichlet": "Dirichlet",

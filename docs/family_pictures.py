@@ -182,53 +182,6 @@ def _TreeAugmentedNB():
     ax.figure.colorbar(image, label="probability of an edge")
 
 
-def _HistogramNB():
-    rng = np.random.default_rng(0)
-    ring = rng.normal(size=200) + rng.choice([-4.0, 4.0], size=200)
-    X = np.concatenate([ring, rng.normal(size=200)])[:, None]
-    y = np.repeat([0, 1], 200)
-    ax, grid = _axes(), np.linspace(-8, 8, 800)[:, None]
-    for clf, line in ((bg.HistogramNB(), "-"), (bg.GaussianNB(), "--")):
-        clf.fit(X, y)
-        for c in (0, 1):
-            p = np.exp(clf.score_samples(grid, class_prior=np.eye(2)[c]))
-            ax.plot(grid, p, line, color=colour(c), lw=1.4)
-    ax.set(xlabel="x", ylabel="p(x | class, D)", ylim=(0, None))
-
-
-def _TreeAugmentedGaussianNB():
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=60)
-    y = np.arange(60) % 2
-    X = np.column_stack([a, np.where(y == 1, a, -a) + 0.5 * rng.normal(size=60)])
-    clf = bg.TreeAugmentedGaussianNB().fit(X, y)
-    gx, gy = np.meshgrid(np.linspace(-3, 3, 120), np.linspace(-3, 3, 120))
-    p = clf.predict_proba(np.column_stack([gx.ravel(), gy.ravel()]))[:, 1].reshape(gx.shape)
-    ax = _axes(5.2, 4.2)
-    image = ax.contourf(gx, gy, p, levels=np.linspace(0, 1, 11), cmap="RdBu", alpha=0.7)
-    for c in (0, 1):
-        ax.plot(*X[y == c].T, "o", ms=4, mec="white", mew=0.6, color=["#8c1a2b", "#0b3d6b"][c])
-    ax.set(xlabel="feature 1", ylabel="feature 2")
-    ax.figure.colorbar(image, label="p(class 1 | x)")
-
-
-def _AnDE():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (2000, 3)).astype(bool)
-    y = (X.sum(axis=1) + (rng.random(2000) < 0.1)) % 2  # a tenth of the labels is flipped
-    ax = _axes(5.6)
-    sizes = [10, 20, 50, 100, 200]
-    models = {"BernoulliNB": bg.BernoulliNB, "AnDE(1)": bg.AnDE, "AnDE(2)": lambda: bg.AnDE(2)}
-    for k, (name, make) in enumerate(models.items()):
-        loss = []
-        for n in sizes:
-            log_p = make().fit(X[:n], y[:n]).predict_log_proba(X[1000:])
-            loss.append(-log_p[np.arange(1000), y[1000:]].mean())
-        ax.plot(sizes, loss, "o-", color=colour(k), label=name)
-    ax.set(xlabel="training rows", ylabel="log loss [nats]", ylim=(0, None))
-    ax.legend(frameon=False)
-
-
 def _MetaTreeForest():
     rng = np.random.default_rng(0)
     X = rng.random((1600, 5))

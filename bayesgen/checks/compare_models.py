@@ -300,7 +300,7 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
 
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
-    prior = LogLinear(shape=0.5, mean=1 / len(joints), intercept_scale=2.0)
+    prior = LogLinear(1 / len(joints))
     scores = np.stack([comparable(joint) for joint in joints])
     return sample(scores, codes, weight, prior).mean[0]
 

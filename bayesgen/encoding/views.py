@@ -1,4 +1,4 @@
-r"""Tables of any columns as the members of a pool take them: numbers, normal scores, bins.
+r"""Tables of any columns as the members of a pool and tables of pairs take them.
 
 A *view* is learned from all training rows without their labels, so that every class sees the same
 change of variables: its Jacobian is common to the classes and leaves p(y | x) alone.
@@ -8,13 +8,9 @@ change of variables: its Jacobian is common to the classes and leaves p(y | x) a
   class when the row is left out, would tell the row's class by how many rows each class has.
 - ``"normal scores"``: the same with real columns as normal scores: the standard Normal quantile of
   the mid-rank, linear between knots and beyond the last ones (van der Waerden 1952).
-- ``"bins"``: real columns as codes of intervals between quantiles, categories and bits as codes.
 
-In bins a spike is a bin of its own. Numbers and normal scores are not divided into a bit and a
-number elsewhere: members with full covariances were worse by it (``tests/benchmarks/spikes.py``).
-
-A missing cell, and a category without an indicator, is the mean of its columns in the first two,
-where full covariances need all cells, and stays missing in bins.
+A missing cell, and a category without an indicator, is the mean of its columns. In the bins of
+`BinnedTable` a spike is a bin of its own.
 """
 
 import json
@@ -287,7 +283,7 @@ def _inside(ends: Array) -> Array:
     return np.concatenate([[first], middle, [ends[-1] + width / 2]])
 
 
-ViewName = Literal["numbers", "normal scores", "bins"]
+ViewName = Literal["numbers", "normal scores"]
 REAL = ("gaussian", "lognormal", "spiked")  # kinds of numbers that a view may cut or stretch
 _KNOTS = 257  # of the normal scores of one column
 
@@ -298,11 +294,11 @@ class TableView:
 
     Parameters
     ----------
-    name : {"numbers", "normal scores", "bins"}
+    name : {"numbers", "normal scores"}
     schema : TableSchema
     knots : tuple of (D,) lists
-        Of a real column: values and scores for normal scores, edges for bins. Of categories, but in
-        bins: the codes that have no indicator. Empty for other columns.
+        Of a real column: values and scores for normal scores. Of categories: the codes that have no
+        indicator. Empty for other columns.
     centre : tuple of float
         (columns of the view) what stands for a missing cell.
     """
@@ -313,29 +309,22 @@ class TableView:
     centre: tuple[float, ...]
 
     @classmethod
-    def learn(cls, schema: TableSchema, cells: Array, name: ViewName, n_bins: int = 8) -> Self:
-        """From training cells (N, D) as the schema encodes them, without labels.
-
-        At most `n_bins` intervals per real column; fewer where values are tied.
-        """
+    def learn(cls, schema: TableSchema, cells: Array, name: ViewName) -> Self:
+        """Learn from training cells (N, D) as the schema encodes them, without labels."""
         knots: list[Any] = []
         sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
             values = cells[:, j]
             seen = values[~np.isnan(values)]
-            if kind == "categorical" and name != "bins":
+            if kind == "categorical":
                 rows = np.bincount(seen.astype(np.int64), minlength=next(sizes))
                 rare = np.flatnonzero(rows < 2).tolist()
                 knots.append(rare)
             elif kind not in REAL or name == "numbers":
                 knots.append([])
-            elif name == "bins":
-                knots.append(list(ends_with_spike(seen, n_bins)))
             else:
                 knots.append(_normal_scores(seen))
         view = cls(name, schema, tuple(knots), ())
-        if name == "bins":
-            return view
         centre = [float(m) for part in view._columns(cells) for m in _means(part)]
         return cls(name, schema, view.knots, tuple(centre))
 
@@ -362,11 +351,6 @@ class TableView:
         """P."""
         return len(self.origin)
 
-    @property
-    def n_categories(self) -> list[list[int]]:
-        """Codes of each column, of bins."""
-        return [list(range(n)) for n in self._n_codes]
-
     def to_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
         return {
@@ -385,19 +369,13 @@ class TableView:
 
     @cached_property
     def _n_codes(self) -> list[int]:
-        """Categories of each column, bins of a real one."""
+        """Categories of each column; 0 of other columns."""
         nominal = iter(self.schema.categories.n_categories)
-        out = []
-        for kind, knots in zip(self.schema.kinds, self.knots, strict=True):
-            if kind == "categorical":
-                out.append(next(nominal))
-            else:
-                out.append(len(knots) + 1 if kind in REAL else 2)
-        return out
+        return [next(nominal) if kind == "categorical" else 0 for kind in self.schema.kinds]
 
     def _width(self, j: int) -> int:
         """Columns of the view that show column j."""
-        if self.name == "bins" or self.schema.kinds[j] != "categorical":
+        if self.schema.kinds[j] != "categorical":
             return 1
         return len(self._indicated(j))
 
@@ -413,9 +391,6 @@ class TableView:
             values = cells[:, j]
             if kind == "categorical":
                 unseen = values == -1
-                if self.name == "bins":
-                    yield np.where(unseen, np.nan, values)[:, None]
-                    continue
                 codes = self._indicated(j)
                 part = (values[:, None] == codes).astype(np.float64)
                 rare = np.isin(values, self.knots[j])
@@ -423,9 +398,6 @@ class TableView:
                 yield part
             elif kind in REAL and self.name == "normal scores":
                 yield _interpolated(values, *self.knots[j])[:, None]
-            elif kind in REAL and self.name == "bins":
-                codes = np.searchsorted(self.knots[j], values, side="right").astype(np.float64)
-                yield np.where(np.isnan(values), np.nan, codes)[:, None]
             else:
                 yield values[:, None]
 

@@ -7,8 +7,6 @@ from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
-from bayesgen.estimators.histograms import HistogramNB
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB
@@ -18,7 +16,6 @@ from bayesgen.estimators.sampled.counts import (
 from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
 from bayesgen.estimators.sampled.mixture import MixtureDiscriminant
 from bayesgen.estimators.sampled.reals import StudentTNB
-from bayesgen.estimators.super_parents import AnDE
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.io import storage
@@ -29,14 +26,11 @@ ESTIMATORS: tuple[type[GenerativeClassifier], ...] = (
     MultinomialNB,
     PoissonNB,
     GaussianNB,
-    HistogramNB,
     MixedNB,
     LinearDiscriminant,
     QuadraticDiscriminant,
     MarkovNB,
     TreeAugmentedNB,
-    TreeAugmentedGaussianNB,
-    AnDE,
     MetaTreeForest,
     BayesianLogisticRegression,
     HierarchicalBernoulliNB,

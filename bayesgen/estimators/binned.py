@@ -51,8 +51,7 @@ class GivenStructure(GenerativeClassifier):
             Of forests: (D,) or (class, D), the position of the column that each column depends on,
             -1 for none; None: the forest of the fit, if it has one. Of `TreeAugmentedNB` also
             "all": the mixture over all rooted forests of at most 4 columns, and None is "all" for
-            an average. Of `AnDE`: (n,), the positions of the super-parents; None: in each class
-            those of the largest weight, the first of equals.
+            an average.
 
         Returns
         -------

@@ -1086,10 +1086,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         the intercept. Intervals are by 4096 draws. The result has no ``predictive``, which would
         depend on the order of the features; nor has it for a variance that features share.
 
-        *Forests.* `TreeAugmentedNB`, `TreeAugmentedGaussianNB` and `AnDE` of one super-parent: a
-        column's own log density plus half of each edge's log density ratio, averaged over the
-        forests; this is the Shapley value of columns and edges. With two super-parents, columns
-        depend on each other three at a time, and `explain` is refused.
+        *Forests.* `TreeAugmentedNB`: a column's own log density plus half of each edge's log
+        density ratio, averaged over the forests; this is the Shapley value of columns and edges.
 
         *Pools*: `LogLinearPool`, Notes.
 

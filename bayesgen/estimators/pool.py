@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -20,24 +20,15 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.labelled import Labelled, RowSample, labelled, rows_with_label
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.reader import Reader, Rows
-from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.suspects import ColumnWarning, documents
+from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import feature_names, refuse_elsewhere
-from bayesgen.encoding.views import REAL, Selection, TableView
+from bayesgen.encoding.views import Selection, TableView
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
-from bayesgen.estimators.forests import TreeAugmentedNB
-from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
-from bayesgen.estimators.gaussian_forest import TreeAugmentedGaussianNB
-from bayesgen.estimators.meta_trees import MetaTreeForest
+from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
-from bayesgen.estimators.super_parents import AnDE
-from bayesgen.estimators.tables import CategoricalNB, MixedNB
-from bayesgen.estimators.text import Documents, MarkovNB
+from bayesgen.estimators.text import Documents
 from bayesgen.families.capabilities import TokenDraws
-from bayesgen.families.conjugate.dirichlet_forest import n_pairs
-from bayesgen.families.conjugate.dirichlet_super_parents import n_cells
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
@@ -50,6 +41,8 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
+    INTERCEPT_SCALE,
+    SHAPE,
     Exponents,
     LogLinear,
     Member,
@@ -77,18 +70,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-_WIDEST = 1000  # columns of a view for which a member with full covariances is considered
-_MOST_WORK = 2e10  # rows x columns^2 x covariances: a Gram matrix of 2e6 rows, 100 columns
-_WIDEST_FOREST = 100  # columns up to which an average over forests predicts 1000 rows a second
-_WIDEST_GAUSSIAN_FOREST = 60  # columns; indicators of categories are columns
-_MOST_FOREST_WORK = 4e9  # rows x classes x columns^3, a second or two
-_MOST_PAIR_WORK = 5e8  # the same, of super-parents, whose rows are left out one by one
-_MOST_GAUSSIAN_FOREST_WORK = 1e9  # the same; each row has sums of its own: five seconds
-_TREES, _TREE_ROWS = (16, 200), 5_000_000  # label trees, and rows times trees
-_MOST_COUNTS = 1 << 22  # of two super-parents, all classes: a few seconds
-_MOST_PAIRS = 1 << 24  # of forests, all classes: a second, 134 MB
-
-
 # ------------------------------------------------------------------------------------------------
 # Rows of a pool, and members given by the user.
 
@@ -98,7 +79,6 @@ class PoolReader(Reader):
     """Rows of any kind, which each member reads as its own."""
 
     members: tuple[Member, ...] = ()
-    by_feature: bool = False  # whether each feature has an exponent
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows as they are, sparse formats as CSR: members check them."""
@@ -165,12 +145,7 @@ class PoolReader(Reader):
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the exponents."""
-        names = [member.name for member in self.members]
-        if self.by_feature:
-            features = (member.fitted.feature_names for member in self.members)
-            pairs = zip(names, features, strict=True)
-            names = [f"{name}: {feature}" for name, own in pairs for feature in own]
-        return {MEMBER: names, FEATURE: self.columns}
+        return {MEMBER: [member.name for member in self.members], FEATURE: self.columns}
 
 
 def _quoted(member: Member, names: list[str]) -> list[str]:
@@ -251,179 +226,6 @@ def _member(name: str, estimator: Any) -> Member:
     return Member(name, estimator.steps[-1][1], None, front)
 
 
-# ----------------------------------------------------------------------------- chosen by columns
-
-
-def chosen(
-    rows: MemberRows, n_classes: int, *, separable: bool
-) -> tuple[list[Member], dict[str, str]]:
-    """Choose members for the columns, and give the reasons for leaving out others.
-
-    Parameters
-    ----------
-    rows : for training: a table, sparse counts, or documents
-    n_classes : int
-    separable : bool
-        Choose only members whose density is a product over the columns.
-    """
-    if sparse.issparse(rows.X):
-        return _of_counts(rows.X), {}
-    if _is_text(rows.X):
-        return _of_documents(), {}
-    if texts := documents(rows.X):
-        return _of_table_and_texts(rows, texts, n_classes, separable)
-    return _of_table(rows, None, n_classes, separable)
-
-
-def _is_text(X: Any) -> bool:
-    if len(getattr(X, "shape", (0,))) == 2 or hasattr(X, "columns"):
-        return False
-    cells: Sequence[Any] = list(X[:5] if not hasattr(X, "iloc") else X.iloc[:5])
-    return bool(cells) and all(isinstance(cell, str) for cell in cells)
-
-
-def _of_documents() -> list[Member]:
-    orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
-    words = [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
-    # leave-one-out flatters context trees, whose base has seen all rows: no members
-    # little weight for shorter contexts: exponents undo what is too sure then
-    sharp = partial(MarkovNB, 4, smoothing="hierarchical", concentration=10.0, strength=3000.0)
-    mixed = [
-        Member("characters, orders mixed", sharp()),
-        Member("words, orders mixed", sharp(tokens="word")),
-    ]
-    return orders + words + mixed
-
-
-def _of_counts(X: Any) -> list[Member]:
-    values = X.data[X.data != 0]
-    members = [Member("bits", BernoulliNB(binarize=0.0))]
-    if (values > 0).all() and (np.round(values) == values).all():
-        members.append(Member("counts", MultinomialNB()))
-    return members
-
-
-def _of_table(
-    rows: MemberRows, own: Selection | None, n_classes: int, separable: bool
-) -> tuple[list[Member], dict[str, str]]:
-    mixed = Member("independent columns", MixedNB(columns="auto"), selection=own)
-    read = _seen(mixed, rows)
-    reader: Any = read.reader
-    schema, cells, n_rows = reader.schema, read.encoded, len(read)
-    numbers = TableView.learn(schema, cells, "numbers")
-    kinds = set(schema.kinds)
-    left_out: dict[str, str] = {}
-    members = [mixed]
-    if kinds & {*REAL}:
-        if not separable:
-            members.append(_second_of_numbers(numbers, n_rows * n_classes))
-        bins = TableView.learn(schema, cells, "bins")
-        members.append(Member("bins", CategoricalNB(categories=bins.n_categories), bins))
-    if separable:
-        return members, left_out
-    n_columns = len(schema.kinds)
-    work = n_rows * n_classes * n_columns**3
-    for name, what, most in (
-        ("forest", "forests", _MOST_FOREST_WORK),
-        ("super-parents", "pairs of super-parents", _MOST_PAIR_WORK),
-    ):
-        if n_columns > _WIDEST_FOREST or work > most:
-            left_out[name] = (
-                f"an average over {what} of {n_columns} columns would take {work:.0e} operations"
-            )
-    members += _of_dependences(rows, mixed, schema, n_classes, left_out)
-    views = [("", numbers)]
-    if kinds & {*REAL}:
-        views.append((" on normal scores", TableView.learn(schema, cells, "normal scores")))
-    width = numbers.n_columns
-    for suffix, view in views:
-        for name, clf, n in (
-            ("linear", LinearDiscriminant(), 1),
-            ("quadratic", QuadraticDiscriminant(), n_classes),
-        ):
-            work = n_rows * width**2 + n * width**3
-            if not width:
-                left_out[name + suffix] = "no category is in two rows, and there are no numbers"
-            elif width > _WIDEST or work > _MOST_WORK:
-                left_out[name + suffix] = (
-                    f"a full covariance of {width} columns and {n_rows} rows would take "
-                    f"{work:.0e} operations"
-                )
-            else:
-                members.append(Member(name + suffix, clf, view))
-    n_trees = int(np.clip(_TREE_ROWS // n_rows, *_TREES))
-    members.append(Member("label trees", MetaTreeForest(n_trees=n_trees)))
-    return members, left_out
-
-
-def _of_dependences(
-    rows: MemberRows, mixed: Member, schema: TableSchema, n_classes: int, left_out: dict[str, str]
-) -> list[Member]:
-    """Forests and super-parents, without columns whose many categories need too many counts."""
-    out = []
-    found: tuple[tuple[str, Any, int, Any, float], ...] = (
-        ("forest", TreeAugmentedNB(missing="category", prior="default"), 2, n_pairs, _MOST_PAIRS),
-        ("super-parents", AnDE(2, missing="category"), 3, partial(n_cells, n=2), _MOST_COUNTS),
-    )
-    for name, clf, least, counted, most in found:
-        if name in left_out:
-            continue
-        reader: Any = _seen(replace(mixed, clf=clf), rows).reader
-        levels = reader.binned.levels
-        kept = np.argsort(levels, kind="stable")
-        needed = n_classes * counted(levels)
-        while len(kept) >= least and n_classes * counted(levels[kept]) > most:
-            categories = schema.names is not None and levels[kept[-1]] > clf.n_bins + 1
-            kept = kept[:-1] if categories else kept[:0]  # else the columns are too many
-        if len(kept) < least:
-            if len(levels) >= least:
-                left_out[name] = f"{name} of {len(levels)} columns would need {needed:.0e} counts"
-            continue
-        if len(kept) < len(levels):
-            columns: dict[str, list[str]] = {}
-            for j, (column, kind) in enumerate(zip(schema.names or (), schema.kinds, strict=True)):
-                own = "gaussian" if kind in REAL else kind
-                columns.setdefault(own if j in kept else "drop", []).append(column)
-            for column in columns["drop"]:
-                left_out[f"{name} of {column!r}"] = (
-                    f"with the many categories it would need {needed:.0e} counts"
-                )
-            clf.set_params(columns=columns)
-        out.append(Member(name, clf))
-    return out
-
-
-def _of_table_and_texts(
-    rows: MemberRows, texts: list[str], n_classes: int, separable: bool
-) -> tuple[list[Member], dict[str, str]]:
-    """Language models of each column of texts, and the members for the other columns."""
-    names = tuple(feature_names(rows.X) or ())
-    others = Selection(names, tuple(name for name in names if name not in texts))
-    members: list[Member] = []
-    left_out: dict[str, str] = {}
-    if others.chosen:
-        members, left_out = _of_table(rows, others, n_classes, separable)
-        members = [replace(member, selection=others) for member in members]
-    for name in texts:
-        if separable and members:
-            left_out[name] = "a language model has no exponent for each column"
-            continue
-        own = Selection(names, (name,), documents=True)
-        members += [replace(m, name=f"{name}: {m.name}", selection=own) for m in _of_documents()]
-    return members, left_out
-
-
-def _second_of_numbers(numbers: TableView, size: int) -> Member:
-    """The average over forests of Normal columns; of a wide table, variances that classes share.
-
-    `size`: rows times classes.
-    """
-    width = numbers.n_columns
-    if 1 < width <= _WIDEST_GAUSSIAN_FOREST and size * width**3 <= _MOST_GAUSSIAN_FOREST_WORK:
-        return Member("Gaussian forest", TreeAugmentedGaussianNB(), numbers)
-    return Member("independent columns with tied variances", MixedNB("auto", variance="tied"))
-
-
 # ------------------------------------------------------------------------------------------------
 # What exponents say of the members of a pool, as a table and in sentences.
 
@@ -453,7 +255,7 @@ class PoolSummary(Summary):
             "interval": ((MEMBER, BOUND), exponents),
             "intercept": ((CLASS,), mean_intercept),
         }
-        if own.prior.family.intercept_scale is not None:
+        if own.prior.family.intercepts:
             variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
         coords = fitted.coords | {BOUND: ["lower", "upper"]}
         table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=own.n_rows)
@@ -482,13 +284,7 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
     exponents, members = table["exponent"].values, own.members
     total = float(exponents.sum())
     out = []
-    if own.by_feature:
-        below = float((exponents < 1).mean())
-        out.append(
-            f"{below:.0%} of the columns have an exponent below 1: together they repeat evidence, "
-            "as dependent columns do."
-        )
-    elif len(members) == 1:
+    if len(members) == 1:
         low, high = table["interval"].values[0]
         if high < 1:
             meaning = "the model is overconfident: it counts evidence more than once"
@@ -523,7 +319,6 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
 
 _FIT = "fit"  # in a model file, of a member
 _ROUTE = "hmc"  # how exponents are drawn
-_MOST = 1e6  # of an exponent: next to nothing of its Gamma prior lies beyond
 
 
 class LogLinearPool(GenerativeClassifier):
@@ -547,28 +342,19 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns (``columns="auto"`` of `MixedNB`), quantile bins, the
-        averages over forests of dependences (`TreeAugmentedNB`, `TreeAugmentedGaussianNB`) and
-        pairs of super-parents (`AnDE`) where they take seconds, label trees (`MetaTreeForest`),
-        linear and quadratic discriminants on numbers (categories as indicators) and on normal
-        scores; bits and counts of sparse matrices; language models of documents, and of each named
-        column of a data frame that holds texts (of four words or more, most of them different),
-        whose missing cells are empty texts.
-    exponents : {"model", "feature"}
-        One exponent per member, or one for each feature of each member (whose density must be a
-        product over columns).
+        for the columns: independent columns (``columns="auto"`` of `MixedNB`), the average over
+        forests of dependences (`TreeAugmentedNB`), linear and quadratic discriminants on normal
+        scores (categories as indicators), and label trees (`MetaTreeForest`), without those that
+        would take many seconds; bits and counts of sparse matrices; language models of documents,
+        and of each named column of a data frame that holds texts (of four words or more, most of
+        them different), whose missing cells are empty texts.
     intercepts : bool
         Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
         needed.
     prefit : bool
         True if the members are fitted: X and y of `fit` are their training rows, or, after a
         stream, a sample of them.
-    shape : float, default 0.5
-        Shape of the Gamma prior of an exponent; its mean is 1 / M (``"feature"``: 1). If the
-        members are of G parts of the columns (texts and others), it is G / M.
-    intercept_scale : float, default 2.0
-        Prior standard deviation of an intercept, in nats.
-    max_rows : int, default 20000
+    max_rows : int, default 5000
         Largest number of rows from which exponents are learned; more rows are sampled.
     random_state : int, optional
         Seed of that sample and of the draws of exponents, which are reproducible with None too.
@@ -577,7 +363,7 @@ class LogLinearPool(GenerativeClassifier):
     ----------
     classes_ : array (class,)
     members_ : {name: fitted classifier}
-    exponents_ : array (member,) or (feature of a member,)
+    exponents_ : array (member,)
         Posterior means, for reading; predictions use the draws.
     intercepts_ : array (class,)
         Posterior means of the intercepts.
@@ -591,12 +377,13 @@ class LogLinearPool(GenerativeClassifier):
 
     Notes
     -----
-    The prior of an exponent is Gamma(shape, shape M); draws are by Hamiltonian Monte Carlo, made
-    longer until R-hat is at most 1.01. Scores are taken relative to each row's best class and cut
-    at -300 nats. If the members separate few rows without error, exponents stay near their
-    prior mean 1 / M, and the pool is less confident than its best member. Views of ``"auto"``
-    (bins, normal scores, means in place of missing cells for full covariances) are learned from
-    all rows without labels and stay when a row is left out.
+    The prior of an exponent is Gamma(1/2, M / 2), of mean 1 / M; if the members are of G parts of
+    the columns (texts and others), of mean G / M. That of an intercept is Normal(0, 2), in nats.
+    Draws are by Hamiltonian Monte Carlo, made longer until R-hat is at most 1.01. Scores are taken
+    relative to each row's best class and cut at -300 nats. If the members separate few rows without
+    error, exponents stay near their prior mean 1 / M, and the pool is less confident than its best
+    member. Views of ``"auto"`` (normal scores, means in place of missing cells for full
+    covariances) are learned from all rows without labels and stay when a row is left out.
 
     *Methods* are those of a classifier. A pool does not model x, so some are absent or refused:
     `score_samples`, `simulate`, ``given="training and row"``, ``target="joint"``, methods that add
@@ -611,8 +398,7 @@ class LogLinearPool(GenerativeClassifier):
     is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
     probability that made the rows is measured in the documentation (benchmarks, "Pools"). Members
     with a predictive and without a posterior (hierarchical smoothing) enter by the predictive, with
-    a warning. So does `AnDE` with uniform weights, without one, if there are other members: its
-    weights are not posterior probabilities.
+    a warning.
 
     *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
     draws make the intervals. Parts that do not belong to a single column (quadratic discriminants,
@@ -629,8 +415,7 @@ class LogLinearPool(GenerativeClassifier):
     is small if one of them is; the result is its rank among those of the training rows, each
     without itself. Small values have their nominal frequency, or a little less; if members count
     bins, large ones are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
-    `max_rows` rows the ranks are among those that exponents are learned from; with
-    ``exponents="feature"`` the training rows are needed once.
+    `max_rows` rows the ranks are among those that exponents are learned from.
 
     References
     ----------
@@ -660,20 +445,14 @@ class LogLinearPool(GenerativeClassifier):
         self,
         members: Any = "auto",
         *,
-        exponents: Literal["model", "feature"] = "model",
         intercepts: bool = True,
         prefit: bool = False,
-        shape: float = 0.5,
-        intercept_scale: float = 2.0,
-        max_rows: int = 20_000,
+        max_rows: int = 5000,
         random_state: int | None = None,
     ) -> None:
         self.members = members
-        self.exponents = exponents
         self.intercepts = intercepts
         self.prefit = prefit
-        self.shape = shape
-        self.intercept_scale = intercept_scale
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -687,10 +466,8 @@ class LogLinearPool(GenerativeClassifier):
         return own
 
     def _check_arguments(self) -> None:
-        refuse_unknown("exponents", self.exponents, ("model", "feature"))
         if not self.max_rows > 0:
             raise ValueError(f"max_rows must be > 0, got {self.max_rows!r}")
-        LogLinear(self.shape, 1.0, self.intercept_scale)
         if isinstance(self.members, str) and self.members != "auto":
             raise ValueError(
                 f"members must be 'auto' or a list of classifiers, got {self.members!r}"
@@ -702,8 +479,7 @@ class LogLinearPool(GenerativeClassifier):
         """Fitted members, and why others were left out."""
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            n_classes, by_column = len(y.coded()[0]), self.exponents == "feature"
-            members, left_out = chosen(X, n_classes, separable=by_column)
+            members, left_out = choose_members(X, len(y.coded()[0]))
         elif self.prefit:
             for _, estimator in named(self.members):
                 check_is_fitted(estimator)
@@ -776,10 +552,8 @@ class LogLinearPool(GenerativeClassifier):
             refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
             if unlabelled == "ignore":
                 X, y, sample_weight = rows_with_label(X, y, sample_weight)
-            elif self.prefit or self.exponents == "feature":
-                raise NoClosedFormError(
-                    "unlabelled='weighted' needs exponents='model' and members that are not fitted"
-                )
+            elif self.prefit:
+                raise NoClosedFormError("unlabelled='weighted' needs members that are not fitted")
         reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
         seen = MemberRows(rows.X, _joint)
         members, left_out = self._members(seen, rows)
@@ -820,21 +594,15 @@ class LogLinearPool(GenerativeClassifier):
             for m in members:
                 partial_ = len(at) != m.fitted.training.n_rows
                 check_training_rows(m.fitted, some.read(m), *own, partial_)
-        by_feature, ranks = self.exponents == "feature", None
-        if by_feature:
-            scores = np.concatenate([some.log_columns(m, *own) for m in members])
-        else:
-            joints = [
-                some.log_joint_without(m, *own) if how is None else how.joint[scored_at]
-                for m in members
-                for how in [m.fitted.training.weighed]
-            ]
-            ranks, scores = member_ranks(members, joints, *own), comparable(np.stack(joints))
+        joints = [
+            some.log_joint_without(m, *own) if how is None else how.joint[scored_at]
+            for m in members
+            for how in [m.fitted.training.weighed]
+        ]
+        ranks, scores = member_ranks(members, joints, *own), comparable(np.stack(joints))
         parts = len({member.selection for member in members})  # of the columns
-        scale = self.intercept_scale if self.intercepts else None
-        prior = LogLinear(self.shape, 1.0 if by_feature else parts / len(scores), scale)
-        offset = members[0].log_class_weights if by_feature else np.zeros(len(classes))
-        draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
+        prior = LogLinear(parts / len(scores), self.intercepts)
+        draw = partial(sample, prior=prior, seed=integer(self.random_state))
         scored = Scored(scores, *own)
         found = draw(*scored)
         texts = {name for m in members for name in m.texts}
@@ -842,9 +610,7 @@ class LogLinearPool(GenerativeClassifier):
         odd = suspects.find(seen.X, used)
         suspects.warn_of(odd)
         model = ClassModel(np.ones(len(classes)), prior)
-        posterior = PooledPosterior(
-            tuple(members), model, found, offset, by_feature, len(at), draw, scored
-        )
+        posterior = PooledPosterior(tuple(members), model, found, len(at), draw, scored)
         training = Training(
             len(codes) if n_rows is None else n_rows,
             len(codes) - len(known),
@@ -858,7 +624,7 @@ class LogLinearPool(GenerativeClassifier):
             share = [m.fitted.training.unlabelled_weight for m in members]
             mean = float(np.average(share, weights=found.mean[0]))
             training = replace(training, unlabelled_weight=mean)
-        reader = replace(reader, members=posterior.members, by_feature=by_feature)
+        reader = replace(reader, members=posterior.members)
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __bayesgen_learner__(self) -> Any:
@@ -889,7 +655,7 @@ class LogLinearPool(GenerativeClassifier):
 
     @property
     def exponents_(self) -> Array:
-        """(member,) or (feature of a member,) posterior means."""
+        """(member,) posterior means."""
         return self._pooled().exponents.mean[0]
 
     @property
@@ -934,12 +700,9 @@ class LogLinearPool(GenerativeClassifier):
             joints = [X.log_joint_without(member, *own) for member in members]
             fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
             self.fitted_ = fitted
-        if fitted.training.ranks is None:
-            raise ValueError(
-                'the densities of the training rows are not known with exponents="feature": pass '
-                "training=(X, y) or (X, y, sample_weight)"
-            )
-        return fitted.training.ranks
+        ranks = fitted.training.ranks
+        assert ranks is not None, "fits and files have them"
+        return ranks
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -987,14 +750,14 @@ class LogLinearPool(GenerativeClassifier):
         coords = fitted.coords | {OBS: np.arange(len(codes))}
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
             j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
-            eta = pm.Gamma("exponent", prior.shape, prior.shape / prior.mean, dims=MEMBER)
-            offset: Any = own.offset
-            if prior.intercept_scale is not None:
-                offset += pm.Normal("intercept", 0.0, prior.intercept_scale, dims=CLASS)
-            logit = pt.tensordot(eta, j, axes=1) + offset
+            eta = pm.Gamma("exponent", SHAPE, SHAPE / prior.mean, dims=MEMBER)
+            intercept: Any = 0.0
+            if prior.intercepts:
+                intercept = pm.Normal("intercept", 0.0, INTERCEPT_SCALE, dims=CLASS)
+            logit = pt.tensordot(eta, j, axes=1) + intercept
             if X_new is not None:
                 new = pm.Data("new_score", own.scores(fitted.encoded(X_new)))
-                declare_probability(pt.tensordot(eta, new, axes=1) + offset)
+                declare_probability(pt.tensordot(eta, new, axes=1) + intercept)
             if observed and (weight == 1).all():
                 pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
             elif observed:
@@ -1059,7 +822,6 @@ class LogLinearPool(GenerativeClassifier):
             {
                 "exponents": ((CHAIN, DRAW, MEMBER), own.exponents.exponents),
                 "intercepts": ((CHAIN, DRAW, CLASS), own.exponents.intercepts),
-                "offset": ((CLASS,), own.offset),
             }
         )
         prior, names = own.model.family, fitted.reader.names
@@ -1080,7 +842,7 @@ class LogLinearPool(GenerativeClassifier):
             "n_rows_seen": fitted.training.n_rows,
             "n_unlabelled": fitted.training.n_unlabelled,
             "unlabelled_weight": fitted.training.unlabelled_weight,
-            "prior": list(prior.settings().values()),
+            "prior_mean": prior.mean,
             "left_out": fitted.training.left_out,
             "members": entries,
         }
@@ -1106,22 +868,15 @@ class LogLinearPool(GenerativeClassifier):
             selection = None if seen is None else Selection.from_json(seen)
             members.append(Member(entry["name"], clf, view, selection=selection))
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
-        eta, b, offset = (np.asarray(fit[k].values) for k in ("exponents", "intercepts", "offset"))
-        by_feature = state["parameters"]["exponents"] == "feature"
-        prior = LogLinear(*state["prior"])
-        draw = partial(sample, prior=prior, offset=offset, seed=integer(self.random_state))
+        eta, b = (np.asarray(fit[k].values) for k in ("exponents", "intercepts"))
+        prior = LogLinear(state["prior_mean"], self.intercepts)
+        draw = partial(sample, prior=prior, seed=integer(self.random_state))
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
-        posterior = PooledPosterior(
-            tuple(members), model, Exponents(eta, b), offset, by_feature, n_rows, draw
-        )
+        posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), n_rows, draw)
         scores, ranks = LeftOut(**_arrays(draws[LEAVE_ONE_OUT])), None
         if MEMBER_RANKS in draws:
             ranks = MemberRanks(**_arrays(draws[MEMBER_RANKS]))
-        reader = replace(
-            storage.with_columns(self._reader(), state),
-            members=posterior.members,
-            by_feature=by_feature,
-        )
+        reader = replace(storage.with_columns(self._reader(), state), members=posterior.members)
         training = Training(
             state["n_rows_seen"],
             state["n_unlabelled"],

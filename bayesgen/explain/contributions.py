@@ -634,27 +634,21 @@ def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, req
     scores, rows = own.scores(X), np.arange(len(pairs))
     a, b = pairs.T
     odds = (scores[:, rows, a] - scores[:, rows, b]).T
-    weights, intercept = own.exponents.terms(scores, own.offset, pairs)
-    fixed = own.offset + own.shift(request.class_prior)
+    weights, intercept = own.exponents.terms(scores, pairs)
+    shift = own.shift(request.class_prior)
     by_member = np.empty((len(pairs), len(own.members)))
     columns: list[list[tuple[int, Array]]] = [[] for _ in range(n_features)]  # exponent, of what
-    first, reader = 0, X.rows.reader
+    reader = X.rows.reader
     names = reader.term_names(X, own.model.family)
     for m, member in enumerate(own.members):
-        size = len(member.fitted.feature_names) if own.by_feature else 1
-        at = np.arange(first, first + size)
-        by_member[:, m], first = (weights[:, at] * odds[:, at]).sum(axis=1), first + size
-        if own.by_feature:
-            features, units = member.fitted.feature_names, odds[:, at]
-        else:
-            features, units = _of_member(member, X, pairs, odds[:, m])
+        by_member[:, m] = weights[:, m] * odds[:, m]
+        features, units = _of_member(member, X, pairs, odds[:, m])
         if (where := reader.places(member, features, names)) is not None:
-            which = at if own.by_feature else np.repeat(at, len(where))
-            for k, j, unit in zip(which.tolist(), where.tolist(), units.T, strict=True):
-                columns[j].append((k, unit))
+            for j, unit in zip(where.tolist(), units.T, strict=True):
+                columns[j].append((m, unit))
     eta, intercepts = own.exponents
     out = Terms(*(np.zeros((len(pairs), n_features + 1)) for _ in Terms._fields))
-    total = eta @ odds.T + (intercepts + fixed)[..., a] - (intercepts + fixed)[..., b]
+    total = eta @ odds.T + (intercepts + shift)[..., a] - (intercepts + shift)[..., b]
     mean, rest = total.mean(axis=(0, 1)), total
     for j, parts in enumerate(columns):
         if parts:
@@ -664,7 +658,6 @@ def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, req
             rest = rest - drawn
     _put(out, request, rows, np.array([n_features]), rest[..., None])
     alone = by_member.sum(axis=1) - out.predictive[:, :-1].sum(axis=1)
-    shift = fixed - own.offset
     out.predictive[:, -1] = intercept + shift[a] - shift[b] + alone
     of_members = {"by_member": ((OBS, MEMBER), by_member), "rest": ((OBS,), alone)}
     return Explanation(out, mean, True, _odds(joint, pairs), of_members)

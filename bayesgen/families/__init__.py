@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
     from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-    from bayesgen.families.conjugate.beta_geometric import BetaGeometric
     from bayesgen.families.conjugate.columns import Columns
     from bayesgen.families.conjugate.context_tree import ContextTree
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
     from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
-    from bayesgen.families.conjugate.dirichlet_histogram import DirichletHistogram
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
-    from bayesgen.families.conjugate.dirichlet_super_parents import DirichletSuperParents
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-    from bayesgen.families.conjugate.normal_forest import NormalForest
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
     from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
@@ -45,16 +41,13 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
 
     __all__ = [
         "BetaBernoulli",
-        "BetaGeometric",
         "Columns",
         "ConjugateFamily",
         "ContextTree",
         "DirichletCategorical",
         "DirichletForest",
-        "DirichletHistogram",
         "DirichletMarkov",
         "DirichletMultinomial",
-        "DirichletSuperParents",
         "Family",
         "GammaPoisson",
         "GaussianMixture",
@@ -64,7 +57,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "LogisticRegression",
         "MissingCapabilityError",
         "NegativeBinomial",
-        "NormalForest",
         "NormalInverseGamma",
         "NormalInverseWishart",
         "NotLinearError",

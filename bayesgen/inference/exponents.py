@@ -1,21 +1,19 @@
 r"""Exponents and intercepts of a log-linear pool of predictives, integrated out.
 
 .. math:: p(y_i = c \mid \eta, b) \propto \exp\Big(\sum_m \eta_m J_{imc} + b_c\Big), \qquad
-          \eta_m \sim \text{Gamma}(a, a M), \qquad b_c \sim \text{Normal}(0, s^2)
+          \eta_m \sim \text{Gamma}(1/2, M/2), \qquad b_c \sim \text{Normal}(0, 2^2)
 
 J are log joint densities of M members for row i *without that row*: a multinomial logistic
 regression on M + C columns whose coefficients of scores are positive. Predictions are means over
 draws of the posterior of (eta, b), by Hamiltonian Monte Carlo in coordinates z without a boundary,
 
-.. math:: \eta_m = k |z_m|^p, \qquad p = \max(2, 1 / a), \qquad k = 1 / (p a M)
+.. math:: \eta_m = z_m^2 / M
 
-With a = 1/2 the prior of z is exactly standard Normal, and an exponent of 0 is a point like any
-other: log exponents have long tails there, in which Laplace's method and medians go wrong.
-With many rows chains walk in an approximation, second order at the mode but for some rows, and the
-density of all rows decides whether a step is accepted: the draws are exact. The sum of the
+The prior of z is exactly standard Normal, and an exponent of 0 is a point like any other: log
+exponents have long tails there, in which Laplace's method and medians go wrong. The sum of the
 intercepts changes no probability and has its prior. Sources: Genest, Weerahandi and Zidek (1984),
 Aggregating opinions through logarithmic pooling; Neal (2011), MCMC using Hamiltonian dynamics,
-section 5; Christen and Fox (2005), MCMC using an approximation.
+section 5.
 """
 
 import numpy as np
@@ -27,7 +25,7 @@ from bayesgen.errors import warn
 from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.pooled import Exponents, LogLinear
+from bayesgen.posterior.pooled import INTERCEPT_SCALE, SHAPE, Exponents, LogLinear
 
 CHAINS, DRAWS = 8, 250  # of each chain, kept
 _GOOD_R_HAT = 1.009  # from which on a run is made longer
@@ -37,13 +35,10 @@ _WARM_UP = 120
 _PATH = 2.5  # length of the longest trajectory, in standard deviations
 _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
-_FEW = 1 << 10  # rows x classes that need no approximation, or are first kept out of it ...
-_MORE = 8  # ... and so many times as many where it misleads
-_STEPS = 3  # at most, in an approximation before all rows decide: where that takes longest
-_MISLED, _ENOUGH = 1.05, 3  # R-hat, or else runs, after which it does
 _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
+_PRECISION = INTERCEPT_SCALE**-2.0  # of the prior of an intercept
 _LARGEST = 600.0  # log odds of a force; larger ones overflow
 
 
@@ -52,7 +47,6 @@ def sample(
     codes: Array,
     weight: Array,
     prior: LogLinear,
-    offset: Array | None = None,
     seed: int = 0,
 ) -> Exponents:
     """Draw exponents and intercepts from their posterior.
@@ -62,8 +56,6 @@ def sample(
     scores : (M, N, C) `comparable` log joint densities of rows without themselves
     codes, weight : (N,) classes and weights of the rows
     prior : LogLinear
-    offset : (C,), optional
-        Added to the pooled scores of every row.
     seed : int
 
     Raises
@@ -81,12 +73,12 @@ def sample(
     rng = np.random.default_rng(seed)
     # compiled scores differ in the last digits, which chains would carry into the first
     scores = np.round(scores / _GRAIN) * _GRAIN
-    target = _Target(scores, codes, weight, prior, offset)
+    target = _Target(scores, codes, weight, prior)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)
     eta, b = target.exponents(draws)
-    if prior.intercept_scale is not None:  # what no row tells
-        common = rng.normal(0.0, prior.intercept_scale / np.sqrt(b.shape[-1]), (*b.shape[:-1], 1))
+    if prior.intercepts:  # what no row tells
+        common = rng.normal(0.0, INTERCEPT_SCALE / np.sqrt(b.shape[-1]), (*b.shape[:-1], 1))
         b = b + common
     return Exponents(eta, b)
 
@@ -165,144 +157,69 @@ class _Rows:
 class _Target:
     """Log posterior density in coordinates x = (z, v), intercepts b = Q v of sum 0."""
 
-    def __init__(
-        self,
-        scores: Array,
-        codes: Array,
-        weight: Array,
-        prior: LogLinear,
-        offset: Array | None,
-    ) -> None:
+    def __init__(self, scores: Array, codes: Array, weight: Array, prior: LogLinear) -> None:
         n_members, _, n_classes = scores.shape
-        self.m, self.prior = n_members, prior
-        self.rate = prior.shape / prior.mean
-        self.power = max(2.0, 1 / prior.shape)
-        self.unit = 1 / (self.power * self.rate)
-        self.precision = 0.0 if prior.intercept_scale is None else prior.intercept_scale**-2.0
-        self.contrasts = np.zeros((n_classes, 0))
-        if prior.intercept_scale is not None:
-            self.contrasts = helmert(n_classes).T
+        self.m, self.unit = n_members, prior.mean
+        self.contrasts = helmert(n_classes).T if prior.intercepts else np.zeros((n_classes, 0))
         self.size = n_members + self.contrasts.shape[1]
         self.diagonal = np.diag_indices(self.size)
-        # points (eta, v) as those of the rows: u = point @ basis + shift
+        # points (eta, v) as those of the rows: u = point @ basis
         self.basis = block_diag(np.eye(n_members), (self.contrasts[1:] - self.contrasts[0]).T)
-        self.shift = np.zeros(n_members + n_classes - 1)
-        if offset is not None:
-            self.shift[n_members:] = offset[1:] - offset[0]
-        self.given = scores, codes, weight
-        self.rows = self.kept = _Rows(scores, codes, weight)
-        self.second_order: tuple[Array, Array] | None = None
-        self.n_steps = 1
+        self.rows = _Rows(scores, codes, weight)
         self.mode = self._mode()
         near = np.abs(self.mode) < 2.0**-8  # an exponent, which must not become 0
         self.mode = np.where(near, self.mode, _rounded(self.mode))
-        self.bend = self._curvature(self.mode, self.rows)
-
-    def approximate(self, n_cells: int) -> bool:
-        """Keep so many cells as they are, the others to second order; whether all are kept."""
-        scores, codes, weight = self.given
-        _, n, n_classes = scores.shape
-        if n * n_classes <= max(n_cells, _FEW):
-            self.kept, self.second_order = self.rows, None
-            return True
-        self.n_steps = int(np.clip(n * n_classes // (n_cells + 10 * _FEW), 1, _STEPS))
-        some = np.argsort(-self._unlike_second_order(), kind="stable")[: n_cells // n_classes]
-        self.kept = _Rows(scores[:, some], codes[some], weight[some])
-        at = self.mode[None]
-        constant = self._slopes(at, self.rows) - self._slopes(at, self.kept)
-        self.second_order = constant[0], self._curvature(self.mode, self.kept) - self.bend
-        return False
-
-    def _unlike_second_order(self) -> Array:
-        """(N,) size of each row's third-order term, two standard deviations from the mode."""
-        scores, codes, weight = self.given
-        eta, v = self.mode[: self.m], self.mode[self.m :]
-        b = v @ self.contrasts.T
-        if len(self.shift) > self.m:
-            b[1:] += self.shift[self.m :]
-        told = self.bend.copy()
-        told[self.diagonal] += self._prior_curvature(self.mode)
-        root = np.linalg.cholesky(np.linalg.inv(told))[: self.m, : self.m]
-        rows = np.arange(len(codes))
-        z = np.tensordot(eta, scores, 1) + b
-        z -= z[rows, codes][:, None]
-        away = scores - scores[:, rows, codes][:, :, None]
-        sd = np.sqrt(np.square(np.tensordot(root.T, away, 1)).sum(axis=0))
-        near = np.maximum(np.abs(z) - 2 * sd, 0.0)
-        return weight * (sd**3 * np.exp(-near)).sum(axis=1)
+        self.bend = self._curvature(self.mode)
 
     def _prior_curvature(self, point: Array) -> Array:
         """(size,) minus the second derivatives of the log prior of (log eta, v), as (eta, v)."""
         eta, v = point[: self.m], point[self.m :]
-        return np.r_[self.prior.shape / eta**2, np.full(len(v), self.precision)]
+        return np.r_[SHAPE / eta**2, np.full(len(v), _PRECISION)]
 
     def exponents(self, x: Array) -> tuple[Array, Array]:
         """Exponents (..., M) and intercepts (..., C)."""
         z, v = x[..., : self.m], x[..., self.m :]
-        return self.unit * np.abs(z) ** self.power, v @ self.contrasts.T
+        return self.unit * z**2, v @ self.contrasts.T
 
-    def _slopes(self, point: Array, rows: _Rows) -> Array:
-        """(K, size) gradient of the log likelihood of some rows in (eta, v)."""
-        return rows.slopes(point @ self.basis + self.shift) @ self.basis.T
+    def _slopes(self, point: Array) -> Array:
+        """(K, size) gradient of the log likelihood in (eta, v)."""
+        return self.rows.slopes(point @ self.basis) @ self.basis.T
 
-    def _curvature(self, point: Array, rows: _Rows) -> Array:
+    def _curvature(self, point: Array) -> Array:
         """(size, size) minus its Hessian at one point."""
-        out: Array = self.basis @ rows.curvature(point @ self.basis + self.shift) @ self.basis.T
-        return out
+        bend: Array = self.basis @ self.rows.curvature(point @ self.basis) @ self.basis.T
+        return bend
 
-    def _near(self, point: Array) -> Array:
-        """(K,) log likelihood, nearly."""
-        out = self.kept.value(point @ self.basis + self.shift)
-        if self.second_order is not None:
-            constant, bend = self.second_order
-            away = point - self.mode
-            out += away @ constant + ((away @ bend) * away).sum(axis=1) / 2
-        return out
-
-    def excess(self, x: Array) -> Array:
-        """(K,) log density of all rows over the one in which chains walk."""
-        z, v = x[:, : self.m], x[:, self.m :]
-        point = np.concatenate([self.unit * np.abs(z) ** self.power, v], axis=1)
-        return self.rows.value(point @ self.basis + self.shift) - self._near(point)
+    def _point(self, x: Array) -> Array:
+        """(K, size) (eta, v) of x = (z, v)."""
+        return np.concatenate([self.unit * x[:, : self.m] ** 2, x[:, self.m :]], axis=1)
 
     def value(self, x: Array) -> Array:
-        """(K,) log density in which chains walk."""
+        """(K,) log density."""
+        log_likelihood = self.rows.value(self._point(x) @ self.basis)
         z, v = x[:, : self.m], x[:, self.m :]
-        power = np.abs(z) ** self.power
-        out = self._near(np.concatenate([self.unit * power, v], axis=1))
-        out -= power.sum(axis=1) / self.power
-        out -= self.precision * np.square(v).sum(axis=1) / 2
-        if (tilt := self.power * self.prior.shape - 1) > 0:
-            out += tilt * np.log(np.abs(z)).sum(axis=1)
-        return out
+        prior: Array = (np.square(z).sum(axis=1) + _PRECISION * np.square(v).sum(axis=1)) / 2
+        return log_likelihood - prior
 
     def slopes(self, x: Array) -> Array:
         """(K, size) its gradient."""
         m, z = self.m, x[:, : self.m]
-        pull = np.abs(z) ** (self.power - 1)
-        point = x.copy()
-        point[:, :m] = self.unit * pull * np.abs(z)
-        out = self._slopes(point, self.kept)
-        if self.second_order is not None:
-            constant, bend = self.second_order
-            out += constant + (point - self.mode) @ bend
-        out[:, :m] = (out[:, :m] * (self.unit * self.power) - 1) * np.copysign(pull, z)
-        out[:, m:] -= self.precision * x[:, m:]
-        if (tilt := self.power * self.prior.shape - 1) > 0:
-            out[:, :m] += tilt / z
-        return out
+        gradient = self._slopes(self._point(x))
+        gradient[:, :m] = (2 * self.unit * gradient[:, :m] - 1) * z
+        gradient[:, m:] -= _PRECISION * x[:, m:]
+        return gradient
 
     def _mode(self) -> Array:
         """(size,) of (log eta, v), as (eta, v): the one minimum of a convex function."""
-        m, a = self.m, self.prior.shape
+        m, rate = self.m, SHAPE / self.unit
         point = np.zeros(self.size)
-        point[:m] = self.prior.mean
+        point[:m] = self.unit
         value = self._loss(point)
         for _ in range(_NEWTON_STEPS):
             eta, v = point[:m], point[m:]
-            prior = np.concatenate([self.rate - a / eta, self.precision * v])
-            gradient = prior - self._slopes(point[None], self.rows)[0]
-            hessian = self._curvature(point, self.rows)
+            prior = np.concatenate([rate - SHAPE / eta, _PRECISION * v])
+            gradient = prior - self._slopes(point[None])[0]
+            hessian = self._curvature(point)
             hessian[self.diagonal] += self._prior_curvature(point)
             step = -np.linalg.lstsq(hessian, gradient)[0]
             down = step[:m] < 0
@@ -324,9 +241,9 @@ class _Target:
 
     def _loss(self, point: Array) -> float:
         eta, v = point[: self.m], point[self.m :]
-        fit = self.rows.value((point @ self.basis + self.shift)[None])[0]
-        prior = self.prior.shape * np.log(eta).sum() - self.rate * eta.sum()
-        return float(self.precision * v @ v / 2 - fit - prior)
+        fit = self.rows.value((point @ self.basis)[None])[0]
+        prior = SHAPE * (np.log(eta) - eta / self.unit).sum()
+        return float(_PRECISION * v @ v / 2 - fit - prior)
 
     def pairs(self) -> tuple[Array, Array]:
         """(2, P) pairs of members, and how often each is turned.
@@ -344,43 +261,38 @@ class _Target:
     def start(self) -> tuple[Array, Array]:
         """The mode as x, and the covariance that the curvature there says."""
         m, x = self.m, self.mode.copy()
-        x[:m] = (x[:m] / self.unit) ** (1 / self.power)
+        x[:m] = np.sqrt(x[:m] / self.unit)
         unit = np.ones(self.size)
-        unit[:m] = self.unit * self.power * x[:m] ** (self.power - 1)  # d eta / d z
+        unit[:m] = self.unit * 2 * x[:m]  # d eta / d z
         curvature = self.bend * unit * unit[:, None]
-        own = self.power * self.prior.shape / x[:m] ** 2
-        curvature[self.diagonal] += np.r_[own, np.full(len(x) - m, self.precision)]
+        curvature[self.diagonal] += np.r_[1 / x[:m] ** 2, np.full(len(x) - m, _PRECISION)]
         return x, np.linalg.pinv(curvature, hermitian=True)
 
 
 # -------------------------------------------------------------------------------------- sampling
 
 
-def _hamiltonian(target: _Target, rng: np.random.Generator, n_cells: int = 0) -> Array:
+def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
     """(chain, draw, size) draws of x, all chains at a time."""
-    whole = target.approximate(n_cells)
     x, covariance = target.start()
     walk = _Walk(target, rng, x, covariance)
     first = np.array([walk.step(adapt=True) for _ in range(_WARM_UP // 2)])
     walk.remetric(first[_WARM_UP // 8 :], covariance)
     for _ in range(_WARM_UP - _WARM_UP // 2):
         walk.step(adapt=True)
-    walk.excess = None if whole else target.excess(walk.x)
     kept: list[Array] = []
     for thin in range(1, _LONGEST_RUN + 1):
-        kept += [walk.draw() for _ in range(DRAWS)]
+        kept += [walk.step() for _ in range(DRAWS)]
         draws = np.array(kept[::thin]).swapaxes(0, 1)
         # z and -z are one exponent; to fold the chains themselves would be wrong with this metric
         draws[..., : target.m] = np.abs(draws[..., : target.m])
         r_hat = _r_hat(draws)
         if r_hat <= _GOOD_R_HAT:
             break
-        if not whole and (thin == _ENOUGH or r_hat > _MISLED):
-            return _hamiltonian(target, rng, _MORE * max(n_cells, _FEW))
     if r_hat > LARGEST_R_HAT:
         warn(
             f"exponents of the pool: R-hat is {r_hat:.3f} (> {LARGEST_R_HAT}): chains disagree; "
-            "a `shape` nearer to 0.5 and a smaller `intercept_scale` are easier to draw from",
+            "fewer members, or more rows, are easier to draw from",
             SamplingWarning,
         )
     return draws
@@ -398,7 +310,6 @@ class _Walk:
         self, target: _Target, rng: np.random.Generator, x: Array, covariance: Array
     ) -> None:
         self.target, self.rng = target, rng
-        self.excess: Array | None = None  # of the chains, once all rows decide
         self.pairs, self.chances = target.pairs()
         self._scale(covariance)
         away = rng.standard_normal((CHAINS, len(x))) @ self.root.T
@@ -475,19 +386,6 @@ class _Walk:
             log_size = self._centre - np.sqrt(self._count) / 0.05 * self._gap
             self._average += (log_size - self._average) * self._count**-0.75
             self.step_size = float(np.float32(np.exp(log_size)))  # as `_rounded`, whatever its size
-        return self.x.copy()
-
-    def draw(self) -> Array:
-        """(chain, size) after one step, or after several in an approximation, and a decision."""
-        if self.excess is None:
-            return self.step()
-        x, value = self.x, self.value
-        for _ in range(self.target.n_steps):
-            self.step()
-        excess = self.target.excess(self.x)
-        stay = ~(np.log(self.rng.random(CHAINS)) < excess - self.excess)
-        self.x = np.where(stay[:, None], x, self.x)
-        self.value, self.excess = np.where(stay, [value, self.excess], [self.value, excess])
         return self.x.copy()
 
 

@@ -10,13 +10,9 @@ from bayesgen.families.capabilities import RowRemoval
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.families.shared.removal_by_cgf import (
-    classes_are_apart,
-    digits_left,
-    one_per_class,
     removal_by_cgf,
 )
-from bayesgen.families.shared.separate_columns import separate_columns
-from bayesgen.numerics.rows import Matrix, dense_block, row_blocks
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.model import (
@@ -113,74 +109,6 @@ def leave_out_each(
         halves = groups[:middle], groups[middle:]
         for own, other in (halves, halves[::-1]):
             leave_out_each(own, stats_of, rest.merge(stats_of(np.concatenate(other))), visit)
-
-
-def log_predictive_by_column(
-    family: ConjugateFamily, X: Matrix, y: Array, weight: Array
-) -> tuple[Array, Array]:
-    """(D, N, C) terms of `log_predictive_without` of a separable family, and (N,) as there.
-
-    Parameters
-    ----------
-    family : posterior
-        Every block must be `separable`.
-    X : rows, of the posterior or new
-    y, weight : (N,)
-        Class and weight of each row in the posterior; weight 0: the row is not in it.
-
-    Raises
-    ------
-    MissingCapabilityError
-        If the density is no product over the columns.
-    """
-    parts = []
-    positions: list[Array] = []
-    left = np.ones(X.shape[0])
-    blocks = list(family.blocks())
-    for block in blocks:
-        own = X if len(blocks) == 1 else X[:, block.columns]
-        part, kept = _block_by_column(block.family, own, y, weight)
-        parts.append(part)
-        left = np.minimum(left, kept)
-        positions.append(np.arange(own.shape[1]) if len(blocks) == 1 else np.asarray(block.columns))
-    where = np.concatenate(positions)
-    out = np.empty((len(where), X.shape[0], parts[0].shape[2]))
-    out[where] = np.concatenate(parts)
-    return out, left
-
-
-def _block_by_column(
-    family: ConjugateFamily, X: Matrix, y: Array, weight: Array
-) -> tuple[Array, Array]:
-    columns = separate_columns(family)
-    n_classes = len(one_per_class(family))
-    apart = classes_are_apart(family)
-    out = np.zeros((X.shape[1], X.shape[0], n_classes))
-    left = np.ones(X.shape[0])
-    unit, one = np.eye(n_classes), np.ones((1, 1, 1))
-    every = np.arange(n_classes)[:, None]
-    for rows in row_blocks(X.shape[0], X.shape[1] * n_classes):
-        x = dense_block(X, rows)
-        row, column = np.nonzero(~np.isnan(x))
-        cells = x[row, column]
-        codes, w = y[rows][row], weight[rows][row]
-        terms = np.empty((n_classes, len(cells)))
-        for c in range(n_classes):
-            terms[c] = columns.cell_cgf(cells, column, every[[c]], one)[0]
-        for k in range(n_classes):
-            own = np.flatnonzero((codes == k) & (w > 0))
-            if not len(own):
-                continue
-            t = -w[own, None] * unit[k]
-            here = cells[own], column[own], every
-            base = columns.cell_cgf(*here, t[None])[0]
-            for c in [k] if apart else range(n_classes):
-                whole = columns.cell_cgf(*here, (t + unit[c])[None])[0]
-                terms[c, own] = whole - base
-            kept = digits_left(terms[k, own], base, w[own])
-            np.minimum.at(left, rows.start + row[own], kept)
-        out[column, rows.start + row] = terms.T
-    return out, left
 
 
 def averaged(mass: Array, joints: Array) -> Array:
@@ -316,24 +244,6 @@ class ExactPosterior:
         if len(lost):
             self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(out, X))
         return out, None
-
-    def log_columns_without(self, X: Matrix, codes: Array, weight: Array) -> Array:
-        """(D, N, C) log p(x_ij | y_i = c) of rows, each without itself, column by column.
-
-        Arguments as of `log_joint_without`; every block must be `separable`.
-        """
-        out, left = log_predictive_by_column(self.model.family, X, codes, weight)
-        left = np.minimum(left, 1 - weight / self.model.alpha[codes])
-        lost = fragile(left, out.max(axis=0))
-        if len(lost):
-
-            def again(less: ExactPosterior, rows: Array) -> None:
-                nothing = np.zeros(len(rows))
-                family = less.model.family
-                out[:, rows], _ = log_predictive_by_column(family, X[rows], codes[rows], nothing)
-
-            self._leave_out(np.split(lost, len(lost)), X, codes, weight, again)
-        return out
 
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]

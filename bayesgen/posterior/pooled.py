@@ -8,7 +8,7 @@ It says nothing of x: among models it is a discriminative one, whose features ar
 joint densities. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
 Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling.
 
-M members (or features of members), N rows, C classes, S draws.
+M members, N rows, C classes, S draws.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _LEAST = 1e-280  # probability from which on it is averaged in logs
-_SMALLEST = 1e-100  # of a prior's number: it and its inverse have squares
-_MOST = 2.5e8  # scores held: 2 GB
+SHAPE = 0.5  # of the Gamma prior of an exponent
+INTERCEPT_SCALE = 2.0  # standard deviation of the prior of an intercept, in nats
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
 _REFITS = 10  # rows at the most for which new draws are made
 _TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
@@ -50,44 +50,27 @@ class LogLinear(Family):
 
     Parameters
     ----------
-    shape : float, > 0
-        Shape of the Gamma prior of each exponent, whose mean is `mean`.
     mean : float, > 0
-        1 / M for the members of a pool; 1 for the features of one model.
-    intercept_scale : float, > 0, or None
-        Standard deviation of each intercept; None: there are none.
+        Of the Gamma(1/2) prior of each exponent; 1 / M for M members of the same columns.
+    intercepts : bool
+        Whether there are intercepts, Normal(0, 2) each.
     """
 
     discriminative: ClassVar[bool] = True
 
-    shape: float
     mean: float
-    intercept_scale: float | None
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number > 0, or whose square is not representable."""
-        for name in ("shape", "mean", "intercept_scale"):
-            value = getattr(self, name)
-            if name == "intercept_scale" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-            if not _SMALLEST <= value <= 1 / _SMALLEST:
-                raise ValueError(
-                    f"{name} must be > 0, and between {_SMALLEST:g} and {1 / _SMALLEST:g}, "
-                    f"got {value!r}"
-                )
+    intercepts: bool = True
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``exponent`` and, if there are any, ``intercept``."""
         exponent: dict[str, tuple[str, ...]] = {"exponent": (MEMBER,)}
-        return exponent if self.intercept_scale is None else exponent | {"intercept": (CLASS,)}
+        return exponent if not self.intercepts else exponent | {"intercept": (CLASS,)}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) log p(y = c | x_i, theta) from scores X (N, M, C)."""
         joint = np.einsum("...m,nmc->...nc", theta["exponent"], X, optimize=True)
-        if self.intercept_scale is not None:
+        if self.intercepts:
             joint = joint + theta["intercept"][..., None, :]
         return log_softmax(joint)
 
@@ -118,17 +101,15 @@ class Exponents(NamedTuple):
         """(M,) and (C,)."""
         return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
 
-    def log_proba(self, scores: Array, offset: Array) -> Array:
+    def log_proba(self, scores: Array) -> Array:
         """(N, C) log of the mean over draws of the class probabilities.
 
         Parameters
         ----------
         scores : (M, N, C) `comparable` log joint densities
-        offset : (C,)
-            Added to the pooled scores.
         """
         out = np.empty(scores.shape[1:])
-        for rows, z in self._by_rows(scores, offset):
+        for rows, z in self._by_rows(scores):
             p = np.exp(z)
             p /= p.sum(axis=0)
             own = p.mean(axis=2)
@@ -139,17 +120,17 @@ class Exponents(NamedTuple):
             out[rows] = own.T
         return out
 
-    def _by_rows(self, scores: Array, offset: Array) -> Iterator[tuple[slice, Array]]:
+    def _by_rows(self, scores: Array) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
         eta, b = self.flat
-        eta, b = np.ascontiguousarray(eta.T), (b + offset).T[:, None]
+        eta, b = np.ascontiguousarray(eta.T), b.T[:, None]
         for rows in row_blocks(scores.shape[1], b.size):
             z = scores[:, rows].transpose(2, 1, 0) @ eta
             z += b
             z -= z.max(axis=0)
             yield rows, z
 
-    def terms(self, scores: Array, offset: Array, pairs: Array) -> tuple[Array, Array]:
+    def terms(self, scores: Array, pairs: Array) -> tuple[Array, Array]:
         """Exponents (N, M) and intercepts (N,) whose sum is the log-odds of a pair of classes.
 
         The log of a ratio of means of a_s and b_s is the mean of log a_s / b_s with weights
@@ -157,9 +138,8 @@ class Exponents(NamedTuple):
         classes besides the pair. Source: Vartia (1976), Ideal log-change index numbers.
         """
         eta, b = self.flat
-        b = b + offset
         out, intercept = np.empty((len(pairs), eta.shape[1])), np.empty(len(pairs))
-        for rows, z in self._by_rows(scores, offset):
+        for rows, z in self._by_rows(scores):
             log_p = z - np.log(np.exp(z).sum(axis=0))
             first, second = pairs[rows].T
             here = np.arange(len(first))
@@ -176,7 +156,6 @@ class Exponents(NamedTuple):
         scores: Array,
         codes: Array,
         weight: Array,
-        offset: Array,
         sample: Callable[[Array, Array, Array], "Exponents"],
     ) -> tuple[Array, Array]:
         """(N, C) log probabilities of rows by the draws that the others lead to; Pareto k (N,).
@@ -188,7 +167,7 @@ class Exponents(NamedTuple):
         Bayesian model evaluation using leave-one-out cross-validation and WAIC.
         """
         out, k = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
-        for rows, z in self._by_rows(scores, offset):
+        for rows, z in self._by_rows(scores):
             log_p = z - np.log(np.exp(z).sum(axis=0))
             ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
             log_w = log_softmax(ratio)
@@ -200,7 +179,7 @@ class Exponents(NamedTuple):
         for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
             if again[i] > largest_good_k(self.n_draws):
                 rest = np.delete(scores, i, axis=1), np.delete(codes, i), np.delete(weight, i)
-                out[[i]] = sample(*rest).log_proba(scores[:, [i]], offset)
+                out[[i]] = sample(*rest).log_proba(scores[:, [i]])
                 k[i] = 0.0
         return out, k
 
@@ -380,35 +359,6 @@ class MemberRows:
         joint: Array = member.fitted.posterior.log_joint_without(encoded, codes, weight)[0]
         return joint
 
-    def log_columns(self, member: Member, codes: Array | None, weight: Array | None) -> Array:
-        """(D, N, C) `comparable` log predictive densities of the cells of training or new rows.
-
-        Raises
-        ------
-        NoClosedFormError
-            Of a member by draws.
-        MissingCapabilityError
-            Of a density that is no product over the columns.
-        MemoryError
-            If the scores would not fit.
-        """
-        own = member.fitted.posterior
-        if not own.exact:
-            raise NoClosedFormError(
-                "exponents='feature' needs scores of each column in closed form, and "
-                f"{member.name!r} is known by draws; use exponents='model'"
-            )
-        if codes is None or weight is None:
-            codes, weight = np.full(len(self.rows), -1), np.zeros(len(self.rows))
-        rows, n_classes = member.fitted.encoded(self.read(member)), len(own.model.alpha)
-        if (size := rows.shape[0] * rows.shape[1] * n_classes) > _MOST:
-            raise MemoryError(
-                f"exponents='feature' holds a score for each of {rows.shape[0]} rows, "
-                f"{rows.shape[1]} columns and {n_classes} classes, {size * 8 / 2**30:.1f} GiB: use "
-                "exponents='model', a smaller max_rows, or predict fewer rows at a time"
-            )
-        return comparable(own.log_columns_without(rows, codes, weight))
-
 
 # ------------------------------------------------------------------------------------------------
 
@@ -433,10 +383,6 @@ class PooledPosterior:
     model : ClassModel
         Of `LogLinear`, the prior of the exponents.
     exponents : Exponents
-    offset : (C,)
-        Log class weights, where scores are of features alone; else 0.
-    by_feature : bool
-        One exponent for each feature of each member.
     n_rows : int
         That exponents were learned from.
     sample : callable
@@ -448,8 +394,6 @@ class PooledPosterior:
     members: tuple[Member, ...]
     model: ClassModel
     exponents: Exponents
-    offset: Array
-    by_feature: bool
     n_rows: int
     sample: Callable[[Array, Array, Array], Exponents]
     scored: Scored | None = None
@@ -477,7 +421,7 @@ class PooledPosterior:
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
         """The same with other draws of exponents and intercepts."""
         eta = theta["exponent"]
-        none = np.zeros((*eta.shape[:2], len(self.offset)))
+        none = np.zeros((*eta.shape[:2], len(self.model.alpha)))
         return replace(self, exponents=Exponents(eta, theta.get("intercept", none)))
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
@@ -500,14 +444,12 @@ class PooledPosterior:
     def shift(self, class_prior: Array | None) -> Array:
         """(C,) log-odds that other class weights add."""
         if class_prior is None:
-            return np.zeros(len(self.offset))
+            return np.zeros(len(self.model.alpha))
         shift: Array = log_weights(class_prior) - self.members[0].log_class_weights
         return shift
 
     def scores(self, X: MemberRows, codes: Any = None, weight: Any = None) -> Array:
         """(M, N, C) `comparable` scores of new rows, or of training rows without themselves."""
-        if self.by_feature:
-            return np.concatenate([X.log_columns(m, codes, weight) for m in self.members])
         each = (
             X.log_joint(m) if codes is None else X.log_joint_without(m, codes, weight)
             for m in self.members
@@ -526,13 +468,13 @@ class PooledPosterior:
             raise UndefinedEstimateError(
                 method, "a pool is of predictives, and plugs no estimate of its members in"
             )
-        return self.exponents.log_proba(self.scores(X), self.offset) + self.shift(class_prior)
+        return self.exponents.log_proba(self.scores(X)) + self.shift(class_prior)
 
     def estimate(self, X: MemberRows, class_prior: Array | None = None) -> MonteCarlo:
         """Class probabilities with the error that the draws of exponents leave."""
         eta, b = self.exponents
-        theta = {"exponent": eta, "intercept": b + self.offset + self.shift(class_prior)}
-        family = replace(self.model.family, intercept_scale=1.0)
+        theta = {"exponent": eta, "intercept": b + self.shift(class_prior)}
+        family = replace(self.model.family, intercepts=True)
         return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
 
     def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
@@ -552,4 +494,4 @@ class PooledPosterior:
 
     def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
         """The same from the members' scores."""
-        return self.exponents.without_each_row(*rows, self.offset, self.sample)
+        return self.exponents.without_each_row(*rows, self.sample)

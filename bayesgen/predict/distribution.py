@@ -14,7 +14,6 @@ from scipy.special import entr, expit
 
 from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import FEATURE
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, softmax
@@ -261,34 +260,6 @@ def _scores_drawn(member: Member, X: MemberRows, theta: Theta) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-def _columns_drawn(member: Member, rows: Any, theta: Theta, exponents: Array) -> tuple[Array, int]:
-    """(draws, n, C) exponents times `comparable` scores less their means, summed; how many columns.
-
-    Parameters
-    ----------
-    rows : as the family takes them
-    theta : {name: (1, draws, *dims)}
-    exponents : (draws, D or more)
-    """
-    own = member.fitted.posterior.model
-    out, used = np.zeros((len(exponents), rows.shape[0], len(own.alpha))), 0
-    for block in own.family.blocks(theta=theta):
-        x = rows[:, block.columns]
-        where = np.arange(x.shape[1]) if isinstance(block.columns, slice) else block.columns
-        for j, at in enumerate(where):
-            values = {
-                name: np.take(block.theta[name], [j], axis=dims.index(FEATURE) - len(dims))
-                if FEATURE in dims
-                else block.theta[name]
-                for name, dims in block.family.params.items()
-            }
-            one = block.family.at(FEATURE, [j])
-            cells = comparable(one.log_likelihood(x[:, [j]], values)[0])
-            out += exponents[:, at, None, None] * (cells - cells.mean(axis=0))
-            used += 1
-    return out, used
-
-
 def _pooled_draws(
     own: PooledPosterior,
     X: MemberRows,
@@ -316,43 +287,35 @@ def _pooled_draws(
     n, shift = X.shape[0], own.shift(class_prior)
     some = not all(f.is_ensemble for f in families.values())
     held = [some and f.is_ensemble for f in families.values()]
-    anew = [
-        not (own.by_feature or fixed) and _by_rows(m, draws)
-        for m, fixed in zip(own.members, held, strict=True)
-    ]
+    anew = [not fixed and _by_rows(m, draws) for m, fixed in zip(own.members, held, strict=True)]
     thetas = [
         {} if each or fixed else _theta_of(m, rng, draws)
         for m, each, fixed in zip(own.members, anew, held, strict=True)
     ]
     at = rng.permutation(np.arange(draws) % own.n_draws)
     eta, b = (drawn[at] for drawn in own.exponents.flat)
-    b = b + own.offset + shift
+    b = b + shift
     large = 128 if any(anew) else 8  # blocks of 256 or 16 MiB
-    blocks = row_blocks(n, max(1, draws * len(own.offset) // large))
+    blocks = row_blocks(n, max(1, draws * len(shift) // large))
     for rows in [slice(0, n)] if together else blocks:
         part = X[rows]
         scores = own.scores(part)
         joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
-        away, sd, first = np.zeros_like(joint), [], 0
-        for member, theta, each in zip(own.members, thetas, anew, strict=True):
-            if own.by_feature:
-                encoded = member.fitted.encoded(part.read(member))
-                one, used = _columns_drawn(member, encoded, theta, eta[:, first:])
+        away, sd = np.zeros_like(joint), []
+        for m, (member, theta, each) in enumerate(zip(own.members, thetas, anew, strict=True)):
+            if each:
+                encoded, model = part.read(member).encoded, member.fitted.posterior.model
+                whole = together and encoded.ndim == 2
+                drawn = log_joint_draws(model, encoded, rng, draws, by_theta=whole)
             else:
-                if each:
-                    encoded, model = part.read(member).encoded, member.fitted.posterior.model
-                    whole = together and encoded.ndim == 2
-                    drawn = log_joint_draws(model, encoded, rng, draws, by_theta=whole)
-                else:
-                    drawn = _scores_drawn(member, part, theta)
-                drawn = comparable(drawn)
-                one, used = eta[:, first, None, None] * (drawn - drawn.mean(axis=0)), 1
-            first += used
+                drawn = _scores_drawn(member, part, theta)
+            drawn = comparable(drawn)
+            one = eta[:, m, None, None] * (drawn - drawn.mean(axis=0))
             away += one
             sd.append(np.sqrt((one - one.mean(axis=2, keepdims=True)).var(axis=0).mean(axis=1)))
         lost = np.sqrt(np.square(sd).sum(axis=0))  # of independent draws: some cancel
         away *= np.where(lost > 0, np.sum(sd, axis=0) / np.where(lost > 0, lost, 1), 1)[:, None]
-        target = log_softmax(own.exponents.log_proba(scores, own.offset) + shift)
+        target = log_softmax(own.exponents.log_proba(scores) + shift)
         yield rows, _centred(joint + away, target)[None]
 
 
@@ -560,7 +523,7 @@ def _(own: DrawnPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> 
 @probability_draws.register
 def _(own: PooledPosterior, X: Any, request: Any, class_prior: Any, rng: Any) -> Any:
     shape = request.chains, request.draws
-    out, _ = _room(*shape, X.shape[0], len(own.offset), request.max_memory)
+    out, _ = _room(*shape, X.shape[0], len(own.model.alpha), request.max_memory)
     blocks = _pooled_draws(own, X, rng, class_prior, shape[0] * shape[1], together=True)
     for rows, joint in blocks:
         out[:, :, rows] = np.exp(log_softmax(joint)).reshape(*shape, *joint.shape[2:])

@@ -33,7 +33,6 @@ def models(who, X, y):
         made = {"one tree": bg.TreeAugmentedNB(structure="tree", prior="default")}
         if X.shape[1] <= 150:
             made["average"] = bg.TreeAugmentedNB(prior="default")
-            made["super-parent"] = bg.AnDE()
         fits = {name: clf.fit(X.astype(bool), y) for name, clf in made.items()}
         return {name: lambda T, f=f: f.predict_proba(T.astype(bool)) for name, f in fits.items()}
     import pandas as pd

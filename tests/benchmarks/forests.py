@@ -1,4 +1,4 @@
-"""Averaged forests and super-parents beside naive Bayes on the same bins, on the open sets.
+"""Averaged forests beside naive Bayes on the same bins, on the open sets.
 
     .venv/bin/python -m tests.benchmarks.forests [--only german,votes] [--splits 5]
     .venv/bin/python -m tests.benchmarks.forests --table    # forests.json (--update: the page)
@@ -34,11 +34,7 @@ MODELS = {
     "TAN": lambda X, y: FOREST(structure="fixed", edges=tan(X, y)),
     "forest by evidence": lambda X, y: FOREST(prior="default"),
     "forest": lambda X, y: FOREST(),
-    "A1DE": lambda X, y: bg.AnDE(missing="category"),
-    "A2DE": lambda X, y: bg.AnDE(2, missing="category"),
     "forest, exponent": lambda X, y: bg.LogLinearPool([FOREST()]),
-    "A1DE, exponent": lambda X, y: bg.LogLinearPool([bg.AnDE(missing="category")]),
-    "A2DE, exponent": lambda X, y: bg.LogLinearPool([bg.AnDE(2, missing="category")]),
 }
 PEERS = ("LR-CV", "RF", "HGB")
 SETS = (

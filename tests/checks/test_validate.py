@@ -348,9 +348,9 @@ def test_closed_form_and_nuts_agree_and_planted_errors_are_refused(estimator, er
 
 @SLOW
 def test_of_a_pool_the_members_that_have_a_graph(tmp_path):
-    pool = bg.LogLinearPool([bg.GaussianNB(), bg.AnDE()])
+    pool = bg.LogLinearPool([bg.GaussianNB(), bg.TreeAugmentedNB(prior="default")])
     sampled = {"draws": 200, "tune": 300, "chains": 2} | QUIET
-    with pytest.warns(UserWarning, match="'AnDE' was not validated"):
+    with pytest.warns(UserWarning, match="'TreeAugmentedNB' was not validated"):
         found = bg.validate(pool, X, Y, X_test=X[:3], **sampled)
     alone = bg.validate(bg.GaussianNB(), X, Y, X_test=X[:3], **sampled)
     assert list(found) == ["GaussianNB"]
@@ -363,4 +363,4 @@ def test_of_a_pool_the_members_that_have_a_graph(tmp_path):
         warnings.simplefilter("always")
         shown = CliRunner().invoke(app, [str(word) for word in (*words, "--draws", 300)])
     assert "GaussianNB, GaussianNB on 15 rows: closed form against NUTS" in shown.output
-    assert "'AnDE' was not validated" in " ".join(shown.output.split())
+    assert "'TreeAugmentedNB' was not validated" in " ".join(shown.output.split())

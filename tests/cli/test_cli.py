@@ -181,10 +181,7 @@ ESTIMATORS = {
     "multinomial": bg.MultinomialNB(),
     "categorical": bg.CategoricalNB(),
     "bernoulli": bg.BernoulliNB(binarize=None),
-    "histogram": bg.HistogramNB(),
     "forest": bg.TreeAugmentedNB(),
-    "gaussian-forest": bg.TreeAugmentedGaussianNB(),
-    "ande": bg.AnDE(),
 }
 
 

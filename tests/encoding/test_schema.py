@@ -146,7 +146,7 @@ def test_columns_that_are_not_named_are_inferred():
         TableSchema.learn(birds(), {"poisson": "eggs"}, {"eggs": [0, 1, 2]})
 
 
-@pytest.mark.parametrize("make", [bg.MixedNB, bg.AnDE, bg.MetaTreeForest])
+@pytest.mark.parametrize("make", [bg.MixedNB, bg.TreeAugmentedNB, bg.MetaTreeForest])
 def test_a_column_of_codes_with_declared_categories(make):
     """As if the column were text; nothing is said of what the user has named."""
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Views of tables: numbers, normal scores and bins."""
+"""Views of tables: numbers and normal scores; bins."""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,9 @@ from bayesgen.encoding.tables import as_table
 from bayesgen.encoding.views import BinnedTable, TableView
 
 
-def learn(table, name, n_bins=8):
+def learn(table, name):
     schema = TableSchema.learn(table)
-    return TableView.learn(schema, schema.encode(table), name, n_bins)
+    return TableView.learn(schema, schema.encode(table), name)
 
 
 def encode(view, table):
@@ -72,27 +72,13 @@ def test_many_rows_have_few_knots():
     )
 
 
-def test_bins(table):
-    view = learn(table, "bins", n_bins=5)
-    X = encode(view, table)
-    assert X.shape == (50, 4)
-    np.testing.assert_array_equal(np.bincount(X[:, 0].astype(int)), [10] * 5)
-    assert view.n_categories == [[0, 1, 2, 3, 4], [0, 1, 2], [0, 1], [0, 1]]
-    blank = table.astype(object).iloc[:1].copy()
-    blank[:] = None
-    assert np.isnan(encode(view, blank)).all()
-    other = table.iloc[:1].assign(colour=["violet"])
-    assert np.isnan(encode(view, other)[0, 1])
-
-
 @pytest.mark.parametrize("spike", [0.0, 2.5, -1.0])
 def test_a_spike_is_a_bin_of_its_own(spike):
-    """Also in tables of pairs; the other cells have their own quantiles, and it is shown itself."""
+    """The other cells have their own quantiles, and it is shown itself."""
     off = spike + np.r_[np.arange(1.0, 21), -np.arange(1.0, 21) * (spike > 0)]
     X = pd.DataFrame({"x": np.r_[np.full(60, spike), off[off != spike]]})
-    codes = encode(learn(X, "bins", n_bins=4), X)[:, 0]
     pairs, coded = BinnedTable.learn(Rows(X, None, as_table(X)), 4)
-    np.testing.assert_array_equal(coded[:, 0], codes)
+    codes = coded[:, 0]
     on = X["x"] == spike
     assert len(set(codes[on])) == 1
     assert not np.isin(codes[~on], codes[0]).any()
@@ -101,7 +87,7 @@ def test_a_spike_is_a_bin_of_its_own(spike):
     assert BinnedTable.from_json(pairs.to_json()) == pairs
 
 
-@pytest.mark.parametrize("name", ["numbers", "normal scores", "bins"])
+@pytest.mark.parametrize("name", ["numbers", "normal scores"])
 def test_record(table, name):
     view = learn(table, name)
     again = TableView.from_json(view.to_json())

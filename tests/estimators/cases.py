@@ -138,10 +138,6 @@ CASES = {
         f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_missing)
         for v in ("class", "tied", "spherical", "class_spherical")
     },
-    "HistogramNB": Case(
-        lambda: bg.HistogramNB([1.0, 0.5, 2.0], edges=[[0.0, 1, 3], [0.5, 2], [4.0, 5, 6, 9]]),
-        reals_with_missing,
-    ),
     "MixedNB": Case(lambda: bg.MixedNB(KINDS), table),
     "MixedNB real": Case(lambda: bg.MixedNB(REAL_KINDS), skewed),
     "LinearDiscriminant": Case(bg.LinearDiscriminant, reals),

@@ -1,4 +1,4 @@
-"""TreeAugmentedNB, AnDE: tables of several kinds, missing cells, refusals."""
+"""TreeAugmentedNB: tables of several kinds, missing cells, refusals."""
 
 import itertools
 import warnings
@@ -16,8 +16,6 @@ from bayesgen.numerics import kernels
 from bayesgen.numerics.spanning_trees import Elimination
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.predict import incomplete
-from tests.graphs import PYTHON
-from tests.selection import rest_is_slow
 
 
 def table(n=120, seed=0, gaps=True):
@@ -47,12 +45,10 @@ DECLARED = {
 
 ESTIMATORS = {
     "forest": partial(bg.TreeAugmentedNB, prior="default"),
-    "A1DE": bg.AnDE,
-    "A1DE by evidence": partial(bg.AnDE, weights="evidence"),
-    "A2DE": partial(bg.AnDE, 2),
+    "tree": partial(bg.TreeAugmentedNB, prior="default", structure="tree"),
 }
 each = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
-two_are_fast = pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ("forest", "A1DE")))
+two_are_fast = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def test_dependence_is_found_where_naive_bayes_sees_nothing():
@@ -121,37 +117,6 @@ def test_missing_cells_of_new_rows_are_summed_over(make):
         clf.set_params(unseen="raise").predict(unseen)
     clf.unseen = "prior"
     assert clf.predict(unseen).shape == (1,)
-
-
-@pytest.mark.parametrize("weights", ["uniform", "evidence"])
-@pytest.mark.parametrize("n", [1, 2])
-def test_super_parents_sum_over_missing_cells_in_closed_form(n, weights):
-    rng = np.random.default_rng(3)
-    levels = np.array([2, 3, 4, 1, 2, 3])
-    codes, y = rng.integers(levels, size=(60, 6)), rng.integers(3, size=60)
-    clf = bg.AnDE(n, weights=weights, missing="refuse").fit(codes.astype(str), y)
-    rows = codes[:4].astype(str).astype(object)
-    for i, gaps in enumerate(([1], [0, 3, 4], [0, 1, 2, 4], range(6))):
-        rows[i, list(gaps)] = None
-    own, encoded = clf.fitted_.posterior, clf.fitted_.read(pd.DataFrame(rows)).encoded
-    each = [own.log_joint(incomplete.completions(clf.fitted_, row, 0)) for row in encoded]
-    expected = [np.logaddexp.reduce(values, axis=0) for values in each]
-    np.testing.assert_allclose(clf.predict_joint_log_proba(rows), expected, rtol=1e-12)
-    p = np.array([0.2, 0.3, 0.5])
-    shifted = expected - np.log(own.model.mean_weights()) + np.log(p)
-    np.testing.assert_allclose(clf.predict_joint_log_proba(rows, class_prior=p), shifted)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_super_parents_of_many_missing_cells(n):
-    rng = np.random.default_rng(4)
-    X = rng.integers(2, size=(50, 24)).astype(bool)
-    clf = bg.AnDE(n).fit(X, np.arange(50) % 2)
-    rows = np.repeat(X[:1].astype(object), 3, axis=0)
-    rows[:, 4:] = None  # a million completions
-    rows[:2, 4] = False, True
-    one, two, both = clf.predict_joint_log_proba(rows)
-    np.testing.assert_allclose(np.logaddexp(one, two), both, rtol=1e-12)
 
 
 @pytest.mark.parametrize("structure", ["average", "tree", "map"])
@@ -263,10 +228,6 @@ def test_intervals_uncertainty_and_new_rows(name):
     assert list(rows.columns) == list(X.columns)
     assert clf.predict_proba(rows).shape == (50, 2)
     assert set(labels) <= {"a", "b"}
-    if getattr(clf, "n", 1) == 2:  # of pairs of super-parents no column has a part of its own
-        with pytest.raises(NotImplementedError):
-            clf.explain(X[:2])
-        return
     found = clf.explain(X[:2])
     total = found["mean"].sum("feature") + found["mean_intercept"]
     slope = clf.model_.family.cgf(clf.fitted_.encoded(X[:2]), 1e-60j * np.eye(2)[:, None]).imag
@@ -317,12 +278,11 @@ def test_models_in_pymc_are_of_given_forests_or_of_few_columns():
         wide.to_pymc()
 
 
-@pytest.mark.parametrize("estimator", [bg.TreeAugmentedNB, bg.AnDE])
-def test_draws_of_other_variables_are_refused_before_sampling(estimator, monkeypatch):
+def test_draws_of_other_variables_are_refused_before_sampling(monkeypatch):
     monkeypatch.setattr("bayesgen.inference.nuts.sample", None)
     X, y = table()
     X = X[["colour", "old"]]
-    clf = estimator().fit(X, y)
+    clf = bg.TreeAugmentedNB().fit(X, y)
     for ask in (clf.sample_posterior, lambda: bg.validate(clf, X, y)):
         with pytest.raises(NotImplementedError, match="are not the parameters of posterior_"):
             ask()
@@ -335,43 +295,7 @@ def test_a_further_chunk_with_a_new_category_is_refused():
         clf.partial_fit([["green", "S"]], ["a"])
 
 
-def test_super_parents_in_pymc_are_given_by_position():
-    X, y = table()
-    clf = bg.AnDE(2, n_bins=2).fit(X, y)
-    model = clf.to_pymc(structure=[2, 0])
-    shapes = {v.name: tuple(v.shape.eval(mode=PYTHON)) for v in model.free_RVs}
-    assert shapes["tables_0_0"] == (1, 3)
-    assert shapes["tables_0_2"] == (3, 3)  # two bins and missing cells, given the colour
-    assert shapes["tables_1_1"] == (9, 3)
-    assert model.named_vars_to_dims["tables_1_1"] == ("context_1_1", "code_1")
-    assert len(clf.to_pymc(X[:9], y[:9], observed=True).free_RVs) == 1 + 2 * 4
-    with pytest.raises(ValueError, match="2 different positions"):
-        clf.to_pymc(structure=[2])
-    with pytest.raises(ValueError, match="statistics"):
-        clf.to_pymc(likelihood="rows")
-
-
-def test_two_super_parents_see_what_three_columns_say_together():
-    rng = np.random.default_rng(0)
-    X = rng.random((400, 5)) < 0.5
-    y = X[:, 0] ^ X[:, 1] ^ X[:, 2]
-    one, two = (bg.AnDE(n).fit(X[:300], y[:300]) for n in (1, 2))
-    own = np.arange(100), y[300:].astype(int)
-    assert two.predict_proba(X[300:])[own].mean() > 0.6
-    assert one.predict_proba(X[300:])[own].mean() < 0.55
-    scored = bg.AnDE(2, prior="loo").fit(X[:300], y[:300])
-    assert scored.loo(X[:300], y[:300]).elpd >= two.loo(X[:300], y[:300]).elpd
-
-
-def test_more_counts_than_there_is_room_for_are_refused():
-    rng = np.random.default_rng(0)
-    X = rng.integers(6, size=(30, 120)).astype(str)
-    with pytest.raises(ValueError, match="Use n=1"):
-        bg.AnDE(2).fit(X, np.arange(30) % 2)
-
-
-@pytest.mark.parametrize("make", [bg.TreeAugmentedNB, bg.AnDE], ids=["forest", "A1DE"])
-def test_a_category_never_seen_is_summed_over_or_named(make):
+def test_a_category_never_seen_is_summed_over_or_named():
     """Plug-ins too sum over what the cell may be; what needs the cell says which it is."""
     X, y = table(60, gaps=False)
     chain = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
@@ -384,7 +308,7 @@ def test_a_category_never_seen_is_summed_over_or_named(make):
     expected = np.logaddexp.reduce(joint, axis=0)
     found = tree.predict_joint_log_proba(new, method="mle")
     np.testing.assert_allclose(found[0], expected, rtol=1e-12)
-    clf = make().fit(X, y)
+    clf = bg.TreeAugmentedNB().fit(X, y)
     for ask in (clf.predict_interval, clf.predict_uncertainty, clf.explain):
         with pytest.raises(ValueError, match="column 'size' in row 0: missing, or a category that"):
             ask(new)
@@ -398,7 +322,7 @@ def test_entropies_of_averages_are_by_draws(n_classes):
     """Beside the mean over draws of p(y | x, theta), within both errors."""
     X, y = table(90)
     y = np.where(X["old"], "c", y) if n_classes == 3 else y
-    clf = bg.AnDE(missing="category").fit(X, y)
+    clf = bg.TreeAugmentedNB(missing="category").fit(X, y)
     found = clf.predict_uncertainty(X[:6])
     assert set(found["route"].values) == {"draws"}
     p = clf.predict_posterior(X[:6], draws=4000)["predictions"]["class_probability"].values

@@ -81,7 +81,7 @@ ERRORS = {
     ),
     "intervals of a category never seen": (
         lambda: (
-            bg.AnDE()
+            bg.TreeAugmentedNB()
             .fit([["a", "c"], ["b", "d"], ["a", "d"]], [0, 1, 1])
             .predict_interval([["a", "z"]])
         ),

@@ -647,7 +647,6 @@ def test_the_graph_of_a_classifier_is_that_classifier(kind: str) -> None:
 OTHERS = {  # not recognised: sampled, or refused, and why
     "quadratic": (bg.QuadraticDiscriminant(), REAL, NO_PAIR.format("x", "MvNormal")),
     "linear": (bg.LinearDiscriminant(), REAL, NO_PAIR.format("x", "MvNormal")),
-    "histogram": (bg.HistogramNB(), REAL, NO_PAIR.format("x", "Histogram")),
     "spherical": (bg.GaussianNB(variance="spherical"), REAL, ONE_SCALE.format(r"\(\)")),
     "by class": (bg.GaussianNB(variance="class_spherical"), REAL, ONE_SCALE.format(r"\(3,\)")),
     "geometric": (

@@ -21,11 +21,9 @@ import bayesgen as bg
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import Table
-from bayesgen.estimators import pool as members
 from bayesgen.inference.exponents import sample
-from bayesgen.posterior.pooled import Exponents, LogLinear, MemberRows, comparable
+from bayesgen.posterior.pooled import LogLinear, MemberRows, comparable
 from tests.inference.test_exponents import log_posterior
-from tests.selection import rest_is_slow
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays: exponents differ"
@@ -63,7 +61,7 @@ def test_definition(iris):
     pool = bg.LogLinearPool(members).fit(X, y)
     fits = [m.fit(X, y) for m in members]
     scores = comparable(np.stack([f.loo_log_joint(X, y) for f in fits]))
-    found = sample(scores, y, np.ones(150), LogLinear(0.5, 0.5, 2.0))
+    found = sample(scores, y, np.ones(150), LogLinear(0.5))
     np.testing.assert_allclose(pool.exponents_, found.exponents.mean(axis=(0, 1)))
     joints = [f.predict_joint_log_proba(X) for f in fits]
     draws = np.einsum("cdm,mnk->cdnk", found.exponents, joints) + found.intercepts[:, :, None]
@@ -85,58 +83,6 @@ def test_one_member_is_calibrated():
     assert pool.exponents_[0] < 0.2
     assert loss(pool) < 0.35 * loss(plain)
     assert "overconfident" in repr(pool.summary())
-
-
-@few_exponents
-@pytest.mark.parametrize("members", [[bg.MixedNB()], "auto"])
-def test_an_exponent_for_each_feature(penguins, members):
-    X, y = penguins
-    pool = bg.LogLinearPool(members, exponents="feature").fit(X, y)
-    n = 6 if members != "auto" else 12
-    assert pool.exponents_.shape == (n,)
-    np.testing.assert_allclose(pool.predict_proba(X).sum(axis=1), 1)
-    uniform = bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y)
-    # exponents of 1, intercepts of 0: the member itself
-    ones = Exponents(np.ones((1, 1, 6)), np.zeros((1, 1, 3)))
-    uniform.fitted_ = uniform.fitted_.with_posterior(exponents=ones)
-    plain = bg.MixedNB().fit(X, y)
-    np.testing.assert_allclose(uniform.predict_proba(X), plain.predict_proba(X), atol=1e-12)
-    assert "columns have an exponent below 1" in repr(pool.summary())
-
-
-@pytest.mark.parametrize("weight", [1e7, 1e15])
-def test_scores_of_features_leave_rows_of_large_weight_out(weight):
-    X, y = np.array([[2], [4], [6], [1], [9], [7]]), np.array([0, 0, 0, 1, 1, 1])
-    w = np.array([weight, 1, 1, 1, 1, 1])
-    member = bg.PoissonNB(shape=1.0, rate=0.5)
-    pool = bg.LogLinearPool([member], exponents="feature").fit(X, y, sample_weight=w)
-    without = bg.PoissonNB(shape=1.0, rate=0.5).fit(X[1:], y[1:])
-    joint = without.predict_joint_log_proba(X[:1], class_prior=[0.5, 0.5])
-    np.testing.assert_allclose(
-        pool.fitted_.posterior.scored[0][0, :1], comparable(joint), rtol=1e-12
-    )
-    far = pool.members_["PoissonNB"].predict_joint_log_proba([[400]], class_prior=[0.5, 0.5])
-    assert np.ptp(far) > 300
-    own = pool.fitted_.posterior
-    eta, b = own.exponents
-    draws = eta * comparable(far)[0] + b + own.offset
-    p = np.exp(log_softmax(draws, axis=-1)).mean(axis=(0, 1))
-    np.testing.assert_allclose(pool.predict_proba([[400]])[0], p)
-
-
-@few_exponents
-def test_scores_of_features_leave_each_row_out(penguins):
-    """Exponents of 1 and no intercepts: the sum over features is the member's leave-one-out."""
-    X, y = penguins
-    for member in (bg.MixedNB(), bg.MixedNB(variance="tied")):
-        pool = bg.LogLinearPool([member], exponents="feature").fit(X, y)
-        scores, codes, _ = pool.fitted_.posterior.scored
-        whole = log_softmax(scores.sum(axis=0), axis=1)
-        clf = next(iter(pool.members_.values()))
-        joint = clf.loo_log_joint(X, y)
-        alpha = clf.model_.alpha - np.eye(3)[codes]
-        expected = log_softmax(joint - np.log(alpha), axis=1)
-        np.testing.assert_allclose(whole, expected, atol=1e-9)
 
 
 def test_class_prior(penguins):
@@ -166,10 +112,8 @@ def test_intervals_hold_parameters_and_exponents(penguins):
 @few_exponents
 def test_explanation_adds_up(penguins):
     X, y = penguins
-    for pool in (
-        bg.LogLinearPool().fit(X, y),
-        bg.LogLinearPool([bg.MixedNB()], exponents="feature").fit(X, y),
-    ):
+    for members in ("auto", [bg.MixedNB()]):
+        pool = bg.LogLinearPool(members).fit(X, y)
         table = pool.explain(X[:20], classes=("Gentoo", "Adelie"))
         log_p = pool.predict_log_proba(X[:20])
         odds = log_p[:, 2] - log_p[:, 0]
@@ -178,7 +122,6 @@ def test_explanation_adds_up(penguins):
             total = table[name].sum("feature") + table[f"{name}_intercept"]
             np.testing.assert_allclose(total, table[f"{name}_log_odds"], rtol=1e-9)
         assert list(table["feature"].values) == list(X.columns)
-    np.testing.assert_allclose(table["rest"], 0, atol=1e-9)
 
 
 def test_explanations_are_of_draws_of_the_exponent(penguins):
@@ -198,10 +141,9 @@ def test_explanations_are_of_draws_of_the_exponent(penguins):
 
 
 @few_exponents
-@pytest.mark.parametrize("exponents", rest_is_slow(["model", "feature"], ["feature"]))
-def test_files(penguins, tmp_path, exponents):
+def test_files(penguins, tmp_path):
     X, y = (of_all[::3] for of_all in penguins)
-    pool = bg.LogLinearPool(exponents=exponents).fit(X, y)
+    pool = bg.LogLinearPool().fit(X, y)
     pool.save(tmp_path / "pool.nc")
     again = bg.load(tmp_path / "pool.nc")
     np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
@@ -314,25 +256,22 @@ def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     assert pool.predict_interval(X[:3])["interval"].shape == (3, 3, 2)
 
 
-@pytest.mark.parametrize("exponents", ["model", "feature"])
-def test_leave_one_out_is_that_of_refits_of_the_exponents(exponents):
+def test_leave_one_out_is_that_of_refits_of_the_exponents():
     """The members' scores of the other rows stay as they are."""
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], 16)
     X = rng.normal(size=(48, 3)) + rng.normal(size=(48, 1)) + y[:, None] * [1.0, 0.8, 0.0]
     members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
-    pool = bg.LogLinearPool(members, exponents=exponents).fit(X, y)
+    pool = bg.LogLinearPool(members).fit(X, y)
     posterior = pool.fitted_.posterior
     scores, codes, weight = posterior.scored
     refits, mcse = np.empty((2, len(y)))
     for i in range(0, len(y), 24):
         rest = np.arange(len(y)) != i
-        own = sample(
-            scores[:, rest], codes[rest], weight[rest], posterior.prior.family, posterior.offset, i
-        )
-        refits[i] = own.log_proba(scores[:, [i]], posterior.offset)[0, y[i]]
+        own = sample(scores[:, rest], codes[rest], weight[rest], posterior.prior.family, i)
+        refits[i] = own.log_proba(scores[:, [i]])[0, y[i]]
         joint = np.einsum("sdm,mc->sdc", own.exponents, scores[:, i]) + own.intercepts
-        p = np.exp(log_softmax(joint + posterior.offset, axis=2))[..., y[i]]
+        p = np.exp(log_softmax(joint, axis=2))[..., y[i]]
         mcse[i] = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
     found = pool.loo(X, y)
     some = slice(0, len(y), 24)
@@ -389,14 +328,10 @@ def test_refusals(iris):
         bg.LogLinearPool([("a", bg.GaussianNB()), ("a", bg.GaussianNB())]).fit(X, y)
     with pytest.raises(ValueError, match="members must be 'auto'"):
         bg.LogLinearPool("all").fit(X, y)
-    with pytest.raises(ValueError, match="exponents must be one of"):
-        bg.LogLinearPool(exponents="class").fit(X, y)
     with pytest.raises(ValueError, match="different classes"):
         bg.LogLinearPool(
             [bg.GaussianNB().fit(X[:100], y[:100]), bg.GaussianNB().fit(X, y)], prefit=True
         ).fit(X, y)
-    with pytest.raises(NotImplementedError, match="a column of"):
-        bg.LogLinearPool([bg.LinearDiscriminant()], exponents="feature").fit(X, y)
     with pytest.raises(ValueError, match=r"missing|label"):
         bg.LogLinearPool().fit(X, np.where(y == 0, np.nan, y))
     with pytest.raises(TypeError, match="takes no draws="):
@@ -418,13 +353,10 @@ def test_pymc_density_is_that_of_the_draws(iris):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("exponents", ["model", "feature"])
-def test_draws_are_those_of_nuts(exponents):
+def test_draws_are_those_of_nuts():
     X, y = load_breast_cancer(return_X_y=True)
-    members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
-    if exponents == "model":
-        members[1] = bg.LinearDiscriminant()
-    pool = bg.LogLinearPool(members, exponents=exponents, random_state=1).fit(X[::2, :4], y[::2])
+    members = [bg.GaussianNB(), bg.LinearDiscriminant()]
+    pool = bg.LogLinearPool(members, random_state=1).fit(X[::2, :4], y[::2])
     with pool.to_pymc():
         nuts = pm.sample(
             2000, tune=1000, chains=4, random_seed=1, target_accept=0.99, progressbar=False
@@ -462,17 +394,6 @@ def test_members_without_a_posterior_enter_by_their_predictive():
     assert ratio[:, 0].std() > 0.01
 
 
-@few_exponents
-def test_a_prior_of_the_intercepts_without_end(tmp_path):
-    X, y = np.array([[0.0], [1.0], [2.0], [3.5]]), [0, 1, 0, 1]
-    members = [bg.GaussianNB(), bg.GaussianNB(kappa0=3.0)]
-    pool = bg.LogLinearPool(members, intercept_scale=1e8).fit(X, y)
-    pool.save(tmp_path / "pool.nc")
-    p = pool.predict_proba(X)
-    np.testing.assert_array_equal(bg.load(tmp_path / "pool.nc").predict_proba(X), p)
-    assert np.abs(p - 0.5).max() < 0.5
-
-
 def test_categories_of_single_rows_do_not_tell_the_label_left_out():
     """A class that has lost a row is one row smaller than the others of a balanced design."""
     rng = np.random.default_rng(3)
@@ -486,33 +407,7 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
     scores, codes, _ = pool.fitted_.posterior.scored
     score = log_softmax(scores, axis=2)[:, np.arange(42), codes].mean(axis=1)
     assert (score < 0.8 * np.log(1 / 3)).all()  # labels at random: no member knows more
-    assert {"linear", "quadratic"} <= {*only.left_out_}
-
-
-@few_exponents
-def test_members_that_count_pairs_do_without_columns_of_many_categories(monkeypatch, tmp_path):
-    monkeypatch.setattr(members, "_MOST_PAIRS", 3e3)
-    monkeypatch.setattr(members, "_MOST_COUNTS", 3e3)
-    rng = np.random.default_rng(5)
-    X = pd.DataFrame({"town": [f"t{i // 2}" for i in range(60)]})
-    X[["a", "b", "c"]] = rng.normal(size=(60, 3))
-    X["d"] = rng.choice(["u", "v"], size=60)
-    y = np.where(X["a"] + rng.normal(size=60) > 0, "yes", "no")
-    pool = bg.LogLinearPool().fit(X, y)
-    for name in ("forest", "super-parents"):
-        assert pool.members_[name].columns["drop"] == ["town"]
-        assert f"{name} of 'town'" in pool.left_out_
-    pool.save(tmp_path / "pool.nc")
-    again = bg.load(tmp_path / "pool.nc")
-    np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
-    assert np.isfinite(pool.explain(X[:3])["predictive"].values).all()
-    monkeypatch.setattr(members, "_MOST_PAIRS", 1e3)
-    assert "forest" not in bg.LogLinearPool().fit(X[["town"]], y).members_
-    assert "forest" in bg.LogLinearPool().fit(X[["town", "d"]], y).left_out_
-    monkeypatch.setattr(members, "_MOST_GAUSSIAN_FOREST_WORK", 60 * 2 * 12**3 - 1)
-    numbers = bg.LogLinearPool().fit(rng.normal(size=(60, 12)), y)  # too many columns are another
-    assert {"forest", "super-parents"} <= {*numbers.left_out_}
-    assert "independent columns with tied variances" in numbers.members_
+    assert {"linear", "quadratic on normal scores"} <= {*only.left_out_}
 
 
 def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
@@ -535,11 +430,11 @@ def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeyp
     monkeypatch.setattr(Table, "__init__", lambda self, X: tables.append(X) or made(self, X))
     monkeypatch.setattr(TableSchema, "encode", lambda self, X: encoded.append(X) or encode(self, X))
     pool.predict_proba(X)
-    assert len(tables) == 2  # the rows, and the codes of bins
-    assert len(encoded) == 1  # MixedNB, all views, forests and super-parents
+    assert len(tables) == 1
+    assert len(encoded) == 1  # MixedNB, all views and label trees
     tables.clear(), encoded.clear()
     bg.LogLinearPool().fit(X, y)
-    assert (len(tables), len(encoded)) == (2, 1)
+    assert (len(tables), len(encoded)) == (1, 1)
 
 
 def test_members_share_readings_only_where_they_read_alike():

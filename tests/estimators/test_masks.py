@@ -24,7 +24,7 @@ LABELS = np.ma.masked_array(Y, np.arange(N) == 3)
     ("make", "rows"),
     [
         (bg.QuadraticDiscriminant, X),
-        (bg.AnDE, X > 0),
+        (bg.TreeAugmentedNB, X > 0),
         (bg.MixedNB, X),
         (lambda: bg.LogLinearPool([bg.GaussianNB(), bg.QuadraticDiscriminant()]), X),
     ],
@@ -92,7 +92,7 @@ def test_plots_and_reports_read_labels_of_any_type_as_a_fit_does():
 
 
 @pytest.mark.parametrize("dtype", [float, object])
-@pytest.mark.parametrize("make", [bg.GaussianNB, bg.HistogramNB, bg.MixedNB, bg.TreeAugmentedNB])
+@pytest.mark.parametrize("make", [bg.GaussianNB, bg.MixedNB, bg.TreeAugmentedNB])
 def test_masked_cells_are_missing(make, dtype):
     masked = np.ma.masked_array(X.astype(dtype), X > 1)
     missing = np.where(X > 1, np.nan, X)

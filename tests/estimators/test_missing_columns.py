@@ -10,7 +10,7 @@ from tests.estimators.cases import NAN
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None], ids=str)
-@pytest.mark.parametrize("estimator", [bg.BernoulliNB, bg.PoissonNB, bg.GaussianNB, bg.HistogramNB])
+@pytest.mark.parametrize("estimator", [bg.BernoulliNB, bg.PoissonNB, bg.GaussianNB])
 def test_missing_cells_among_objects(estimator, missing):
     X, y = np.array([[0.0, NAN], [1, 0], [1, 1], [0, 2]]), [0, 0, 1, 1]
     cells = X.astype(object)
@@ -38,8 +38,8 @@ EMPTY = {
         (bg.MixedNB, "float"),
         (bg.CategoricalNB, "string"),
         (bg.TreeAugmentedNB, "category"),
-        (bg.AnDE, "float"),
-        (lambda: bg.LogLinearPool({"a": bg.MixedNB(), "b": bg.AnDE()}), "object"),
+        (bg.MetaTreeForest, "float"),
+        (lambda: bg.LogLinearPool({"a": bg.MixedNB(), "b": bg.MetaTreeForest()}), "object"),
     ],
 )
 def test_a_column_without_cells_in_training_is_left_out(make, dtype, tmp_path):

@@ -126,18 +126,3 @@ def test_files_keep_the_ranks(iris, tmp_path):
         fields = {name: value for name, (_, value) in ranks.arrays().items()} | wrong
         with pytest.raises(ValueError, match="densities of the members"):
             MemberRanks(**fields).refuse_invalid(2, 3)
-
-
-def test_what_is_not_known_is_asked_for():
-    rng = np.random.default_rng(3)  # without equal rows
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
-    pool = bg.LogLinearPool([bg.GaussianNB()], exponents="feature").fit(X, y)
-    with pytest.raises(ValueError, match="pass training="):
-        pool.typicality(X)
-    with pytest.raises(ValueError, match="must be"):
-        pool.typicality(X, training=X)
-    found = pool.typicality(X, training=(X, y))["overall"].values
-    np.testing.assert_array_equal(pool.typicality(X)["overall"], found)  # kept
-    Z = rng.normal(size=(30, 3))
-    alone = bg.GaussianNB().fit(X, y).typicality(Z)["overall"]
-    np.testing.assert_allclose(pool.typicality(Z)["overall"], alone)  # of one member, its own

@@ -9,19 +9,13 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from bayesgen.estimators import (
-    ESTIMATORS,
-    AnDE,
-    MetaTreeForest,
-    TreeAugmentedGaussianNB,
-    TreeAugmentedNB,
-)
+from bayesgen.estimators import ESTIMATORS, MetaTreeForest, TreeAugmentedNB
 from bayesgen.estimators.sampled.classifier import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
 
 # what these tests ask for (plug-in means, parts with further categories) they do not have
-# test_binned, test_tree_augmented_gaussian, test_meta_trees
-WITH_TESTS_OF_ITS_OWN = {TreeAugmentedNB, AnDE, TreeAugmentedGaussianNB, MetaTreeForest}
+# test_binned, test_meta_trees
+WITH_TESTS_OF_ITS_OWN = {TreeAugmentedNB, MetaTreeForest}
 
 
 def test_every_estimator_has_a_case():

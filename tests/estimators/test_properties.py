@@ -37,11 +37,10 @@ KINDS = {
     "counts": (bg.PoissonNB, bg.MultinomialNB),
     "bits": (bg.BernoulliNB, bg.CategoricalNB),
     # nothing that parts of the rows would choose otherwise: bins, strengths, a category of gaps
-    "reals of a table": (bg.MixedNB, bg.TreeAugmentedGaussianNB),
+    "reals of a table": (bg.MixedNB,),
     "bits of a table": (
         bg.MixedNB,
         partial(bg.TreeAugmentedNB, prior="default", missing="refuse"),
-        partial(bg.AnDE, missing="refuse"),
     ),
 }
 ALL = [(kind, estimator) for kind, own in KINDS.items() for estimator in own]
@@ -124,9 +123,9 @@ def digests():
     table = pd.DataFrame(words, columns=["p", "q"]).assign(r=reals[:, 0], s=reals[:, 1] > 1)
     texts = ["".join(row) for row in rng.choice(list("abc "), (24, 6))]
     rows = {
-        **dict.fromkeys(KINDS["reals"] + (bg.HistogramNB, bg.TreeAugmentedGaussianNB), reals),
+        **dict.fromkeys(KINDS["reals"], reals),
         **dict.fromkeys(KINDS["counts"] + (bg.LogLinearPool,), counts),
-        **dict.fromkeys((bg.CategoricalNB, bg.TreeAugmentedNB, bg.AnDE), words),
+        **dict.fromkeys((bg.CategoricalNB, bg.TreeAugmentedNB), words),
         bg.BernoulliNB: counts > 3,
         bg.MixedNB: table,
         bg.MarkovNB: texts,

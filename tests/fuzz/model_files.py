@@ -64,15 +64,10 @@ def make_models(sampled=False):
                 (bg.LinearDiscriminant(), REAL),
                 (bg.TreeAugmentedNB(), WORDS),
                 (bg.TreeAugmentedNB(structure="tree"), BITS),
-                (bg.TreeAugmentedGaussianNB(), REAL),
-                (bg.AnDE(), WORDS),
-                (bg.AnDE(2, weights="evidence"), BITS),
-                (bg.HistogramNB(n_bins=3), REAL),
                 (bg.MarkovNB(2, smoothing="hierarchical"), TEXTS),
                 (bg.MarkovNB(2, smoothing="context_tree"), TEXTS),
                 (bg.MarkovNB(2), TEXTS),
                 (bg.LogLinearPool([bg.PoissonNB(), bg.GaussianNB()]), COUNTS),
-                (bg.LogLinearPool([bg.BernoulliNB(), bg.PoissonNB()], exponents="feature"), BITS),
             ]
         )
     }

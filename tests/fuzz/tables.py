@@ -16,7 +16,7 @@ CELLS += ('"a\nb"', '"a""b"', "\x9b2J", "\x07", "\u2028", "\ud7ff", "1,5", "0x1F
 NAMES = ("a", "b", "a", "", " a", "=1+1", "\x1b[2J", '"a,b"', "é\u202e", "prediction", "x" * 3000)
 MODELS = (
     *("mixed", "mixed", "gaussian", "categorical", "bernoulli", "poisson", "lda", "qda"),
-    *("multinomial", "histogram", "forest", "gaussian-forest", "ande", "markov", "auto"),
+    *("multinomial", "forest", "markov", "auto"),
 )
 
 

@@ -15,38 +15,29 @@ def of_bits(structure):
     return bg.TreeAugmentedNB(4.0, 8.0, structure=structure, columns=bits, prior="default")
 
 
-def of_reals(structure):
-    prior = {"mu0": 0.0, "kappa0": 0.5, "nu0": 4.0, "psi0": 2.0, "root_weight": 3.0}
-    return bg.TreeAugmentedGaussianNB(**prior, structure=structure)
-
-
-def noise(make, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 2, (N, D)) if make is of_bits else rng.normal(size=(N, D))
-    return X.astype(float)
+def noise(seed):
+    return np.random.default_rng(seed).integers(0, 2, (N, D)).astype(float)
 
 
 @pytest.mark.parametrize("structure", ["tree", "map", "average"])
-@pytest.mark.parametrize("make", [of_bits, of_reals])
-def test_leave_one_out_is_that_of_refits_where_the_columns_are_noise(make, structure):
+def test_leave_one_out_is_that_of_refits_where_the_columns_are_noise(structure):
     for seed in range(3):
-        X = noise(make, seed)
+        X = noise(seed)
         weight = 1.0 + np.arange(N) % 3
         for groups in (None, np.arange(N) % 13):
             own = np.arange(N) if groups is None else groups
-            found = make(structure).fit(X, Y, sample_weight=weight)
+            found = of_bits(structure).fit(X, Y, sample_weight=weight)
             found = found.loo_log_joint(X, Y, weight, groups=groups)
             for i in range(0, N, 3):
                 kept = own != own[i]
-                less = make(structure).fit(X[kept], Y[kept], sample_weight=weight[kept])
+                less = of_bits(structure).fit(X[kept], Y[kept], sample_weight=weight[kept])
                 expected = less.predict_log_proba(X[[i]])[0] + less.score_samples(X[[i]])
                 np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [of_bits, of_reals])
-def test_a_forest_that_rows_choose_has_no_evidence_and_takes_no_edges(make):
-    X = noise(make, 0)
-    models = {name: make(name).fit(X, Y) for name in ("map", "average")}
+def test_a_forest_that_rows_choose_has_no_evidence_and_takes_no_edges():
+    X = noise(0)
+    models = {name: of_bits(name).fit(X, Y) for name in ("map", "average")}
     with pytest.raises(NoPosteriorError, match="structure='map' has chosen the forests"):
         models["map"].log_evidence_  # noqa: B018 - the property raises
     assert "No evidence: structure='map'" in str(models["map"].summary())
@@ -54,13 +45,12 @@ def test_a_forest_that_rows_choose_has_no_evidence_and_takes_no_edges(make):
     assert np.isnan(table["log_evidence"].sel(model="map"))
     assert np.isnan(table["evidence_weight"]).all()
     with pytest.raises(ValueError, match="chooses the edges by the rows"):
-        make("tree").set_params(edges=np.zeros((D, D))).fit(X, Y)
+        of_bits("tree").set_params(edges=np.zeros((D, D))).fit(X, Y)
 
 
-@pytest.mark.parametrize("make", [of_bits, of_reals])
-def test_parts_choose_the_forest_of_the_whole(make, tmp_path):
-    X = noise(make, 1)
-    whole, parts = make("tree").fit(X, Y), make("tree")
+def test_parts_choose_the_forest_of_the_whole(tmp_path):
+    X = noise(1)
+    whole, parts = of_bits("tree").fit(X, Y), of_bits("tree")
     for at in (slice(0, 9), slice(9, None)):
         parts.partial_fit(X[at], Y[at], classes=[0, 1])
     whole.save(tmp_path / "tree.nc")

@@ -44,8 +44,6 @@ CASES = {
     "GaussianNB tied": (partial(bg.GaussianNB, variance="tied"), REAL),
     "LinearDiscriminant": (bg.LinearDiscriminant, REAL),
     "QuadraticDiscriminant": (bg.QuadraticDiscriminant, REAL),
-    "TreeAugmentedGaussianNB": (bg.TreeAugmentedGaussianNB, REAL),
-    "HistogramNB": (partial(bg.HistogramNB, edges=[[50, 51], [45, 55], [50.9]]), REAL),
     "BernoulliNB": (partial(bg.BernoulliNB, binarize=1.0), COUNTS),
     "PoissonNB": (bg.PoissonNB, COUNTS),
     "MultinomialNB": (bg.MultinomialNB, sparse.csr_matrix(COUNTS)),
@@ -53,9 +51,6 @@ CASES = {
     "MixedNB": (bg.MixedNB, TABLE),
     "MixedNB of real kinds": (partial(bg.MixedNB, KINDS), GAPPY),
     "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, root_weight=2.0, **BINNED), TABLE),
-    "AnDE": (partial(bg.AnDE, **BINNED), TABLE),
-    "AnDE by evidence": (partial(bg.AnDE, weights="evidence", **BINNED), TABLE),
-    "AnDE of pairs": (partial(bg.AnDE, np.int64(2), **BINNED), TABLE),
     "MarkovNB": (MARKOV, TEXTS),
     "MarkovNB hierarchical": (
         partial(MARKOV, smoothing="hierarchical", concentration=10.0, strength=3000.0),
@@ -69,7 +64,6 @@ FAST = (
     "GaussianNB",
     "MixedNB",
     "MixedNB of real kinds",
-    "AnDE",
     "TreeAugmentedNB",
     "MarkovNB hierarchical",
 )

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -98,18 +99,16 @@ X = np.random.default_rng(1).normal(size=(60, 3)).round(1)
 Y = np.arange(60) % 2
 COUNTS = np.random.default_rng(2).poisson(2.0, size=(60, 3)) + np.array([1, 0, 0])
 CUTS = {j: [-0.5, 0.5] for j in range(3)}
+TREE = partial(bg.TreeAugmentedNB, prior="default")
 SAME = {
-    "Gaussian classes and forests": (X, bg.GaussianNB(), bg.TreeAugmentedGaussianNB()),
     "Gaussian classes and covariances": (X, bg.GaussianNB(), bg.QuadraticDiscriminant()),
-    "densities by bins and Gaussian": (X, bg.GaussianNB(), bg.HistogramNB()),
-    "the same bins": (X, bg.AnDE(), bg.TreeAugmentedNB(prior="default")),
+    "the same bins": (X, TREE(strength=4.0), TREE()),
     "blocks of columns": (X, bg.GaussianNB(), bg.MixedNB({"gaussian": [0, 1, 2]})),
 }
 OTHER = {
-    "densities and bins": (X, bg.TreeAugmentedGaussianNB(), bg.TreeAugmentedNB(prior="default")),
-    "densities by bins and bins": (X, bg.HistogramNB(), bg.TreeAugmentedNB(prior="default")),
-    "other numbers of bins": (X, bg.AnDE(n_bins=4), bg.AnDE(n_bins=3)),
-    "other cuts": (X, bg.AnDE(), bg.AnDE(cuts=CUTS)),
+    "densities and bins": (X, bg.QuadraticDiscriminant(), TREE()),
+    "other numbers of bins": (X, TREE(n_bins=4), TREE(n_bins=3)),
+    "other cuts": (X, TREE(), TREE(cuts=CUTS)),
     "thresholds": (X, bg.BernoulliNB(binarize=0.0), bg.BernoulliNB(binarize=0.5)),
     "other columns": (X, bg.GaussianNB(), bg.MixedNB({"gaussian": [0, 1], "drop": [2]})),
     "one block of another kind": (

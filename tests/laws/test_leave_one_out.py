@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bayesgen.posterior.exact import ExactPosterior, log_predictive_by_column
+from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
 from tests.laws.cases import (
     close,
@@ -61,20 +61,6 @@ def test_a_group_leaves_as_it_came(case):
     found = posterior(case, X, y, weight).log_joint_without_groups(X, y, weight, groups)
     for rows in groups:
         close(found[rows], refitted(case, X, y, weight, rows), 1e-11)
-
-
-@only(fits_missing, lambda case: all(b.family.separable for b in case.prior.blocks()))
-def test_a_cell_leaves_as_if_it_had_been_missing(case):
-    X, y = case.rows(N)
-    weight = weights(case, "fractions")
-    family = posterior(case, X, y, weight).model.family
-    found, _ = log_predictive_by_column(family, X, y, weight)
-    assert found.shape == (case.n_features, N, case.n_classes)
-    for i, j in ((0, 0), (11, 2)):
-        without, alone = X.astype(float), np.full((1, case.n_features), np.nan)
-        without[i, j], alone[0, j] = np.nan, X[i, j]
-        left = posterior(case, without, y, weight).model.family
-        close(found[j, i], left.log_predictive(alone)[0], 1e-10)
 
 
 @only(fits_missing)

@@ -34,11 +34,6 @@ def of_one_member():
     return bg.LogLinearPool([bg.GaussianNB()]), *table(2, 80, 3)
 
 
-def of_features():
-    members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
-    return bg.LogLinearPool(members, exponents="feature"), *table(3, 20, 4)
-
-
 def of_counts():
     rng = np.random.default_rng(5)
     y = np.arange(80) % 2
@@ -53,7 +48,7 @@ def of_texts():
     return bg.LogLinearPool([bg.MarkovNB(order=1), bg.MarkovNB(order=2)]), X[:40], y[:40], X[40:]
 
 
-KINDS = (of_table, of_few_rows, of_many_classes, of_one_member, of_features, of_counts, of_texts)
+KINDS = (of_table, of_few_rows, of_many_classes, of_one_member, of_counts, of_texts)
 
 
 @pytest.mark.usefixtures("few_exponents")

@@ -60,8 +60,7 @@ TAKE_PARTS = (
 
 def defaults():
     """Every estimator as it is."""
-    # those that are sampled: tests/estimators/test_sampled.py; trees of bins below: AnDE has bins,
-    # and TreeAugmentedGaussianNB trees
+    # those that are sampled: tests/estimators/test_sampled.py; trees of bins below
     yield from (
         estimator()
         for estimator in ESTIMATORS
@@ -85,7 +84,7 @@ def expected_failures(estimator):
         return {"check_decision_proba_consistency": NEGATIVE}
     if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
-    if isinstance(estimator, bg.TreeAugmentedNB | bg.AnDE | bg.HistogramNB):
+    if isinstance(estimator, bg.TreeAugmentedNB):
         return {"check_sample_weight_equivalence_on_dense_data": BINS}
     if isinstance(estimator, bg.MetaTreeForest):
         return {"check_sample_weight_equivalence_on_dense_data": HALVES}

@@ -1,0 +1,153 @@
+"""Members that ``LogLinearPool("auto")`` chooses for the columns it is given."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from bayesgen.encoding.suspects import documents
+from bayesgen.encoding.tables import feature_names
+from bayesgen.encoding.views import REAL, Selection, TableView, ViewName
+from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
+from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.meta_trees import MetaTreeForest
+from bayesgen.estimators.tables import MixedNB
+from bayesgen.estimators.text import MarkovNB
+from bayesgen.posterior.pooled import Member, MemberRows
+
+_MOST_WORK = 2e10  # operations of one member: some seconds
+_TREES, _TREE_ROWS = (16, 200), 5_000_000  # label trees, and rows times trees
+
+
+class Size(NamedTuple):
+    """Size of a table whose categories are indicators."""
+
+    n_rows: int
+    n_classes: int
+    n_columns: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A member of a table, what it sees of it, and the operations that it costs."""
+
+    name: str
+    make: Callable[[Size], GenerativeClassifier]
+    cost: Callable[[Size], float]
+    view: ViewName | None = None
+    of_reals: bool = False  # whether a table without real columns has it
+
+
+def _cost_of_covariances(size: Size, number: int) -> float:
+    return float(size.n_rows * size.n_columns**2 + 10 * number * size.n_columns**3)
+
+
+def _make_linear(size: Size) -> LinearDiscriminant:
+    return LinearDiscriminant()
+
+
+def _make_quadratic(size: Size) -> QuadraticDiscriminant:
+    return QuadraticDiscriminant()
+
+
+def _make_trees(size: Size) -> MetaTreeForest:
+    return MetaTreeForest(n_trees=int(np.clip(_TREE_ROWS // size.n_rows, *_TREES)))
+
+
+def _cost_of_one(size: Size) -> float:
+    return _cost_of_covariances(size, 1)
+
+
+def _cost_of_each(size: Size) -> float:
+    return _cost_of_covariances(size, size.n_classes)
+
+
+def _no_cost(size: Size) -> float:
+    return 0.0
+
+
+CANDIDATES = (
+    Candidate("linear", _make_linear, _cost_of_one, "numbers"),
+    Candidate("linear on normal scores", _make_linear, _cost_of_one, "normal scores", True),
+    Candidate("quadratic on normal scores", _make_quadratic, _cost_of_each, "normal scores"),
+    Candidate("label trees", _make_trees, _no_cost),
+)
+
+
+def choose_members(rows: MemberRows, n_classes: int) -> tuple[list[Member], dict[str, str]]:
+    """Return members for the columns, and the reasons for leaving out others.
+
+    Parameters
+    ----------
+    rows : for training: a table, sparse counts, or documents
+    n_classes : int
+    """
+    if sparse.issparse(rows.X):
+        return _choose_for_counts(rows.X), {}
+    if _holds_texts(rows.X):
+        return _choose_for_documents(), {}
+    names = feature_names(rows.X) if hasattr(rows.X, "shape") else None
+    texts = documents(rows.X)
+    if not texts:
+        return _choose_for_table(rows, None, n_classes)
+    others = Selection(tuple(names or ()), tuple(x for x in names or () if x not in texts))
+    members: list[Member] = []
+    left_out: dict[str, str] = {}
+    if others.chosen:
+        members, left_out = _choose_for_table(rows, others, n_classes)
+    for name in texts:
+        selection = Selection(tuple(names or ()), (name,), documents=True)
+        members += [
+            replace(member, name=f"{name}: {member.name}", selection=selection)
+            for member in _choose_for_documents()
+        ]
+    return members, left_out
+
+
+def _holds_texts(X: Any) -> bool:
+    if len(getattr(X, "shape", (0,))) == 2 or hasattr(X, "columns"):
+        return False
+    cells: Sequence[Any] = list(X[:5] if not hasattr(X, "iloc") else X.iloc[:5])
+    return bool(cells) and all(isinstance(cell, str) for cell in cells)
+
+
+def _choose_for_documents() -> list[Member]:
+    orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
+    return orders + [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
+
+
+def _choose_for_counts(X: Any) -> list[Member]:
+    values = X.data[X.data != 0]
+    members = [Member("bits", BernoulliNB(binarize=0.0))]
+    if (values > 0).all() and (np.round(values) == values).all():
+        members.append(Member("counts", MultinomialNB()))
+    return members
+
+
+def _choose_for_table(
+    rows: MemberRows, selection: Selection | None, n_classes: int
+) -> tuple[list[Member], dict[str, str]]:
+    independent = Member("independent columns", MixedNB(columns="auto"), selection=selection)
+    encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)
+    reader: Any = encoded.reader
+    schema, cells = reader.schema, encoded.encoded
+    members, left_out = [independent], {}
+    for candidate in CANDIDATES:
+        if candidate.of_reals and not {*schema.kinds} & {*REAL}:
+            continue
+        view = None if candidate.view is None else TableView.learn(schema, cells, candidate.view)
+        n_columns = len(schema.kinds) if view is None else view.n_columns
+        size = Size(len(encoded), n_classes, n_columns)
+        if not n_columns:
+            left_out[candidate.name] = "no category is in two rows, and there are no numbers"
+        elif (cost := candidate.cost(size)) > _MOST_WORK:
+            left_out[candidate.name] = (
+                f"{size.n_rows} rows of {size.n_columns} columns, with an indicator for each "
+                f"category, would take {cost:.0e} operations"
+            )
+        else:
+            members.append(Member(candidate.name, candidate.make(size), view, selection=selection))
+    return members, left_out
