@@ -51,8 +51,6 @@ __all__ = [
     "load",
     "mutual_information",
     "plots",
-    "prior_from_range",
-    "prior_sensitivity",
     "report",
     "simulation_based_calibration",
     "top_words",
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.learning_curve import learning_curve
-    from bayesgen.checks.priors import prior_from_range, prior_sensitivity
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -132,8 +129,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
-        "prior_from_range": "checks.priors",
-        "prior_sensitivity": "checks.priors",
         "report": "reporting.report",
         "simulation_based_calibration": "checks.sbc",
         "top_words": "explain.top_words",

@@ -279,8 +279,6 @@ class ConjugateFamily(Family):
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
     tunable: ClassVar[tuple[str, ...]] = ()
-    # hyper-parameters in rows, of which k times are a prior k times as strong; None: `tunable`
-    pseudo_counts: ClassVar[tuple[str, ...] | None] = None
 
     @classmethod
     @abc.abstractmethod
@@ -376,16 +374,6 @@ class ConjugateFamily(Family):
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
-
-    def with_strength(self, k: float) -> Self:
-        """The resolved prior, worth k times the rows; its centre and scale stay."""
-        names = self.tunable if self.pseudo_counts is None else self.pseudo_counts
-        if not names:
-            raise NotImplementedError(
-                f"{type(self).__name__} names no hyper-parameter in rows (pseudo_counts, tunable), "
-                "by which its prior could be stronger or weaker"
-            )
-        return self.scaled(dict.fromkeys(names, k))
 
     def strengthened(self, factors: Mapping[str, float]) -> Self:
         """As `scaled`, for ``prior="loo"``; the weight of a scale moves without the scale."""

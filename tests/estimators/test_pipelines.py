@@ -30,7 +30,6 @@ CALLS = {
     ),
     "label_errors": lambda clf, X: bg.label_errors(clf, X, Y),
     "estimate_class_prior": lambda clf, X: bg.estimate_class_prior(clf, X)["summary"].dataset,
-    "prior_sensitivity": lambda clf, X: bg.prior_sensitivity(clf, X=X),
 }
 
 

@@ -111,10 +111,6 @@ class Columns(ConjugateFamily):
         found: K | None = product(self, kind)
         return found
 
-    def with_strength(self, k: float) -> Self:
-        """Block by block."""
-        return self.with_blocks([f.with_strength(k) for f in self.families])
-
     @property
     def n_features(self) -> int:
         """Columns of X in all blocks."""

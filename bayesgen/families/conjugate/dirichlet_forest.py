@@ -293,7 +293,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
     tunable: ClassVar[tuple[str, ...]] = ("strength", "root_weight")
-    pseudo_counts: ClassVar[tuple[str, ...]] = ("strength",)
     missing: ClassVar[str] = (
         "which columns depend on each other is known from complete pairs alone: pairwise counts of "
         "incomplete rows have no common margins"

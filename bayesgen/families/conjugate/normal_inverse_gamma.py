@@ -324,7 +324,6 @@ class NormalInverseGamma(ConjugateFamily):
     kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = GaussianStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2")
-    pseudo_counts: ClassVar[tuple[str, ...]] = ("kappa", "nu")
     attributes: ClassVar[Mapping[str, str]] = {"theta_": "mu", "means_": "mu", "var_": "sigma2"}
     separable: ClassVar[bool] = True
 

@@ -909,10 +909,6 @@ class NormalInverseWishart(ConjugateFamily):
         limit = self.dim - 1
         return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
 
-    def with_strength(self, k: float) -> Self:
-        """By `strengthened`: psi moves with nu."""
-        return self.strengthened({"kappa": k, "nu": k})
-
     def strengthened(self, factors: Mapping[str, float]) -> Self:
         """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""
         f = factors.get("nu", 1.0)

@@ -193,7 +193,6 @@ class SpikedNormal(NormalInverseGamma):
     kind: ClassVar[str] = "spiked"
     statistics: ClassVar[type[Stats]] = SpikedStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "sigma2", "alpha", "beta")
-    pseudo_counts: ClassVar[tuple[str, ...]] = ("kappa", "nu", "alpha", "beta")
 
     spike: Any = array(FEATURE, default=0.0)
     alpha: Any = array(CLASS, FEATURE, default=1.0)

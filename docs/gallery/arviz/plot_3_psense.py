@@ -9,7 +9,7 @@ told to choose from.
 The default prior of the variances has the spread of all birds together, and a species varies less:
 rows pull one way, the prior the other. ArviZ calls that a potential conflict. It takes the scale of
 the prior as given, as it cannot know that it comes from the same columns. Five birds leave the
-prior a say, and more rows end it; ``sigma2_0`` or `prior_from_range` set a scale of your own.
+prior a say, and more rows end it; ``sigma2_0`` sets a scale of your own.
 """
 
 import arviz as az
