@@ -47,7 +47,6 @@ __all__ = [
     "fit_stream",
     "from_pymc",
     "label_errors",
-    "learning_curve",
     "load",
     "mutual_information",
     "plots",
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.label_errors import label_errors
-    from bayesgen.checks.learning_curve import learning_curve
     from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
@@ -126,7 +124,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "fit_stream": "io.streams",
         "from_pymc": "estimators.from_pymc",
         "label_errors": "checks.label_errors",
-        "learning_curve": "checks.learning_curve",
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
         "report": "reporting.report",

@@ -63,7 +63,6 @@ TYPES = {
     "clf.save('model.nc')": "None",
     "bg.compare_models({'a': clf}, X, y).table": "xr.Dataset",
     "bg.compare_predictives(clf, X, y)": "xr.Dataset",
-    "bg.learning_curve({'a': clf}, X, y)": "xr.Dataset",
     "bg.label_errors(clf, X, y)": "xr.Dataset",
     "clf.typicality(X)": "xr.Dataset",
     "clf.predict_set(X)": "xr.Dataset",

@@ -53,7 +53,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
     -----
     A row that is impossible under every class has no class probabilities: it counts as wrong,
     with an infinite log loss and a Brier error of 1. An infinite mean has no standard error (NaN).
-    Standard errors are about other rows, not about other training sets: see `learning_curve`.
+    Standard errors are about other rows, not about other training sets.
 
     Examples
     --------
