@@ -158,7 +158,6 @@ SEARCHED = {
     "semi-supervised": "few_labels",
     "drift": "monitoring",
     "mislabelled": "wrong_labels",
-    "several annotators": "wrong_labels",
 }
 
 

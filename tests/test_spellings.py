@@ -36,7 +36,7 @@ def test_methods_and_constructors_answer_it():
     for call in (
         lambda: clf.sample_posterior(random_seed=1),
         lambda: clf.draw_posterior(seed=1),
-        lambda: clf.fit([[1.0]], ["a"], inference="gibbs", random_seed=1),
+        lambda: bg.StudentTNB().fit([[1.0]], ["a"], random_seed=1),
         lambda: bg.StudentTNB(random_seed=1),
     ):
         with pytest.raises(TypeError, match="use random_state="):

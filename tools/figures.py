@@ -60,7 +60,7 @@ LAYERS = (  # packages, and what they are for
     ("estimators", "scikit-learn interface: read once, fit, delegate"),
     ("explain · checks", "why; is the posterior right? which model?"),
     ("predict", "intervals, entropies, costs, new proportions"),
-    ("inference", "closed form, empirical Bayes, NUTS, Gibbs"),
+    ("inference", "closed form, empirical Bayes, NUTS"),
     ("datatree", "trees for ArviZ: built and read"),
     ("posterior", "class weights x a family: exact, or draws"),
     ("io", "one reader of tables; streams, dask, model files"),

@@ -159,5 +159,5 @@ def drawn_posterior(fitted: Fitted, draws: Any, *, given: bool = False) -> Any:
     """
     own, training = fitted.posterior, fitted.training
     theta = read_draws(draws, own.params, fitted.coords)
-    known = not given and training.inference != GIVEN and training.n_unlabelled == 0
+    known = not given and training.inference != GIVEN
     return own.with_draws(theta, known)

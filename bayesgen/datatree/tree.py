@@ -299,7 +299,7 @@ def provenance(
     family : str
         Name of the family.
     route : str
-        ``"closed form"``, ``"nuts"``, ``"gibbs"``, ...
+        ``"closed form"``, ``"nuts"``, ...
     random_state : int, optional
         Recorded as ``seed``; a generator has no number to record, and there is no ``seed``.
     library : str

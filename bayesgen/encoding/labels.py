@@ -187,7 +187,7 @@ def refuse_unlabelled(unlabelled: Array) -> None:
             " (Input contains NaN)",
             row=missing[0],
             advice="fit(X, y, unlabelled='weighted') learns from these rows as far as they help, "
-            "unlabelled='ignore' leaves them out, inference='nuts' integrates their labels out",
+            "unlabelled='ignore' leaves them out",
             place=" row {}",
         )
 

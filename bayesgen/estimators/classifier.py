@@ -40,7 +40,6 @@ from bayesgen.families.names import Method
 from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
 from bayesgen.inference.nuts import Sampler
-from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
@@ -359,7 +358,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
-        inference: Inference | None = None,
         label_noise: Any = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
@@ -369,27 +367,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : (N, D)
-            NaN is a missing cell. With a full covariance such rows need ``inference="nuts"``.
+            NaN is a missing cell. With a full covariance such rows are refused.
         y : (N,)
-            Labels of any sortable type. With ``inference="nuts"``, and with `unlabelled`, labels
-            may be missing: masked (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in
-            numbers. (Next to a single other label or another negative one, -1 is refused: it may
-            be a label. Without these arguments -1 always is a label.)
+            Labels of any sortable type. With `unlabelled` labels may be missing: masked
+            (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in numbers. (Next to a
+            single other label or another negative one, -1 is refused: it may be a label. Without
+            `unlabelled` -1 always is a label.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row. Quantile bins count a row once, and
             leave-one-out (``prior="loo"``, `loo`) takes away the whole row. For them repeat the
             rows of a table of counts: ``X.loc[X.index.repeat(count)]``.
-        inference : {"closed form", "nuts", "gibbs", "laplace", "advi", "pathfinder"}, optional
-            Default: the closed form where the family has one, else NUTS. NUTS handles missing
-            labels and missing cells that have no closed form, in the same model: they are
-            integrated out, not filled in. ``posterior_`` then holds its draws, which the predict
-            methods average over, and in the group ``posterior_predictive`` draws of the unknown
-            labels (``imputed_label``) and, with a full covariance, cells (``imputed``). It takes a
-            minute where the closed form takes milliseconds. ``"gibbs"`` draws missing labels and
-            theta in turn, for conjugate families; it does not compile anything. The last three
-            approximate the posterior by a Normal in unconstrained coordinates, for large data;
-            ``posterior_.attrs`` and a warning state how good the approximation is.
         label_noise : "estimate", float or array (class, class), optional
             Assume that some labels are wrong, with the arguments of `bayesgen.label_errors`: rows
             are weighted by the probability that their label is right. The fit is that with
@@ -397,16 +385,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             posterior is too narrow: `predict_interval`, `predict_posterior`,
             `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
             `merge` and `forget`; `loo` needs these weights.
-        unlabelled : {"weighted", "full", "ignore"}, optional
+        unlabelled : {"weighted", "ignore"}, optional
             Use of rows without a label. ``"weighted"``: in closed form, each row counts by its
             class probabilities times 0, .01, .1 or 1; predictions are averaged over these weights
-            by the leave-one-out probability of the known labels (Notes). ``"full"``: weight 1, by
-            Gibbs or another `inference`; it warns if leave-one-out shows that these rows hurt.
-            ``"ignore"``: the fit to the labelled rows. None: an error in closed form.
+            by the leave-one-out probability of the known labels (Notes). ``"ignore"``: the fit to
+            the labelled rows. None: an error.
         **sample_options
-            Options of NUTS: ``draws``, ``tune``, ``chains``, ``random_state``, ``nuts_sampler``,
-            ``progressbar``, and those of the sampler (``target_accept``); see
-            `sample_posterior`.
+            For a classifier without a closed form, options of NUTS: ``draws``, ``tune``,
+            ``chains``, ``random_state``, ``nuts_sampler``, ``progressbar``, and those of the
+            sampler (``target_accept``); see `sample_posterior`.
 
         Returns
         -------
@@ -424,14 +411,17 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         UserWarning
             With ``prior="empirical"``, if the evidence is largest at the bound of a factor; with
             `label_noise`, if the classifier takes its own errors for wrong labels; with
-            `unlabelled`, if rows are unlike all labelled ones, or make predictions worse.
+            `unlabelled`, if rows are unlike all labelled ones.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
             one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
 
-        Notes ----- Default priors that depend on the data are set from all rows; a row without a
-        label counts for every class in equal parts. Missing cells and labels are assumed missing at
-        random: given the observed values, missingness does not depend on the missing ones.
+        Notes
+        -----
+        A classifier with a closed form is fitted by it, all others by NUTS. For a closed form
+        checked by NUTS: ``clf.with_posterior(clf.sample_posterior())``. Default priors that depend
+        on the data are set from all rows. Missing cells and labels are assumed missing at random:
+        given the observed values, missingness does not depend on the missing ones.
 
         ``unlabelled="weighted"``: class probabilities of rows without a label are found by five
         passes from the labelled rows, and again without each of these (60 groups of them, if they
@@ -447,20 +437,19 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         and `predict_set`. Copies, pickles and model files do not hold it.
         """
         learner = self._learner()
-        in_closed_form = self._family_type.conjugate and inference in (None, "closed form")
-        if label_noise is not None and not in_closed_form:
+        if label_noise is not None and not self._family_type.conjugate:
             raise NoClosedFormError(
                 "label_noise= weighs rows by exact leave-one-out and fits in closed form: fit "
                 "without it, and again with 1 - label_errors(...)['wrong'] as sample_weight"
             )
-        if label_noise is not None and unlabelled in ("weighted", "full"):
+        if label_noise is not None and unlabelled == "weighted":
             raise ValueError(
                 f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the "
                 "others: choose one, or unlabelled='ignore'"
             )
         if unlabelled == "ignore":
             X, y, sample_weight = rows_with_label(X, y, sample_weight)
-        fitted = learner.fit(X, y, sample_weight, inference, sample_options, unlabelled)
+        fitted = learner.fit(X, y, sample_weight, sample_options, unlabelled)
         if label_noise is not None:
             weight = label_weight(fitted, X, y, sample_weight, label_noise)
             fitted = learner.fit(X, y, weight).with_training(label_noise=True)
@@ -518,7 +507,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If the rows hold a label, category or token that was never fitted; if all rows or more
-            would be removed; or after a fit by NUTS.
+            would be removed; or after `with_posterior`.
 
         Warns
         -----
@@ -551,23 +540,21 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         tree : xarray.DataTree or Dataset
             The result of `pymc.sample`, or its group ``posterior``: the parameters and ``pi``, the
             class weights, with the names and dims of ``posterior_``. Draws that `arviz.extract`
-            has stacked are unstacked. ``pi`` may have a dim ``obs_id``, for example from a
-            regression of the class weights: the rows to predict, in their order.
+            has stacked are unstacked.
         X, y : labelled rows, optional
-            The rows behind the draws. They define classes, columns and encodings. Default: the
-            rows of the fit. If the classifier is not fitted and its columns need no encoding, the
-            coords ``class`` and ``feature`` of the draws.
+            The rows behind the draws. They define classes, columns, encodings and ``prior_``.
+            Default: the rows of the fit.
 
         Returns
         -------
         classifier
-            A new classifier with the same arguments. Its ``prior_`` is that of the rows; without
-            rows, defaults that depend on the data are set from rows simulated from the draws.
+            A new classifier with the same arguments.
 
         Raises
         ------
         ValueError
-            If a parameter is absent, has other dims or labels, or has draws that are not finite.
+            If a parameter is absent, has other dims or labels, or has draws that are not finite;
+            or if the classifier is not fitted and there are no rows.
 
         Notes
         -----
@@ -579,8 +566,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         --------
         >>> import bayesgen as bg
         >>> X, y = [[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"]
-        >>> tree = bg.GaussianNB().fit(X, y).draw_posterior()
-        >>> bg.GaussianNB().with_posterior(tree).predict([[1.1], [4.2]])
+        >>> clf = bg.GaussianNB().fit(X, y)
+        >>> clf.with_posterior(clf.draw_posterior()).predict([[1.1], [4.2]])
         array(['a', 'b'], dtype='<U1')
         """
         out = copy.copy(self)
@@ -1427,7 +1414,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
 
         Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. It is made on first
-        use, with seed 0. After ``fit(inference="nuts")`` it holds the draws of the fit.
+        use, with seed 0. Of a classifier without a closed form it holds the draws of the fit.
         """
         draws: Any = self._drawn().training.draws
         return draws
@@ -1545,7 +1532,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         y: Any = None,
         groups: Sequence[str] | None = None,
         replicate: Sequence[str] = ("label",),
-        likelihood: Literal["statistics", "rows"] = "statistics",
         progressbar: bool = True,
         **options: Any,
     ) -> "xr.DataTree":
@@ -1564,9 +1550,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             The last two must be installed.
         X, y, groups, replicate
             Rows, groups of the tree and part of the rows to replicate: see `draw_posterior`.
-        likelihood : {"statistics", "rows"}
-            Data of the posterior: the statistics of the fit, whatever X and y are, or the rows X
-            and y, which must then be given and should be those of the fit.
         progressbar : bool
         **options
             To the sampler, e.g. ``target_accept=0.95``.
@@ -1595,11 +1578,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._fitted()
         fitted.closed_form  # noqa: B018 - raises where there is none
         nuts.check(draws, tune, chains, nuts_sampler)
-        of_rows = {} if likelihood == "statistics" else {"X": X, "y": y}
         options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
         return trees.sample_posterior(
             fitted,
-            self.to_pymc(**of_rows, likelihood=likelihood),
+            self.to_pymc(),
             trees.asked_of(fitted, X, y, groups, replicate),
             **options,
             nuts_sampler=nuts_sampler,
@@ -1669,15 +1651,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             Rows that replace the statistics of the fit: of weight 1, with the encoding and the
             resolved prior of the fit. A fitted
             classifier keeps statistics, not rows: they are needed for ``likelihood="rows"``, and
-            for either `likelihood` after a fit by NUTS to rows that have no sufficient statistics
-            (no conjugate prior, no label, or missing cells under a full covariance).
+            for either `likelihood` of a family that has no sufficient statistics.
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
             rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
             or the rows as given, ``label`` and ``x`` observed, row by row or cell by cell, so
             that ``pm.compute_log_likelihood`` scores them. The log posteriors differ by a constant.
-            Rows without a label, or with missing cells under a conjugate prior of covariances,
-            are refused there.
         observed : bool
             False: the prior alone, without rows.
         X_new : rows, optional

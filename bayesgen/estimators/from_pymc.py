@@ -10,9 +10,8 @@ family has. What depends on other rows, or on arrays that have one value for eac
 refused.
 """
 
-import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -23,14 +22,7 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-from bayesgen.families.conjugate.columns import Columns
-from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
-from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
-from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
-from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family, Stats, Theta
-from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
 from bayesgen.families.shared.graph_rows import (
     GraphRows,
@@ -42,16 +34,14 @@ from bayesgen.families.shared.graph_rows import (
     evaluated,
     log_p_of,
     name_of,
-    numpy_mode,
     part_of,
     points,
     rebuilt,
-    third_parties,
     to_class_order,
 )
-from bayesgen.inference import sampled
+from bayesgen.inference import nuts
 from bayesgen.inference.fitting import sampled_tree
-from bayesgen.inference.sampled import Inference
+from bayesgen.inference.sampled import check_options
 from bayesgen.inference.trees import tree_of
 from bayesgen.numerics.rows import Matrix, class_counts
 from bayesgen.numerics.special import Array
@@ -60,7 +50,6 @@ from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import GIVEN, Training, kept
 
-_AGREE = 1e-8  # log densities that are the same
 _WHOLE = "the log density of this PyMC model is of whole rows: leave incomplete rows out"
 _OWN_ROWS = (
     "{} takes no rows: the model holds them. Set them there (pm.set_data), and call from_pymc again"
@@ -428,195 +417,6 @@ def _no_row_density(roles: Roles, why: Any) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Closed forms: products of conjugate pairs.
-
-
-class _NotConjugateError(Exception):
-    """Why the posterior of a model has no closed form here."""
-
-
-class Pair(NamedTuple):
-    """A prior and its likelihood in a model, and the family that they are."""
-
-    family: Any  # unresolved, of the sorted classes
-    theta: Callable[[Mapping[Any, Array]], dict[str, Array]]  # of the family, from the model's
-    log_jacobian: Callable[[Mapping[Any, Array]], Array]  # of the model's coordinates
-    width: int
-
-
-_PRIORS = {
-    "Bernoulli": {"Beta"},
-    "Poisson": {"Gamma"},
-    "Categorical": {"Dirichlet"},
-    "Multinomial": {"Dirichlet"},
-    "Normal": {"Normal", "InverseGamma", "Gamma"},
-}
-
-
-def recognised(roles: Roles) -> tuple[Any, Array, str]:
-    """The conjugate family, the Dirichlet concentration of the labels, and what they are in words.
-
-    Raises
-    ------
-    _NotConjugateError
-    """
-    p = roles.p
-    if p not in roles.model.free_RVs or name_of(p) != "Dirichlet":
-        raise _NotConjugateError(f"the weights of {roles.label.name!r} have no Dirichlet prior")
-    alpha = _hyper_parameters(roles, p, {}, {})[0]
-    pairs, words = [], []
-    for part in roles.parts:
-        if part.variable is None:
-            raise _NotConjugateError(f"the model has data {part.name!r} beside labels and rows")
-        pairs.append(_pair(roles, part))
-        words.append(f"{part.variable.name}: {type(pairs[-1].family).__name__}")
-    family, starts = pairs[0].family, np.cumsum([0, *(pair.width for pair in pairs)])
-    names = tuple(part.variable.name for part in roles.parts)
-    if len(pairs) > 1:
-        columns = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(starts.tolist()))
-        family = Columns(names, tuple(pair.family for pair in pairs), columns)
-    every = [v for v in roles.model.free_RVs if v is not p]
-    used = ancestors((i for k in roles.parts for i in k.variable.owner.inputs), [roles.label])
-    if roles.model.potentials or not used >= set(every):
-        raise _NotConjugateError("it has potentials, or variables that no row depends on")
-    _refuse_disagreement(roles, ClassModel(alpha[roles.order], family), pairs, names)
-    return family, alpha[roles.order], "; ".join(["labels: Dirichlet-Categorical", *words])
-
-
-def _hyper_parameters(
-    roles: Roles, v: Any, point: Mapping[Any, Array], given: Mapping[Any, Any]
-) -> list[Array]:
-    """The parameters of a prior, broadcast to its variable, at a point of what it may depend on."""
-    import pytensor
-
-    params = v.owner.op.dist_params(v.owner)
-    others = (ancestors(params) & set(roles.model.free_RVs)) - set(given)
-    if others:
-        names = ", ".join(sorted(repr(o.name) for o in others))
-        raise _NotConjugateError(f"the prior of {v.name!r} depends on {names}")
-    f = pytensor.function(
-        [*given], params, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
-    )
-    shape = np.shape(at_a_point(roles.model, [v])[0])
-    found = [np.asarray(a, np.float64) for a in f(*(point[k] for k in given))]
-    return [np.broadcast_to(a, shape) for a in found if a.ndim <= len(shape)]
-
-
-def _pair(roles: Roles, part: Part) -> Pair:
-    """The pair of an observed variable and of the free ones that it depends on."""
-    v, kind = part.variable, name_of(part.variable)
-    others = {k for own in roles.parts if own is not part for k in (own.variable, own.data)}
-    reached = ancestors(v.owner.inputs, [roles.label])
-    if known := [o.name for o in others & reached if o is not None]:
-        raise _NotConjugateError(f"{v.name!r} depends on {known[0]!r}, another column")
-    free = [
-        o
-        for o in roles.model.free_RVs
-        if o in ancestors(v.owner.inputs, [roles.label, *roles.model.free_RVs])
-    ]
-    if kind not in _PRIORS:
-        raise _NotConjugateError(f"{v.name!r} is {kind}, which has no conjugate pair here")
-    if wrong := [o for o in free if name_of(o) not in _PRIORS[kind]]:
-        raise _NotConjugateError(
-            f"{wrong[0].name!r} has the prior {name_of(wrong[0])}; of {kind} {v.name!r} a closed "
-            f"form takes {' or '.join(sorted(_PRIORS[kind]))}"
-        )
-    if len(free) != 1 + (kind == "Normal"):
-        raise _NotConjugateError(f"{v.name!r} depends on {len(free)} free variables")
-    width = len(part.columns)
-    shape = (len(roles.order), *part.value.shape[1:])
-    point = next(points(roles.model))
-
-    def table(o: Any, value: Any) -> Array:
-        """(..., C, D) or (..., C, D, K) in the order of the sorted classes."""
-        value = np.asarray(value)
-        tail = value.shape[len(shape) :] if kind == "Categorical" else ()
-        if value.shape[: len(shape)] != shape:
-            raise _NotConjugateError(
-                f"{o.name!r} has shape {value.shape}, where one parameter for each class and "
-                f"column has {shape}"
-            )
-        return value[roles.order].reshape(len(roles.order), width, *tail)
-
-    none = lambda at: np.zeros(())  # noqa: E731
-    if kind != "Normal":
-        (o,) = free
-        own = [table(o, h) for h in _hyper_parameters(roles, o, {}, {})]
-        name, family = {
-            "Bernoulli": lambda: ("theta", BetaBernoulli(*own)),
-            "Poisson": lambda: ("rate", GammaPoisson(own[0], 1 / own[1])),
-            "Categorical": lambda: ("theta", DirichletCategorical(own[0])),
-            "Multinomial": lambda: ("theta", DirichletMultinomial(own[0])),
-        }[kind]()
-        return Pair(family, lambda at: {name: table(o, at[o])}, none, width)
-    by_kind = {name_of(o) == "Normal": o for o in free}
-    if len(by_kind) < 2:
-        raise _NotConjugateError(
-            f"{v.name!r} needs a Normal mean whose prior scale is that of a variance with an "
-            "InverseGamma, or a precision with a Gamma prior"
-        )
-    mu, spread = by_kind[True], by_kind[False]
-    a, b = _hyper_parameters(roles, spread, {}, {})[:2]
-    by_precision = name_of(spread) == "Gamma"
-    tied = np.shape(point[spread]) == part.value.shape[1:]  # of all classes
-
-    def of_spread(value: Any) -> Array:
-        return np.reshape(value, (1, width)) if tied else table(spread, value)
-
-    def variance(at: Mapping[Any, Array]) -> Array:
-        own = of_spread(at[spread])
-        return 1 / own if by_precision else own
-
-    def theta(at: Mapping[Any, Array]) -> dict[str, Array]:
-        own = variance(at)
-        return {"mu": table(mu, at[mu]), "sigma2": own[0] if tied else own}
-
-    mean, sd = (table(mu, h) for h in _hyper_parameters(roles, mu, point, {spread: spread})[:2])
-    scale = (1 / b if by_precision else b) / a
-    family = NormalInverseGamma(
-        mean,
-        variance(point) / sd**2,
-        2 * of_spread(a),
-        of_spread(scale),
-        variance="tied" if tied else "class",
-    )
-    jacobian = (lambda at: -2 * np.log(at[spread]).sum()) if by_precision else none
-    return Pair(family, theta, jacobian, width)
-
-
-def _refuse_disagreement(
-    roles: Roles, unresolved: ClassModel, pairs: list[Pair], names: tuple[str, ...]
-) -> None:
-    """Raise unless both log densities agree at 20 random points, to PyMC's float32 constants."""
-    import pymc as pm
-
-    X, y = _rows(roles), np.argsort(roles.order)[roles.codes]
-    stats = unresolved.stats(X, y, len(roles.order))
-    model = unresolved.resolve(stats)
-    with third_parties(), roles.model:
-        drawn = pm.draw(roles.model.free_RVs, 20, mode=numpy_mode("fast_compile"), random_seed=1)
-    log_p = log_p_of(roles.model, prior=True)
-    apart = []
-    for values in zip(*drawn, strict=True):
-        at = dict(zip(roles.model.free_RVs, values, strict=True))
-        theta = {CLASS_WEIGHTS: at[roles.p][roles.order]}
-        for name, pair in zip(names, pairs, strict=True):
-            prefix = f"{name}_" if len(pairs) > 1 else ""
-            theta |= {f"{prefix}{k}": value for k, value in pair.theta(at).items()}
-        rows = model.family.log_likelihood(X, theta)[np.arange(len(y)), y]
-        ours = model.log_density(theta) + rows.sum() + np.log(theta[CLASS_WEIGHTS])[y].sum()
-        ours += sum(pair.log_jacobian(at) for pair in pairs)
-        apart.append(log_p(at) - ours)
-    largest = max(1.0, float(np.abs(apart).max()))
-    if not (np.ptp(apart) <= _AGREE * largest and abs(np.mean(apart)) <= _AGREE * 100 * len(y)):
-        raise _NotConjugateError(
-            "its log density is not that of the conjugate pairs it looks like: a parameter may be "
-            "a function of theta[label], be shared by classes or columns, or have a prior scale "
-            "that is not proportional to that of the rows"
-        )
-
-
-# ------------------------------------------------------------------------------------------------
 # The classifier.
 
 
@@ -669,42 +469,24 @@ class PyMCClassifier(GenerativeClassifier):
     ----------
     columns_ : list of str
         Columns of X: those of the model's data.
-    recognised_ : str
-        The conjugate pairs whose product the model is, or the reason why it is not one.
     """
 
     _unsaved = ("model",)
     class_alpha: Any = 1.0
     prior = "default"
-    recognised_: str
 
     def __init__(self, model: Any = None, label: str = "label") -> None:
         self.model = model
         self.label = label
 
     def _parsed(self) -> Self:
-        """With what the model says of rows, which is found once."""
-        known: Any = getattr(self, "_known", None)
-        if known is None or known.roles.model is not self.model:
+        """Return itself, with what the model says of rows, which is looked for once."""
+        family: Any = getattr(self, "_known", None)
+        if family is None or family.roles.model is not self.model:
             roles = find_roles(self.model, self.label)
             self._refuse_taken_names(roles)
-            self._exact, self._known = None, PyMCFamily(roles)
-            try:
-                self._exact, self.class_alpha, found = recognised(roles)
-            except _NotConjugateError as error:
-                self.recognised_ = f"sampled: {error}"
-            if self._exact is None:
-                self._known = family_of(roles)
-            else:
-                self.recognised_ = f"closed form: {found}"
-                self._fit_exactly()
+            self._known = family_of(roles)
         return self
-
-    def _fit_exactly(self) -> None:
-        roles, learner = self._known.roles, self._learner()
-        X, labels = _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
-        gathered = learner.gather(None, X, labels, classes=roles.classes)
-        self.fitted_ = learner.settle(gathered).with_training(rows=kept(X, labels, None))
 
     def _refuse_taken_names(self, roles: Roles) -> None:
         """Raise where a name that results need means something else in the model."""
@@ -734,38 +516,29 @@ class PyMCClassifier(GenerativeClassifier):
 
     @property
     def _family_type(self) -> type[Family]:
-        exact = self._parsed()._exact
-        return PyMCFamily if exact is None else type(exact)
+        return PyMCFamily
 
     def _reader(self) -> Reader:
         roles = self._parsed()._known.roles
-        whole = "" if roles.masks or self._exact is not None else _WHOLE
+        whole = "" if roles.masks else _WHOLE
         n = len(self.columns_)
         return PartsReader(type(self).__name__, whole=whole, n_features=n, parts=tuple(roles.parts))
 
     def _family(self, reader: Reader, classes: Array) -> Family:
-        own = self._parsed()
-        return own._known if own._exact is None else own._exact
+        return self._parsed()._known
 
     # -- learning ------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        inference: Inference | None = None,
-        **sample_options: Any,
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, **sample_options: Any
     ) -> Self:
-        """Sample the model, which holds the rows; a recognised model is fitted in closed form.
+        """Sample the model, which holds the rows.
 
         Parameters
         ----------
         X, y, sample_weight : None
             Rows are data of the model: change them by `pm.set_data`, or write a model of other
             rows.
-        inference : {"nuts", "laplace", "advi", "pathfinder"}
         **sample_options
             Options of NUTS: see `GenerativeClassifier.fit`.
 
@@ -780,24 +553,11 @@ class PyMCClassifier(GenerativeClassifier):
         """
         if X is not None or y is not None or sample_weight is not None:
             raise TypeError(_OWN_ROWS.format("fit()"))
-        exact = self._parsed()._exact is not None
-        if exact and inference in (None, "closed form"):
-            self._fit_exactly()
-            return self
-        how: Any = inference or "nuts"
-        if how not in ("nuts", "laplace", "advi", "pathfinder"):
-            raise NoClosedFormError(
-                f"inference={how!r} needs a conjugate posterior: use 'nuts', 'laplace', 'advi' or "
-                "'pathfinder'"
-            )
-        options = sampled.check_options(how, {}, sample_options)
-        pilot = self._pilot(how)
-        own = pilot.posterior
-        goal = sampled.Target(own.prior, own.model, own.stats, False, lambda coords: self.model)
-        data = sampled.Data(None, np.empty(0), len(pilot.classes))
-        draws, stats = sampled.sample(goal, data, pilot.coords, how, options)
-        out = sampled_tree(pilot, self._as_ours(draws), stats, how, options)
-        self.fitted_ = self._drawn_fit(pilot, out)
+        options = check_options({}, sample_options)
+        undrawn = self._undrawn("nuts")
+        draws, stats = nuts.sample(self.model, **options)
+        tree = sampled_tree(undrawn, self._as_ours(draws), stats, options)
+        self.fitted_ = self._drawn_fit(undrawn, tree)
         return self
 
     def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
@@ -819,13 +579,11 @@ class PyMCClassifier(GenerativeClassifier):
         if X is not None or y is not None:
             raise TypeError(_OWN_ROWS.format("with_posterior(tree)"))
         out = self.__class__(self.model, self.label)
-        own = self._parsed()
-        out._exact, out._known = own._exact, own._known
-        out.recognised_, out.class_alpha = own.recognised_, own.class_alpha
-        pilot = out._pilot(GIVEN)
-        made = tree_of(pilot, {POSTERIOR: out._as_ours(posterior_group(tree))}, GIVEN)
-        made.attrs |= getattr(tree, "attrs", {})
-        out.fitted_ = out._drawn_fit(pilot, made)
+        out._known = self._parsed()._known
+        undrawn = out._undrawn(GIVEN)
+        draws = tree_of(undrawn, {POSTERIOR: out._as_ours(posterior_group(tree))}, GIVEN)
+        draws.attrs |= getattr(tree, "attrs", {})
+        out.fitted_ = out._drawn_fit(undrawn, draws)
         return out
 
     def to_pymc(
@@ -854,26 +612,21 @@ class PyMCClassifier(GenerativeClassifier):
             "(clf.posterior_.to_netcdf), and call from_pymc(model).with_posterior(trace)"
         )
 
-    def _pilot(self, inference: str) -> Fitted:
-        """A fit without draws."""
-        roles = self._parsed()._known.roles
-        if self._exact is not None:  # that rows have a density was not asked before
-            self._known = family_of(roles)
-        family = self._known
+    def _undrawn(self, inference: str) -> Fitted:
+        """Return a fit without draws."""
+        family = self._parsed()._known
+        roles = family.roles
         count = class_counts(np.argsort(roles.order)[roles.codes], len(roles.order), None)
         # NaN: the weights have a prior of the user's own, and only draws know them
         model = ClassModel(np.full(len(count), np.nan), family)
-        stats = ClassStats(count, Stats())
-        n = len(roles.codes)
-        X = _rows(roles)
         labels = roles.classes[np.argsort(roles.order)[roles.codes]]
-        training = Training(n, 0, inference, False, rows=kept(X, labels, None))
-        posterior = DrawnPosterior(model, model, stats, {})
-        reader = replace(self._reader(), whole="" if roles.masks else _WHOLE)
-        return Fitted(type(self).__name__, roles.classes, reader, posterior, training)
+        training = Training(len(labels), 0, inference, rows=kept(_rows(roles), labels, None))
+        posterior = DrawnPosterior(model, model, ClassStats(count, Stats()), {})
+        return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
 
-    def _drawn_fit(self, pilot: Fitted, draws: Any) -> Fitted:
-        return replace(pilot, posterior=drawn_posterior(pilot, draws)).with_training(draws=draws)
+    def _drawn_fit(self, undrawn: Fitted, draws: Any) -> Fitted:
+        posterior = drawn_posterior(undrawn, draws)
+        return replace(undrawn, posterior=posterior).with_training(draws=draws)
 
     def _as_ours(self, draws: Any) -> Any:
         """Draws of the model's variables with ``pi`` (class), and dims ``class`` in our order."""

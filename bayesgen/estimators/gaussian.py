@@ -18,9 +18,8 @@ Covariance = Literal["full", "diagonal", "spherical"]
 
 
 _NO_CLOSED_FORM = (
-    "training rows with missing cells have no closed form with a full covariance: integrate the "
-    "cells out with fit(X, y, inference='nuts'), drop or impute the rows, or use "
-    "covariance='diagonal' or GaussianNB"
+    "training rows with missing cells have no closed form with a full covariance: drop or "
+    "impute the rows, or use covariance='diagonal' or GaussianNB"
 )
 
 
@@ -243,9 +242,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     Plug-in rules are linear (`linear_form`); the posterior predictive is a ratio of multivariate
     Student t densities, its boundaries curved unless the classes have equal counts and weights.
     Fits any number of rows, n <= D included. Missing cells are marginalised in prediction; in
-    training they have no closed form with a full covariance and need
-    ``fit(X, y, inference="nuts")``. Columns that are constant in training are left out, under
-    the default psi0.
+    training they have no closed form with a full covariance and are refused. Columns that are
+    constant in training are left out, under the default psi0.
 
     References
     ----------

@@ -34,7 +34,6 @@ from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Gathered, Unlabelled
-from bayesgen.inference.sampled import Inference
 from bayesgen.io import storage
 from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
@@ -507,7 +506,6 @@ class LogLinearPool(GenerativeClassifier):
         y: Any,
         sample_weight: Any = None,
         *,
-        inference: Inference | None = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -520,13 +518,11 @@ class LogLinearPool(GenerativeClassifier):
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight. Repeat the rows of a table of counts,
             ``X.loc[X.index.repeat(count)]``; otherwise exponents are learned without any equal row.
-        inference : None
-            Members are fitted by their default. For another way fit them first (``prefit``).
         unlabelled : {"weighted", "ignore"}, optional
             Use of rows without a label. Each member weights them by leave-one-out; exponents are
             learnt from the labelled rows, each left out of the members' passes.
         **sample_options
-            None are taken.
+            None are taken: fit members with other options first (``prefit``).
 
         Raises
         ------
@@ -538,8 +534,7 @@ class LogLinearPool(GenerativeClassifier):
         SamplingWarning
             If chains of the exponents' draws disagree.
         """
-        given = {"inference": inference} if inference is not None else {}
-        for name in (*given, *sample_options):
+        for name in sample_options:
             raise TypeError(
                 f"{type(self).__name__}.fit() takes no {name}=: fit the members, prefit"
             )
@@ -615,7 +610,6 @@ class LogLinearPool(GenerativeClassifier):
             len(codes) if n_rows is None else n_rows,
             len(codes) - len(known),
             _ROUTE,
-            False,
             suspects=odd,
             ranks=ranks,
             left_out=left_out,
@@ -881,7 +875,6 @@ class LogLinearPool(GenerativeClassifier):
             state["n_rows_seen"],
             state["n_unlabelled"],
             _ROUTE,
-            False,
             unlabelled_weight=state["unlabelled_weight"],
             scores=scores,
             ranks=ranks,

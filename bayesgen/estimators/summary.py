@@ -107,7 +107,7 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     n = len(names)
     kind, words, spread = (np.full(n, "", dtype=object) for _ in range(3))
     missing, of_all = np.full(n, np.nan), []
-    stats = own.stats.features if training.exact else None
+    stats = own.stats.features if own.exact else None
     for block in own.prior.family.blocks(stats):
         at = np.arange(n)[block.columns]
         kind[at] = block.family.column_kind()
@@ -239,11 +239,7 @@ def _cautions_of_draws(training: Training) -> list[str]:
     from bayesgen.inference import nuts
 
     draws: Any = training.draws
-    stats: Any = {} if training.inference == "draws given" else None
-    if SAMPLE_STATS in draws:
-        stats = draws[SAMPLE_STATS].to_dataset()
-    if training.inference not in ("nuts", "gibbs", "draws given") or stats is None:
-        return [f"the posterior is an approximation ({training.inference})"]
+    stats: Any = draws[SAMPLE_STATS].to_dataset() if SAMPLE_STATS in draws else {}
     return nuts.diagnose(draws[POSTERIOR].to_dataset(), stats).complaints()
 
 
@@ -252,13 +248,7 @@ def unlabelled_rows(n: int, share: float) -> str:
     return f"{n} unlabelled row{' counts' if n == 1 else 's count'} as {share * n:.1f}"
 
 
-_ROUTES = {
-    "nuts": "sampled by NUTS",
-    "gibbs": "sampled by Gibbs",
-    "laplace": "Laplace's approximation",
-    "advi": "a variational approximation",
-    "pathfinder": "a Pathfinder approximation",
-}
+_ROUTES = {"nuts": "sampled by NUTS"}
 
 
 def _rows(n: float) -> str:

@@ -76,7 +76,7 @@ class DataScaledDefaults(Protocol):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> "Family":
-        """The prior with its data-scaled defaults filled in; `y` is -1 where there is no label.
+        """The prior with its data-scaled defaults filled in.
 
         Also in coordinates that suit the posterior of these rows, where they are not set.
         """
@@ -123,7 +123,7 @@ class PartlyIdentified(Protocol):
 
 @runtime_checkable
 class UnlabelledRows(Protocol):
-    """The density of rows of unknown class as a tensor: asked by ``fit`` with missing labels."""
+    """The density of rows under every class as a tensor: asked for weighted and new rows."""
 
     def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
         """(N, C) tensor of log p(x_i | theta_c).
@@ -179,36 +179,6 @@ class StartingPoint(Protocol):
 
     def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
         """Values of the free variables of `to_pymc`; None: near the centre of the prior."""
-
-
-@runtime_checkable
-class MissingCells(Protocol):
-    """Training rows with missing cells that `stats` cannot sum up: asked by ``fit`` by MCMC."""
-
-    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> "Stats":
-        """What `resolve` takes, also of rows with missing cells."""
-
-    def completed(self, X: Matrix, c: int) -> Matrix:
-        """Rows that `stats` takes: missing cells at their means in class `c`."""
-
-    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array]:
-        """Weighted rows, few, that have the likelihood of these rows of one class."""
-
-    def draw_missing(
-        self, rng: np.random.Generator, X: Matrix, y: Array, theta: "Theta"
-    ) -> tuple[Array, Array, Array]:
-        """Missing cells given the observed ones, for draws of theta.
-
-        Parameters
-        ----------
-        y : (S, N) class codes
-        theta : {name: (S, *dims)}
-
-        Returns
-        -------
-        values : (S, M)
-        row, column : (M,)
-        """
 
 
 @runtime_checkable

@@ -5,7 +5,6 @@ hyper-parameters. It changes nothing: it makes `Gathered` statistics of rows and
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -14,11 +13,8 @@ import numpy as np
 from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import (
     POSTERIOR,
-    POSTERIOR_PREDICTIVE,
     SAMPLE_STATS,
     draws_dataset,
-    posterior_group,
-    read_draws,
 )
 from bayesgen.encoding import suspects
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
@@ -28,12 +24,10 @@ from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table
 from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.errors import NoClosedFormError, NoPosteriorError, refuse_unknown
-from bayesgen.families.names import CLASS, CLASS_WEIGHTS, COMPONENT, FEATURE, FEATURE_BIS, OBS
-from bayesgen.inference import approximation, nuts, sampled
+from bayesgen.families.errors import NoClosedFormError, refuse_unknown
+from bayesgen.inference import nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
-from bayesgen.inference.sampled import SAMPLED, Inference, imputed
 from bayesgen.inference.trees import tree_of
 from bayesgen.inference.unlabelled import (
     WEIGHTS,
@@ -43,7 +37,6 @@ from bayesgen.inference.unlabelled import (
     weighed,
 )
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -52,9 +45,7 @@ from bayesgen.posterior.training import GIVEN, Training, kept
 if TYPE_CHECKING:
     import xarray as xr
 
-_PLAIN = {CLASS, FEATURE, FEATURE_BIS, COMPONENT}  # dims of parameters of plain columns
-_ROWS = 1000  # of each class, drawn from draws that come without rows
-Unlabelled = Literal["weighted", "full", "ignore"]
+Unlabelled = Literal["weighted", "ignore"]
 _FORGET = "forget takes away rows that were learned before"
 
 
@@ -159,12 +150,10 @@ class Learner:
     def refuse_draws(self, what: str, fitted: Fitted | None) -> None:
         """Raise NoClosedFormError where a fit by draws is to be added to."""
         self.refuse_no_statistics(what)
-        if fitted is not None and fitted.training.inference != "closed form":
-            how = fitted.training.inference
-            came = "given draws" if how == GIVEN else f"fitted by {how.upper()}"
+        if fitted is not None and not fitted.posterior.exact:
             raise NoClosedFormError(
-                f"{what} works on sufficient statistics, and this classifier was {came}: its draws "
-                "do not add up. Fit all rows together, or without inference="
+                f"{what} works on sufficient statistics, and this classifier was given draws, "
+                "which do not add up: fit all rows together"
             )
         if fitted is not None and fitted.training.estimated:
             raise NoClosedFormError(
@@ -180,38 +169,25 @@ class Learner:
         X: Any,
         y: Any,
         sample_weight: Any = None,
-        inference: Inference | None = None,
         options: dict[str, Any] | None = None,
         unlabelled: Unlabelled | None = None,
     ) -> Fitted:
-        """The posterior of all parameters given rows."""
-        options = options or {}
-        conjugate = self.family_type.conjugate
+        """Return the posterior of all parameters given rows, in closed form or by NUTS."""
         if unlabelled is not None:
             refuse_unknown("unlabelled", unlabelled, get_args(Unlabelled))
-        if unlabelled == "full":
-            if inference == "closed form":
-                raise NoClosedFormError("unlabelled='full' has no closed form: leave inference out")
-            inference = inference or ("gibbs" if conjugate else "nuts")
-            if conjugate:
-                self._warn_if_worse(X, y, sample_weight)
-        if inference is None:
-            inference = "closed form" if conjugate else "nuts"
-        if inference in SAMPLED and (why := self.family_type.approximate):
-            raise NoPosteriorError(f"inference={inference!r} is refused: {why}")
-        if inference in SAMPLED and unlabelled == "weighted":
-            raise NoClosedFormError(
-                "unlabelled='weighted' is a fit in closed form, and inference="
-                f"{inference!r} draws: unlabelled='full' takes rows without a label so"
-            )
-        if inference in SAMPLED:
-            fitted = self._sampled(X, y, sample_weight, inference, options)
+        if not self.family_type.conjugate:
+            if unlabelled == "weighted":
+                raise NoClosedFormError(
+                    f"unlabelled='weighted' is a fit in closed form, and {self.name} is sampled by "
+                    "NUTS: unlabelled='ignore' leaves rows without a label out"
+                )
+            fitted = self._sampled(X, y, sample_weight, options or {})
             return self._keep(fitted, X, y, sample_weight)
-        if inference != "closed form":
-            allowed = ", ".join(map(repr, get_args(Inference)))
-            raise ValueError(f"inference must be one of {allowed}, got {inference!r}")
         if options:
-            raise TypeError(f"fit() got {', '.join(options)}, which is for inference='nuts' alone")
+            raise TypeError(
+                f"fit() got {', '.join(options)}: options of NUTS are for classifiers that have "
+                "no closed form; sample_posterior takes them"
+            )
         if unlabelled == "weighted":
             return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         _, gathered, rows = self._gathered(None, X, y, sample_weight)
@@ -261,8 +237,8 @@ class Learner:
         """Those `before`, made to cover the rows; those of the rows; the rows, not encoded."""
         if not self.family_type.conjugate:
             raise NoClosedFormError(
-                f"{self.family_type.__name__} has no closed form: leave inference= out, "
-                "or choose 'nuts'"
+                f"{self.family_type.__name__} has no closed form, and no statistics to add: "
+                "fit all rows together"
             )
         reader = self.reader if before is None else before.reader
         reader, rows = self._labelled(reader, X, y, sample_weight, before is None, False)
@@ -298,7 +274,7 @@ class Learner:
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         # whether all cells are finite may show in the statistics, but draws have none
-        lenient = sample_weight is None and not unlabelled
+        lenient = sample_weight is None and self.family_type.conjugate and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
 
@@ -407,152 +383,85 @@ class Learner:
         stats = self.unresolved(reader, classes).stats(*rows[:2], len(classes), rows.weight)
         return self.settle(Gathered(classes, reader, stats, n_rows), rows)
 
-    def _warn_if_worse(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Warn where rows without a label make the labels less probable."""
-        found = None
-        with suppress(ValueError):  # of missing cells that have no closed form
-            found = self._weighed(X, y, sample_weight, (0.0, 1.0)).training.weighed
-        if found is not None and len(found.log_scores) > 1:
-            alone, all_rows = found.log_scores
-            if all_rows < alone - 1:
-                n = len(found.codes)
-                warn(
-                    f"unlabelled='full': with the rows without a label counted as {self.name} has "
-                    f"them, leave-one-out log loss of the labels is {-all_rows / n:.3f}, and "
-                    f"{-alone / n:.3f} without these rows: use unlabelled='weighted'",
-                    UserWarning,
-                )
-
     # -- by draws
 
-    def _sampled(
-        self, X: Any, y: Any, sample_weight: Any, inference: Any, options: dict[str, Any]
-    ) -> Fitted:
-        """`fit` with an `inference` that draws."""
-        options = sampled.check_options(inference, self.options, options)
-        fitted, goal, data, at = self._pilot(X, y, sample_weight, inference)
-        draws, sample_stats = sampled.sample(goal, data, fitted.coords, inference, options)
-        why = self.why_apart(fitted, draws)
-        out = sampled_tree(fitted, draws, sample_stats, inference, options, why)
-        drawn = drawn_posterior(fitted, out)
-        seed = options.get("random_state")
-        group = imputed(drawn, goal.exact, np.random.default_rng(seed), data)
-        if group is not None:
-            out[POSTERIOR_PREDICTIVE] = group.named(fitted.feature_names, at)
-        return replace(fitted, posterior=drawn).with_training(draws=out)
+    def _sampled(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Fitted:
+        """Return a fit by NUTS."""
+        options = sampled.check_options(self.options, options)
+        fitted, rows = self._undrawn(X, y, sample_weight)
+        draws, stats = sampled.sample(fitted.posterior.prior, rows, fitted.coords, options)
+        tree = sampled_tree(fitted, draws, stats, options, self.why_apart(fitted, draws))
+        return replace(fitted, posterior=drawn_posterior(fitted, tree)).with_training(draws=tree)
 
-    def _pilot(
-        self, X: Any, y: Any, sample_weight: Any, inference: str
-    ) -> tuple[Fitted, sampled.Target, sampled.Data, Array | None]:
-        """A fit without draws, what is to be drawn of which rows, and their positions."""
-        reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
-        classes, codes = rows.coded()
-        reader, read = reader.learnt(rows.X, False)
+    def _undrawn(
+        self, X: Any, y: Any, sample_weight: Any, inference: str = "nuts"
+    ) -> tuple[Fitted, LabelledRows]:
+        """Return a fit that has no draws yet, and the rows that they are drawn given."""
+        if self.prior != "default":
+            raise ValueError(
+                f"prior={self.prior!r} maximises a score that has no closed form for "
+                f"{self.family_type.__name__}: leave prior at 'default'"
+            )
+        reader, labelled_rows = self._labelled(self.reader, X, y, sample_weight, True, False)
+        classes, codes = labelled_rows.coded()
+        reader, read = reader.learnt(labelled_rows.X, False)
         unresolved = self.unresolved(reader, classes)
-        data = sampled.Data(read.encoded, codes, len(classes), rows.weight)
+        rows = LabelledRows(read.encoded, codes, labelled_rows.weight)
         names = _names(reader, unresolved.family)
-        refuse_large_cells(unresolved.family, data.X, names, rows=rows.at)
-        goal = sampled.target(unresolved, self.prior, data)
-        training = Training(len(codes), int((codes < 0).sum()), inference, goal.exact)
-        pilot = DrawnPosterior(goal.prior, goal.pilot, goal.pilot_stats, {})
-        fitted = Fitted(self.name, classes, reader, pilot, training)
-        return fitted, goal, data, rows.at
+        refuse_large_cells(unresolved.family, rows.X, names, rows=labelled_rows.at)
+        posterior = sampled.undrawn(unresolved, rows, len(classes))
+        training = Training(len(codes), 0, inference)
+        return Fitted(self.name, classes, reader, posterior, training), rows
 
     # -- by draws of others
 
     def given(self, fitted: Fitted | None, draws: Any, X: Any, y: Any) -> Fitted:
-        """A fit whose posterior is draws of the user's, of the rows given or of `fitted`."""
+        """Return a fit whose posterior is draws of the user's, given rows or those of `fitted`."""
         if X is not None or y is not None:
-            fitted = self._keep(self._pilot(X, y, None, GIVEN)[0], X, y, None)
+            if self.family_type.conjugate:
+                fitted = self.fit(X, y)
+            else:
+                fitted = self._keep(self._undrawn(X, y, None, GIVEN)[0], X, y, None)
         elif fitted is None:
-            fitted = self._of_coords(draws)
-        own = drawn_posterior(fitted, draws, given=True)
-        known: dict[str, Any] = {
-            "label_noise": False,
-            "unlabelled_weight": None,
-            "weighed": None,
-            "exact": False,
-        }
-        training = replace(fitted.training, draws=None, scores=None, **known)
-        if own.members:
-            return replace(fitted, posterior=own, training=training)
-        own.refuse_invalid()
-        fitted = replace(fitted, posterior=own, training=replace(training, inference=GIVEN))
-        params = dict(own.params)
-        if own.by_row:
-            params[CLASS_WEIGHTS] = (OBS, CLASS)
-        groups = {POSTERIOR: draws_dataset(own.theta, params, fitted.coords)}
-        if SAMPLE_STATS in getattr(draws, "children", ()):
-            groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
-        out = tree_of(fitted, groups, GIVEN)
-        out.attrs |= getattr(draws, "attrs", {})
-        return fitted.with_training(draws=out)
-
-    def _of_coords(self, draws: Any) -> Fitted:
-        """A fit to no rows, of the classes and columns that draws have as coords.
-
-        Rows that are drawn from them set the prior's defaults, and are not counted.
-        """
-        own = posterior_group(draws)
-        try:
-            family: Any = self.make_family(self.reader, np.empty(0))
-            params = family.params
-        except (AttributeError, TypeError):  # cuts, categories, structures are learnt from rows
-            params = {"": ("",)}
-        if {dim for each in params.values() for dim in each} - _PLAIN:
             raise ValueError(
                 f"draws do not say how {self.name} reads its columns, and it is not fitted: "
                 "with_posterior needs X and y"
             )
-        if absent := {CLASS, FEATURE} - set(own.coords):
-            raise ValueError(
-                f"the draws have no coordinate {min(absent)!r}, and the classifier is not fitted: "
-                "name classes and columns there, or give X and y"
-            )
-        coords = {str(k): np.asarray(v) for k, v in own.coords.items()}
-        classes, names = np.unique(coords[CLASS]), coords[FEATURE]
-        theta = read_draws(own, params, {CLASS: classes, FEATURE: names})
-        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in theta.items()}
-        rng = np.random.default_rng(0)
-        n = len(next(iter(flat.values())))
-        at = rng.permutation(n)[:_ROWS].repeat(len(classes))
-        codes = np.arange(len(at)) % len(classes)
-        X = family.simulate(rng, {k: v[at] for k, v in flat.items()}, codes)
-        if names.dtype.kind in "OU" and names.tolist() != [f"x{j}" for j in range(len(names))]:
-            import pandas as pd
-
-            X = pd.DataFrame(X, columns=names)
-        fitted, goal, *_ = self._pilot(X, classes[codes], None, GIVEN)
-        stats = goal.pilot_stats.remove(goal.pilot_stats)
-        posterior = DrawnPosterior(goal.prior, goal.prior, stats, {})
-        return replace(fitted, posterior=posterior, training=Training(0, 0, GIVEN, False))
+        posterior = drawn_posterior(fitted, draws, given=True)
+        training = replace(
+            fitted.training,
+            draws=None,
+            scores=None,
+            label_noise=False,
+            unlabelled_weight=None,
+            weighed=None,
+        )
+        if posterior.members:
+            return replace(fitted, posterior=posterior, training=training)
+        posterior.refuse_invalid()
+        fitted = replace(fitted, posterior=posterior, training=replace(training, inference=GIVEN))
+        groups = {POSTERIOR: draws_dataset(posterior.theta, posterior.params, fitted.coords)}
+        if SAMPLE_STATS in getattr(draws, "children", ()):
+            groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
+        tree = tree_of(fitted, groups, GIVEN)
+        tree.attrs |= getattr(draws, "attrs", {})
+        return fitted.with_training(draws=tree)
 
 
 def sampled_tree(
     fitted: Fitted,
     draws: "xr.Dataset",
     sample_stats: "xr.Dataset",
-    inference: str,
     options: dict[str, Any],
     why_apart: str = "",
 ) -> "xr.DataTree":
-    """Draws as a tree that says how they were drawn; warns where they are not to be trusted."""
-    library = {"advi": "pymc", "pathfinder": "pymc-extras"}.get(inference, "bayesgen")
-    if inference == "nuts":
-        library = options.get("nuts_sampler", "nutpie")
+    """Return draws by NUTS as a tree; warn where they are not to be trusted."""
+    sampler = options.get("nuts_sampler", "nutpie")
     groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, groups, inference, options.get("random_state"), library)
-    if inference == "nuts":
-        out.attrs["sampler"] = library
-    if inference in approximation.APPROXIMATIONS:
-        out.attrs |= {"approximation": "a Normal in unconstrained coordinates"}
-        out.attrs["pareto_k"] = sample_stats.attrs["pareto_k"]
-        approximation.warn_unless_close(inference, sample_stats)
-    else:
-        name = {"nuts": "NUTS", "gibbs": "Gibbs"}[inference]
-        found = nuts.warn_unless_sound(draws, sample_stats, name, why_apart)
-        out.attrs |= found.attributes()
-    return out
+    tree = tree_of(fitted, groups, "nuts", options.get("random_state"), sampler)
+    diagnosis = nuts.warn_unless_sound(draws, sample_stats, disagreement=why_apart)
+    tree.attrs |= {"sampler": sampler} | diagnosis.attributes()
+    return tree
 
 
 def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:

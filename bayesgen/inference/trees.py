@@ -14,11 +14,11 @@ from bayesgen.datatree import tree
 from bayesgen.datatree.fit import assembled
 from bayesgen.datatree.groups import OF_ROWS, Asked, Rows, add_groups, asked_for, requested_groups
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
-from bayesgen.encoding.labelled import labelled
 from bayesgen.errors import warn
 from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
+from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
@@ -123,7 +123,7 @@ def tree_of(
 ) -> "xr.DataTree":
     """A DataTree with what every route has: data, ``fit``, provenance."""
     own = fitted.posterior
-    model = own.model if fitted.training.exact else None
+    model = own.model if own.exact else None
     out = assembled(groups, own.prior, model, own.stats, fitted.coords)
     family = type(own.prior.family).__name__
     out.attrs |= {"estimator": fitted.name}
@@ -199,7 +199,7 @@ def to_pymc(
         fitted.reader.refuse_unseen(fitted.read(X))
     else:
         fitted.refuse_estimated_weights("to_pymc without rows")
-    if not fitted.training.exact:
+    if not own.prior.family.conjugate:
         return _pymc_of_rows(fitted, X, y, likelihood, new)
     if X is None:
         if likelihood == "rows":
@@ -215,21 +215,14 @@ def to_pymc(
 
 
 def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str, new: dict[str, Any]) -> Any:
-    """`to_pymc` where sufficient statistics do not hold the rows."""
-    own = fitted.posterior
-    conjugate = own.prior.family.conjugate
-    if X is None or y is None:
-        why = (
-            "the rows of this fit have no sufficient statistics (labels or cells are missing)"
-            if conjugate
-            else f"{type(own.prior.family).__name__} has no sufficient statistics of rows"
+    """`to_pymc` of a family without sufficient statistics."""
+    prior, coords = fitted.posterior.prior, fitted.coords
+    if X is None:
+        raise NoClosedFormError(
+            f"{type(prior.family).__name__} has no sufficient statistics of rows, and a classifier "
+            "keeps no rows: call to_pymc(X, y)"
         )
-        raise NoClosedFormError(f"{why}, and a classifier keeps no rows: call to_pymc(X, y)")
-    rows = labelled(fitted.read(X), y, None, unlabelled=True)
-    labels, codes = rows.coded()
-    codes = np.where(codes < 0, -1, fitted.codes_of(labels)[codes])
-    data = sampled.Data(rows.X.encoded, codes, len(fitted.classes))
+    rows = _rows(fitted, X, y)
     if likelihood == "rows":
-        stats = own.stats if conjugate else None
-        return sampled.observing(own.prior, data, fitted.coords, stats, **new)
-    return sampled.target_under(own.prior, data).to_pymc(fitted.coords, **new)
+        return prior.to_pymc(coords, X=rows.X, y=rows.y, **new)
+    return sampled.graph_under(prior, LabelledRows(rows.X, rows.y), coords, **new)

@@ -159,8 +159,7 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
             f", rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed "
             "grows exponentially with the variance of log p(x | theta): more draws help little",
             row=worst,
-            advice="use the closed form where there is one (leave `posterior` and "
-            "inference='nuts' out)",
+            advice="use the closed form where there is one (leave `posterior` out)",
             place=", at position {}",
         ),
     )
@@ -342,8 +341,8 @@ def warn_of_weights(weight_ess: Array) -> None:
             f"p(x | theta), {_ENOUGH:g} draws are enough, and that",
             f" rests on {weight_ess[worst]:.1f}. Do not trust these rows",
             row=worst,
-            advice="use the closed form where there is one (leave `posterior` and "
-            "inference='nuts' out), or given='training'",
+            advice="use the closed form where there is one (leave `posterior` out), or "
+            "given='training'",
             place=" at position {}",
         ),
     )

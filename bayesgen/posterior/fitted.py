@@ -71,7 +71,7 @@ class Fitted:
             ends = np.fmin.reduce(cells, axis=None), np.fmax.reduce(cells, axis=None)
             if max(abs(float(end)) for end in ends) > LARGE:
                 own = self.posterior
-                features = own.stats.features if self.training.exact else None
+                features = own.stats.features if own.exact else None
                 refuse_far_cells(own.prior.family, encoded, features, lambda: self.feature_names)
         return encoded
 
@@ -128,7 +128,7 @@ class Fitted:
 
     @property
     def closed_form(self) -> ExactPosterior:
-        """The posterior in closed form, also where draws of it were asked for.
+        """Return the posterior in closed form.
 
         Raises
         ------
@@ -137,22 +137,18 @@ class Fitted:
         own = self.posterior
         if isinstance(own, ExactPosterior):
             return own
-        if self.training.exact and isinstance(own, DrawnPosterior):
-            return ExactPosterior(own.prior, own.model, own.stats)
         conjugate = own.prior.family.conjugate
         raise NoClosedFormError(
             "the posterior has no closed form: "
             + (
                 "with_posterior gave the classifier draws"
                 if self.training.inference == GIVEN
-                else "the fit had rows without a label or with missing cells"
-                if conjugate
                 else f"{type(own.prior.family).__name__} has no conjugate prior"
             )
             + ". The posterior is in posterior_, as draws, and the predict methods use it; "
             "what needs the closed form is not available (evidence, partial_fit, merge, "
             "linear_form, mutual information, draws by draw_posterior and sample_posterior)"
-            + (": fit complete labelled rows for that" if conjugate else "")
+            + (": fit the rows for that" if conjugate else "")
         )
 
     def refuse_if_discriminative(self, what: str) -> None:
@@ -170,7 +166,7 @@ class Fitted:
                     "It is there all the same after a fit with 1 - label_errors(...)['wrong'] as "
                     "sample_weight"
                     if self.training.label_noise
-                    else "unlabelled='ignore' and 'full' have it"
+                    else "unlabelled='ignore' has it"
                 )
             )
 

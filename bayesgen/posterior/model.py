@@ -9,7 +9,7 @@ evidences and cumulant generating functions add. Source: Murphy (2012), section 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -61,14 +61,6 @@ class ClassStats(Stats):
         )
 
 
-class PartialRows(NamedTuple):
-    """Rows that sufficient statistics cannot hold: a label or cells are not known."""
-
-    X: Any  # (N, D) as the family takes them
-    possible: Array  # (N, C) bool: the classes that each row may be of
-    weight: Array  # (N,)
-
-
 @dataclass(frozen=True, eq=False)
 class ClassModel(Record):
     """Prior or posterior of a whole generative classifier.
@@ -116,7 +108,7 @@ class ClassModel(Record):
         X: Any = None,
         y: Array | None = None,
         stats: ClassStats | None = None,
-        partial: PartialRows | None = None,
+        weight: Array | None = None,
         summed: bool = False,
         X_new: Any = None,
     ) -> Any:
@@ -129,9 +121,9 @@ class ClassModel(Record):
             Observed as ``x`` and ``label``.
         stats : ClassStats
             Without rows: potentials ``x`` and ``label``. With rows: those of the fit.
-        partial : PartialRows
-            Further rows, the potential ``partial``: log of the sum over the possible classes of
-            pi_c p(x | theta_c).
+        weight : (N,), optional
+            Of the rows: they are then the potential ``weighted``, of each one the log joint
+            density at its class times its weight.
         summed : bool
             Rows in one number, the potential ``x``, by a family that can (`Family.sums_rows`).
         X_new : rows as the family takes them
@@ -147,14 +139,14 @@ class ClassModel(Record):
         rows = {} if y is None else {OBS: np.arange(len(y))}
         with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
             pi = self._declare_weights() if self.generative else None
-            if y is not None:
+            if y is not None and weight is None:
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
                 if pi is not None:
                     pm.Categorical("label", p=pi, observed=codes, dims=OBS)
                 fitted = None if stats is None else stats.features
                 own = {"summed": True} if summed and self.family.sums_rows else {}
                 theta = self.family.to_pymc(X=X, y=codes, stats=fitted, **own)
-            elif stats is not None:
+            elif y is None and stats is not None:
                 if pi is not None:
                     count = pm.Data("stats_class", stats.count, dims=CLASS)
                     pm.Potential("label", (count * pt.log(pi)).sum())
@@ -163,13 +155,14 @@ class ClassModel(Record):
                 theta = self.family.to_pymc()
 
             def log_joint(rows: Any, prefix: str) -> Any:
-                what = "a model of rows without a label, or of new rows,"
+                what = "a model of weighted rows, or of new rows,"
                 own = require(self.family, UnlabelledRows, what)
                 log_x = own.pymc_log_likelihood(rows, theta, prefix=prefix)
                 return log_x if pi is None else log_x + pt.log(pi)
 
-            if partial is not None:
-                pm.Potential("partial", _log_mixture(log_joint(partial.X, "partial_"), partial))
+            if y is not None and weight is not None:
+                each = log_joint(X, "weighted_")[np.arange(len(y)), y]
+                pm.Potential("weighted", (pm.Data("weight", weight) * each).sum())
             if X_new is not None:
                 declare_probability(log_joint(X_new, "new_"))
         return model
@@ -271,19 +264,6 @@ def declare_probability(log_joint: Any) -> Any:
     pm.modelcontext(None).add_coord(NEW_OBS, length=log_joint.shape[0])
     probability = pt.special.softmax(log_joint, axis=1)
     return pm.Deterministic("class_probability", probability, dims=(NEW_OBS, CLASS))
-
-
-def _log_mixture(log_joint: Any, rows: PartialRows) -> Any:
-    """Sum over rows of weight times log of the sum of the possible columns of exp (N, C)."""
-    import pymc as pm
-    import pytensor.tensor as pt
-    from pytensor.gradient import disconnected_grad
-
-    possible = pm.Data("partial_possible", rows.possible.astype(np.float64))
-    weight = pm.Data("partial_weight", rows.weight)
-    top = disconnected_grad(pt.switch(possible, log_joint, -np.inf).max(axis=1))
-    terms = pt.switch(possible, pt.exp(log_joint - top[:, None]), 0.0)
-    return (weight * (top + pt.log(terms.sum(axis=1)))).sum()
 
 
 def is_generative(family: Family | type[Family]) -> bool:

@@ -33,9 +33,7 @@ class Training:
     ----------
     n_rows, n_unlabelled : int
     inference : str
-        How the posterior was found: "closed form", "nuts", "gibbs", ...
-    exact : bool
-        Whether the posterior has a closed form, however it was found.
+        How the posterior was found: "closed form", "nuts", or `GIVEN`.
     label_noise : bool
         Whether rows were weighed by the probability that their label is right.
     unlabelled_weight : float, optional
@@ -57,7 +55,6 @@ class Training:
     n_rows: int
     n_unlabelled: int = 0
     inference: str = "closed form"
-    exact: bool = True
     label_noise: bool = False
     unlabelled_weight: float | None = None
     weighed: Any = None

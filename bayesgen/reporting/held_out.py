@@ -231,7 +231,7 @@ class HeldOut:
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
     first, rows = clf.fitted_.parts(X)[0]
-    if first.training.n_rows != len(y) or not first.training.exact:
+    if first.training.n_rows != len(y) or not first.posterior.exact:
         return False
     try:
         training_rows(first, rows, y)

@@ -89,16 +89,12 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     route = getattr(held.clf, "inference_", "closed form")
     if route == "closed form" or held.is_pool:  # a pool's summary describes its draws
         raise ValueError("nothing was sampled; validation=bg.validate(...) adds NUTS to the report")
-    if route not in ("nuts", "gibbs"):
-        text = f"The posterior is an approximation ({route}) by a Normal in unconstrained "
-        return Section("sampling", [f"{text}coordinates."], data={"route": route})
     from bayesgen.inference.nuts import diagnose
 
     draws = held.clf.posterior_
     diagnosis = diagnose(draws["posterior"].to_dataset(), draws["sample_stats"].to_dataset())
-    by = "NUTS" if route == "nuts" else "Gibbs"
     text = (
-        f"{diagnosis.n_chains} chains by {by}: largest R-hat {number(diagnosis.r_hat)} "
+        f"{diagnosis.n_chains} chains by NUTS: largest R-hat {number(diagnosis.r_hat)} "
         f"({diagnosis.r_hat_of or 'none'}), fewest effective draws {diagnosis.ess:.0f} "
         f"({diagnosis.ess_of}), {count(diagnosis.divergences, 'divergence')}."
     )

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
 from bayesgen.posterior.drawn import MonteCarloWarning
+from tests.drawn import drawn
 
 
 @pytest.fixture(scope="module")
@@ -151,13 +152,11 @@ def test_one_model(models, wine):
     assert found.table.elpd_diff.item() == found.table.dse.item() == 0
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")
 def test_draws_that_cannot_tell_are_named(wine):
     X, y = wine
-    few = {"draws": 30, "tune": 30, "chains": 2, "random_state": 0, "progressbar": False}
-    drawn = bg.QuadraticDiscriminant().fit(X, y, inference="gibbs", **few)
+    few = drawn(bg.QuadraticDiscriminant(), X, y, draws=30, chains=2)
     with pytest.warns(MonteCarloWarning, match="draws cannot tell"):
-        found = bg.compare_models({"drawn": drawn, "exact": bg.GaussianNB().fit(X, y)}, X, y)
+        found = bg.compare_models({"drawn": few, "exact": bg.GaussianNB().fit(X, y)}, X, y)
     assert "'drawn' was fitted by draws" in repr(found)
     assert "Pareto k" in repr(found)
     assert np.isnan(found.table.log_evidence.sel(model="drawn"))

@@ -1,6 +1,5 @@
 """Features with categories of their own: NumPy pads, trees and PyMC list the cells that exist."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import xarray as xr
 import bayesgen as bg
 from bayesgen.datatree import tree
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, category_coords, cells_dim, padded
+from tests.drawn import drawn
 
 RNG = np.random.default_rng(11)
 N = 30
@@ -86,17 +86,9 @@ def test_draws_of_other_categories_are_refused(clf: Any) -> None:
         clf.predict_proba(TABLE, posterior=fewer)
 
 
-def drawn(clf: Any) -> Any:
-    """As after a fit by draws: by Gibbs, of a table with a row whose label is missing."""
-    labels = np.where(np.arange(N) == 4, None, Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # 20 draws are few
-        return clf.fit(TABLE, labels, inference="gibbs", draws=20, tune=5, chains=2, random_state=2)
-
-
 @pytest.mark.parametrize("make", [bg.CategoricalNB, bg.MixedNB])
 def test_a_file_of_draws_predicts_the_same(make: Any, tmp_path: Any) -> None:
-    clf = drawn(make())
+    clf = drawn(make(), TABLE, Y, draws=20)
     clf.save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc")
     assert again.posterior_.attrs == clf.posterior_.attrs

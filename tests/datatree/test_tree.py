@@ -18,6 +18,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.io import storage
+from tests.drawn import drawn
 from tests.graphs import PYTHON, pm
 from tests.selection import rest_is_slow
 
@@ -78,15 +79,6 @@ def test_what_is_made_of_given_draws_has_their_provenance(gaussian: Any) -> None
     alone = gaussian.predict_posterior(REALS[:2], posterior=drawn["posterior"].to_dataset())
     assert alone.attrs["route"] == "posterior draws given"
     assert "seed" not in alone.attrs
-
-
-def test_gibbs_and_an_approximation_say_so() -> None:
-    some = np.where(np.arange(N) % 4 == 0, None, Y)
-    clf = bg.GaussianNB()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of 30 draws
-        clf.fit(REALS, some, inference="gibbs", draws=30, tune=10, chains=2, random_state=8)
-    assert_told(clf.posterior_, "gibbs", seed=8)
 
 
 def test_time_is_an_attribute_of_the_tree_alone(gaussian: Any, tmp_path: Any) -> None:
@@ -304,20 +296,13 @@ def test_constants_of_blocks_have_the_names_and_values_of_the_graph() -> None:
     assert set(found.data_vars) - {v.name for v in graph.data_vars} <= {"bits_x", "full_x"}
 
 
-@pytest.mark.parametrize("label", ["bee", None])
-def test_a_fit_to_draws_keeps_its_prior_for_other_rows(label: str | None) -> None:
-    """Rows of another scale would have another default prior; complete or not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of 20 draws
-        clf = bg.GaussianNB().fit(
-            REALS, np.where(Y == "ant", None, Y), inference="gibbs", draws=20, tune=5, chains=2
-        )
-    y = np.array(["bee", "cow", label], dtype=object)
-    model = clf.to_pymc(1e3 * REALS[:3], y)
+def test_a_fit_to_draws_keeps_its_prior_for_other_rows() -> None:
+    """Rows of another scale would have another default prior."""
+    clf = drawn(bg.GaussianNB(), REALS, Y, draws=20)
+    model = clf.to_pymc(1e3 * REALS[:3], Y[:3])
     for name in ("mu", "kappa", "nu", "sigma2"):
         expected = clf.prior_.family.arrays()[name][1]
         np.testing.assert_array_equal(model[f"prior_{name}"].get_value(), expected)
-    assert ("partial" in model.named_vars) == (label is None)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +327,7 @@ def test_rows_that_cannot_be_used_are_refused(
 def test_sampling_takes_rows_for_what_it_says(
     gaussian: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Statistics are those of the fit whatever rows the groups are about; rows are the rows."""
+    """Statistics are those of the fit whatever rows the groups are about."""
     from bayesgen.inference import nuts
 
     seen: list[pm.Model] = []
@@ -357,10 +342,6 @@ def test_sampling_takes_rows_for_what_it_says(
     assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2, 0, 1]
     np.testing.assert_array_equal(seen[0]["stats_class"].get_value(), [8, 8, 8])
     assert_told(tree, "nuts", "nutpie", 3)
-    gaussian.sample_posterior(**some, likelihood="rows", nuts_sampler="pymc")
-    assert seen[1]["label"].eval(mode=PYTHON).shape == (5,)
-    with pytest.raises(ValueError, match="needs the rows"):
-        gaussian.sample_posterior(likelihood="rows")
 
 
 def test_a_graph_of_rows_takes_fewer_and_more_rows(gaussian: Any) -> None:

@@ -171,8 +171,6 @@ def test_statistics_alone_are_refused_with_the_reason():
     with pytest.raises(ValueError, match=f"fit_stream {reason}"):
         bg.fit_stream(clf, [(X, y)])
     np.testing.assert_array_equal(clf.predict_proba(X), before)
-    with pytest.raises(ValueError, match="prior='loo' maximises the leave-one-out score"):
-        bg.GaussianNB(prior="loo").fit(X, np.ma.masked_equal(y, 2), inference="nuts")
 
 
 def test_it_helps_where_columns_repeat_each_other():

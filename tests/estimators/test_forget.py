@@ -6,6 +6,7 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
+from tests.drawn import drawn
 
 RNG = np.random.default_rng(8)
 N = 120
@@ -63,10 +64,9 @@ def test_rows_of_missing_cells_count_too():
     refused(clf, missing_cells, ["a"] * 50, "'count' would become negative")
 
 
-def test_neither_unfitted_nor_by_nuts():
+def test_neither_unfitted_nor_of_draws():
     with pytest.raises(ValueError, match="not fitted yet"):
         bg.GaussianNB().forget(REAL, Y)
-    clf = bg.GaussianNB().fit(REAL, Y)
-    clf.fitted_ = clf.fitted_.with_training(inference="nuts")
+    clf = drawn(bg.GaussianNB(), REAL, Y)
     with pytest.raises(NoClosedFormError, match="forget works on sufficient statistics"):
         clf.forget(REAL[:1], Y[:1])

@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
+from tests.drawn import drawn
 
 MIXED = ["island", "bill_length_mm", "sex"]
 
@@ -43,7 +44,7 @@ def test_scores_and_their_error(iris):
 
 def test_arviz_compares_exact_and_smoothed(iris):
     X, y = iris
-    draws = bg.GaussianNB().fit(X, y, inference="gibbs", random_state=1, progressbar=False)
+    draws = drawn(bg.GaussianNB(), X, y, draws=1000)
     exact = bg.GaussianNB().fit(X, y)
     scores = {
         "exact": exact.loo(X, y),
@@ -93,28 +94,17 @@ def test_other_rows_are_refused(iris):
     np.testing.assert_allclose(part.elpd_i, clf.loo(X, y).elpd_i[::10], rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_draws_without_a_closed_form():
     X, y = load_wine(return_X_y=True)
     X = X[:, :2]
-    few = {"draws": 500, "tune": 100, "chains": 2, "random_state": 0, "progressbar": False}
-    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
     with pytest.raises(NoClosedFormError, match="groups="):
-        clf.loo(X, y, groups=5)
-    labels = np.array(y, dtype=float)
-    labels[:7] = np.nan
-    part = bg.GaussianNB().fit(X, labels, inference="gibbs", **few)
-    score = part.loo(X, labels)
-    assert score.n_data_points == len(y) - 7
-    assert list(score.elpd_i.obs_id.values) == list(range(7, len(y)))
+        drawn(bg.GaussianNB(), X, y).loo(X, y, groups=5)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     X, y = iris
     w = np.linspace(0.5, 2, len(y))
-    few = {"draws": 50, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
-    clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
+    clf = drawn(bg.GaussianNB(), X, y, w, draws=50)
     for arguments in ({}, {"sample_weight": w[::-1]}, {"sample_weight": 3 * w, "partial": True}):
         with pytest.raises(ValueError, match="got weights"):
             clf.loo_log_joint(X, y, **arguments)
@@ -126,39 +116,35 @@ def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     assert part.n_data_points == 30
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 @pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 def test_rows_of_weight_0_are_left_out_of_the_scores_of_a_fit_by_draws(iris):
     X, y = iris
     w = np.where(np.arange(len(y)) % 10 == 0, 0.0, 1.0)
-    few = {"draws": 50, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
-    clf = bg.GaussianNB().fit(X, y, sample_weight=w, inference="gibbs", **few)
+    clf = drawn(bg.GaussianNB(), X, y, w, draws=50)
     found = clf.loo(X, y, sample_weight=w)
     assert list(found.elpd_i.obs_id.values) == list(np.flatnonzero(w))
-    own = bg.GaussianNB().fit(X[w > 0], y[w > 0], inference="gibbs", **few).loo(X[w > 0], y[w > 0])
+    own = drawn(bg.GaussianNB(), X[w > 0], y[w > 0], draws=50).loo(X[w > 0], y[w > 0])
     np.testing.assert_allclose(found.elpd_i, own.elpd_i)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 def test_a_row_without_cells_leaves_draws_as_they_are():
     X = np.array([[0.1], [0.4], [np.nan], [2.0], [2.2], [np.nan]])
-    y = [0, 0, 0, 1, 1, 1]
-    few = {"draws": 200, "tune": 1, "chains": 2, "random_state": 0, "progressbar": False}
-    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
+    y = np.array([0, 0, 0, 1, 1, 1])
+    exact = bg.GaussianNB().fit(X, y).fitted_.posterior
+    theta = exact.draw(np.random.default_rng(0), 200, 4)
+    posterior = exact.with_draws(theta, exact_weights=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.MonteCarloWarning)
-        found = clf.loo(X, y)
-    assert np.isneginf(found.pareto_k.values[[2, 5]]).all()
-    np.testing.assert_allclose(found.elpd_i[[2, 5]], np.log(3 / 7), rtol=1e-12)
+        joint, k = posterior.log_joint_without(X, y, np.ones(6))
+    assert np.isneginf(k[[2, 5]]).all()
+    np.testing.assert_allclose(joint[[2, 5], [0, 1]], np.log(3 / 7), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.inference.nuts.SamplingWarning")  # few draws
 @pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 @pytest.mark.parametrize(("draws", "chains"), [(1, 1), (3, 1), (2, 2), (4, 1)])
 def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains):
     X, y = iris
-    few = {"draws": draws, "tune": 0, "chains": chains, "random_state": 0, "progressbar": False}
-    clf = bg.GaussianNB().fit(X, y, inference="gibbs", **few)
+    clf = drawn(bg.GaussianNB(), X, y, draws=draws, chains=chains)
     with pytest.warns(bg.MonteCarloWarning, match=r"Pareto k .*largest, inf"):
         assert np.isposinf(clf.loo(X, y).pareto_k).all()
     if draws < 4:

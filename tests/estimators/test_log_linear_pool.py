@@ -23,6 +23,7 @@ from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import Table
 from bayesgen.inference.exponents import sample
 from bayesgen.posterior.pooled import LogLinear, MemberRows, comparable
+from tests.drawn import drawn
 from tests.inference.test_exponents import log_posterior
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
@@ -246,9 +247,8 @@ def test_many_rows_give_exponents_from_some(iris):
 
 def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     X, y = iris
-    options = {"inference": "gibbs", "random_state": 0, "progressbar": False, "draws": 400}
-    drawn = bg.GaussianNB().fit(X, y, **options)
-    pool = bg.LogLinearPool([drawn, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
+    member = drawn(bg.GaussianNB(), X, y, draws=400)
+    pool = bg.LogLinearPool([member, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
     scores, codes, _ = pool.fitted_.posterior.scored
     a, b = log_softmax(scores, axis=2)[:, np.arange(150), codes]
     np.testing.assert_allclose(a, b, atol=0.1)

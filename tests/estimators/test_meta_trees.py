@@ -326,11 +326,9 @@ def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
             refused()
     with pytest.raises(NoClosedFormError, match="groups"):
         clf.loo(X, y, groups=3)
-    sampled = clone(clf).set_params(n_trees=1)
     for refused in (
         lambda: clf.log_evidence_,
         lambda: clf.posterior_,
-        lambda: sampled.fit(X, y, inference="nuts"),
     ):
         with pytest.raises(NoPosteriorError, match="posterior of none"):
             refused()

@@ -66,7 +66,7 @@ def draws_of_the_prior(model: Any, draws: int, chains: int, random_state: Any, *
 @pytest.fixture(autouse=True)
 def prior_for_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nuts, "sample", draws_of_the_prior)
-    monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_: SOUND)
+    monkeypatch.setattr("bayesgen.inference.nuts.warn_unless_sound", lambda *_, **__: SOUND)
 
 
 def fit(name: str, y: Any = Y, **options: Any) -> Any:
@@ -205,13 +205,8 @@ def test_groups_for_arviz(name):
 
 
 @some_estimators
-def test_labels_that_are_missing_and_weights(name):
-    y = np.where(np.arange(N) % 4 == 3, None, Y)
-    clf, X = fit(name, y=y), KINDS[DATA[name]]
-    assert clf.n_unlabelled_ == N // 4
-    assert np.isfinite(clf.predict_proba(X)).all()
-    if not clf.prior_.family.discriminative:
-        assert "imputed_label" in clf.posterior_["posterior_predictive"]
+def test_weights_are_taken(name):
+    X = KINDS[DATA[name]]
     clf = fit(name, sample_weight=np.linspace(0.5, 2, N))
     assert np.isfinite(clf.predict_proba(X)).all()
 
@@ -225,18 +220,6 @@ def test_rows_are_observed_as_they_are(name):
     assert [v.name for v in model.observed_RVs] == ["label", "x"]
     assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
     assert "x" not in {v.name for v in model.potentials}
-    with pytest.raises(ValueError, match="1 rows have no label: leave them out, or use likelihood"):
-        clf.to_pymc(X[:5], [*Y[:4], None], likelihood="rows")
-
-
-def test_rows_with_missing_cells_under_a_full_covariance_are_not_observed():
-    X = np.where(np.eye(N, 3) > 0, np.nan, REALS)
-    few = {"draws": 30, "chains": 2, "random_state": 4}
-    clf = bg.QuadraticDiscriminant().fit(X, Y, inference="nuts", progressbar=False, **few)
-    with pytest.raises(ValueError, match="some rows have missing cells"):
-        clf.to_pymc(X, Y, likelihood="rows")
-    model = clf.to_pymc(X[3:], Y[3:], likelihood="rows")
-    assert [v.name for v in model.observed_RVs] == ["label", "x"]
 
 
 @some_estimators
@@ -248,7 +231,6 @@ def test_what_needs_a_closed_form_says_so(name):
         lambda: clf.linear_form(),
         lambda: clf.draw_posterior(),
         lambda: clf.sample_posterior(),
-        lambda: clone(clf).fit(X, Y, inference="closed form"),
     ):
         with pytest.raises(NoClosedFormError):
             use()

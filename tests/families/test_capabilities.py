@@ -108,10 +108,9 @@ def test_a_product_is_linear_if_all_its_blocks_are():
         require(found, capabilities.NullDistribution, "it")
 
 
-def test_a_product_has_gaps_and_coordinates_if_one_block_does():
+def test_a_product_has_coordinates_if_one_block_does():
     plain = product(of(BetaBernoulli), of(NormalInverseGamma))
     for kind in (
-        capabilities.MissingCells,
         capabilities.SamplerCoordinates,
         capabilities.PreparedPrior,
         capabilities.PlugInScore,
@@ -119,17 +118,7 @@ def test_a_product_has_gaps_and_coordinates_if_one_block_does():
         assert plain.capability(kind) is None
     mixed = product(of(BetaBernoulli), of(NormalInverseWishart), of(DirichletCategorical))
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.integers(0, 2, (9, 2)), rng.normal(size=(9, 2)), np.ones((9, 2))])
-    X[0, [0, 3]] = np.nan
-    y, weight = np.arange(9) % 2, np.ones(9)
-    cells = require(mixed, capabilities.MissingCells, "it")
-    filled = cells.completed(X, 0)
-    np.testing.assert_array_equal(filled[:, [0, 1, 4, 5]], X[:, [0, 1, 4, 5]])
-    assert not np.isnan(filled[:, 2:4]).any()
-    assert cells.condensed(X, weight)[0] is X
     theta = mixed.draw(rng, 5)
-    values, row, column = cells.draw_missing(rng, X, np.tile(y, (5, 1)), theta)
-    assert (values.shape, row.tolist(), column.tolist()) == ((5, 1), [0], [3])
     free = require(mixed, capabilities.SamplerCoordinates, "it").pymc_coordinates(theta, None)
     own = mixed.families[1].pymc_coordinates({k: theta[f"b_{k}"] for k in ("mu", "Sigma")}, None)
     assert set(free) == {f"b_{name}" for name in own}

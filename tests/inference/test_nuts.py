@@ -88,8 +88,6 @@ def test_a_constant_in_the_graph_tells_programs_apart():
         ({"draws": 10.5}, "draws must be an integer"),
         ({"tune": -1}, "tune must be an integer >= 0"),
         ({"chains": 0}, "chains must be an integer >= 1"),
-        ({"likelihood": "row"}, "likelihood must be 'statistics' or 'rows'"),
-        ({"likelihood": "rows"}, "likelihood='rows' needs the rows"),
         ({"X": X}, "X and y must be given together"),
         ({"groups": ["posterior"]}, "groups must be of prior,"),
         ({"groups": ["log_likelihood"]}, "'log_likelihood' is about rows: give X and y"),

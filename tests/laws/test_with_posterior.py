@@ -99,21 +99,21 @@ def expected(draws, X, pi=None):
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
-@pytest.mark.parametrize("how", ["coords", "rows", "stacked", "some"])
+@pytest.mark.parametrize("how", ["rows", "stacked", "some"])
 def test_a_sampled_classifier_need_not_be_fitted(how, tmp_path):
     draws = robust_draws()
     X = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
-    given = draws if how in ("coords", "rows") else az.extract(draws)
+    given = draws if how == "rows" else az.extract(draws)
     if how == "some":
         given = given.isel(sample=slice(0, 300))
         draws = draws.isel(chain=[0], draw=slice(0, 300))
-    clf = bg.StudentTNB().with_posterior(given, *((X, Y) if how == "rows" else ()))
+    clf = bg.StudentTNB().with_posterior(given, X, Y)
     np.testing.assert_array_equal(clf.feature_names_in_, ["long", "wide"])
     np.testing.assert_allclose(clf.predict_proba(X), expected(draws, X.values), rtol=1e-9)
     clf.save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc")
     np.testing.assert_allclose(again.predict_proba(X), expected(draws, X.values), rtol=1e-9)
-    assert (again.n_rows_seen_, again.inference_) == (N if how == "rows" else 0, "draws given")
+    assert (again.n_rows_seen_, again.inference_) == (N, "draws given")
 
 
 def test_class_weights_are_those_of_the_draws():
@@ -133,38 +133,14 @@ def test_class_weights_are_those_of_the_draws():
         np.testing.assert_allclose(clf.predict_proba(REAL, posterior=draws), p, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
-def test_each_row_may_have_class_weights_of_its_own():
-    draws = robust_draws()
-    pi = RNG.dirichlet([2.0, 1, 1], (2, 400, N))
-    by_row = draws.assign(pi=(("chain", "draw", "obs_id", "class"), pi[..., ::-1]))
-    table = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
-    clf, X = bg.StudentTNB().with_posterior(by_row, table, Y), table
-    p = expected(draws, X.values, pi.reshape(-1, N, 3))
-    np.testing.assert_allclose(clf.predict_proba(X), p, rtol=1e-9)
-    np.testing.assert_allclose(clf.predict_monte_carlo(X).probability, p, rtol=1e-9)
-    clf.predict_interval(X), clf.explain(X), clf.loo(X, Y), clf.predict_uncertainty(X)
-    with pytest.raises(ValueError, match="class weights of 48 rows, and X has 5"):
-        clf.predict_proba(X[:5])
-    with pytest.raises(NotImplementedError, match="class weights of new rows"):
-        clf.simulate(3)
-    same = clf.predict_proba(X[:5], class_prior=[0.5, 0.25, 0.25])
-    even = bg.StudentTNB().with_posterior(draws, X, Y)
-    np.testing.assert_allclose(same, even.predict_proba(X[:5], class_prior=[0.5, 0.25, 0.25]))
-
-
 def test_what_draws_do_not_say_is_refused():
-    draws = robust_draws()
-    with pytest.raises(ValueError, match="no coordinate 'feature', and the classifier is not"):
-        bg.StudentTNB().with_posterior(draws.drop_vars("feature"))
+    draws, table = robust_draws(), pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
     with pytest.raises(ValueError, match="'nu' of the posterior has dims"):
-        bg.StudentTNB().with_posterior(draws.assign(nu=draws["mu"]))
+        bg.StudentTNB().with_posterior(draws.assign(nu=draws["mu"]), table, Y)
     with pytest.raises(ValueError, match="no probabilities"):
-        bg.StudentTNB().with_posterior(draws.assign(pi=2 * draws["pi"]))
-    make, X = CASES["MixedNB"]
-    tree = make().fit(X, Y).draw_posterior(10)
-    with pytest.raises(ValueError, match="do not say how MixedNB reads its columns"):
-        make().with_posterior(tree)
+        bg.StudentTNB().with_posterior(draws.assign(pi=2 * draws["pi"]), table, Y)
+    with pytest.raises(ValueError, match="not fitted: with_posterior needs X and y"):
+        bg.StudentTNB().with_posterior(draws)
 
 
 def test_a_pool_takes_exponents():

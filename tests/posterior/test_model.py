@@ -1,14 +1,12 @@
-"""Class weights, and rows that may be of several classes, against NumPy."""
+"""Class weights, against NumPy."""
 
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.sampled.logistic_regression import LogisticRegression
-from bayesgen.posterior.model import ClassModel, PartialRows, _log_mixture, log_weights_without
-from tests.graphs import PYTHON, pm
+from bayesgen.posterior.model import ClassModel, log_weights_without
 
 
 def test_weights_without_a_row():
@@ -28,15 +26,3 @@ def test_classes_of_a_discriminative_model_are_equally_likely():
     np.testing.assert_allclose(generative.mean_weights(), alpha / 8)
     family = LogisticRegression.examples(3, 2)[0]
     np.testing.assert_allclose(replace(generative, family=family).mean_weights(), [1 / 3] * 3)
-
-
-def test_a_row_of_several_classes_counts_by_its_weight():
-    rng = np.random.default_rng(1)
-    joint, weight = rng.normal(size=(5, 3)) * 300, np.array([1.0, 2.0, 0.5, 1.0, 3.0])
-    possible = rng.random((5, 3)) < 0.6
-    possible[:, 0] = True
-    with pm.Model():
-        log_p = _log_mixture(joint, PartialRows(None, possible, weight))
-    found = float(log_p.eval(mode=PYTHON))
-    expected = weight @ logsumexp(np.where(possible, joint, -np.inf), axis=1)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)

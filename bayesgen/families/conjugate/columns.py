@@ -420,40 +420,6 @@ class _SamplerCoordinates(_Product):
         return out
 
 
-class _MissingCells(_Product):
-    def default_stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None) -> Stats:
-        def own(part: Part) -> Stats:
-            of_rows = part.family.stats if part.offer is None else part.offer.default_stats
-            found: Stats = of_rows(X[:, part.columns], y, n_classes, weight)
-            return found
-
-        return self.whole.join(map(own, self.parts))
-
-    def completed(self, X: Matrix, c: int) -> Matrix:
-        out = X.copy()
-        for part in self.parts:
-            if part.offer is not None:
-                out[:, part.columns] = part.offer.completed(X[:, part.columns], c)
-        return out
-
-    def condensed(self, X: Matrix, weight: Array) -> tuple[Matrix, Array]:
-        """The rows as they are."""
-        return X, weight
-
-    def draw_missing(
-        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
-    ) -> tuple[Array, Array, Array]:
-        parts = []
-        for part in self.parts:
-            if part.offer is not None:
-                x, own = X[:, part.columns], part.theta(theta)
-                values, row, column = part.offer.draw_missing(rng, x, y, own)
-                parts.append((values, row, np.asarray(part.columns)[column]))
-        values, row, column = (np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))
-        order = np.lexsort([column, row])
-        return values[:, order], row[order], column[order]
-
-
 class _GivenRows(_Product):
     def given_rows(self, X: Matrix) -> "Columns":
         return self._each(lambda offer, part: offer.given_rows(X[:, part.columns]))
@@ -504,7 +470,6 @@ _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
     kinds.UnlabelledRows: (all, _UnlabelledRows),
     kinds.PreparedPrior: (any, _PreparedPrior),
     kinds.SamplerCoordinates: (any, _SamplerCoordinates),
-    kinds.MissingCells: (any, _MissingCells),
     kinds.GivenRows: (any, _GivenRows),
     kinds.PlugInScore: (any, _PlugInScore),
     kinds.DensityCumulants: (all, _DensityCumulants),

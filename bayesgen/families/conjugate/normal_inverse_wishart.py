@@ -133,22 +133,6 @@ class ScatterStats(Stats):
         return weight[:, None, None] * step[:, :, None] * step[:, None, :]
 
     @classmethod
-    def of_observed_cells(
-        cls, X: Array, y: Array, n_classes: int, weight: Array | None = None, *, shared: bool
-    ) -> Self:
-        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
-        shift = passes.first_observed(X)
-        n = passes.class_sums(1.0 - np.isnan(X), y, n_classes, weight)
-        total = passes.class_sums(np.nan_to_num(X - shift), y, n_classes, weight)
-        mean = total / np.where(n > 0, n, 1.0)
-        step = np.nan_to_num(X - shift - mean[y])
-        scatter = passes.class_sums(step * step, y, n_classes, weight)
-        diagonal = scatter[:, :, None] * np.eye(X.shape[1])
-        if shared:
-            diagonal = diagonal.sum(axis=0, keepdims=True)
-        return cls(n, mean, diagonal, shift, shared)
-
-    @classmethod
     def of_rows(
         cls,
         X: Matrix,
@@ -218,8 +202,7 @@ class MissingCellError(Facts, ValueError):
             f", column {column})",
             row=row,
             column=column,
-            advice="integrate the cells out with fit(X, y, inference='nuts'), drop or impute the "
-            "rows, use covariance='diagonal', or GaussianNB",
+            advice="drop or impute the rows, use covariance='diagonal', or GaussianNB",
         )
 
 
@@ -683,30 +666,6 @@ class NormalInverseWishart(ConjugateFamily):
         """Rows in float64, ignored columns as if missing."""
         return np.where(self.ignored, np.nan, np.asarray(X, dtype=np.float64))
 
-    def completed(self, X: Matrix, c: int) -> Array:
-        """By linear regression on the observed cells."""
-        X, k = np.asarray(X, dtype=np.float64), 0 if self.shared else c
-        return gaussian.conditional_mean(X, self.mu[c] + self.shift, self.psi[k])
-
-    def condensed(self, X: Matrix, weight: Array) -> tuple[Array, Array]:
-        """Sigma points of each pattern of missing cells."""
-        return gaussian.sigma_points(self._seen_cells(X), weight)
-
-    def draw_missing(
-        self, rng: np.random.Generator, X: Matrix, y: Array, theta: Theta
-    ) -> tuple[Array, Array, Array]:
-        """Conditional Normal draws."""
-        sigma = theta["Sigma"][:, None] if self.shared else theta["Sigma"]
-        return gaussian.draw_missing(rng, X, y, theta["mu"], sigma)
-
-    def default_stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
-    ) -> ScatterStats:
-        """Counts, means and variances of the observed cells: ``n`` is (C, D)."""
-        if not passes.has_nan(X):
-            return self.stats(X, y, n_classes, weight)
-        return ScatterStats.of_observed_cells(X, y, n_classes, weight, shared=self.shared)
-
     def pymc_coordinates(
         self, theta: Theta, stats: ScatterStats | None
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -749,7 +708,7 @@ class NormalInverseWishart(ConjugateFamily):
         n_classes, n_features = shape = stats.mean.shape
         groups = (1,) if self.shared else (n_classes,)
         diagonal = np.diagonal(stats.scatter, axis1=1, axis2=2)
-        n = stats.n if stats.n.ndim == 2 else stats.n[:, None]  # of the cells, if some are missing
+        n = stats.n[:, None]
         default = gaussian.unit_information(n, stats.mean, diagonal, stats.shift)
         ignored = default.constant & (self.psi is None)
         mu, shift = prior_location(self.mu, self.shift, default, stats.shift, shape[0])

@@ -491,7 +491,7 @@ def inverse_of_lower(factor: Array) -> Array:
 # .. math:: x_o \sim \text{Normal}(\mu_o, \Sigma_{oo}), \qquad
 #           x_m \mid x_o \sim \text{Normal}(\mu_m + K(x_o - \mu_o), \; \Sigma_{mm} - K\Sigma_{om})
 #
-# The missing cells are integrated out of the likelihood, exactly, and drawn afterwards. There is
+# The missing cells are integrated out of the likelihood, exactly. There is
 # no conjugate prior: each pattern of missing cells has its own :math:`\Sigma_{oo}^{-1}`.
 #
 # Source: Little and Rubin, Statistical Analysis with Missing Data (3rd ed.), section 11.2.
@@ -548,59 +548,6 @@ def sigma_points(X: Array, weight: Array) -> tuple[Array, Array]:
         rows_out.append(points)
         weights_out.append(np.full(len(points), w.sum() / len(points)))
     return np.concatenate(rows_out), np.concatenate(weights_out)
-
-
-def conditional_mean(X: Array, mu: Array, sigma: Array) -> Array:
-    """X (N, D) with the missing cells at their means given the observed ones; mu (D,)."""
-    out = X.copy()
-    for rows, seen, missing in Patterns.of(X):
-        if len(missing):
-            K = np.linalg.solve(sigma[np.ix_(seen, seen)], sigma[np.ix_(seen, missing)])
-            out[np.ix_(rows, missing)] = mu[missing] + (X[np.ix_(rows, seen)] - mu[seen]) @ K
-    return out
-
-
-def draw_missing(
-    rng: np.random.Generator, X: Array, y: Array, mu: Array, sigma: Array
-) -> tuple[Array, Array, Array]:
-    """The missing cells of rows, drawn given the observed ones under each of S draws of theta.
-
-    Parameters
-    ----------
-    X : (N, D)
-    y : (N,) class codes, or (S, N)
-    mu : (S, C, D)
-    sigma : (S, C, D, D), or (S, 1, D, D) for all classes
-
-    Returns
-    -------
-    values : (S, M)
-    row, column : (M,)
-        In the order of the rows, and of the columns in a row.
-    """
-    row, column = np.nonzero(np.isnan(X))
-    place = np.full(X.shape, -1)
-    place[row, column] = np.arange(len(row))
-    codes = np.broadcast_to(y, (len(mu), len(X)))
-    out = np.empty((len(mu), len(row)))
-    for rows, seen, missing in Patterns.of(X):
-        if not len(missing):
-            continue
-        part = sigma[..., seen[:, None], seen]
-        K = np.linalg.solve(part, sigma[..., seen[:, None], missing])  # (S, G, o, m)
-        rest = sigma[..., missing[:, None], missing] - sigma[..., missing[:, None], seen] @ K
-        root = np.linalg.cholesky(rest)
-        z = rng.standard_normal((len(mu), len(rows), len(missing)))
-        for c in range(mu.shape[1]):
-            g = c if sigma.shape[1] > 1 else 0
-            own = codes[:, rows] == c
-            for k in np.flatnonzero(own.any(axis=0)):
-                s = np.flatnonzero(own[:, k])
-                step = X[rows[k], seen] - mu[s, c][:, seen]
-                value = mu[s, c][:, missing] + np.einsum("so,som->sm", step, K[s, g])
-                value += np.einsum("sij,sj->si", root[s, g], z[s, k])
-                out[np.ix_(s, place[rows[k], missing])] = value
-    return out, row, column
 
 
 # ------------------------------------------------------------------------------------- in PyMC
