@@ -155,31 +155,6 @@ def _forests(summary, *_):
     _legend(ax)
 
 
-def _language_models(smoothing, *_):
-    tasks = list(dict.fromkeys(row[0] for row in smoothing.rows))
-    names = (
-        "the best fixed order",
-        "hierarchical",
-        "hierarchical, strengths by LOO",
-        "context_tree",
-    )
-    ax = _lines(tasks)
-    ax.figure.set_figheight(3.6)
-    for task in range(len(tasks)):
-        own = [row for row in smoothing.rows if row[0] == tasks[task]]
-        for j, (name, row) in enumerate(zip(names, own, strict=True)):
-            y, colour = task + 0.18 * (j - 1.5), (GREY, BLUE, ORANGE, GREEN)[j]
-            fitted, exponent = number(row[2]), number(row[5])
-            ax.plot([fitted, exponent], [y, y], color=colour, lw=1)
-            ax.plot(fitted, y, "o", color=colour, ms=5, label=None if task else name)
-            ax.plot(exponent, y, "o", color=colour, ms=5, mfc="white")
-    ax.set_xscale("log")
-    ax.set_xticks([0.01, 0.03, 0.1, 0.3], ["0.01", "0.03", "0.1", "0.3"])
-    ax.minorticks_off()
-    ax.set_xlabel("log loss of held-out documents, nats")
-    _legend(ax)
-
-
 def _labels(errors, *_):
     ax = _lines([row[0] for row in errors.rows])
     for column, colour, label in ((1, BLUE, "5 % wrong"), (2, ORANGE, "20 % wrong")):

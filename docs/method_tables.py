@@ -10,7 +10,7 @@ QUESTIONS = {
     " predict_monte_carlo linear_form transform fit_transform",
     "How sure": "predict_interval predict_posterior predict_uncertainty predict_set"
     " log_likelihood_ratio",
-    "Why": "explain estimates edge_probabilities context_depths summary",
+    "Why": "explain estimates edge_probabilities summary",
     "Unusual rows": "typicality score_samples perplexity",
     "Which model": "loo loo_log_joint log_evidence_",
     "Prior and posterior": "posterior_ draw_posterior sample_posterior posterior_groups to_pymc"

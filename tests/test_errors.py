@@ -111,7 +111,7 @@ def test_warnings_name_the_line_of_the_caller():
     y = np.arange(20) % 2
     numbered = pd.DataFrame({"a": np.arange(20.0), "b": [None] * 20})
     texts = [f"{['spam', 'ham'][i % 2]} words of text number {i}" for i in range(20)]
-    clf = bg.LogLinearPool([bg.MarkovNB(smoothing="hierarchical"), bg.MarkovNB()]).fit(texts, y)
+    clf = bg.LogLinearPool([bg.MarkovNB(1), bg.MarkovNB()]).fit(texts, y)
     for call in (
         lambda: bg.MixedNB().fit(numbered, y),
         lambda: make_pipeline(bg.MixedNB()).fit(numbered, y),

@@ -129,7 +129,7 @@ def automatic(tree: Path, number: int, seed: int) -> list[dict]:
             path = str(file.relative_to(tree))
             entry = {"subject": folder.parts[0], "file": path, "old": old, "new": new}
             entry["tests"] = tests
-            if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled", "approximate"):
+            if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled"):
                 unit = folder.parts[2] if len(folder.parts) > 2 else file.stem
                 entry["family"] = "".join(word.capitalize() for word in unit.split("_"))
                 entry["tests"] = [f"test_{unit}.py", *tests]

@@ -183,7 +183,7 @@ def compare_models(
     x better and separate the classes worse. It also depends on how wide the priors are. It is
     compared if all models describe the same data: densities or probabilities, of the same columns,
     bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents with
-    tokens outside a vocabulary, which ``MarkovNB(smoothing="dirichlet")`` scores too high, are
+    tokens outside a vocabulary, which `MarkovNB` scores too high, are
     refused.
 
     Examples

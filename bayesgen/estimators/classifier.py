@@ -1188,7 +1188,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         (``structure="tree"``, ``"map"``)         are chosen again without each row. Other choices
         from all rows stay as they are: means and scales of default priors; strengths and root
         weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
-        vocabularies, and the base of ``smoothing="context_tree"``. So the score is a little too
+        vocabularies. So the score is a little too
         high; refits of all of it, or rows that were held out, tell how much. After a fit by draws,
         Pareto-smoothed importance sampling.
 

@@ -395,9 +395,7 @@ class LogLinearPool(GenerativeClassifier):
     shifted in log odds, so that their mean is the prediction (to 1e-6, or to 1e-3 in rows that 200
     steps do not centre); an interval that would still not contain it is made wider. The interval
     is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
-    probability that made the rows is measured in the documentation (benchmarks, "Pools"). Members
-    with a predictive and without a posterior (hierarchical smoothing) enter by the predictive, with
-    a warning.
+    probability that made the rows is measured in the documentation (benchmarks, "Pools").
 
     *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
     draws make the intervals. Parts that do not belong to a single column (quadratic discriminants,

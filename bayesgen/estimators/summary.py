@@ -208,9 +208,7 @@ def _sentences(
     if evidence == evidence:
         out.append(f"Log evidence: {evidence:.2f} nats.")
     if why := prior.family.no_evidence:
-        spread = not prior.family.approximate or prior.family.discriminative
-        lacks = "No evidence" if spread else "No evidence and no intervals"
-        out.append(f"{lacks}: {why}.")
+        out.append(f"No evidence: {why}.")
     return out + [f"Warning: {text}." for text in _cautions(fitted, rows)]
 
 

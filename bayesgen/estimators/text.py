@@ -8,54 +8,35 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Tags
 
-from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
 from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
 from bayesgen.families.capabilities import TokenDraws, require
-from bayesgen.families.conjugate.context_tree import ContextTree
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
-from bayesgen.families.contract import ConjugateFamily, Family
-from bayesgen.families.errors import refuse_unknown
-from bayesgen.families.names import CLASS, CONTEXT, TOKEN, Method
+from bayesgen.families.contract import Family
+from bayesgen.families.names import CONTEXT, TOKEN, Method
 from bayesgen.inference import trees
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import tables
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary
-
-Smoothing = Literal["dirichlet", "hierarchical", "context_tree"]
-_FAMILIES: dict[str, type[Family]] = {
-    "dirichlet": DirichletMarkov,
-    "hierarchical": InterpolatedMarkov,
-    "context_tree": ContextTree,
-}
-# arguments that only some of them have, with their defaults
-_OF_SMOOTHING: dict[str, dict[str, Any]] = {
-    "dirichlet": {"alpha": 1.0},
-    "hierarchical": {"discount": 0.75, "concentration": 100.0, "strength": None},
-    "context_tree": {"strength": None, "leaf": 0.5, "base": None},
-}
 
 
 @dataclass(frozen=True, eq=False)
 class Documents(Reader):
     """Texts or lists of tokens; `declared` tokens are known beside those that occur.
 
-    `raw`: the training documents were strings. `padded`: tables hold a token outside the
-    vocabulary.
+    `raw`: the training documents were strings.
     """
 
     tokens: Any = "char"
     declared: Any = None
-    padded: bool = False
     raw: bool = False
     vocabulary: Vocabulary | None = None
 
@@ -154,9 +135,7 @@ class Documents(Reader):
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior."""
-        names = list(map(str, self.encoder.tokens))
-        tokens = [*names, _UNKNOWN] if self.padded else names
-        return {CONTEXT: self.feature_names(family), TOKEN: tokens}
+        return {CONTEXT: self.feature_names(family), TOKEN: list(map(str, self.encoder.tokens))}
 
     def state(self) -> dict[str, Any]:
         """The vocabulary, as JSON."""
@@ -183,25 +162,10 @@ class MarkovNB(GenerativeClassifier):
     order : int, default 2
         n of the n-grams.
     alpha : float or array broadcasting to (class, token), default 1.0
-        Pseudo-counts of each token after each context, in tokens (``smoothing="dirichlet"``).
+        Pseudo-counts of each token after each context, in tokens.
     tokens : {"char", "word"} or callable
         How a string is cut: into characters, into lower-case words, or by a function that takes a
         string and returns its tokens.
-    smoothing : {"dirichlet", "hierarchical", "context_tree"}
-        What stands behind a context of few tokens, or none (Notes).
-    discount, concentration : float or array (class,), default 0.75 and 100
-        Of ``"hierarchical"``: what is taken off the count of each n-gram, in [0, 1), and the weight
-        of the next shorter context, in tokens.
-    strength : float or array (class,), optional
-        Of ``"hierarchical"`` the weight of the uniform distribution behind the empty context, in
-        distinct n-grams (None: 10 000); of ``"context_tree"`` the pseudo-counts of each table, in
-        tokens (None: 30).
-    leaf : float or array (class,), default 0.5
-        Of ``"context_tree"``: prior probability that a context is not split further.
-    base : {token: weight}, "uniform" or None
-        Of ``"context_tree"``: what its tables are drawn about, None the key for tokens outside the
-        vocabulary, the least weight for tokens not named. None: of each class, in proportion to
-        1 + the counts of its training tokens.
     vocabulary : sequence of tokens, optional
         Tokens that exist even if no document shows them. None: those of the training documents.
     length : int, default 100
@@ -219,31 +183,20 @@ class MarkovNB(GenerativeClassifier):
 
     Notes
     -----
-    *Smoothing.* ``"dirichlet"``: every context of ``order - 1`` tokens has a table of its own, with
-    the same prior; exact, and best at an order that must be chosen. ``"hierarchical"``: a context
-    falls back on the shorter one in proportion, down to the empty one (interpolated Kneser-Ney, an
-    approximation of a hierarchical Pitman-Yor process; Teh 2006). The order need not be chosen with
-    care: on the open sets of ``tests/benchmarks/smoothing.py`` order 4 with
-    ``prior="loo"`` beats the best fixed order on four tasks of five. The predictive is all there
-    is: no evidence, draws, or intervals, and a document does not teach the model while it is read.
-    ``"context_tree"``: the exact average over all trees of contexts of at most ``order - 1`` tokens
-    (Willems et al. 1995), with evidence, draws and intervals. Everything is conditional on `base`:
-    if it is None, evidence and leave-one-out are a little too good, as the base has seen all rows.
+    Every context of ``order - 1`` tokens has a table of its own, with the same prior. The order
+    must be chosen; a `LogLinearPool` of several orders mixes them.
 
     Contexts at the beginning of a document hold a start symbol, which is never predicted.
 
-    A token outside the vocabulary is scored, in its context, as one further token. It is never
-    simulated. ``"hierarchical"`` and ``"context_tree"`` give it its share of the base, and the
-    probabilities of all tokens and it sum to 1. ``"dirichlet"`` gives it the mean pseudo-count, as
-    if it had been declared, and the others keep theirs: these sum to more than 1. Joint densities
-    and perplexities of documents with unknown tokens are then not comparable with those of the
-    other smoothings, and `perplexity` warns; class probabilities are.
+    A token outside the vocabulary is scored, in its context, as one further token with the mean
+    pseudo-count, as if it had been declared, and the others keep theirs: the probabilities of all
+    tokens and it sum to more than 1. Joint densities and perplexities of documents with unknown
+    tokens are then not comparable with those of other models, and `perplexity` warns; class
+    probabilities are. It is never simulated.
 
     References
     ----------
-    Jurafsky and Martin (2009), Speech and Language Processing, chapter 4. Teh (2006), A
-    hierarchical Bayesian language model based on Pitman-Yor processes. Willems, Shtarkov and
-    Tjalkens (1995), The context-tree weighting method.
+    Jurafsky and Martin (2009), Speech and Language Processing, chapter 4.
 
     Examples
     --------
@@ -255,6 +208,7 @@ class MarkovNB(GenerativeClassifier):
     array([4.845])
     """
 
+    _family_type = DirichletMarkov
     _unsaved = ("tokens",)  # where it is a function
 
     def __init__(
@@ -263,12 +217,6 @@ class MarkovNB(GenerativeClassifier):
         alpha: Any = 1.0,
         tokens: Split = "char",
         *,
-        smoothing: Smoothing = "dirichlet",
-        discount: Any = 0.75,
-        concentration: Any = 100.0,
-        strength: Any = None,
-        leaf: Any = 0.5,
-        base: Any = None,
         vocabulary: Any = None,
         length: int = 100,
         class_alpha: Any = 1.0,
@@ -277,12 +225,6 @@ class MarkovNB(GenerativeClassifier):
         self.order = order
         self.alpha = alpha
         self.tokens = tokens
-        self.smoothing = smoothing
-        self.discount = discount
-        self.concentration = concentration
-        self.strength = strength
-        self.leaf = leaf
-        self.base = base
         self.vocabulary = vocabulary
         self.length = length
         self.class_alpha = class_alpha
@@ -320,20 +262,18 @@ class MarkovNB(GenerativeClassifier):
         Warns
         -----
         UserWarning
-            Of ``smoothing="dirichlet"`` and tokens outside the vocabulary: what sums to more than
-            1 is a perplexity that is too low, and not comparable with other smoothings.
+            Of tokens outside the vocabulary: what sums to more than 1 is a perplexity that is too
+            low, and not comparable with other models.
         """
         fitted = self._fitted()
         documents = Tokenizer(self.tokens)(X)
-        if self.smoothing == "dirichlet":
-            known = {*self.vocabulary_.tokens}
-            if n := sum(token not in known for document in documents for token in document):
-                warn(
-                    f"{n} tokens are outside the vocabulary, and smoothing='dirichlet' adds "
-                    "their probabilities to a sum that is 1 without them: perplexities are too "
-                    "low, and not comparable with other smoothings. Give vocabulary=, or another "
-                    "smoothing",
-                )
+        known = {*self.vocabulary_.tokens}
+        if n := sum(token not in known for document in documents for token in document):
+            warn(
+                f"{n} tokens are outside the vocabulary, and their probabilities are added to a "
+                "sum that is 1 without them: perplexities are too low, and not comparable with "
+                "other models. Give vocabulary=",
+            )
         joint = self.predict_joint_log_proba(X, method)
         if y is None:
             log_p = self.score_samples(X, method)
@@ -375,23 +315,6 @@ class MarkovNB(GenerativeClassifier):
             fitted = fitted.with_posterior(model=model)
         return tables.simulated(fitted, n, y, random_state, source)
 
-    def context_depths(self) -> "xr.Dataset":
-        """How many tokens of context the trees of ``smoothing="context_tree"`` use.
-
-        Returns
-        -------
-        xarray.Dataset
-            ``probability`` (class, depth): posterior expectation of the share of the training
-            tokens whose leaf is a context of 0 .. order - 1 tokens.
-        """
-        family: Any = self.model_.family
-        if self.smoothing != "context_tree":
-            raise NotImplementedError(
-                f"smoothing={self.smoothing!r} has no trees: use smoothing='context_tree'"
-            )
-        table = {"probability": ((CLASS, "depth"), family.depth_probabilities())}
-        return tree.group(table, {CLASS: self.classes_, "depth": np.arange(self.order)})
-
     def to_pymc(
         self,
         X: Any = None,
@@ -416,11 +339,6 @@ class MarkovNB(GenerativeClassifier):
         fitted = fitted.with_posterior(prior=replace(prior, family=family))
         return trees.to_pymc(fitted, X, y, likelihood, observed, X_new)
 
-    @property
-    def _family_type(self) -> type[Family]:
-        refuse_unknown("smoothing", self.smoothing, _FAMILIES)
-        return _FAMILIES[self.smoothing]
-
     def _reader(self) -> Reader:
         earlier = self.__dict__.get("fitted_")  # a width that it has seen: lists have none
         return Documents(
@@ -428,43 +346,14 @@ class MarkovNB(GenerativeClassifier):
             n_features=None if earlier is None else earlier.reader.n_features,
             tokens=self.tokens,
             declared=self.vocabulary,
-            padded=self.smoothing != "dirichlet",
         )
 
-    def _family(self, reader: Reader, classes: Array) -> ConjugateFamily:
-        family: Any = self._family_type
-        for smoothing, arguments in _OF_SMOOTHING.items():
-            for name, default in arguments.items():
-                if name in _OF_SMOOTHING[self.smoothing]:
-                    continue
-                if not np.array_equal(getattr(self, name), default):
-                    raise ValueError(
-                        f"{name} is for smoothing={smoothing!r}, and this is {self.smoothing!r}"
-                    )
+    def _family(self, reader: Reader, classes: Array) -> DirichletMarkov:
         encoder = reader.encoder
-        names = _OF_SMOOTHING[self.smoothing]
-        own = {name: v for name in names if (v := getattr(self, name)) is not None}
-        if "base" in own:
-            own["base"] = self._given_base(encoder)
-        made: ConjugateFamily = family(
-            order=self.order,
-            n_tokens=0 if encoder is None else len(encoder),
-            **own,
-            length=self.length,
+        n_tokens = 0 if encoder is None else len(encoder)
+        return DirichletMarkov(
+            order=self.order, n_tokens=n_tokens, alpha=self.alpha, length=self.length
         )
-        return made
-
-    def _given_base(self, encoder: Vocabulary) -> Any:
-        """(V + 1,) weights of the tokens and, last, of all others."""
-        if isinstance(self.base, str) and self.base == "uniform":
-            return 1.0
-        if not isinstance(self.base, Mapping):
-            raise ValueError(
-                "base must be None, 'uniform', or a mapping of tokens to weights, with None for "
-                f"a token outside the vocabulary; got {self.base!r}"
-            )
-        least = min(self.base.values())
-        return np.array([self.base.get(k, least) for k in (*encoder.tokens, None)])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Prior-likelihood pairs: one file each, in `conjugate`, `sampled`, `approximate`.
+"""Prior-likelihood pairs: one file each, in `conjugate` and `sampled`.
 
 The folders are the registry. Each family is also a name of this package, and so is all that a
 family is written with, loaded on first use::
@@ -11,10 +11,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
-    from bayesgen.families.approximate.interpolated_markov import InterpolatedMarkov
     from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
     from bayesgen.families.conjugate.columns import Columns
-    from bayesgen.families.conjugate.context_tree import ContextTree
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
     from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
@@ -43,7 +41,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "BetaBernoulli",
         "Columns",
         "ConjugateFamily",
-        "ContextTree",
         "DirichletCategorical",
         "DirichletForest",
         "DirichletMarkov",
@@ -52,7 +49,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "GammaPoisson",
         "GaussianMixture",
         "HierarchicalBernoulli",
-        "InterpolatedMarkov",
         "LogNormal",
         "LogisticRegression",
         "MissingCapabilityError",

@@ -39,7 +39,7 @@ from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
 _CATEGORIES = (CATEGORY, CATEGORY_BIS)  # the last axes of a table
-_FOLDERS = ("conjugate", "sampled", "approximate")
+_FOLDERS = ("conjugate", "sampled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Family(Record, abc.ABC):
     fits_missing: ClassVar[bool] = True  # False: NaN has a closed form in prediction alone
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
-    approximate: ClassVar[str] = ""  # `ApproximateFamily`: what is, and why there is no posterior
+    no_theta: ClassVar[str] = ""  # why there is no posterior of theta, if there is none
     # what its log density is of, as `names` has it: evidence compares models of the same alone. "":
     # it is not known, and is compared with that of the same class
     describes: ClassVar[str] = ""
@@ -142,14 +142,6 @@ class Family(Record, abc.ABC):
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """A few resolved priors that differ in kind: the law tests draw their data from them."""
         return []
-
-    @property
-    def is_ensemble(self) -> bool:
-        """Whether predictions average models whose weights are not posterior probabilities.
-
-        A draw is then of one of them, and draws spread more than the average is uncertain.
-        """
-        return False
 
     @property
     @abc.abstractmethod
@@ -223,7 +215,7 @@ class Family(Record, abc.ABC):
     @property
     def no_evidence(self) -> str:
         """Why the density of the rows is no evidence of the model; "" where it is one."""
-        return self.approximate
+        return self.no_theta
 
     @property
     def no_class_prior(self) -> str:

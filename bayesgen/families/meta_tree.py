@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy.special import gammaln
 
-from bayesgen.families.approximate_family import ApproximateFamily
-from bayesgen.families.contract import Stats
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.errors import NoPosteriorError, UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, LABEL
 from bayesgen.families.records import array
 from bayesgen.numerics.rows import Matrix, row_blocks
@@ -69,7 +69,7 @@ class MetaTreeStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class MetaTree(ApproximateFamily):
+class MetaTree(ConjugateFamily):
     """p(y | x) as the mean over trees of the averages over their prunings.
 
     Parameters
@@ -93,7 +93,7 @@ class MetaTree(ApproximateFamily):
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "meta-tree"
     discriminative: ClassVar[bool] = True
-    approximate: ClassVar[str] = (
+    no_theta: ClassVar[str] = (
         "each tree has a posterior given the half of the rows that chose its structure, and the "
         "mean over trees is the posterior of none"
     )
@@ -291,6 +291,43 @@ class MetaTree(ApproximateFamily):
 
         shared(draw, range(n), n_threads())
         return out, steps
+
+    # -- what there is not -------------------------------------------------------------------
+
+    def _refuse(self, what: str) -> NoPosteriorError:
+        return NoPosteriorError(f"{what} is refused: {self.no_theta}")
+
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
+        """Refuse: theta is not known."""
+        raise self._refuse("the likelihood of theta")
+
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+        """Refuse: theta is not known."""
+        raise self._refuse("simulation under one theta")
+
+    def mle(self, stats: MetaTreeStats) -> dict[str, Array]:
+        """Refuse: the predictive is the only estimate."""
+        raise UndefinedEstimateError("mle", self.no_theta)
+
+    def map(self) -> dict[str, Array]:
+        """Refuse: the predictive is the only estimate."""
+        raise UndefinedEstimateError("map", self.no_theta)
+
+    def mean(self) -> dict[str, Array]:
+        """Refuse: the predictive is the only estimate."""
+        raise UndefinedEstimateError("posterior_mean", self.no_theta)
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """Refuse: there is no posterior to draw from."""
+        raise self._refuse("a draw of theta")
+
+    def log_evidence(self, stats: MetaTreeStats) -> float:
+        """Refuse: it is not defined."""
+        raise self._refuse("the evidence")
+
+    def cgf(self, X: Matrix, t: Array) -> Array:
+        """Refuse: the spread of the class log-densities is not known."""
+        raise self._refuse("the spread of class probabilities (intervals, uncertainty)")
 
     # -- what columns contribute -------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr, expit
 
-from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Theta
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.seeds import generator
@@ -232,7 +231,7 @@ def _centred(joint: Array, log_p: Array) -> Array:
 def _theta_of(member: Member, rng: np.random.Generator, draws: int) -> Theta:
     """{name: (1, draws, *dims)} of a member's posterior; {} where there is none."""
     own = member.fitted.posterior
-    if own.prior.family.approximate:
+    if own.prior.family.no_theta:
         return {}
     if own.exact:
         drawn: Theta = own.draw(rng, draws, 1)
@@ -245,8 +244,8 @@ def _theta_of(member: Member, rng: np.random.Generator, draws: int) -> Theta:
 def _by_rows(member: Member, draws: int) -> bool:
     """Whether densities of rows are drawn: all parameters are too many for the memory, or none."""
     own = member.fitted.posterior
-    if own.prior.family.approximate:
-        return own.prior.family.discriminative
+    if own.prior.family.no_theta:
+        return True
     return own.exact and 8 * draws * own.model.family.n_parameters() > _MOST_DRAWS
 
 
@@ -271,26 +270,13 @@ def _pooled_draws(
 ) -> Iterator[tuple[slice, Array]]:
     """(rows, (1, draws, n, C) pooled scores), blocks of rows.
 
-    An ensemble enters by its predictive if there are other members: tables of one of its models
-    spread over tens of nats where cells are empty, which the average does not.
-
     Members with very many parameters draw them anew for each block, unless all rows are to be
     taken `together`: of one row the distribution is the same.
     """
-    families = {m.name: m.fitted.posterior.prior.family for m in own.members}
-    if names := [name for name, f in families.items() if f.approximate and not f.discriminative]:
-        warn(
-            f"members without a posterior enter by their predictive ({', '.join(names)}): how "
-            "uncertain their parameters are is not in these intervals and draws",
-            UserWarning,
-        )
     n, shift = X.shape[0], own.shift(class_prior)
-    some = not all(f.is_ensemble for f in families.values())
-    held = [some and f.is_ensemble for f in families.values()]
-    anew = [not fixed and _by_rows(m, draws) for m, fixed in zip(own.members, held, strict=True)]
+    anew = [_by_rows(m, draws) for m in own.members]
     thetas = [
-        {} if each or fixed else _theta_of(m, rng, draws)
-        for m, each, fixed in zip(own.members, anew, held, strict=True)
+        {} if each else _theta_of(m, rng, draws) for m, each in zip(own.members, anew, strict=True)
     ]
     at = rng.permutation(np.arange(draws) % own.n_draws)
     eta, b = (drawn[at] for drawn in own.exponents.flat)

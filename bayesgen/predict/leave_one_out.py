@@ -239,8 +239,8 @@ def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> Non
     some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
     prior, stats = fitted.posterior.prior, fitted.posterior.stats
     own = prior.stats(*some[:2], len(fitted.classes), some.weight)
-    approximate = bool(prior.family.approximate)
-    if partial or approximate:
+    without_evidence = bool(prior.family.no_theta)
+    if partial or without_evidence:
         try:
             rest = stats.remove(own)
         except ValueError as error:
@@ -249,7 +249,7 @@ def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> Non
         return
     if _differ(own.count, stats.count):
         raise _other_counts(own.count, stats.count, fitted)
-    if approximate:  # without an evidence
+    if without_evidence:
         left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
         if any((np.abs(v) > _SAME).any() for v in left):
             raise ValueError(f"{_TRAINING_ROWS}; these are only some of them")

@@ -12,7 +12,6 @@ import bayesgen as bg
 from bayesgen.checks import uniformity
 from bayesgen.checks.sbc import simulation_based_calibration
 from bayesgen.families import registry
-from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
@@ -40,7 +39,7 @@ def conjugate_examples():
     return [
         pytest.param(family, id=f"{name}-{k}")
         for name, kind in registry().items()
-        if issubclass(kind, ConjugateFamily) and not issubclass(kind, ApproximateFamily)
+        if issubclass(kind, ConjugateFamily) and not kind.no_theta
         for k, family in enumerate(kind.examples(3, 3))
     ]
 

@@ -162,14 +162,8 @@ def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
         (bg.CategoricalNB(), [["u"]] * 3 + [["v"]] * 3, [["z"]], 5 / 8 * 1 / 7),
         (bg.MarkovNB(order=1), ["u"] * 3 + ["v"] * 3, ["zz"], 5 / 8 * 1 / 7 * 2 / 8),
         (bg.MarkovNB(order=2), ["uv"] * 3 + ["vu"] * 3, ["uu"], 5 / 8 * 2 / 6 * 1 / 3),
-        (  # three symbols of pseudo-count 1/2, the last of them any other token
-            bg.MarkovNB(order=1, smoothing="context_tree", strength=1.5, base="uniform"),
-            ["u"] * 3 + ["v"] * 3,
-            ["z"],
-            5 / 8 * 0.5 / 5.5,
-        ),
     ],
-    ids=["category", "token", "context", "tree of contexts"],
+    ids=["category", "token", "context"],
 )
 def test_what_theta_does_not_tell_of_a_row_is_averaged_over_the_posterior(
     clf: Any, X: Any, new: Any, expected: float

@@ -153,12 +153,6 @@ CASES = {
     },
     "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts),
     "MarkovNB 2": Case(lambda: bg.MarkovNB(2, 1.5, vocabulary=list("abc ")), texts),
-    "MarkovNB context tree": Case(
-        lambda: bg.MarkovNB(
-            3, smoothing="context_tree", base="uniform", vocabulary=list("abc "), strength=2.0
-        ),
-        texts,
-    ),
     "GenerativeClassifier": Case(
         lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), reals_with_missing
     ),

@@ -371,29 +371,6 @@ def test_draws_are_those_of_nuts():
             assert (np.abs(gap) < 5 * np.hypot(*mcse)).all()
 
 
-def test_members_without_a_posterior_enter_by_their_predictive():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    X = np.array(["".join(rng.choice(list("aab"[c:] + "b"), 8)) for c in y], dtype=object)
-    smooth = bg.MarkovNB(order=2, smoothing="hierarchical")
-    pool = bg.LogLinearPool([("exact", bg.MarkovNB(order=1)), ("mixed", smooth)]).fit(X, y)
-    with pytest.warns(
-        UserWarning, match=r"without a posterior enter by their predictive \(mixed\)"
-    ):
-        table = pool.predict_interval(X[:9], prob=0.9)
-    assert (np.diff(table["interval"], axis=-1) > 0).all()
-    alone = bg.LogLinearPool([smooth], intercepts=False).fit(X, y)
-    with pytest.warns(UserWarning, match="predictive"):
-        tree = alone.predict_posterior(X[:9], draws=50, random_state=3)
-    # what varies is the exponent alone: log-odds are it times the member's, and a constant
-    rho = tree["predictions"]["class_probability"].values[0]
-    member = alone.members_["MarkovNB"].predict_log_proba(X[:9])
-    odds = np.log(rho[..., 0] / rho[..., 1])
-    ratio = (odds - odds[:1])[1:] / (member[:, 0] - member[:, 1])
-    np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(9), rtol=1e-9, atol=1e-12)
-    assert ratio[:, 0].std() > 0.01
-
-
 def test_categories_of_single_rows_do_not_tell_the_label_left_out():
     """A class that has lost a row is one row smaller than the others of a balanced design."""
     rng = np.random.default_rng(3)

@@ -139,12 +139,3 @@ def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     assert "<table" in clf._repr_html_()
     assert "predict_interval" in dir(clf)
     assert "partial_fit" not in dir(bg.StudentTNB())
-
-
-def test_smoothing_without_a_posterior_says_what_it_has_not():
-    X, y = _documents()
-    clf = bg.MarkovNB(order=2, smoothing="hierarchical").fit(X, y)
-    found = clf.summary()
-    assert np.isnan(found.table.attrs["log_evidence"])
-    assert "No evidence and no intervals: interpolated Kneser-Ney" in str(found)
-    assert found._repr_html_() in clf._repr_html_()

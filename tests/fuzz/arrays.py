@@ -31,7 +31,6 @@ CHOICES = {  # of settings that are words
     "variance": ("class", "tied", "spherical", "class_spherical", "wild"),
     "covariance": ("full", "diagonal", "spherical"),
     "structure": ("average", "tree", "map", "fixed"),
-    "smoothing": ("dirichlet", "hierarchical", "context_tree"),
     "prior": ("default", "empirical"),
     "weights": ("uniform", "evidence"),
     "unseen": ("prior", "ignore", "raise"),

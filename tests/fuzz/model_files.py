@@ -64,8 +64,6 @@ def make_models(sampled=False):
                 (bg.LinearDiscriminant(), REAL),
                 (bg.TreeAugmentedNB(), WORDS),
                 (bg.TreeAugmentedNB(structure="tree"), BITS),
-                (bg.MarkovNB(2, smoothing="hierarchical"), TEXTS),
-                (bg.MarkovNB(2, smoothing="context_tree"), TEXTS),
                 (bg.MarkovNB(2), TEXTS),
                 (bg.LogLinearPool([bg.PoissonNB(), bg.GaussianNB()]), COUNTS),
             ]

@@ -18,7 +18,6 @@ import pytest
 from scipy import sparse
 
 from bayesgen.families import registry
-from bayesgen.families.approximate_family import ApproximateFamily
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.errors import UndefinedEstimateError
@@ -75,25 +74,23 @@ def conjugate_families():
 
 
 def is_exact(family):
-    return issubclass(family, ConjugateFamily) and not issubclass(family, ApproximateFamily)
+    return issubclass(family, ConjugateFamily) and not family.no_theta
 
 
 def _concrete():
     return [f for f in registry().values() if not inspect.isabstract(f)]
 
 
-def pytest_generate_tests(metafunc, without=(), first_alone=False):
+def pytest_generate_tests(metafunc, first_alone=False):
     """`case`: each example of each conjugate family; `family`: of each that is sampled.
 
-    `approximate`: of each with an approximate predictive; all of these if `only` does not choose.
-    `missing`: with and, where the family takes them, without all cells. `without`: names of
-    families left out.
+    `missing`: with and, where the family takes them, without all cells.
     """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
     if unknown := set(only) - set(known):
         raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
-    chosen = [f for name, f in known.items() if name not in without and (not only or name in only)]
+    chosen = [f for name, f in known.items() if not only or name in only]
     if "case" in metafunc.fixturenames:
         cases = [
             Case(family, i)
@@ -110,14 +107,6 @@ def pytest_generate_tests(metafunc, without=(), first_alone=False):
             for i, example in enumerate(examples(family, 3, 2))
         }
         _parametrize(metafunc, "family", found)
-    if "approximate" in metafunc.fixturenames:
-        found = {
-            f"{family.__name__}-{i}": example
-            for family in chosen
-            if issubclass(family, ApproximateFamily)
-            for i, example in enumerate(examples(family, 3, 4))
-        }
-        _parametrize(metafunc, "approximate", found)
 
 
 def _indices(family, known):

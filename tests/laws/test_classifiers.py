@@ -52,11 +52,6 @@ CASES = {
     "MixedNB of real kinds": (partial(bg.MixedNB, KINDS), GAPPY),
     "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, root_weight=2.0, **BINNED), TABLE),
     "MarkovNB": (MARKOV, TEXTS),
-    "MarkovNB hierarchical": (
-        partial(MARKOV, smoothing="hierarchical", concentration=10.0, strength=3000.0),
-        TEXTS,
-    ),
-    "MarkovNB context_tree": (partial(MARKOV, smoothing="context_tree"), TEXTS),
 }
 # two parts: the last brings a class, and tokens, of its own
 FIRST, LAST = np.split(np.argsort(Y, kind="stable"), [20])
@@ -65,7 +60,6 @@ FAST = (
     "MixedNB",
     "MixedNB of real kinds",
     "TreeAugmentedNB",
-    "MarkovNB hierarchical",
 )
 
 

@@ -469,18 +469,6 @@ def _scored(clf, rows, labels):
     return held
 
 
-def test_a_classifier_without_a_posterior_has_a_report_without_intervals():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    docs = np.array(["".join(rng.choice(list("aab"[c:] + "b"), 8)) for c in y], dtype=object)
-    clf = bg.MarkovNB(order=2, smoothing="hierarchical").fit(docs[:40], y[:40])
-    found = section(doubts.least_certain, clf, docs[40:], y[40:])
-    assert "interval" not in found.tables[0].caption
-    assert not found.figures
-    assert {row["interval"] for row in found.data["rows"]} == {None}
-    assert "capability TokenDraws" in found.notes[0]
-
-
 def test_sparse_forms_without_rows():
     X, y = np.random.default_rng(0).poisson(1.0, (20, 3)).astype(float), np.arange(20) % 2
     clf = bg.PoissonNB().fit(X, y)

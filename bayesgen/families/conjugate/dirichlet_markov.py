@@ -74,7 +74,7 @@ def draw(
         for i in range(f.length):
             new = _next(f, rng, y[rows], text, i)
             if rows_of_theta is not None:
-                at = f.index.context_tree.find(text[:, i : i + back])
+                at = f.index.prefixes.find(text[:, i : i + back])
                 p = np.cumsum(rows_of_theta(rows, at), axis=-1)
                 drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
                 new = np.where((at >= 0) & (p[:, -1] > 0), drawn, new)
@@ -224,7 +224,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
         for rows in row_blocks(len(X), cells):
             docs = ngrams.DocumentCounts.count(X[rows], self.order, self.n_tokens)
-            at = self.index.context_tree.find(docs.grams[:, :-1])
+            at = self.index.prefixes.find(docs.grams[:, :-1])
             token = docs.grams[:, -1]
             known = (at >= 0) & (token >= 0)
             block = self._integrated(docs, at)
@@ -321,7 +321,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         elif X is not None:
             tokens, lengths = ngrams.concatenate(X, self.n_tokens)
             grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-            at = index.context_tree.find(grams[:, :-1])[gram]
+            at = index.prefixes.find(grams[:, :-1])[gram]
             cell = f"{prefix}cell"
             row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
             context = pm.Data(f"{prefix}x_context", at, dims=cell)
@@ -336,7 +336,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
         tokens, lengths = ngrams.concatenate(X, self.n_tokens)
         grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-        at = self.index.context_tree.find(grams[:, :-1])
+        at = self.index.prefixes.find(grams[:, :-1])
         if len(at) and at.min() < 0:
             raise ValueError("the documents have contexts that this family does not have")
         cells = sparse.csr_matrix(

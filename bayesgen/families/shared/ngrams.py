@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -118,11 +118,6 @@ def first_of_contexts(grams: Array) -> Array:
     return fresh
 
 
-def without_first(grams: Array, n_tokens: int) -> tuple[Array, Array]:
-    """Distinct n-grams (U, n - 1) after a context one token shorter, and (G,) which is whose."""
-    return _distinct(list(grams[:, 1:].T), len(grams), n_tokens)
-
-
 def union_of_counts(
     a: tuple[Array, Array], b: tuple[Array, Array], n_tokens: int
 ) -> tuple[Array, Array, Array]:
@@ -221,14 +216,14 @@ class GramIndex:
         return len(self.contexts)
 
     @cached_property
-    def context_tree(self) -> PrefixTree:
+    def prefixes(self) -> PrefixTree:
         """Finds rows of `contexts`."""
         return PrefixTree(self.contexts, self.n_tokens)
 
     @cached_property
     def context_of(self) -> Array:
         """(G,) place of each n-gram's context among `contexts`."""
-        return self.context_tree.find(self.grams[:, :-1])
+        return self.prefixes.find(self.grams[:, :-1])
 
     def totals(self, counts: Array) -> Array:
         """(C, H) sums over the n-grams of each context that has a continuation."""
@@ -316,27 +311,6 @@ class DocumentCounts:
             run_unknown=np.bincount(run, n * (grams[gram, -1] == UNKNOWN)),
         )
 
-    def shorter(self, n_tokens: int) -> tuple[Self, Array]:
-        """The same documents after contexts that are one token shorter.
-
-        Returns
-        -------
-        DocumentCounts
-        at : (P,)
-            Its entry that each entry of these has become part of.
-        """
-        grams, of_gram = without_first(self.grams, n_tokens)
-        many = max(1, len(grams))
-        entry, at = np.unique(self.row * many + of_gram[self.gram], return_inverse=True)
-        row, gram = np.divmod(entry, many)
-        n = np.bincount(at, self.n, len(entry))
-        return self._of_entries(self.n_rows, grams, row, gram, n), at
-
-    @property
-    def starts(self) -> Array:
-        """(R + 1,) where each run begins among the entries, and their number."""
-        return np.searchsorted(self.run, np.arange(len(self.run_row) + 1))
-
     @property
     def known(self) -> Self:
         """The same entries and runs, with no count of tokens outside the vocabulary."""
@@ -381,75 +355,6 @@ class DocumentCounts:
 #
 # The parent of a context is the context without its first token: what stands nearest to the next
 # token stays. Level k holds contexts of k tokens and what followed them.
-
-
-@dataclass(frozen=True, eq=False)
-class SuffixLevel:
-    """Contexts of one length that were seen with a continuation; holds no counts."""
-
-    index: GramIndex
-    gram: Array  # (G',) of each n-gram one token longer, its place here; empty at the longest
-    context: Array  # (H',) the same of each context
-
-    @property
-    def contexts(self) -> Array:
-        """(H, k) their codes."""
-        return self.index.grams[self.index.starts, :-1]
-
-    @classmethod
-    def all(cls, grams: Array, n_tokens: int) -> list[Self]:
-        """Levels 0 .. n-1 of distinct n-grams (G, n) in lexicographic order."""
-        none = np.empty(0, dtype=np.int64)
-        out = [cls(GramIndex(grams, n_tokens), none, none)]
-        for _ in range(grams.shape[1] - 1):
-            longer = out[0].index
-            shorter, gram = without_first(longer.grams, n_tokens)
-            index = GramIndex(shorter, n_tokens)
-            of_gram = np.searchsorted(index.starts, gram, side="right") - 1
-            out.insert(0, cls(index, gram, of_gram[longer.starts]))
-        return out
-
-    def find(self, grams: Array) -> tuple[Array, Array]:
-        """(n,) places of the contexts of n-grams, and of the n-grams; -1 where never seen."""
-        *_, context, gram = self.index.tree.path(grams)
-        return context, gram
-
-    def sum_of_longer(self, values: Array) -> Array:
-        """(C, H) sums over contexts one token longer, of values (C, H')."""
-        return _sums(values, self.context, len(self.index.starts))
-
-    def counts_of_longer(self, values: Array) -> Array:
-        """(C, G) sums over n-grams one token longer, of values (C, G')."""
-        return _sums(values, self.gram, len(self.index.grams))
-
-
-def _sums(values: Array, place: Array, n: int) -> Array:
-    return np.array([np.bincount(place, own, n) for own in values]).reshape(len(values), n)
-
-
-class DocumentLevel(NamedTuple):
-    """Documents after contexts of one length."""
-
-    docs: DocumentCounts
-    entry: Array  # (P',) of each entry after contexts one token longer, its entry here
-    run: Array  # (R',) of each run after a context one token longer, its run here
-    order: Array  # (R',) runs after contexts one token longer, those of one run here together
-    edges: Array  # (R + 1,) where those of each run begin in `order`
-
-
-def document_levels(X: Array, order: int, n_tokens: int) -> list[DocumentLevel]:
-    """Levels 0 .. order-1 of documents."""
-    none = np.empty(0, dtype=np.int64)
-    longest = DocumentCounts.count(X, order, n_tokens)
-    out = [DocumentLevel(longest, none, none, none, none)]
-    for _ in range(order - 1):
-        longer = out[0].docs
-        docs, entry = longer.shorter(n_tokens)
-        run = docs.run[entry[longer.starts[:-1]]]
-        by_run = np.argsort(run, kind="stable")
-        edges = np.searchsorted(run[by_run], np.arange(len(docs.run_row) + 1))
-        out.insert(0, DocumentLevel(docs, entry, run, by_run, edges))
-    return out
 
 
 # ------------------------------------------------------------------------------------------------
@@ -619,12 +524,3 @@ class NgramFamily:
         if stats is None:
             stats = every_ngram(len(self.counts), self.order, self.n_tokens)
         return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
-
-
-class SuffixFamily(NgramFamily):
-    """Of families whose contexts have all lengths up to order - 1."""
-
-    @cached_property
-    def levels(self: Any) -> list[SuffixLevel]:
-        """Contexts of 0 .. order - 1 tokens."""
-        return SuffixLevel.all(self.grams, self.n_tokens)

@@ -1,1 +1,0 @@
-"""Families whose predictive is a closed form that approximates a posterior's."""
