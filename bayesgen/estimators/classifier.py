@@ -45,7 +45,7 @@ from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
-from bayesgen.predict import likelihood_ratio, plug_ins, tables
+from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
@@ -1094,58 +1094,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator(random_state).integers(2**63))
         request = Request.of(prob, kind, method=method, class_prior=weights, seed=seed)
         return contributions.explain(fitted, X, classes, request, posterior)
-
-    @named_rows
-    def log_likelihood_ratio(
-        self, X: Any, a: Any, b: Any, prob: float | None = None, *, training: Any = None
-    ) -> "xr.Dataset":
-        """Return the log likelihood ratio of rows for class `a` against class `b`.
-
-        It is the strength of the evidence, and does not depend on class weights.
-
-        Parameters
-        ----------
-        X : (N, D)
-        a, b : labels
-        prob : float in (0, 1), optional
-            Probability of the interval; default ``az.rcParams["stats.ci_prob"]``.
-        training : (X, y) or (X, y, sample_weight), optional
-            The training rows, if the classifier does not hold them (see `typicality`).
-
-        Returns
-        -------
-        xarray.Dataset
-            (obs_id) ``log_lr``, log p(x | a, D) - log p(x | b, D), in nats (divide by log 10 for
-            bans), parameters integrated out; ``interval`` (obs_id, bound), credible interval of
-            log p(x | theta_a) - log p(x | theta_b). ``cllr``,
-            the cost of the log likelihood ratios of the training rows, each without itself, in
-            bits: 0 is perfect, 1 no better than LR = 1. ``cllr_min``, the same after the best
-            increasing map of the ratios; the difference is the calibration loss.
-
-        Raises
-        ------
-        ValueError
-            If `a` or `b` is not a class, or the training rows are neither known nor given.
-
-        Notes
-        -----
-        A model that leaves out dependence gives too extreme ratios: `cllr` is then far above
-        `cllr_min`. Use ``LogLinearPool([clf])``. A pool has no density of x; its ratios are the
-        odds of the classes divided by the odds of the class weights.
-
-        Examples
-        --------
-        >>> import bayesgen as bg
-        >>> X, y = bg.datasets.load_penguins()
-        >>> clf = bg.MixedNB().fit(X, y)
-        >>> found = clf.log_likelihood_ratio(X[100:102], "Adelie", "Chinstrap", prob=0.9)
-        >>> found["log_lr"].values.round(1)
-        array([10.1,  4.7])
-        >>> found["cllr"].item() < 0.2
-        True
-        """
-        request = IntervalRequest.of(prob, "eti")
-        return likelihood_ratio.log_likelihood_ratio(self._fitted(), X, a, b, request, training)
 
     # -- training rows, each without itself ----------------------------------------------------
 

@@ -216,7 +216,6 @@ def test_what_a_posterior_of_guessed_labels_cannot_say_is_refused():
         lambda: clf.to_pymc(),
         lambda: clf.log_evidence_,
         lambda: clf.explain(X),
-        lambda: clf.log_likelihood_ratio(X, 0, 1),
     ):
         with pytest.raises(NotImplementedError, match="refused after unlabelled='weighted'"):
             ask()
