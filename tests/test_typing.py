@@ -58,7 +58,6 @@ TYPES = {
     "clf.predict_posterior(X)": "xr.DataTree",
     "clf.predict_interval(X, prob=0.9, kind='hdi')": "xr.Dataset",
     "clf.predict_uncertainty(X, unit='bits')": "xr.Dataset",
-    "clf.predict_monte_carlo(X)": "xr.Dataset",
     "clf.explain(X)": "xr.Dataset",
     "clf.save('model.nc')": "None",
     "bg.compare_models({'a': clf}, X, y).table": "xr.Dataset",

@@ -599,7 +599,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         posterior : xarray.DataTree, optional
             Draws of this model's parameters that replace the closed form, for example those of
             `sample_posterior` or `draw_posterior`. Joint densities are averaged over draws, then
-            normalised; `predict_monte_carlo` gives the error.
+            normalised.
 
         Warns
         -----
@@ -693,37 +693,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         A discriminative classifier does not have this method, as it does not model x.
         """
         return log_sum_exp(log_joint(self._fitted(), X, method, class_prior, posterior, "density"))
-
-    @named_rows
-    def predict_monte_carlo(
-        self, X: Any, posterior: Any = None, class_prior: Any = None
-    ) -> "xr.Dataset":
-        """Return class probabilities from posterior draws, and their Monte Carlo error.
-
-        Parameters
-        ----------
-        X, posterior, class_prior
-            Rows, draws and class weights: see `predict_joint_log_proba`. The default posterior is
-            ``posterior_``.
-
-        Returns
-        -------
-        xarray.Dataset
-            (obs_id, class) ``probability``; ``mcse``, its Monte Carlo standard error;
-            ``weight_ess``, the effective number of draws in the mean of p(x | theta_c);
-            ``log_density_sd``, the sd of log p(x | theta_c) over draws. (obs_id) ``trusted``: False
-            where the error is larger than ``mcse`` (this method does not warn).
-
-        Examples
-        --------
-        >>> import bayesgen as bg
-        >>> clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
-        >>> table = clf.predict_monte_carlo([[1.1], [2.8]], clf.posterior_)
-        >>> table.probability.sel({"class": "a"}).round(2).values, bool(table.trusted.all())
-        (array([0.97, 0.44]), True)
-        """
-        fitted = self._drawn() if posterior is None else self._fitted()
-        return tables.monte_carlo(fitted, X, posterior, class_prior)
 
     @available(partial(_no_density, "simulate"))
     def simulate(

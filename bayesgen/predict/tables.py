@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
@@ -22,19 +21,6 @@ from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-def monte_carlo(fitted: Fitted, X: Any, posterior: Any, class_prior: Any) -> "xr.Dataset":
-    """Class probabilities from posterior draws, and how far they can be trusted."""
-    weights = fitted.weights_of(class_prior)
-    own: Any = posterior_of(fitted, posterior)
-    if own.exact:
-        own = drawn_posterior(fitted, fitted.training.draws)
-    result = own.estimate(fitted.encoded(X), weights)
-    names = ("probability", "mcse", "weight_ess", "log_density_sd")
-    table = {name: ((OBS, CLASS), getattr(result, name)) for name in names}
-    trusted = ~result.probability_in_doubt()
-    return tree.group(table | {"trusted": ((OBS,), trusted)}, {CLASS: fitted.classes})
 
 
 def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:

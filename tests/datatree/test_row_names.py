@@ -29,9 +29,8 @@ def fits():
         lambda clf, X: clf.explain(X=X),
         lambda clf, X: bg.decide(clf, X, [[0, 1], [1, 0]]),
         lambda clf, X: clf.typicality(X),
-        lambda clf, X: clf.predict_monte_carlo(X, clf.draw_posterior(200, 2)),
     ],
-    ids=["interval", "uncertainty", "posterior", "set", "explain", "decide", "typicality", "draws"],
+    ids=["interval", "uncertainty", "posterior", "set", "explain", "decide", "typicality"],
 )
 def test_the_index_is_obs_id(fits, which, call):
     clf, pool, X = fits

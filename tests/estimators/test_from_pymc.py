@@ -539,5 +539,5 @@ def test_labels_that_pymc_extras_sums_out_have_the_probabilities_of_new_rows() -
     order = np.argsort(NAMES)
     expected = np.exp(np.array(found)).transpose(0, 2, 1)[..., order]
     np.testing.assert_allclose(p.reshape(8, 6, 3), expected, rtol=1e-8)
-    averaged = clf.predict_monte_carlo(new[:, None]).probability
+    averaged = clf.predict_proba(new[:, None])
     assert np.abs(averaged - expected.mean(axis=0)).max() > 0.01

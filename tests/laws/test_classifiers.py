@@ -158,7 +158,6 @@ ANSWERS = {
     "predict_interval": lambda clf: clf.predict_interval(REAL, prob=0.8, kind="eti"),
     "predict_uncertainty": lambda clf: clf.predict_uncertainty(REAL),
     "predict_posterior": lambda clf: clf.predict_posterior(REAL, 20, 2)["predictions"],
-    "predict_monte_carlo": lambda clf: clf.predict_monte_carlo(REAL),
     "predict_set": lambda clf: clf.predict_set(REAL),
     "typicality": lambda clf: clf.typicality(REAL, (REAL, Y)),
     "explain": lambda clf: clf.explain(REAL),

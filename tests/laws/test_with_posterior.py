@@ -11,6 +11,7 @@ from scipy import special, stats
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
+from tests.averages import averages
 from tests.laws.test_classifiers import CASES, REAL, N, Y
 from tests.selection import rest_is_slow
 
@@ -30,9 +31,9 @@ def test_it_is_the_posterior_of_all_methods(name, tmp_path):
     few = take(X, np.arange(9))
     own = clf.with_posterior(tree)
     assert clf.inference_ == "closed form"
-    table = own.predict_monte_carlo(X)
-    exact, p, mcse = clf.predict_proba(X), table.probability.values, table.mcse.values
-    sure = table.trusted.values
+    found = averages(own, X)
+    exact, p, mcse = clf.predict_proba(X), found.probability, found.mcse
+    sure = ~found.probability_in_doubt()
     assert np.all(
         (np.abs(p - exact) < 6 * mcse + 1e-3)[sure]
     )  # 1e-3: below it a class is left aside
