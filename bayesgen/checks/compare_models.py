@@ -314,10 +314,9 @@ def _what_is_described(clf: Any) -> dict[str, Any]:
         at = np.arange(len(names))[columns]
         left_out = np.broadcast_to(getattr(family, "ignored", False), len(at))
         what = family.describes or type(family)
-        spike = np.broadcast_to(getattr(family, "spike", np.nan), len(at))  # a point of mass
         together = tuple(at) if what == GIVEN_TOTAL else ()
         for j in at[~left_out]:
-            out[str(names[j])] = (what, together, read[j], repr(spike[at == j]))
+            out[str(names[j])] = (what, together, read[j])
     return out
 
 

@@ -57,9 +57,8 @@ def fit(
         typer.Option(
             "--kind",
             metavar="COLUMN=KIND",
-            help="Read a column of mixed, forest or ande as gaussian, categorical or bernoulli, of "
-            "mixed also as poisson, multinomial, lognormal (positive, skewed) or spiked (one value "
-            "in many cells); repeatable.",
+            help="Read a column of mixed or forest as gaussian, categorical or bernoulli, of mixed "
+            "also as poisson, multinomial or lognormal (positive, skewed); repeatable.",
         ),
     ] = None,
     drop_incomplete: Annotated[

@@ -457,17 +457,8 @@ _ELSEWHERE = 4  # different values there must be beside it: fewer are categories
 _QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells have
 
 
-def most_frequent(values: Array) -> float | None:
-    """The value that most cells have, the least of equals; None if all are missing."""
-    distinct, count = np.unique(values[~np.isnan(values)], return_counts=True)
-    return float(distinct[count.argmax()]) if len(distinct) else None
-
-
 def spike_of(values: Array) -> float | None:
-    """The value that at least 30 % of the cells have, if the others have four values or more.
-
-    Share and number are the best on open sets (``tests/benchmarks/spikes.py``).
-    """
+    """The value that at least 30 % of the cells have, if the others have four values or more."""
     seen = values[~np.isnan(values)]
     if not len(seen):
         return None

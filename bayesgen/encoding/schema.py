@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.column import Column, column_of_floats, most_frequent, spike_of
+from bayesgen.encoding.column import Column, column_of_floats
 from bayesgen.encoding.literals import did_you_mean, parse_number, shown
 from bayesgen.encoding.tables import (
     Table,
@@ -35,7 +35,7 @@ from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
 COUNTED = ("poisson", "multinomial")  # kinds of numbers from 0
-KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal", "spiked")
+KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal")
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,6 @@ class TableSchema:
         Names of the columns left out.
     categories : Categories
         Of the categorical columns, in order.
-    spikes : tuple of float or None
-        Of the spiked columns, in order: the value that many cells have; None: not known yet.
     """
 
     names: tuple[str, ...] | None
@@ -66,7 +64,6 @@ class TableSchema:
     n_columns: int
     dropped: tuple[str, ...]
     categories: Categories
-    spikes: tuple[float | None, ...] = ()
 
     @classmethod
     def learn(cls, X: Any, columns: Any = None, categories: Any = None) -> Self:
@@ -75,10 +72,9 @@ class TableSchema:
         Parameters
         ----------
         X : table, or a `Table`
-        columns : mapping {kind or "drop": list of names or positions}, "auto", or None
+        columns : mapping {kind or "drop": list of names or positions}, or None
             Of columns that are not named booleans are bernoulli, text and categorical dtypes are
-            categorical, and other numbers are gaussian; "auto": spiked by their cells (`spike_of`).
-            "spiked" may be {column: value}, else its most frequent value is the spike.
+            categorical, and other numbers are gaussian.
         categories : mapping {name or position: categories or K}, or None
             Declared categories, as in `Categories.learn`; such a column is categorical.
 
@@ -90,8 +86,6 @@ class TableSchema:
         """
         table = as_table(X)
         refuse_no_rows(table.n_rows, table.n_columns)
-        by_cells = isinstance(columns, str) and columns == "auto"
-        columns = None if by_cells else columns
         if columns and table.numbered not in (None, list(range(table.n_columns))):
             raise ValueError(
                 f"the columns of X are called {', '.join(map(str, table.numbered[:10]))}: a number "
@@ -99,16 +93,7 @@ class TableSchema:
                 "df.columns.astype(str)"
             )
         named = named_kinds(columns, categories, table.names, table.n_columns)
-        kinds = [
-            named.get(j) or _inferred(table.column(j), by_cells) for j in range(table.n_columns)
-        ]
-        given = columns["spiked"] if columns and "spiked" in columns else ()
-        spikes = given if isinstance(given, Mapping) else {}
-        places = places_of(table.names)
-        declared = {
-            find_column(key, places, table.n_columns, "columns['spiked']"): float(value)
-            for key, value in spikes.items()
-        }
+        kinds = [named.get(j) or _inferred(table.column(j)) for j in range(table.n_columns)]
         used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
         if not used:
             raise ValueError("columns: every column is dropped; keep at least one")
@@ -120,9 +105,8 @@ class TableSchema:
             n_columns=table.n_columns,
             dropped=tuple(n for n, kind in zip(names or (), kinds, strict=False) if kind == "drop"),
             categories=Categories(()),
-            spikes=tuple(declared.get(j) for j in used if kinds[j] == "spiked"),
         )
-        return out._learn_spikes(table)._learn_categories(table, categories)
+        return out._learn_categories(table, categories)
 
     def relearn(self, X: Any, categories: Any = None) -> Self:
         """The same columns and kinds with the categories of X, a further batch, for `merge`.
@@ -141,7 +125,7 @@ class TableSchema:
                     f"{column.label} held nothing but missing cells in the rows before, and holds "
                     "numbers now: name its kind in columns="
                 )
-        return self._learn_spikes(table)._learn_categories(table, categories)
+        return self._learn_categories(table, categories)
 
     @property
     def blocks(self) -> dict[str, Array]:
@@ -228,16 +212,7 @@ class TableSchema:
                 )
         nominal = [labels[j] for j in self.blocks.get("categorical", ())]
         categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
-        spiked = [labels[j] for j in self.blocks.get("spiked", ())]
-        for label, a, b in zip(spiked, self.spikes, other.spikes, strict=True):
-            if a is not None and b is not None and a != b:
-                raise ValueError(
-                    f"the spike of {label} is {a:g} on one side and {b:g} on the other; "
-                    'declare it on both, columns={"spiked": {column: value}}'
-                )
-        pairs = zip(self.spikes, other.spikes, strict=True)
-        spikes = tuple(b if a is None else a for a, b in pairs)
-        found = replace(self, names=names, categories=categories, spikes=spikes)
+        found = replace(self, names=names, categories=categories)
         return found, maps_self, maps_other
 
     def to_json(self) -> str:
@@ -270,19 +245,6 @@ class TableSchema:
             entries[among[j]] = entry
         found = Categories.learn(part, entries) if part.positions else Categories(())
         return replace(self, categories=found)
-
-    def _learn_spikes(self, table: Table) -> Self:
-        """The schema that knows the most frequent value of spiked columns without a spike."""
-        where = zip(self._locate(table), self.kinds, strict=True)
-        columns = (table.column(j) for j, kind in where if kind == "spiked")
-        pairs = zip(self.spikes, columns, strict=True)
-        return replace(
-            self,
-            spikes=tuple(
-                most_frequent(_numbers(column, "spiked")) if spike is None else spike
-                for spike, column in pairs
-            ),
-        )
 
     def _nominal(self, table: Table) -> "_Part":
         """The categorical columns."""
@@ -335,26 +297,23 @@ class _Part:
         return self.table.column(self.positions[j])
 
 
-def _inferred(column: Column, by_cells: bool = False) -> str:
-    """The kind of a column by what it holds: its dtype, or the numbers too."""
+def _inferred(column: Column) -> str:
+    """The kind of a column by its dtype."""
     # a column of missing objects has no categories, and is left out by that
     if column.nominal or column.kind in ("text", "empty"):
         return "categorical"
     if column.kind == "boolean":
         return "bernoulli"
-    spiked = by_cells and spike_of(_numbers(column, "gaussian")) is not None
-    return "spiked" if spiked else "gaussian"
+    return "gaussian"
 
 
 def named_kinds(
     columns: Any, categories: Any, names: tuple[str, ...] | None, n_columns: int
 ) -> dict[int, str]:
     """{position: kind} of the columns named by the user, "drop" for those left out."""
-    if isinstance(columns, str) and columns == "auto":
-        columns = None
     if not isinstance(columns, Mapping | None):
         raise TypeError(
-            f"columns must be a dict {{kind: list of columns}}, 'auto' or None, not {columns!r}; "
+            f"columns must be a dict {{kind: list of columns}} or None, not {columns!r}; "
             f"kinds are {', '.join(KINDS)} and drop"
         )
     out: dict[int, str] = {}

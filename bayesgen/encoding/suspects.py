@@ -170,7 +170,10 @@ def _no_normal(column: Column) -> str:
         return ""
     spike = spike_of(present.astype(np.float64))
     if spike is not None and (share := (present == spike).mean()) >= _WARNED:
-        return f"holds {spike:g} in {share:.0%} of its cells: make its kind spiked"
+        return (
+            f"holds {spike:g} in {share:.0%} of its cells, for which a Normal is no model: cut it "
+            "into bins, or take a LogLinearPool"
+        )
     if is_lognormal(present.astype(np.float64)):
         return "is positive and skewed, its sd above its mean: make its kind lognormal"
     return ""

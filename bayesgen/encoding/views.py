@@ -284,7 +284,7 @@ def _inside(ends: Array) -> Array:
 
 
 ViewName = Literal["numbers", "normal scores"]
-REAL = ("gaussian", "lognormal", "spiked")  # kinds of numbers that a view may cut or stretch
+REAL = ("gaussian", "lognormal")  # kinds of numbers that a view may cut or stretch
 _KNOTS = 257  # of the normal scores of one column
 
 

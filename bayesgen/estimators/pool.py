@@ -341,12 +341,12 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns (``columns="auto"`` of `MixedNB`), the average over
-        forests of dependences (`TreeAugmentedNB`), linear and quadratic discriminants on normal
-        scores (categories as indicators), and label trees (`MetaTreeForest`), without those that
-        would take many seconds; bits and counts of sparse matrices; language models of documents,
-        and of each named column of a data frame that holds texts (of four words or more, most of
-        them different), whose missing cells are empty texts.
+        for the columns: independent columns (`MixedNB`), linear discriminants on numbers and on
+        normal scores and a quadratic one on normal scores (categories as indicators), and label
+        trees (`MetaTreeForest`), without those that would take many seconds; bits and counts of
+        sparse matrices; language models of documents, and of each named column of a data frame that
+        holds texts (of four words or more, most of them different), whose missing cells are empty
+        texts.
     intercepts : bool
         Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
         needed.

@@ -130,7 +130,7 @@ def _choose_for_counts(X: Any) -> list[Member]:
 def _choose_for_table(
     rows: MemberRows, selection: Selection | None, n_classes: int
 ) -> tuple[list[Member], dict[str, str]]:
-    independent = Member("independent columns", MixedNB(columns="auto"), selection=selection)
+    independent = Member("independent columns", MixedNB(), selection=selection)
     encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)
     reader: Any = encoded.reader
     schema, cells = reader.schema, encoded.encoded

@@ -94,13 +94,6 @@ def _gaussian_range(v: Values, unit: Callable[[Any], Any] = float) -> str:
     return f"{_number(unit((mu - half).min()))} to {_number(unit((mu + half).max()))}"
 
 
-def _spiked(v: Values) -> str:
-    on = (
-        f"{shown(v['spike'])} by {_count(v['alpha'], 'pseudo-count')}, others by {shown(v['beta'])}"
-    )
-    return f"{on}; {_gaussian(v)}"
-
-
 def _poisson(v: Values) -> str:
     rate = v["shape"] / v["rate"]
     return f"{shown(rate)} a row, worth {_count(v['rate'], 'row')}"
@@ -129,7 +122,6 @@ def _in_general(v: Values) -> str:
 
 _WORDS: dict[frozenset[str], Callable[[Values], str]] = {
     frozenset(("mu", "kappa", "nu", "sigma2")): _gaussian,
-    frozenset(("mu", "kappa", "nu", "sigma2", "spike", "alpha", "beta")): _spiked,
     frozenset(("shape", "rate")): _poisson,
     frozenset(("alpha", "beta")): _bits,
     frozenset(("alpha", "new")): _pseudo_counts,

@@ -19,8 +19,8 @@ from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.log_normal import LogNormal
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
-from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.pymc_parts import category_coords
@@ -355,28 +355,23 @@ class MixedNB(TableClassifier):
 
     Parameters
     ----------
-    columns : {kind: list of names or positions}, "auto", optional
-        Kinds are "gaussian", "lognormal" (positive; the logarithm is Normal), "spiked" (many cells
-        are one value, the others Normal), "categorical", "bernoulli", "poisson", "multinomial", and
-        "drop" for columns to leave out. The spike of a column is its most frequent value, or
-        declared as ``{"spiked": {column: value}}``, which parts that are merged need. Columns that
+    columns : {kind: list of names or positions}, optional
+        Kinds are "gaussian", "lognormal" (positive; the logarithm is Normal), "categorical",
+        "bernoulli", "poisson", "multinomial", and "drop" for columns to leave out. Columns that
         are not named are read by dtype: booleans are bernoulli, strings and categories categorical,
-        other numbers gaussian, with a warning where that is no model of their cells. "auto": none
-        is named, and by the cells of the first rows, without labels, numbers are spiked where 30 %
-        of them or more are one value and the others four values or more. No column is lognormal
-        unless it is named: such a model refuses new cells that are not positive.
+        other numbers gaussian, with a warning where that is no model of their cells.
     categories : {column: list}, optional
         Declared categories, as in `CategoricalNB`; a column that is named here is categorical.
     unseen : {"prior", "ignore", "raise"}
         As in `CategoricalNB`.
     alpha : float or array broadcasting to (class, feature of the block), default 1.0
-        Pseudo-counts of categories, words, ones of bits, and cells on a spike.
+        Pseudo-counts of categories, words, and ones of bits.
     beta : float or array, default 1.0
-        Pseudo-counts of zeros of bits, and cells off a spike.
+        Pseudo-counts of zeros of bits.
     mu0, kappa0, nu0, sigma2_0
-        As in `GaussianNB`, for the gaussian columns; lognormal and spiked ones have its defaults.
+        As in `GaussianNB`, for the gaussian columns; lognormal ones have its defaults.
     variance
-        As in `GaussianNB`, for gaussian, lognormal and spiked columns, each kind by itself.
+        As in `GaussianNB`, for gaussian and lognormal columns, each kind by itself.
     shape, rate
         As in `PoissonNB`, for the poisson columns.
     class_alpha : float or array (class,), default 1.0
@@ -457,12 +452,6 @@ class MixedNB(TableClassifier):
                 self.mu0, self.kappa0, self.nu0, self.sigma2_0, variance=self.variance
             ),
             "lognormal": lambda: LogNormal(variance=self.variance),
-            "spiked": lambda: SpikedNormal(
-                spike=np.array([spike or 0.0 for spike in schema.spikes]),
-                alpha=self.alpha,
-                beta=self.beta,
-                variance=self.variance,
-            ),
         }
         blocks, names = schema.blocks, schema.names or ()
         arguments = {"gaussian": ("mu0", "kappa0", "nu0", "sigma2_0"), "poisson": ("shape", "rate")}

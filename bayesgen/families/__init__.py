@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
     from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
     from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
     from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+    from bayesgen.families.conjugate.log_normal import LogNormal
     from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
     from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-    from bayesgen.families.conjugate.normal_of_cells import LogNormal, SpikedNormal
     from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta, registry
     from bayesgen.families.errors import (
         MissingCapabilityError,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "NormalInverseWishart",
         "NotLinearError",
         "Record",
-        "SpikedNormal",
         "Stats",
         "StudentT",
         "Theta",

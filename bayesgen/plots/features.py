@@ -47,8 +47,6 @@ class Feature:
         Where it is drawn: a grid of numbers, whole numbers, or its categories.
     at : (N,) float
         Where each row is: its number, or the position of its category; NaN where missing.
-    spike : float, optional
-        Value with a probability of its own.
     """
 
     name: str
@@ -56,7 +54,6 @@ class Feature:
     kind: Literal["real", "count", "nominal"]
     values: list[Any]
     at: Array
-    spike: float | None = None
 
     @property
     def x(self) -> Array:
@@ -157,9 +154,7 @@ class Rows:
                 positive = self.schema is not None and self.schema.kinds[j] == "lognormal"
                 least = low / 2 if positive else low - room
                 values = np.linspace(max(low - room, least), high + room, _POINTS).tolist()
-                if (spike := self._spike(j)) is not None:  # it has a probability, no density
-                    values = [value for value in values if value != spike]
-        return Feature(self.names[j], self.places[j], kind, values, at, self._spike(j))
+        return Feature(self.names[j], self.places[j], kind, values, at)
 
     def _categories(self, j: int) -> tuple[Any, ...]:
         """Those that the classifier knows; () if it does not say."""
@@ -168,12 +163,6 @@ class Rows:
             known: tuple[Any, ...] = self.schema.categories.values[nominal.index(j)]
             return known
         return tuple(getattr(self.clf, "categories_", ((),) * (j + 1))[j])
-
-    def _spike(self, j: int) -> float | None:
-        """The value of column j that has a probability of its own."""
-        if self.schema is None or self.schema.kinds[j] != "spiked":
-            return None
-        return self.schema.spikes[self.schema.blocks["spiked"].tolist().index(j)]
 
     def _bits(self, j: int) -> bool:
         if self.schema is not None:
@@ -307,10 +296,10 @@ def plot_densities(
 ) -> "Axes":
     """Draw one column under each class: p(x_j | y = c, D), the other columns summed out.
 
-    Curves of a real column, with the middle of each class below them, and the probability of a
-    spike in the legend; marks at whole numbers of a count; bars of a binary or categorical column,
-    and of the bins of a classifier that has bins. More than 40 bars become points; of more than 40
-    categories the most probable are shown, and the label of the axis says so.
+    Curves of a real column, with the middle of each class below them; marks at whole numbers of a
+    count; bars of a binary or categorical column, and of the bins of a classifier that has bins.
+    More than 40 bars become points; of more than 40 categories the most probable are shown, and the
+    label of the axis says so.
 
     Parameters
     ----------
@@ -391,9 +380,7 @@ def plot_densities(
                 }
             _bars(ax, clf, one.name, of, names, share, seen)
         else:
-            lone = None if one.spike is None else replace(one, values=[one.spike])
-            spikes = {k: _log_density(clf, rows, lone, k).item() for k in shown} if lone else {}
-            _curves(ax, clf, one, p, drawn, at, mass, spikes)
+            _curves(ax, clf, one, p, drawn, at, mass)
             one.draw_axis(ax, of)
         others = "" if len(rows.names) == 1 else "the other features summed out"
         drawing.note(ax, others if exact else f"of {n:,} simulated rows per class")
@@ -462,7 +449,6 @@ def _curves(
     drawn: dict[int, Array],
     at: Array | None,
     mass: tuple[float, float],
-    spikes: dict[int, float],
 ) -> None:
     """Densities, and below them a line per class: its middle, and its rows."""
     room = _STRIP * (len(drawn) + 1)
@@ -472,8 +458,6 @@ def _curves(
     strip = ax.get_xaxis_transform()  # heights as shares of the axes
     for i, (k, x) in enumerate(drawn.items()):
         own, name = style.look(k), str(clf.classes_[k])
-        if k in spikes:
-            name += f" ({style.percent(float(np.exp(spikes[k])))} at {one.spike:g})"
         line = {"color": own.color, "ls": own.dashes, "lw": 1.8, "label": name}
         if not log_p:
             share = np.histogram(x, edges)[0] / len(x) / np.diff(edges)

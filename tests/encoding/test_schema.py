@@ -175,7 +175,7 @@ def test_a_column_of_codes_with_declared_categories(make):
         ({"gaussian": [-1]}, ValueError, r"no column -1"),
         ({"gaussian": [True]}, ValueError, r"no column True"),
         ({"gaussian": 1.5}, ValueError, r"no column 1.5"),
-        (["bill"], TypeError, r"columns must be a dict \{kind: list of columns\}, 'auto'"),
+        (["bill"], TypeError, r"columns must be a dict \{kind: list of columns\} or None"),
     ],
 )
 def test_errors_about_columns(columns, error, message):
@@ -221,34 +221,6 @@ def test_missing_cells_fit_every_kind():
     schema = TableSchema.learn(X, {kind: [kind] for kind in KINDS})
     every = np.ones(len(KINDS))
     np.testing.assert_array_equal(schema.encode(X), [every, every * NAN, last])
-
-
-def test_the_spike_is_the_most_frequent_value_or_the_one_that_is_declared():
-    X = pd.DataFrame({"x": [2.0, 2, 2, 5, 0, np.nan]})
-    found = TableSchema.learn(X, {"spiked": ["x"]})
-    assert found.spikes == (2.0,)
-    assert TableSchema.from_json(found.to_json()) == found
-    declared = TableSchema.learn(X, {"spiked": {"x": 0}})
-    assert declared.spikes == (0.0,)
-    with pytest.raises(ValueError, match="spike of column 'x' is 2 on one side and 0 on the other"):
-        found.merge(declared)
-    empty = TableSchema.learn(X[5:], {"spiked": ["x"]})
-    assert empty.spikes == (None,)
-    assert empty.merge(found)[0].spikes == found.merge(empty)[0].spikes == (2.0,)
-    assert empty.relearn(X[:5]).spikes == (2.0,)
-
-
-def test_auto_finds_spikes_among_numbers():
-    n = np.arange(40.0)
-    X = pd.DataFrame({"spiked": np.where(n % 3 > 0, 7.0, n), "none": n, "bits": n % 2})
-    X["few"] = np.where(n % 4 == 0, 7.0, n)  # 25 %
-    X["three"] = np.where(n % 3 > 0, 7.0, n % 2)  # few values beside it
-    X["flag"], X["word"] = n > 3, "a"
-    kinds = dict(zip(X, TableSchema.learn(X, "auto").kinds, strict=True))
-    assert {name for name, kind in kinds.items() if kind == "spiked"} == {"spiked"}
-    assert TableSchema.learn(X.drop(columns="spiked"), "auto") == TableSchema.learn(
-        X.drop(columns="spiked")
-    )
 
 
 def test_prediction_selects_columns_by_name():

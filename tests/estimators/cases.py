@@ -88,12 +88,11 @@ KINDS = {
 
 def skewed(rng, c):
     x = reals(rng, c)
-    x[:, 1] = np.where(rng.random(len(c)) < np.array([0.3, 0.5, 0.7])[c], 0.0, x[:, 1])
     x[:, 2] = np.exp(x[:, 2] / 2)
     return pd.DataFrame(missing_cells(rng, x), columns=["length", "rain", "income"])
 
 
-REAL_KINDS = {"gaussian": ["length"], "spiked": ["rain"], "lognormal": ["income"]}
+REAL_KINDS = {"gaussian": ["length", "rain"], "lognormal": ["income"]}
 
 
 def texts(rng, c):

@@ -10,7 +10,7 @@ with a closed form is held to five Monte Carlo standard errors, with fixed seeds
 
 import inspect
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -329,11 +329,5 @@ def renamed(record: Record, axes: tuple[str, ...], new_of_old):
 
 
 def defaults(case):
-    """The family as constructed without numbers, but for the spikes that its rows have."""
-    return with_spikes(case.family(**case.prior.settings()), case.prior)
-
-
-def with_spikes(family, of, scale=1.0, move=0.0):
-    """The family with the spikes of another, moved as its cells are."""
-    known = hasattr(of, "spike")
-    return replace(family, spike=of.spike * scale + move) if known else family
+    """The family as constructed without numbers."""
+    return case.family(**case.prior.settings())

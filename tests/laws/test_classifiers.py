@@ -30,8 +30,7 @@ TEXTS = np.array(
     dtype=object,
 )
 GAPPY = pd.DataFrame(np.where(RNG.random((N, 3)) < 0.1, np.nan, REAL), columns=list("abc"))
-GAPPY["b"] = GAPPY["b"].where(RNG.random(N) < 0.6, 0.0)
-KINDS = {"gaussian": ["a"], "spiked": {"b": 0.0}, "lognormal": ["c"]}
+KINDS = {"gaussian": ["a", "b"], "lognormal": ["c"]}
 BINNED = {
     "categories": {name: ["red", "blue"] for name in "pqr"},
     "cuts": {"s": [50.5, 51.5]},

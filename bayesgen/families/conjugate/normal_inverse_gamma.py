@@ -707,7 +707,7 @@ class NormalInverseGamma(ConjugateFamily):
         return out
 
     def cells(self, X: Matrix) -> Matrix:
-        """(N, D) cells whose density is Normal: those of X, but in `normal_of_cells`."""
+        """(N, D) cells whose density is Normal: those of X, but in `log_normal`."""
         return X
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
