@@ -32,7 +32,6 @@ from sklearn.base import clone
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.literals import shown
-from bayesgen.errors import warn
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, OBS
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
@@ -60,7 +59,6 @@ _CELLS = 1 << 22  # numbers of one array: 32 MiB
 _PASSES = 5
 _GAIN = 0.1  # nats by which a pass must make the given labels more probable
 _BLURRED = 1.05  # exponent of a model that the wrong labels of others make too timid
-_TOO_SURE = 0.5  # exponent of a model that takes its own mistakes for wrong labels
 
 
 @at_training_rows
@@ -172,28 +170,6 @@ def label_errors(
             BOUND: ["lower", "upper"],
         },
     ).assign_attrs(form="iterated" if passes else "one flip", passes=passes, prob=request.prob)
-
-
-def label_weight(fitted: Fitted, X: Any, y: Any, sample_weight: Any, label_noise: Any) -> Array:
-    """(N,) weights of the rows of a fit times the probability that their label is right.
-
-    Warns
-    -----
-    UserWarning
-        If the classifier is too sure for that.
-    """
-    rows = _of_fit(fitted, X, y, sample_weight)
-    found, _ = _found(rows, fitted.classes, label_noise, "estimate", "auto")
-    if found.exponent < _TOO_SURE:
-        warn(
-            f"label_noise: {fitted.name} is too sure (exponent {found.exponent:.2f} of its "
-            "leave-one-out probabilities), and a fit to the rows that agree with it is surer "
-            "still: pool it, as in LogLinearPool([clf]), and use label_errors of the pool",
-            UserWarning,
-        )
-    out = np.zeros(len(y))
-    out[rows.at] = rows.weight * found.right
-    return out
 
 
 # ---------------------------------------------------------------------------------- leaving out

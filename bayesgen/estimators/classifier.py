@@ -19,7 +19,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.checks.compare_models import loo
-from bayesgen.checks.label_errors import label_weight
 from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
@@ -35,7 +34,7 @@ from bayesgen.explain import contributions
 from bayesgen.explain.contributions import Request
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
+from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import Method
 from bayesgen.inference import trees
 from bayesgen.inference.fitting import Gathered, Learner, Unlabelled
@@ -358,7 +357,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
-        label_noise: Any = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -378,13 +376,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             equal rows, a weight of 0 is no row. Quantile bins count a row once, and
             leave-one-out (``prior="loo"``, `loo`) takes away the whole row. For them repeat the
             rows of a table of counts: ``X.loc[X.index.repeat(count)]``.
-        label_noise : "estimate", float or array (class, class), optional
-            Assume that some labels are wrong, with the arguments of `bayesgen.label_errors`: rows
-            are weighted by the probability that their label is right. The fit is that with
-            ``sample_weight`` times 1 - ``label_errors(...)["wrong"]`` (at least 1e-6). Such a
-            posterior is too narrow: `predict_interval`, `predict_posterior`,
-            `predict_uncertainty` and `to_pymc` without rows refuse it, as do `partial_fit`,
-            `merge` and `forget`; `loo` needs these weights.
         unlabelled : {"weighted", "ignore"}, optional
             Use of rows without a label. ``"weighted"``: in closed form, each row counts by its
             class probabilities times 0, .01, .1 or 1; predictions are averaged over these weights
@@ -410,7 +401,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             If NUTS reports divergences, or the chains disagree or are too short.
         UserWarning
             With ``prior="empirical"``, if the evidence is largest at the bound of a factor; with
-            `label_noise`, if the classifier takes its own errors for wrong labels; with
             `unlabelled`, if rows are unlike all labelled ones.
         ColumnWarning
             If columns of a data frame look like row numbers, names, dates or numbers as text, hold
@@ -437,23 +427,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         and `predict_set`. Copies, pickles and model files do not hold it.
         """
         learner = self._learner()
-        if label_noise is not None and not self._family_type.conjugate:
-            raise NoClosedFormError(
-                "label_noise= weighs rows by exact leave-one-out and fits in closed form: fit "
-                "without it, and again with 1 - label_errors(...)['wrong'] as sample_weight"
-            )
-        if label_noise is not None and unlabelled == "weighted":
-            raise ValueError(
-                f"label_noise= and unlabelled={unlabelled!r} both guess labels, each by the "
-                "others: choose one, or unlabelled='ignore'"
-            )
         if unlabelled == "ignore":
             X, y, sample_weight = rows_with_label(X, y, sample_weight)
-        fitted = learner.fit(X, y, sample_weight, sample_options, unlabelled)
-        if label_noise is not None:
-            weight = label_weight(fitted, X, y, sample_weight, label_noise)
-            fitted = learner.fit(X, y, weight).with_training(label_noise=True)
-        self.fitted_ = fitted
+        self.fitted_ = learner.fit(X, y, sample_weight, sample_options, unlabelled)
         return self
 
     @available(_adds_up)

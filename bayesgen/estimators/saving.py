@@ -69,7 +69,6 @@ def record(
         "n_rows_seen": int(training.n_rows),
         "n_unlabelled": int(training.n_unlabelled),
         "inference": training.inference,
-        "label_noise": training.label_noise,
         "unlabelled_weight": training.unlabelled_weight,
         "mixture": [mass for mass, _ in getattr(own, "mixture", ())],
         **reader.state(),
@@ -123,7 +122,6 @@ def loaded(
         state["n_rows_seen"],
         state["n_unlabelled"],
         state["inference"],
-        state["label_noise"],
         state["unlabelled_weight"],
         scores=scores,
     )

@@ -226,8 +226,6 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
             out.append(unlike_labelled(unlike))
     elif n:
         out.append(f"{_rows(n)} without a label were averaged over")
-    if training.label_noise:
-        out.append("rows were weighed by the probability that their label is right")
     if training.inference != "closed form":
         out += _cautions_of_draws(training)
     return out

@@ -432,7 +432,6 @@ class Learner:
             fitted.training,
             draws=None,
             scores=None,
-            label_noise=False,
             unlabelled_weight=None,
             weighed=None,
         )

@@ -162,12 +162,7 @@ class Fitted:
             raise NoPosteriorError(
                 f"{what} is refused after {self.training.estimated}: the posterior of the weighed "
                 "rows does not know that the weights are estimated, and is too narrow. "
-                + (
-                    "It is there all the same after a fit with 1 - label_errors(...)['wrong'] as "
-                    "sample_weight"
-                    if self.training.label_noise
-                    else "unlabelled='ignore' has it"
-                )
+                "unlabelled='ignore' has it"
             )
 
     # -- the next one ------------------------------------------------------------------------

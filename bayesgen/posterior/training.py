@@ -34,8 +34,6 @@ class Training:
     n_rows, n_unlabelled : int
     inference : str
         How the posterior was found: "closed form", "nuts", or `GIVEN`.
-    label_noise : bool
-        Whether rows were weighed by the probability that their label is right.
     unlabelled_weight : float, optional
         That of rows without a label, where it was found by leave-one-out.
     weighed : Weighed, optional
@@ -55,7 +53,6 @@ class Training:
     n_rows: int
     n_unlabelled: int = 0
     inference: str = "closed form"
-    label_noise: bool = False
     unlabelled_weight: float | None = None
     weighed: Any = None
     rows: KeptRows | None = None
@@ -68,8 +65,6 @@ class Training:
     @property
     def estimated(self) -> str:
         """The argument of `fit` by which weights of rows were estimated, or ""."""
-        if self.label_noise:
-            return "label_noise="
         return "unlabelled='weighted'" if self.unlabelled_weight else ""
 
 

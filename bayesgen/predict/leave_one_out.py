@@ -167,7 +167,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     """
     own: Any = fitted.posterior
     training = fitted.training
-    if training.inference not in _LEAVES_OUT or training.label_noise:
+    if training.inference not in _LEAVES_OUT:
         return None
     scored, given = getattr(own, "scored", None), rows or training.rows
     if rows is None and training.scores is not None:
@@ -267,11 +267,9 @@ def _differ(count: Array, fitted: Array) -> bool:
 
 
 def _other_counts(count: Array, of_fit: Array, fitted: Fitted) -> ValueError:
-    noisy = ": label_noise= has multiplied weights by 1 - label_errors(...)['wrong']"
     return ValueError(
         f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
         f"{fitted.classes.tolist()}, and the fit had {of_fit.round(6).tolist()}"
-        + (noisy if fitted.training.label_noise else "")
     )
 
 

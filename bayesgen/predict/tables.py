@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
     """The draws given, or the model's own posterior, where it is as wide as it should be."""
     training = fitted.training
-    if posterior is None and (training.label_noise or training.unlabelled_weight):
+    if posterior is None and training.unlabelled_weight:
         fitted.refuse_estimated_weights(what)
     return posterior_of(fitted, posterior)
 

@@ -2,7 +2,6 @@
 
     .venv/bin/python tests/benchmarks/label_errors.py                   # 20 minutes
     .venv/bin/python tests/benchmarks/label_errors.py --models linear   # one of them
-    .venv/bin/python tests/benchmarks/label_errors.py --fits            # label_noise= alone
 
 At most 1000 rows of each table. A share of the labels is changed to another class drawn from the
 others ("random"), or, as often, to the runner-up of cross-validated logistic regression in rows
@@ -10,8 +9,7 @@ drawn by how doubtful it is of them ("near"). Log loss of "this label is wrong":
 form of one flip, that with the true rate and exponent 1, one minus the exact leave-one-out
 probability of the label, and one minus that of logistic regression on standardised columns in five
 folds. "precision": wrong labels among as many
-rows as there are wrong labels, the most suspicious first. Then the log loss on held-out rows of a
-fit to the clean labels, to the flipped ones, and to these with ``label_noise="estimate"``.
+rows as there are wrong labels, the most suspicious first.
 """
 
 import argparse
@@ -117,32 +115,12 @@ def measured(X: np.ndarray, y: np.ndarray, kind: str, share: float, model: str, 
     }
 
 
-def robust(X: np.ndarray, y: np.ndarray, share: float, model: str, seeds: int) -> list[float]:
-    """Test log loss: labels as they are, flipped, flipped and label_noise="estimate"."""
-    test = np.arange(len(y)) % 3 == 2
-    own = np.arange(test.sum()), y[test]
-    out = []
-    for seed in range(seeds):
-        given, _ = flipped(y[~test], share, np.random.default_rng(seed))
-        fits = [
-            MODELS[model]().fit(X[~test], labels, **options)
-            for labels, options in (
-                (y[~test], {}),
-                (given, {}),
-                (given, {"label_noise": "estimate"}),
-            )
-        ]
-        out.append([-clf.predict_log_proba(X[test])[own].mean() for clf in fits])
-    return [float(v) for v in np.mean(out, axis=0)]
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", default=TABLES, metavar="TABLE")
     parser.add_argument("--models", nargs="*", default=list(MODELS), metavar="MODEL")
     parser.add_argument("--repeats", type=int, default=1, metavar="N")
     parser.add_argument("--rows", type=int, default=MOST_ROWS, metavar="N")
-    parser.add_argument("--fits", action="store_true", help="measure fit(label_noise=) alone")
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     found: dict[str, Any] = {}
@@ -153,18 +131,13 @@ def main(arguments: list[str] | None = None) -> None:
         keep = np.sort(np.random.default_rng(0).permutation(len(y))[: args.rows])
         X, y = X[keep], y[keep]
         for model in args.models:
-            for kind, share in () if args.fits else NOISE:
+            for kind, share in NOISE:
                 rows = [measured(X, y, kind, share, model, seed) for seed in range(args.repeats)]
                 found.setdefault(name, {}).setdefault(model, {})[f"{kind} {share}"] = rows
                 means = [np.mean([r["loss"][m] for r in rows]) for m in METHODS]
                 means += [np.mean([r[k] for r in rows]) for k in ("mean", "exponent", "passes")]
                 text = " | ".join(f"{v:.3f}" for v in means)
                 print(f"| {name} | {model} | {kind} {share} | {text} |", flush=True)
-            for share in (0.0, 0.05, 0.2) if model != "pool" else ():
-                text = " / ".join(f"{v:.3f}" for v in robust(X, y, share, model, args.repeats))
-                print(
-                    f"  {name}, {model}, test log loss, {share} flipped: clean/plain/robust {text}"
-                )
     _verdict(found)
 
 

@@ -237,21 +237,12 @@ def test_what_a_posterior_of_guessed_labels_cannot_say_is_refused():
         (bg.GaussianNB, {"unlabelled": "full"}, "unlabelled must be"),
         (bg.GaussianNB, {"unlabelled": "weighted", "draws": 10}, "got draws"),
         (bg.StudentTNB, {"unlabelled": "weighted"}, "is sampled by NUTS"),
-        (bg.GaussianNB, {"unlabelled": "weighted", "label_noise": 0.1}, "both guess labels"),
     ],
 )
 def test_clashes_are_refused(make, options, says):
     X, y, _ = two_groups()
     with pytest.raises((TypeError, ValueError, NotImplementedError), match=says):
         make().fit(X, y, **options)
-
-
-def test_ignore_goes_with_label_noise():
-    X, y, _ = two_groups()
-    found = bg.GaussianNB().fit(X, y, label_noise=0.1, unlabelled="ignore")
-    known = y >= 0
-    alone = bg.GaussianNB().fit(X[known], y[known], label_noise=0.1)
-    np.testing.assert_array_equal(found.predict_proba(X), alone.predict_proba(X))
 
 
 # ------------------------------------------------------------------------------------------ pools
