@@ -77,10 +77,12 @@ class Facts(Exception):  # noqa: N818 - of warnings too
     def __str__(self) -> str:
         return self.told(self.row, self.advice)
 
-    def within(self, place: str) -> Self:
-        """The same error, of a part of the rows that is called `place`."""
+    def within(self, place: str, rows: Any = None) -> Self:
+        """The same error, of a part of the rows; `rows` are their numbers in the whole."""
         found = copy(self)
-        found.what = f"{place}: {self.what}"
+        found.what = f"{place}: {self.what}" if place else self.what
+        if rows is not None and self.row is not None:
+            found.row = int(rows[self.row])
         return found
 
     def __reduce__(self) -> Any:
@@ -103,14 +105,14 @@ class InputTypeError(Facts, TypeError):
 
 
 @contextmanager
-def placed(place: str) -> Iterator[None]:
-    """Errors about rows, with the part of the rows that they are in."""
+def placed(place: str, rows: Any = None) -> Iterator[None]:
+    """Name the part of the rows that an error is about; `rows` are the numbers to call them by."""
     try:
         yield
     except Facts as error:
-        raise error.within(place) from error
+        raise error.within(place, rows) from error
     except (ValueError, TypeError) as error:
-        if type(error) not in (ValueError, TypeError):
+        if not place or type(error) not in (ValueError, TypeError):
             raise
         raise type(error)(f"{place}: {error}") from error
 

@@ -1,12 +1,7 @@
-"""From the cells of a file to what a model takes.
-
-The kind of a column is decided once, from the whole training file, and is in the model from then
-on. New cells are read as that kind asks, one by one: how a column is read depends neither on the
-chunk nor on the other cells in it.
-"""
+"""Which columns of a file a model reads, and as which types; the rows that have a label."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -14,109 +9,64 @@ import numpy as np
 from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.cli.files import read_whole
 from bayesgen.encoding.literals import count, did_you_mean, listed, shown
-from bayesgen.encoding.schema import KINDS
-from bayesgen.errors import InputError
-from bayesgen.io.tabular import Cells
+from bayesgen.io import tabular
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesgen.cli.files import Table
-    from bayesgen.io.tabular import Rows
 
-# ------------------------------------------------------------------------------------ features
-
-
-@dataclass
-class Feature:
-    """One column of X: how its cells are read, and how many of them were new categories so far."""
-
-    name: str
-    kind: str  # one of schema.KINDS; or "real", any number; "text"; "documents"; "unused"
-    form: str = "number"  # "number", "text" or "boolean": what a categorical cell becomes
-    categories: tuple[Any, ...] | None = None  # of a categorical column: what the model knows
-    n_unseen: int = 0
-    first_unseen: str = ""
-
-    def read(self, cells: Cells) -> Array:
-        """(N,) float64, or objects unless the form is number; what fits a kind, the model knows."""
-        if self.kind == "documents":
-            return cells.documents()
-        if self.form == "boolean":
-            return cells.booleans()
-        if self.kind == "text" or (self.kind == "categorical" and self.form == "text"):
-            values = cells.texts()
-        else:
-            known = self.categories if self.kind == "categorical" else None
-            unknown = float(max(known)) + 1.0 if known else None  # a category that is not there
-            values = cells.numbers(self.kind in ("categorical", "bernoulli"), unknown)
-        if self.categories is not None:
-            self._count_unseen(values, cells)
-        return values
-
-    def _count_unseen(self, values: Array, cells: Cells) -> None:
-        assert self.categories is not None
-        if self.form == "text":
-            known = {*self.categories, None}
-            unseen = np.fromiter((value not in known for value in values), bool, len(values))
-        else:
-            unseen = ~np.isin(values, np.array(self.categories, dtype=float)) & ~np.isnan(values)
-        if unseen.any() and not self.n_unseen:
-            self.first_unseen = str(cells[int(np.argmax(unseen))])
-        self.n_unseen += int(unseen.sum())
+type Categories = tuple[Any, ...]
 
 
 @dataclass
-class Reader:
-    """How chunks of one file become the X of one model."""
+class Columns:
+    """The columns of X, and how many cells were categories that the model does not know.
 
-    features: list[Feature]
-    named: bool = True  # whether the model knows its columns by name
-    unseen: str = "prior"  # what the model does with a category that it does not know
+    Parameters
+    ----------
+    types : {column: type}
+        As `bayesgen.io.tabular` reads them.
+    names : list of str
+        All columns of the model; one that it does not use need not be in the file.
+    named : bool
+        Whether the model knows its columns by name.
+    categories : {column: categories}
+        Of the categorical columns of a fitted model.
+    """
 
-    @property
-    def columns(self) -> list[str]:
-        """What is read from the file."""
-        return [feature.name for feature in self.features if feature.kind != "unused"]
+    types: dict[str, str | None]
+    names: list[str]
+    named: bool = True
+    categories: dict[str, Categories] = field(default_factory=dict)
+    _unseen: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
-    def read(self, rows: "Rows") -> Any:
-        """X of some rows: a data frame, or a list of documents; InputError at a wrong cell."""
-        import pandas as pd
+    def read(self, frame: "pd.DataFrame") -> Any:
+        """Return X: a data frame, or a series of documents; its index is that of `frame`."""
+        if "document" in self.types.values():
+            return frame[next(iter(self.types))].astype(object)
+        X = frame.reindex(columns=self.names)
+        for name, known in self.categories.items():
+            new = X[name][X[name].notna() & ~X[name].isin(known)]
+            if len(new):
+                first, n = self._unseen.get(name, (str(new.iloc[0]), 0))
+                self._unseen[name] = first, n + len(new)
+        return X if self.named else X.set_axis(range(X.shape[1]), axis=1)
 
-        if self.features[0].kind == "documents":
-            return self.features[0].read(rows.cells(self.features[0].name)).tolist()
-        data: dict[Any, Any] = {}
-        for k, feature in enumerate(self.features):
-            if feature.kind == "unused":
-                values = np.full(rows.n_rows, np.nan)
-            else:
-                values = feature.read(rows.cells(feature.name))
-            if feature.n_unseen and self.unseen == "raise":
-                raise InputError(
-                    f"column {feature.name!r} holds {shown(feature.first_unseen)}, which was not "
-                    "seen in training, and the model was told to refuse that (unseen='raise')",
-                    column=feature.name,
-                )
-            if values.dtype == object:  # else pandas would infer a type
-                values = pd.Series(values, dtype=object)
-            data[feature.name if self.named else k] = values
-        if all(values.dtype == np.float64 for values in data.values()):  # as one block of memory
-            return pd.DataFrame(np.stack(list(data.values())).T, columns=list(data))
-        return pd.DataFrame(data)
-
-    def report_unseen(self) -> None:
+    def note_unseen(self, unseen: str) -> None:
         """Say which columns held categories that the model does not know."""
-        done = "scored by the prior" if self.unseen == "prior" else "treated as missing"
-        for feature in self.features:
-            if feature.n_unseen:
-                note(
-                    f"column {feature.name!r}: {count(feature.n_unseen, 'cell')} with a category "
-                    f"not seen in training, the first {shown(feature.first_unseen)}; {done}"
-                )
+        done = "scored by the prior" if unseen == "prior" else "treated as missing"
+        for name, (first, n) in self._unseen.items():
+            note(
+                f"column {name!r}: {count(n, 'cell')} with a category not seen in training, "
+                f"the first {shown(first)}; {done}"
+            )
 
 
-def reader_for(
+def columns_of(
     clf: Any, table: "Table", text: str | None = None, ignored: Iterable[str] = ()
-) -> Reader:
+) -> Columns:
     """Match a file with a fitted model; columns that the model does not know are left out.
 
     Parameters
@@ -128,46 +78,32 @@ def reader_for(
     ignored : names
         Columns that the user has named for another purpose: left out without a word.
     """
-    features, named = _features(clf, table, text)
-    reader = Reader(features, named, getattr(clf, "unseen", "prior"))
+    columns = _columns(clf, table, text)
     held = set(table.names)
-    if lost := [name for name in reader.columns if name not in held]:
+    if lost := [name for name in columns.types if name not in held]:
         hint = did_you_mean(lost[0], table.names) if len(lost) == 1 else ""
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
             f"{listed(map(shown, lost))}{hint or '; add what is not known as empty cells'}"
         )
-    known = {*(feature.name for feature in features), *ignored}
+    known = {*columns.names, *ignored}
     if extra := [name for name in table.names if name not in known]:
         note(f"{table.path}: {listed(map(shown, extra))} left out, not among the model's columns")
-    return reader
+    return columns
 
 
 def name_columns(clf: Any, names: Any) -> None:
-    """Let a fitted classifier keep names of columns that it was not given."""
+    """Let a classifier that was just fitted keep names of columns that it was not given."""
     reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
     clf.fitted_ = replace(clf.fitted_, reader=reader)
 
 
-def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature], bool]:
-    """What the model reads, and whether it knows its columns by name."""
+def _columns(clf: Any, table: "Table", text: str | None) -> Columns:
     names = getattr(clf, "feature_names_in_", None)
-    if hasattr(clf, "members_"):  # which read the same table: as the first does
-        own = next(iter(clf.members_.values()))
-        texts = clf.text_columns_
-        if names is not None and not texts and not hasattr(own, "feature_names_in_"):
-            name_columns(own, names)
-        features: list[Feature] = []
-        named = True
-        if not texts or len(texts) < len(clf.feature_names_in_):
-            features, named = _features(own, table, text)
-        features += [Feature(name, "text") for name in texts]
-        for feature in features:
-            if feature.kind == "bernoulli":  # its members look at what the cells are
-                feature.form = "boolean"
-        return features, named
-    if hasattr(clf, "raw_documents_"):
-        return [Feature(_text_column(clf, table, text, names), "documents")], True
+    first, texts = _first_member(clf), getattr(clf, "text_columns_", ())
+    if hasattr(first, "raw_documents_") and not texts:
+        name = _text_column(first, table, text, names)
+        return Columns({name: "document"}, [name])
     if text is not None:
         raise UserError(f"--text is for language models, but the model is a {type(clf).__name__}")
     if names is None:
@@ -177,8 +113,17 @@ def _features(clf: Any, table: "Table", text: str | None) -> tuple[list[Feature]
                 f"the model was fitted without column names and takes {n} columns in their order, "
                 f"but {table.path} has {len(table.names)}"
             )
-        return _kinds(clf, list(table.names)), False
-    return _kinds(clf, [str(name) for name in names]), True
+    all_names = table.names if names is None else [str(name) for name in names]
+    others = [name for name in all_names if name not in texts]
+    columns = _by_kind(first, others) if others else Columns({}, [])
+    types = columns.types | dict.fromkeys(texts, "text")
+    return Columns(types, all_names, names is not None, columns.categories)
+
+
+def _first_member(clf: Any) -> Any:
+    """Return the first member of a pool that reads its table; a model itself."""
+    members = getattr(clf, "members_", None)
+    return clf if members is None else next(iter(members.values()))
 
 
 def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
@@ -195,87 +140,95 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
     )
 
 
-def _kinds(clf: Any, names: list[str]) -> list[Feature]:
-    schema = getattr(clf, "schema_", getattr(getattr(clf, "encoder_", None), "schema", None))
-    if schema is not None:  # columns of several kinds
-        out = [Feature(name, "unused") for name in names]
-        categories = iter(schema.categories.values)
-        for j, kind in zip(schema.positions, schema.kinds, strict=True):
-            known = next(categories) if kind == "categorical" else None
-            out[j] = Feature(names[j], kind, _form(known), known)
-        return out
-    if (categories := getattr(clf, "categories_", None)) is not None:
-        pairs = zip(names, categories, strict=True)
-        return [Feature(name, "categorical", _form(known), known) for name, known in pairs]
-    family = clf.prior_.family
-    any_number = family.holds == "real" or getattr(clf, "binarize", None) is not None
-    kind = family.kind if family.kind in KINDS and not any_number else "real"
-    return [Feature(name, kind) for name in names]
+def _schema(clf: Any) -> Any:
+    """Return the schema of a model of columns of several kinds, or None."""
+    encoder = getattr(clf, "encoder_", None)
+    return getattr(clf, "schema_", getattr(encoder, "schema", None))
 
 
-def _form(categories: tuple[Any, ...] | None) -> str:
-    return "text" if categories and isinstance(categories[0], str) else "number"
+def _by_kind(clf: Any, names: list[str]) -> Columns:
+    """Return the columns of a model of a table, by what its kinds of columns hold."""
+    schema = _schema(clf)
+    if schema is not None:
+        nominal = (
+            j
+            for j, kind in zip(schema.positions, schema.kinds, strict=True)
+            if kind == "categorical"
+        )
+        categories = dict(zip(nominal, schema.categories.values, strict=True))
+        kinds: dict[int, str] = dict(zip(schema.positions, schema.kinds, strict=True))
+    elif (known := getattr(clf, "categories_", None)) is not None:
+        categories, kinds = dict(enumerate(known)), {}
+    else:
+        family = clf.prior_.family
+        bits = family.kind == "bernoulli" and getattr(clf, "binarize", None) is None
+        categories, kinds = {}, dict.fromkeys(range(len(names)), "bernoulli" if bits else "real")
+    types: dict[str, str | None] = {}
+    for j, name in enumerate(names):
+        if j in categories:
+            types[name] = _type_of(categories[j])
+        elif j in kinds:
+            types[name] = "boolean" if kinds[j] == "bernoulli" else "number"
+    by_name = {names[j]: values for j, values in categories.items()}
+    return Columns(types, names, categories=by_name)
+
+
+def _type_of(categories: Categories) -> str:
+    """Return the type of cells that may be such categories."""
+    if all(isinstance(value, str) for value in categories):
+        return "text"
+    return "boolean" if all(isinstance(value, bool) for value in categories) else "number"
 
 
 # --------------------------------------------------------------------------------------- labels
 
 
 def find(name: str, table: "Table") -> str:
-    """`name` if the table has it, else an error with the nearest name."""
+    """Return `name` if the table has it, else raise an error with the nearest name."""
     if name in table.names:
         return name
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
 class Labelled(NamedTuple):
-    """Rows of a file that have a label, as a model takes them."""
+    """Rows of a file that have a label, as a model takes them; the index of X numbers them."""
 
     X: Any
     labels: Array
-    numbers: Array  # of the rows in the file, from 1
+
+    @property
+    def numbers(self) -> Array:
+        """(N,) numbers of the rows in the file, from 1."""
+        return self.X.index.to_numpy()
 
     def where(self, keep: Array) -> Self:
-        """Some of the rows."""
-        return type(self)(take(self.X, keep), self.labels[keep], self.numbers[keep])
-
-    def indexed(self) -> Self:
-        """X as a frame or a series whose index is the numbers of the rows in the file."""
-        import pandas as pd
-
-        documents = isinstance(self.X, list)
-        X = pd.Series(self.X, dtype=object) if documents else self.X
-        return self._replace(X=X.set_axis(self.numbers))
+        """Return some of the rows."""
+        return type(self)(self.X[keep], self.labels[keep])
 
 
 def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> Labelled:
-    """The rows that a fitted model can be held to; says what it does not know."""
-    reader = reader_for(clf, table, text, [target])
-    rows = read_whole(table, [target, *reader.columns])
-    with blamed_on(table.path, (InputError,)):
-        found = with_labels(reader.read(rows), rows, target, table, clf.classes_)
-    reader.report_unseen()
-    return found
+    """Return the rows that a fitted model can be held to; say what it does not know."""
+    columns = columns_of(clf, table, text, [target])
+    kind = clf.classes_.dtype.kind
+    if kind == "M":
+        raise UserError("the model's classes are dates, which a table's labels cannot be")
+    form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
+    rows = with_labels(columns, read_whole(table, {**columns.types, target: form}), target, table)
+    columns.note_unseen(getattr(clf, "unseen", "prior"))
+    return rows
 
 
-def with_labels(
-    X: Any, rows: "Rows", target: str, table: "Table", like: Array | None = None
-) -> Labelled:
-    """X of all rows with the labels of those that have one; says how many have none.
-
-    Parameters
-    ----------
-    like : array, optional
-        Classes whose type the labels must have; None: text, booleans or numbers (whole ones as
-        integers), as the column holds.
-    """
-    cells = rows.cells(target)
-    n_lost = int(cells.missing.sum())
-    if n_lost == rows.n_rows:
+def with_labels(columns: Columns, frame: "pd.DataFrame", target: str, table: "Table") -> Labelled:
+    """Return X and labels of the rows that have a label; say how many have none."""
+    known = frame[target].notna().to_numpy()
+    if not known.any():
         raise UserError(f"{table.path}: column {target!r} is empty: there are no labels")
-    if n_lost:
-        note(f"{table.path}: {count(n_lost, 'row')} without {target!r} dropped")
-    keep, labels = cells.labelled(cells.holds() if like is None else _form_of_labels(like))
-    return Labelled(take(X, keep), labels, rows.first + np.flatnonzero(keep))
+    if not known.all():
+        lost = count(int((~known).sum()), "row")
+        note(f"{table.path}: {lost} without {target!r} dropped")
+    with blamed_on(table.path):
+        labels = tabular.labels(frame[target][known])
+    return Labelled(columns.read(frame[known]), labels)
 
 
 def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:
@@ -301,18 +254,3 @@ def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]
             )
         found[named[pairs[0][0]]][named[pairs[0][1]]] = cost
     return found
-
-
-def _form_of_labels(classes: Array) -> str:
-    if classes.dtype.kind == "M":
-        raise UserError("the model's classes are dates, which a table's labels cannot be")
-    return {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(
-        classes.dtype.kind, "text"
-    )
-
-
-def take(X: Any, keep: Array) -> Any:
-    """The rows of a frame, or the documents, where `keep` is true."""
-    if not isinstance(X, list):
-        return X[keep]
-    return [text for text, kept in zip(X, keep, strict=True) if kept]

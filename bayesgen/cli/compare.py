@@ -10,7 +10,6 @@ from bayesgen.cli import console
 from bayesgen.cli.console import AsJson, Target, Texts, UserError
 from bayesgen.cli.models import Model
 from bayesgen.encoding.literals import count, listed
-from bayesgen.errors import InputError
 
 if TYPE_CHECKING:
     from bayesgen.checks.compare import Scored
@@ -134,7 +133,7 @@ def _of_names(
     names: list[Model], table: "Table", target: str, drop: list[str], text: str | None
 ) -> "Entries":
     """Models that are not fitted yet."""
-    from bayesgen.cli.columns import Reader, with_labels
+    from bayesgen.cli.columns import with_labels
     from bayesgen.cli.files import read_whole
     from bayesgen.cli.models import Plan, reads_texts
 
@@ -147,12 +146,10 @@ def _of_names(
             )
         own = drop if reads_texts(model) or text is None else [*drop, text]
         plan = Plan.of(table, target, model, own, [], text if reads_texts(model) else None)
-        rows = read_whole(table, plan.wanted)
-        with console.blamed_on(table.path, (InputError,), advice=plan.advice):
-            with console.busy("sorting out columns"):
-                features = plan.features({name: rows.cells(name).holds() for name in plan.names})
-                X = Reader(features).read(rows)
-            out[str(model)] = plan.untrained(features), with_labels(X, rows, target, table)
+        look = plan.look()
+        types = {**look.columns.types, target: look.label_type}
+        rows = with_labels(look.columns, read_whole(table, types, plan.advice), target, table)
+        out[str(model)] = plan.untrained(look.kinds), rows
     return out
 
 

@@ -1,22 +1,26 @@
 """Files that the user names: tables and models, read and written whole or not at all."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, busy, note
+from bayesgen.errors import Facts
 from bayesgen.io.formats import TableError, file_format
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesgen.io.tabular import CsvFile, ParquetFile, Rows
 
     type Table = CsvFile | ParquetFile
+
+type Advice = Callable[[Facts], str | None]
 
 
 def open_table(path: Path) -> "Table":
@@ -53,24 +57,35 @@ def load_model(path: Path) -> Any:
 
 
 def rows_of(
-    table: "Table", names: Sequence[str], what: str, most: int | None = None, least: int = 1
-) -> Iterator["Rows"]:
-    """The named columns, `most` rows at a time, with a progress bar; an error if there are none."""
+    table: "Table",
+    types: Mapping[str, str | None],
+    what: str,
+    most: int | None = None,
+    copied: Sequence[str] = (),
+    advice: Advice | None = None,
+) -> "Iterator[Rows]":
+    """Yield the columns as these types, `most` rows at a time, with a progress bar.
+
+    `advice` says what to do about a wrong cell.
+    """
     n_read = 0
-    with row_progress(what, 1.0) as advance:
-        for rows in table.rows(names, most):
-            n_read += rows.n_rows
+    with row_progress(what, 1.0) as advance, blamed_on(advice=advice):
+        for rows in table.rows(types, most, copied):
+            n_read += len(rows.frame)
             yield rows
             advance(rows.done, n_read)
-    if n_read < least:
+
+
+def read_whole(
+    table: "Table", types: Mapping[str, str | None], advice: Advice | None = None
+) -> "pd.DataFrame":
+    """Return all rows of the columns as these types; an error if there are none."""
+    import pandas as pd
+
+    chunks = [rows.frame for rows in rows_of(table, types, "reading", advice=advice)]
+    if not chunks:
         raise TableError(f"{table.path} has a header and no rows")
-
-
-def read_whole(table: "Table", names: Sequence[str]) -> "Rows":
-    """The named columns in full."""
-    from bayesgen.io.tabular import concatenated
-
-    return concatenated(list(rows_of(table, names, "reading")))
+    return pd.concat(chunks)
 
 
 def check_output(path: Path, *inputs: Path) -> None:
@@ -82,44 +97,38 @@ def check_output(path: Path, *inputs: Path) -> None:
 @contextmanager
 def open_writer(
     path: Path, names: Sequence[str], make_schema: Callable[[], Any]
-) -> Iterator[Callable[[Sequence[Any]], None]]:
-    """Write a table atomically; what it yields appends rows.
+) -> "Iterator[Callable[[pd.DataFrame], None]]":
+    """Write a table atomically; call what it yields with data frames of successive rows.
 
-    They are given as columns, each a NumPy array or an arrow column; `make_schema` gives the arrow
-    schema of a Parquet file.
+    `make_schema` gives the arrow schema of a Parquet file.
     """
-    is_csv = file_format(path) == "csv"
+    import pandas as pd
+
+    options: dict[str, Any] = {}
+    if path.suffix.lower() == ".tsv":
+        options = {"sep": "\t", "quoting": csv.QUOTE_NONE}
     with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
-        if is_csv:
+        if file_format(path) == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
-                yield partial(_append_lines, _csv_writer(file, names, path))
+
+                def append(rows: pd.DataFrame, header: bool = False) -> None:
+                    try:
+                        rows.to_csv(
+                            file, index=False, header=header, lineterminator="\n", **options
+                        )
+                    except csv.Error as mistake:
+                        raise UserError(
+                            f"a cell cannot be written to a .tsv file ({mistake})"
+                        ) from mistake
+
+                append(pd.DataFrame(columns=list(names)), header=True)
+                yield append
         else:
+            import pyarrow
             from pyarrow.parquet import ParquetWriter
 
-            with ParquetWriter(temporary, make_schema()) as parquet:
-                yield partial(_append_table, parquet)
-
-
-def _csv_writer(file: Any, names: Sequence[str], path: Path) -> Any:
-    options: dict[str, Any] = {"lineterminator": "\n"}
-    if path.suffix.lower() == ".tsv":
-        options |= {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
-    writer = csv.writer(file, **options)
-    writer.writerow(names)
-    return writer
-
-
-def _append_lines(writer: Any, columns: Sequence[Any]) -> None:
-    lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns]
-    try:
-        writer.writerows(zip(*lists, strict=True))
-    except csv.Error as mistake:
-        raise UserError(f"a cell cannot be written to a .tsv file ({mistake})") from mistake
-
-
-def _append_table(writer: Any, columns: Sequence[Any]) -> None:
-    import pyarrow
-
-    pairs = zip(columns, writer.schema, strict=True)
-    arrays = [pyarrow.array(c, f.type) if hasattr(c, "tolist") else c for c, f in pairs]
-    writer.write_table(pyarrow.Table.from_arrays(arrays, schema=writer.schema))
+            schema = make_schema()
+            with ParquetWriter(temporary, schema) as parquet:
+                yield lambda rows: parquet.write_table(
+                    pyarrow.Table.from_pandas(rows, schema, preserve_index=False)
+                )

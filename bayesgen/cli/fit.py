@@ -103,9 +103,9 @@ def fit(
     is left out exactly. Rows without a label are dropped.
 
     The file is read in parts, so it may be larger than memory (but not for forest, ande and
-    histogram): what the columns hold is decided on the first million cells and checked on all
-    others. auto reads more than 20000 rows twice: it keeps a sample of 20000, which decides the
-    exponents, bins and categories, and counts all rows.
+    histogram). A first look at all rows decides what the columns hold. auto reads more than 20000
+    rows twice: it keeps a sample of 20000, which decides the exponents, bins and categories, and
+    counts all rows.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def fit(
         warnings.simplefilter("ignore", suspects.ColumnWarning)
         clf, tally = learning.learn(plan)
     texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
-    normal = {f.name for f in tally.features if f.kind == "gaussian"} - {*plan.kinds}
+    normal = {name for name, kind in tally.kinds.items() if kind == "gaussian"} - {*plan.kinds}
     suspects.warn_of(
         suspects.find(
             tally.head,
@@ -142,9 +142,7 @@ def fit(
             normal=normal if model is Model.MIXED else (),
         )
     )
-    for feature in tally.features:
-        if feature.name in texts:
-            feature.kind = "text"
+    tally.kinds.update(dict.fromkeys(texts, "text"))
     _save(clf, plan, output)
     _summary(clf, tally, output)
 
@@ -229,24 +227,24 @@ def _column_table(tally: "Tally") -> "RichTable":
 
     from bayesgen.encoding.column import of_one_type
 
-    shown_names = [short(feature.name) for feature in tally.features[:_MOST_SHOWN]]
-    rest = f"and {n} more" if (n := len(tally.features) - _MOST_SHOWN) > 0 else ""
-    widest = max(12, len(rest), *map(len, shown_names))
+    shown_names = list(tally.kinds)[:_MOST_SHOWN]
+    rest = f"and {n} more" if (n := len(tally.kinds) - _MOST_SHOWN) > 0 else ""
+    widest = max(12, len(rest), *(len(short(name)) for name in shown_names))
     out = plain_table({"column": widest, "kind": 11})
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - widest - 27
     out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
     out.add_column("missing", justify="right", no_wrap=True)
-    for name, feature in zip(shown_names, tally.features, strict=False):
-        if feature.kind in ("categorical", "text"):
-            own = tally.found[feature.name]
-            found = sorted(of_one_type(own, own))
-            shown = f"{len(found)}: " + ", ".join(map(one_line, found[:20]))
+    missing, ends = tally.missing, tally.ends
+    for name in shown_names:
+        if name in tally.categories:
+            seen = tally.categories[name]
+            categories = sorted(of_one_type(seen, seen))
+            values = f"{len(categories)}: " + ", ".join(map(one_line, categories[:20]))
         else:
-            low, high = tally.ends.get(feature.name, (float("nan"), float("nan")))
-            shown = f"{low:.6g} to {high:.6g}"
-        n_missing = tally.missing[feature.name]
-        out.add_row(name, feature.kind, Text(shown), str(n_missing or ""))
+            low, high = ends.get(name, (float("nan"), float("nan")))
+            values = f"{low:.6g} to {high:.6g}"
+        out.add_row(short(name), tally.kinds[name], Text(values), str(missing[name] or ""))
     if rest:
         out.add_row(rest, "", "", "")
     return out

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayesgen.cli.console import UserError, note
+from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.encoding.literals import listed, shown
 from bayesgen.errors import Facts, InputError
+from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
-    from bayesgen.cli.columns import Feature
+    from bayesgen.cli.columns import Columns
     from bayesgen.cli.files import Table
+
+_HEAD = 10_000  # rows in which codes and the word None are looked for
 
 
 class Model(StrEnum):
@@ -89,18 +92,6 @@ class Plan:
         return cls(table, target, names, model, kinds, documents, **options)
 
     @property
-    def wanted(self) -> list[str]:
-        """What is read from the file."""
-        return [self.target, *self.names]
-
-    @property
-    def checked(self) -> list[str]:
-        """The columns of X of which their cells decide how they are read."""
-        if self.documents or _holds(self.model)[0] not in ("", "code", "category"):
-            return []
-        return [n for n in self.names if self.kinds.get(n, "categorical") == "categorical"]
-
-    @property
     def at_once(self) -> bool:
         """Whether bins are chosen from all rows."""
         if self.model is Model.AUTO:
@@ -115,37 +106,80 @@ class Plan:
         other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"
         return f"leave it out by --drop{other}"
 
-    def features(self, holds: dict[str, str]) -> "list[Feature]":
-        """How each column is read, by what it holds as a whole."""
-        from bayesgen.cli.columns import Feature
+    def look(self) -> "Look":
+        """Return what the columns hold as a whole, and say what may be read otherwise."""
+        from bayesgen.cli.columns import Columns
 
-        if self.documents:
-            return [Feature(name, "documents") for name in self.names]
-        naturally = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}
-        out = []
-        for name in self.names:
-            held = holds[name]
+        looked_at = [self.target] if self.documents else [self.target, *self.names]
+        with blamed_on(errors=(InputError,), advice=self.advice):
+            holds = self.table.kinds(looked_at)
+        if not holds:
+            raise TableError(f"{self.table.path} has a header and no rows")
+        for name, held in holds.items():
             if held == "empty":
-                raise InputError(f"column {name!r} is empty", column=name)
-            kind = _holds(self.model)[1]
+                why = ": there are no labels" if name == self.target else ""
+                raise UserError(f"{self.table.path}: column {name!r} is empty{why}")
+        if self.documents:
+            columns = Columns(dict.fromkeys(self.names, "document"), self.names)
+            return Look(holds[self.target], columns, dict.fromkeys(self.names, "documents"))
+        naturally = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}
+        kinds: dict[str, str] = {}
+        types: dict[str, str | None] = {}
+        for name in self.names:
+            kinds[name] = _holds(self.model)[1]
             if _of_mixed_columns(self.model):
-                nominal = self.table.is_nominal(name)
-                kind = self.kinds.get(name, "categorical" if nominal else naturally[held])
-            by_dtype = kind == "bernoulli" and self.model is Model.AUTO  # members look at the cells
-            out.append(Feature(name, kind, held if kind == "categorical" or by_dtype else "number"))
-        return out
+                kind = "categorical" if name in self.table.nominal else naturally[holds[name]]
+                kinds[name] = self.kinds.get(name, kind)
+            bits = kinds[name] == "bernoulli" and holds[name] == "boolean"
+            types[name] = holds[name] if bits or kinds[name] == "categorical" else "number"
+        self._note_codes(holds)
+        return Look(holds[self.target], Columns(types, self.names), kinds)
 
-    def untrained(self, features: "list[Feature]") -> Any:
-        """The classifier, not yet fitted."""
+    def _note_codes(self, holds: dict[str, str]) -> None:
+        """Say which categories are read as numbers and may be codes, or have the word None."""
+        names = [self.target]
+        if _holds(self.model)[0] in ("", "code", "category"):
+            kinds = self.kinds
+            names += [n for n in self.names if kinds.get(n, "categorical") == "categorical"]
+        names = [] if self.table.schema is not None else names
+        raw = dict.fromkeys(names, "document")
+        head = next(self.table.rows(raw, _HEAD)).frame if names else {}
+        for name in names:
+            codes = head[name].str.strip()
+            padded = codes[codes.str.fullmatch(r"0\d+")]
+            if holds[name] == "number" and len(padded):
+                note(
+                    f"column {name!r} holds {shown(padded.iloc[0])}, read as the number "
+                    f"{int(padded.iloc[0])}: if its zeros matter, as in postal codes, write a "
+                    "letter before each cell"
+                )
+            if holds[name] == "text" and (codes == "None").any():
+                note(
+                    f"column {name!r} holds None, read as a missing cell: if it is one of the "
+                    "categories, write it otherwise, as none"
+                )
+
+    def untrained(self, kinds: dict[str, str]) -> Any:
+        """Return the classifier, not yet fitted."""
         options: dict[str, Any] = {}
         if _of_mixed_columns(self.model) and self.model is not Model.AUTO:
-            kinds = dict.fromkeys(feature.kind for feature in features)
-            options["columns"] = {k: [f.name for f in features if f.kind == k] for k in kinds}
+            options["columns"] = {
+                kind: [name for name in kinds if kinds[name] == kind]
+                for kind in dict.fromkeys(kinds.values())
+            }
         elif _holds(self.model)[0] == "bit":
             options["binarize"] = None
         elif reads_texts(self.model):
             options |= {"order": self.order or 2, "tokens": str(self.tokens or Tokens.CHAR)}
         return classifier(self.model)(**options)
+
+
+class Look(NamedTuple):
+    """What the columns of a file hold: the type of the labels, and how each column is read."""
+
+    label_type: str
+    columns: "Columns"
+    kinds: dict[str, str]
 
 
 def _of_mixed_columns(model: Model) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli.console import Costs, ModelFile, Texts, UserError, blamed_on, class_counts, show
-from bayesgen.errors import Facts, InputError
+from bayesgen.errors import Facts
 from bayesgen.families.names import METHODS
 from bayesgen.families.names import Method as Estimate
 from bayesgen.io.formats import file_format
@@ -92,6 +92,7 @@ def predict(
     bayesgen predict sms.nc inbox.csv -o out.csv --text message
     """
     import numpy as np
+    import pandas as pd
 
     from bayesgen.cli import columns, files
     from bayesgen.predict.costs import read_costs
@@ -102,7 +103,7 @@ def predict(
     table = files.open_table(new)
     clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
-    reader = columns.reader_for(clf, table, text, kept)
+    selection = columns.columns_of(clf, table, text, kept)
     costs, labels = None, {_LABEL: clf.classes_}
     if price or reject is not None:
         with blamed_on("--cost"):
@@ -119,20 +120,17 @@ def predict(
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
-    block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(reader.columns)))
+    block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(selection.types)))
     if reasons:
         block = min(block, _EXPLAINED_ROWS)
-    wanted = [*dict.fromkeys([*kept, *reader.columns])]
     with files.open_writer(
         output, names, lambda: _schema(table, kept, labels, names, reasons)
     ) as write:
-        for rows in files.rows_of(table, wanted, "predicting", block, least=0):
-            with blamed_on(new, (InputError,)):
-                X = reader.read(rows)
-            numbers = range(rows.first, rows.first + rows.n_rows)
-            with blamed_on(new, _REFUSALS, numbers, _advice):
+        for rows in files.rows_of(table, selection.types, "predicting", block, kept):
+            X = selection.read(rows.frame)
+            with blamed_on(new, _REFUSALS, rows.frame.index, _advice):
                 codes, p = _classify(clf, X, how)
-                cells = [*map(rows.copy, kept), clf.classes_[codes]]
+                cells = [clf.classes_[codes]]
                 if costs is not None:
                     cells.append(labels[_DECISION][costs.expected(p).argmin(axis=1)])
                 cells += [*p.T]
@@ -141,9 +139,10 @@ def predict(
                     cells += list(ends.reshape(len(codes), -1).T)
                 if reasons:
                     cells += list(_reasons(clf, X, codes, reasons))
-            write(cells)
+            cells = [*(rows.written[name].array for name in kept), *cells]
+            write(pd.DataFrame(dict(zip(names, cells, strict=True))))
             counts += np.bincount(codes, minlength=len(counts))
-    reader.report_unseen()
+    selection.note_unseen(getattr(clf, "unseen", "prior"))
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
 
 

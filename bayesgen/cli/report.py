@@ -73,7 +73,7 @@ def report(
     table = files.open_table(held_out)
     columns.find(target, table)
     clf = files.load_model(model)
-    rows = columns.labelled_rows(clf, table, target, text).indexed()
+    rows = columns.labelled_rows(clf, table, target, text)
     options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
     options["cost"] = columns.costs(price, clf.classes_)
     with blamed_on("--cost"):
@@ -81,7 +81,7 @@ def report(
     if training is not None:
         of_fit = files.open_table(training)
         columns.find(target, of_fit)
-        options["training"] = columns.labelled_rows(clf, of_fit, target, text).indexed()[:2]
+        options["training"] = columns.labelled_rows(clf, of_fit, target, text)
     with busy("writing the report"), blamed_on(errors=(ImportError,)):
         with blamed_on(held_out):
             found = make(clf, rows.X, rows.labels, **options)

@@ -108,19 +108,24 @@ class TableSchema:
         )
         return out._learn_categories(table, categories)
 
-    def relearn(self, X: Any, categories: Any = None) -> Self:
+    def relearn(self, X: Any, categories: Any = None, chosen: Collection[str] = ()) -> Self:
         """The same columns and kinds with the categories of X, a further batch, for `merge`.
+
+        `chosen` are labels of columns whose kind the user has named.
 
         Raises
         ------
         ValueError
-            If a column of which all cells were missing turns out to hold numbers.
+            If a column of which all cells were missing turns out to hold numbers, and was not
+            chosen.
         """
         table = as_table(X)
         part = self._nominal(table)
+        nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
         for j, values in enumerate(self.categories.values):
             column = part.column(j)
-            if not values and not column.nominal and column.kind in ("integer", "real"):
+            number = not column.nominal and column.kind in ("integer", "real")
+            if not values and number and self.labels[nominal[j]] not in chosen:
                 raise ValueError(
                     f"{column.label} held nothing but missing cells in the rows before, and holds "
                     "numbers now: name its kind in columns="

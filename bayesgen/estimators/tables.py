@@ -272,7 +272,7 @@ class MixedColumns(TableReader):
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """The reader that knows the categories of further rows too."""
-        found = self.encoder.relearn(rows.table, self.declared)
+        found = self.encoder.relearn(rows.table, self.declared, self.chosen)
         return self.merged(replace(self, schema=found))
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:

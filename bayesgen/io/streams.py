@@ -1,33 +1,25 @@
 """Rows that do not fit into memory, or arrive one chunk after another: `fit_stream`."""
 
 import glob
-import hashlib
-import json
 import os
 import time
 import warnings
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from hashlib import sha256
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import Facts, placed
+from bayesgen.errors import placed
 from bayesgen.families.errors import PriorShapeError
-from bayesgen.families.records import Record
 from bayesgen.io import storage
 from bayesgen.io.formats import CSV, PARQUET
 from bayesgen.io.progress import row_progress
-from bayesgen.io.storage import labels_to_json
-from bayesgen.io.tabular import CsvFile, Rows, joined, open_file
-from bayesgen.numerics.special import Array
+from bayesgen.io.tabular import CsvFile, join_kinds, labels, open_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,12 +29,8 @@ if TYPE_CHECKING:
     from bayesgen.posterior.fitted import Fitted
 
 
-# ------------------------------------------------------------------------------------------------
-# What a classifier must offer to learn from parts of the rows: its statistics add up.
-
-
 class Additive(Protocol):
-    """A classifier, fitted or not, that `fit_stream` and `fit_dask` take."""
+    """A classifier whose statistics add up, fitted or not: `fit_stream` and `fit_dask` take it."""
 
     fitted_: Any
 
@@ -67,7 +55,7 @@ class Additive(Protocol):
 
 
 def refuse_other(clf: Any, what: str) -> "Learner":
-    """Raise unless `clf` learns by adding up; its choices.
+    """Return the learner of a classifier that learns by adding up.
 
     Raises
     ------
@@ -84,14 +72,7 @@ def refuse_other(clf: Any, what: str) -> "Learner":
 
 
 # ------------------------------------------------------------------------------------------------
-# Rows that arrive in chunks, from an iterable or from files, with a record of how far one is.
-#
-# `open_source` makes a `Source` of what the user gives; `Source.chunks` yields its rows from the
-# start or from a position recorded earlier, once it has seen that what lies before is still the
-# same: of an iterable the contents, which are read again; of files names, sizes and times of
-# change.
-
-Position = Mapping[str, Any]  # plain values that JSON can hold
+# Sources: labelled rows in chunks, from an iterable or from files.
 
 
 class Chunk(NamedTuple):
@@ -101,39 +82,27 @@ class Chunk(NamedTuple):
     y: Any
     weight: Any
     place: str  # for errors
-    position: Position  # after these rows
-    done: float  # how far that is, in the unit of `Source.size`
+    done: float  # how much has been read after these rows, in the unit of `Source.size`
+    rows: Any = None  # numbers of the rows in their file
 
 
-class Source(Protocol):
-    """Labelled rows, chunk after chunk."""
+class Source(NamedTuple):
+    """Labelled rows, chunk after chunk, from the first at each call of `chunks`."""
 
+    chunks: Callable[[], Iterator[Chunk]]
     size: float | None
 
-    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
-        """The rows that follow a position; `record`: whether positions will be asked for.
 
-        Raises
-        ------
-        OtherSourceError
-            If what lies before `after` is not what it was.
-        """
-
-
-class OtherSourceError(Facts, ValueError):
-    """A position was recorded in rows that are not these."""
-
-
-def open_source(chunks: Any, target: Any, weight: Any, wanted: str) -> Source:
-    """A source from chunks, or from files if `chunks` is a path, a pattern, or a list of them.
+def open_source(chunks: Any, target: Any, weight: Any, clf: Additive) -> Source:
+    """Return a source of chunks, or of files if `chunks` is a path, a pattern, or a list of them.
 
     Parameters
     ----------
+    chunks : as `fit_stream` takes them
     target, weight : str or None
         Columns of data frames and files that hold labels and row weights.
-    wanted : "numbers", "cells" or "documents"
-        What columns of CSV files hold: numbers; what all their cells stand for, for which the files
-        are read twice; or text as it is written.
+    clf : classifier
+        Which says what a cell of a CSV file may be.
     """
     for name, value in (("target", target), ("sample_weight", weight)):
         if value is not None and not isinstance(value, str):
@@ -148,7 +117,7 @@ def open_source(chunks: Any, target: Any, weight: Any, wanted: str) -> Source:
         if all(paths):
             if target is None:
                 raise ValueError("target must name the column of the files that holds the labels")
-            return Files(_expanded(chunks), target, weight, wanted)
+            return _of_files(_expanded(chunks), target, weight, clf)
         if any(paths):
             raise TypeError("chunks mixes paths and rows; give the one or the other")
     if hasattr(chunks, "collect_batches"):  # a polars LazyFrame
@@ -162,237 +131,119 @@ def open_source(chunks: Any, target: Any, weight: Any, wanted: str) -> Source:
         )
     if weight is not None and target is None:
         raise ValueError("sample_weight names a column of data frames: name target too")
-    return Iterated(chunks, target, weight)
+
+    def each() -> Iterator[Chunk]:
+        for k, item in enumerate(chunks):
+            place = f"chunk {k}"
+            X, y, weights = _split(item, target, weight, place, clf)
+            yield Chunk(X, y, weights, place, k + 1.0)
+
+    return Source(each, float(len(chunks)) if isinstance(chunks, Sized) else None)
 
 
-# ------------------------------------------------------------------------------------- iterables
+def _split(
+    item: Any, target: str | None, weight: str | None, place: str, clf: Additive
+) -> tuple[Any, Any, Any]:
+    """Return X, y and weight of a chunk as the user gives it."""
+    if type(item).__name__ == "RecordBatch":
+        import pyarrow
 
-
-class Iterated:
-    """Chunks from any iterable; a position is their number and a digest of their contents."""
-
-    def __init__(self, chunks: Iterable[Any], target: str | None, weight: str | None) -> None:
-        self._chunks, self._target, self._weight = chunks, target, weight
-        self.size = float(len(chunks)) if isinstance(chunks, Sized) else None
-
-    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
-        """As in `Source`; chunks without rows are passed over."""
-        consumed, known = (after["chunks"], after["digest"]) if after else (0, "")
-        digest, n = "", 0
-        if after is not None and "digest" not in after:
-            raise OtherSourceError("it was made from files")
-        for n, item in enumerate(self._chunks, 1):
-            place = f"chunk {n - 1}"
-            X, y, weight = self._split(item, place)
-            if record:
-                digest = _digest(digest, X, y, weight)
-            if n < consumed:
-                continue
-            if n == consumed:
-                if digest != known:
-                    raise OtherSourceError(f"its first {n} chunks had other rows")
-                continue
-            if n_rows(X) or n_rows(y):
-                position = {"chunks": n, "digest": digest}
-                yield Chunk(X, y, weight, place, position, float(n))
-        if n < consumed:
-            raise OtherSourceError(
-                f"it holds {consumed} chunks, and the iterable ends after {n} (an iterator that "
-                "was used before starts where it was left: give a fresh one, from the first row)"
-            )
-
-    def _split(self, item: Any, place: str) -> tuple[Any, Any, Any]:
-        """X, y and weight of a chunk as the user gives it."""
-        if type(item).__name__ == "RecordBatch":
-            import pyarrow
-
-            item = pyarrow.Table.from_batches([item])
-        if self._target is not None:
-            frame = nw.from_native(item, pass_through=True)
-            if not isinstance(frame, nw.DataFrame):
-                raise TypeError(
-                    f"{place} is a {type(item).__name__}: with target={self._target!r} every "
-                    "chunk must be a data frame"
-                )
-            return _split_frame(frame, self._target, self._weight, place)
+        item = pyarrow.Table.from_batches([item])
+    if target is None:
         if not isinstance(item, tuple | list) or len(item) not in (2, 3):
             raise TypeError(
                 f"{place} is a {type(item).__name__}: a chunk must be (X, y) or (X, y, weight), "
                 "or a data frame, with target= the name of its labels"
             )
-        X, y, *weight = item
-        return X, y, weight[0] if weight else None
-
-
-def _split_frame(frame: Any, target: str, weight: str | None, place: str) -> tuple[Any, Any, Any]:
+        return item[0], item[1], item[2] if len(item) == 3 else None
+    frame = nw.from_native(item, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"{place} is a {type(item).__name__}: with target={target!r} every chunk must be a "
+            "data frame"
+        )
     for name in (target, weight):
         if name is not None and name not in frame.columns:
             raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, frame.columns)}")
     y = frame[target].to_numpy()
     weights = None if weight is None else frame[weight].to_numpy()
-    return frame.drop([n for n in (target, weight) if n is not None]).to_native(), y, weights
+    X = frame.drop([name for name in (target, weight) if name is not None]).to_native()
+    with placed(place):
+        return clf.__bayesgen_learner__().reader.of_table(X), y, weights
 
 
-def _digest(before: str, *parts: Any) -> str:
-    """A number that stands for some arrays and all that came before."""
-    out = sha256(before.encode())
-    for part in parts:
-        for name, values in _arrays(part):
-            if values.dtype.kind in "OUST":  # equal strings may be different objects
-                code = zlib.crc32(repr(values.tolist()).encode())
-            else:
-                code = _crc32(values)
-            out.update(json.dumps([name, values.shape, values.dtype.str, code]).encode())
-    return out.hexdigest()
+def _of_files(paths: list[Path], target: str, weight: str | None, clf: Additive) -> Source:
+    """Return a source of Parquet and CSV files, one after the other; all have the same columns."""
+    files = [open_file(path) for path in paths]
+    first = files[0]
+    for name in (target, weight):
+        if name is not None and name not in first.names:
+            raise ValueError(
+                f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
+            )
+    for file in files[1:]:
+        if set(file.names) != set(first.names):
+            differ = sorted(set(file.names) ^ set(first.names))
+            raise ValueError(
+                f"{file.path} and {first.path} differ in their columns: {differ[0]!r} is in "
+                "one of them only"
+            )
+    names = [name for name in first.names if name not in (target, weight)]
 
-
-def _crc32(values: Any) -> int:
-    if values.flags.f_contiguous:
-        values = values.T
-    return zlib.crc32(np.ascontiguousarray(values).view(np.uint8).ravel())
-
-
-def _arrays(part: Any) -> Iterator[tuple[str, Any]]:
-    """The arrays that rows consist of, with names."""
-    frame = nw.from_native(part, pass_through=True, allow_series=True)
-    if part is None:
-        yield "none", np.empty(0)
-    elif sparse.issparse(part):
-        rows = part.tocsr()
-        yield str(rows.shape), rows.data
-        yield "indices", rows.indices
-        yield "indptr", rows.indptr
-    elif isinstance(frame, nw.DataFrame):
-        for series in frame.iter_columns():
-            yield str(series.name), _plain(series)
-    elif isinstance(frame, nw.Series):
-        yield "series", _plain(frame)
-    elif hasattr(part, "dtype") or hasattr(part, "__array__"):
-        yield "array", np.asarray(part)
-    else:  # lists: documents, rows of cells
-        yield "list", np.array([repr(part)])
-
-
-def _plain(series: Any) -> Any:
-    values = series.to_numpy()
-    return values if values.dtype.kind in "biufM" else np.array(series.to_list(), dtype=object)
-
-
-# ----------------------------------------------------------------------------------------- files
-
-
-class Files:
-    """Parquet and CSV files, read one after the other, about a million cells at a time.
-
-    All have the columns of the first. A column of a Parquet file has the type that the file says.
-    What the labels of a CSV file are is decided with its features if "cells" are wanted, else chunk
-    by chunk.
-    """
-
-    def __init__(self, paths: list[Path], target: str, weight: str | None, wanted: str) -> None:
-        self._files = [open_file(path) for path in paths]
-        first = self._files[0]
-        for name in (target, weight):
-            if name is not None and name not in first.names:
-                raise ValueError(
-                    f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
-                )
-        self._names = first.names
-        for file in self._files[1:]:
-            if set(file.names) != set(first.names):
-                differ = sorted(set(file.names) ^ set(first.names))
-                raise ValueError(
-                    f"{file.path} and {first.path} differ in their columns: {differ[0]!r} is in "
-                    "one of them only"
-                )
-        self._target, self._weight, self._wanted = target, weight, wanted
-        self.size: float | None = float(sum(file.size for file in self._files))
-
-    def chunks(self, after: Position | None, record: bool) -> Iterator[Chunk]:
-        """As in `Source`; files that came after those of the position are read too."""
-        marks = [[f.path.name, f.size, f.path.stat().st_mtime_ns] for f in self._files]
-        full, consumed = self._locate(after, marks) if after is not None else (0, 0)
-        kinds = self._kinds() if self._wanted == "cells" else {}
-        done = float(sum(file.size for file in self._files[:full]))
-        for k, file in enumerate(self._files[full:], full):
-            skipped = consumed if k == full else 0
-            for b, rows in enumerate(file.rows(self._names), 1):
-                if b <= skipped or not rows.n_rows:
-                    continue
-                place = f"{file.path}, rows from {rows.first}"
-                frame = nw.from_native(self._typed(rows, kinds, place))
-                X, y, weight = _split_frame(frame, self._target, self._weight, place)
-                position = {"files": marks[: k + 1], "batch": b}
-                yield Chunk(X, y, weight, place, position, done + rows.done * file.size)
+    def each() -> Iterator[Chunk]:
+        types = _types([file for file in files if isinstance(file, CsvFile)], names, target, clf)
+        types |= {} if weight is None else {weight: "number"}
+        done = 0.0
+        reader = clf.__bayesgen_learner__().reader
+        for file in files:
+            place = str(file.path)
+            own_types = types if isinstance(file, CsvFile) else dict.fromkeys(types)
+            for frame, share, _ in file.rows(own_types):
+                with placed(place):
+                    X, y = reader.of_table(frame[names]), labels(frame[target])
+                weights = None if weight is None else frame[weight].to_numpy()
+                yield Chunk(X, y, weights, place, done + share * file.size, frame.index)
             done += file.size
 
-    def _typed(self, rows: Rows, kinds: Mapping[str, str], place: str) -> Any:
-        """A pandas data frame of rows."""
-        import pandas as pd
+    return Source(each, float(sum(file.size for file in files)))
 
-        if not rows.written:
-            return rows.table.to_pandas()
 
-        def values(name: str) -> Array:
-            cells = rows.cells(name)
-            if name == self._target:
-                return cells.labels(kinds.get(name) or cells.holds())
-            if name == self._weight or self._wanted == "numbers":
-                return cells.numbers()
-            return cells.raw() if self._wanted == "documents" else cells.values(kinds[name])
-
-        with placed(place):
-            columns = {name: values(name) for name in self._names}
-        return pd.DataFrame({k: pd.Series(v, dtype=v.dtype) for k, v in columns.items()})
-
-    def _kinds(self) -> dict[str, str]:
-        """What the columns of all CSV files hold."""
-        found: dict[str, set[str]] = {name: set() for name in self._names}
-        for file in self._files:
-            if isinstance(file, CsvFile):
-                for rows in file.rows(self._names):
-                    for name, kinds in found.items():
-                        if "text" not in kinds:
-                            kinds.add(rows.cells(name).holds())
-        return {name: joined(kinds) for name, kinds in found.items()}
-
-    def _locate(self, after: Position, marks: list[list[Any]]) -> tuple[int, int]:
-        """Files read in full before a position, and batches of the next one."""
-        if "files" not in after:
-            raise OtherSourceError("it was made from an iterable")
-        known = after["files"]
-        for k, mark in enumerate(known):
-            if k >= len(marks):
-                raise OtherSourceError(f"it holds the file {mark[0]!r}, which is not given")
-            if marks[k] != mark:
-                what = "has changed since" if marks[k][0] == mark[0] else "stands in its place"
-                raise OtherSourceError(f"file {k} was {mark[0]!r}; {marks[k][0]!r} {what}")
-        return len(known) - 1, after["batch"]
+def _types(
+    files: list[CsvFile], names: list[str], target: str, clf: Additive
+) -> dict[str, str | None]:
+    """Return the types of the columns of all CSV files, as a classifier takes them."""
+    tags = clf.__sklearn_tags__().input_tags
+    documents = tags.string and not tags.allow_nan
+    looked_at = [target] if documents else [target, *names]
+    each = [file.kinds(looked_at) for file in files]
+    kinds = {name: join_kinds({one.get(name, "empty") for one in each}) for name in looked_at}
+    types: dict[str, str | None] = dict.fromkeys(names, "document")
+    for name, kind in kinds.items():
+        number = kind == "empty" or (kind == "text" and name != target and not tags.string)
+        types[name] = "number" if number else kind
+    return types
 
 
 def _expanded(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Files of paths, folders and patterns; those of one folder or pattern sorted by name."""
-    out: list[Path] = []
-    for given in paths:
-        path = Path(given)
+    """Return the files of paths, folders and patterns; those of one folder sorted by name."""
+    expanded: list[Path] = []
+    for item in paths:
+        path = Path(item)
         if path.is_dir():
-            found = sorted(p for p in path.iterdir() if p.suffix.lower() in (*CSV, *PARQUET))
+            files = sorted(p for p in path.iterdir() if p.suffix.lower() in (*CSV, *PARQUET))
         elif path.exists():
-            found = [path]
+            files = [path]
         else:
-            found = sorted(map(Path, glob.glob(str(given), recursive=True)))
-        if not found:
+            files = sorted(map(Path, glob.glob(str(item), recursive=True)))
+        if not files:
             what = "no .csv, .tsv or .parquet file in" if path.is_dir() else "no file"
-            raise FileNotFoundError(f"{what} {str(given)!r}")
-        out += found
-    return out
+            raise FileNotFoundError(f"{what} {str(item)!r}")
+        expanded += files
+    return expanded
 
 
 # ------------------------------------------------------------------------------------------------
-# How far a stream has been learned, in a file: the model of the rows so far, and where they end.
-#
-# A checkpoint is a model file (`bayesgen.load` reads it) whose state has the entry ``stream``: the
-# arguments of the stream and the position in its source. It is written whole or not at all.
+# Checkpoints: a model file whose state has the entry ``stream``, the number of chunks read.
 
 _SHARE = 20  # at most one part in so many of the time goes into writing, unless the user says when
 
@@ -412,24 +263,25 @@ class Checkpoint:
     """
 
     def __init__(
-        self,
-        path: Any,
-        clf: Additive,
-        arguments: Mapping[str, Any],
-        every: int | None,
+        self, path: Any, clf: Additive, arguments: Mapping[str, Any], every: int | None
     ) -> None:
         if every is not None and (not isinstance(every, int | np.integer) or every < 1):
             raise ValueError(f"every must be a number of chunks >= 1, got {every!r}")
-        self.path = Path(path)
+        self.path, self.clf, self._every = Path(path), clf, every
+        unsaved = clf.__bayesgen_learner__().unsaved
+        parameters = clf.get_params(deep=False)
         self._arguments = {
+            "the classifier": type(clf).__name__,
+            **{
+                name: _mark(value) if name in unsaved else storage.to_json(value, name)
+                for name, value in parameters.items()
+            },
             **arguments,
-            **{name: _mark(getattr(clf, name)) for name in clf.__bayesgen_learner__().unsaved},
         }
-        self._every, self._chunks = every, 0
         self._written, self._cost = -np.inf, 0.0
 
-    def resume(self, clf: Additive) -> tuple[Position | None, Any]:
-        """The position after what the file holds, and its statistics; None if there is no file.
+    def resume(self) -> tuple[int, Any]:
+        """Return the number of chunks that the file holds, and their statistics; 0 if it is new.
 
         Raises
         ------
@@ -437,64 +289,43 @@ class Checkpoint:
             If the file is damaged, no checkpoint, or one of another classifier or stream.
         """
         if not self.path.is_file():  # a folder is refused by `write`
-            return None, None
+            return 0, None
         fit, state, draws = storage.read(self.path)
         if "stream" not in state:
             raise ValueError(f"{self.path} is a model, not the checkpoint of a stream: it is kept")
-        then, now = _told(state, state["stream"]["arguments"]), _told(_own(clf), self._arguments)
-        for name in {**then, **now}:
-            if then.get(name) != now.get(name):
-                raise self.other(f"{name} was {then.get(name)!r} and is {now.get(name)!r}")
-        with storage.complete(self.path, type(clf).__name__):
-            found = clone(clf).__bayesgen_load__(fit, state, draws)
-            gathered = clf.__bayesgen_learner__().gathered(found)
-        return state["stream"]["position"], gathered
+        before = state["stream"]["arguments"]
+        for name, value in self._arguments.items():
+            if before.get(name) != value:
+                raise self.other(f"{name} was {before.get(name)!r} and is {value!r}")
+        with storage.complete(self.path, type(self.clf).__name__):
+            fitted = clone(self.clf).__bayesgen_load__(fit, state, draws)
+        return state["stream"]["chunks"], self.clf.__bayesgen_learner__().gathered(fitted)
 
-    def other(self, why: Any) -> ValueError:
-        """The error that this is the checkpoint of something else."""
+    def other(self, why: str) -> ValueError:
+        """Return the error that this is the checkpoint of something else."""
         return ValueError(
             f"{self.path} is the checkpoint of another stream: {why}. Delete it to start anew, "
             "or name another file"
         )
 
-    def due(self) -> bool:
-        """Whether to write one, asked after each chunk."""
-        self._chunks += 1
+    def is_due(self, n_chunks: int) -> bool:
+        """Whether to write one after so many chunks."""
         if self._every is not None:
-            return self._chunks % self._every == 0
+            return n_chunks % self._every == 0
         return time.monotonic() - self._written >= _SHARE * self._cost
 
-    def write(self, clf: Additive, fitted: Any, position: Position) -> None:
-        """Replace the file by the fit to the rows up to a position."""
+    def write(self, fitted: "Fitted", n_chunks: int) -> None:
+        """Replace the file by the fit to the first chunks."""
         start = time.monotonic()
-        fit, state, draws = clf.__bayesgen_record__(fitted)
-        stream = {"arguments": self._arguments, "position": dict(position)}
+        fit, state, draws = self.clf.__bayesgen_record__(fitted)
+        stream = {"arguments": self._arguments, "chunks": n_chunks}
         storage.write(self.path, fit, {**state, "stream": stream}, draws)
         self._written = time.monotonic()
         self._cost = self._written - start
 
 
-def _own(clf: Additive) -> dict[str, Any]:
-    """The part of a model file's state that is known before the fit."""
-    parameters = clf.get_params(deep=False)
-    unsaved = clf.__bayesgen_learner__().unsaved
-    return {
-        "estimator": type(clf).__name__,
-        "parameters": {k: storage.to_json(v, k) for k, v in parameters.items() if k not in unsaved},
-    }
-
-
-def _told(state: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """{what an error calls it: value} of all that must agree."""
-    return {"the classifier": state["estimator"], **state["parameters"], **arguments}
-
-
 def _mark(value: Any) -> str:
-    """What tells an argument from another that a file cannot hold; functions by their names."""
-    if isinstance(value, Record):
-        arrays = {name: (v.shape, v.tolist()) for name, (_, v) in value.arrays().items()}
-        digest = hashlib.sha256(repr((value.settings(), arrays)).encode()).hexdigest()
-        return f"{type(value).__qualname__} {digest[:16]}"
+    """Return what tells an argument from another that a file cannot hold."""
     return str(getattr(value, "__qualname__", None) or repr(value))
 
 
@@ -530,10 +361,10 @@ def fit_stream[Classifier: Additive](
     classes : array, optional
         All labels that may come, as in ``partial_fit``.
     checkpoint : path, optional
-        A file that is replaced, whole or not at all, by the model of the rows so far; `bayesgen.
-        load` reads it. If it is there, the run continues where it ends: a killed run ends with the
-        same numbers, and files or chunks that came after a finished run are added to it. Give
-        iterables from their first chunk again; they are compared with what was learned.
+        A file that is replaced, whole or not at all, by the model so far and the number of chunks
+        read; `bayesgen.load` reads it. If it is there, the run passes over so many chunks and
+        continues: give the same chunks again, from the first. Chunks or files that came after a
+        finished run are added to it.
     every : int, optional
         Chunks between two checkpoints. None: as often as costs a twentieth of the time.
     progressbar : bool
@@ -546,21 +377,19 @@ def fit_stream[Classifier: Additive](
     Raises
     ------
     ValueError
-        If there are no rows; on rows that the classifier does not take, with the chunk; if the
-        checkpoint is one of other rows, arguments or another classifier.
+        If there are no rows; on rows that the classifier does not take, with the chunk, or the file
+        and the row; if the checkpoint is one of other arguments or another classifier.
     TypeError
         If a chunk is not labelled rows.
     FileNotFoundError
 
     Notes
     -----
-    A Parquet file says what its columns hold. Cells of a CSV file stand for what they stand for on
-    the command line: a cell is missing if it is empty, NA, NaN, null, None or the like, or blank.
-    The features of most classifiers are numbers (true and false are 1 and 0). For those that take
-    text the file is read twice: a column holds booleans if all cells that are not missing are true
-    or false, numbers if all are, and text otherwise; whole numbers from 2**53 on are text. The
-    documents of a `MarkovNB` are the cells as they stand. Files of a checkpoint are known by name,
-    size and time of change. A folder is not searched further down.
+    A Parquet file says what its columns hold. CSV files are read twice: a column holds booleans if
+    all cells that are not missing are true or false, numbers if all are, and text otherwise; whole
+    numbers from 2**53 on are text. A cell is missing if it is empty, NA, NaN, null, None or the
+    like, or blank. The documents of a `MarkovNB` are the cells as they stand. A folder is not
+    searched further down.
 
     A `LogLinearPool` of more than `max_rows` rows reads them twice. A uniform sample of that many
     rows chooses the members, their views and bins, and the exponents. All rows are counted by the
@@ -584,68 +413,72 @@ def fit_stream[Classifier: Additive](
     >>> clf.n_rows_seen_
     12000
     """
-    again: Any = refuse_other(clf, "fit_stream")
-    source = open_source(chunks, target, sample_weight, _wanted(clf))
+    learner: Any = refuse_other(clf, "fit_stream")
+    source = open_source(chunks, target, sample_weight, clf)
     saved = None
     if checkpoint is not None:
-        listed = None if classes is None else labels_to_json(np.unique(np.asarray(classes)))
+        if learner.passes > 1:
+            raise ValueError("checkpoint= is not for a pool, which may read its rows twice")
+        labels = None if classes is None else np.unique(np.asarray(classes))
+        listed = None if labels is None else storage.labels_to_json(labels)
         arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
         saved = Checkpoint(checkpoint, clf, arguments, every)
-        if again.passes > 1:
-            raise ValueError("checkpoint= is not for a pool, which may read its rows twice")
-    while again is not None:
-        learner, after, state = again, None, None
-        if saved is not None:
-            after, state = saved.resume(clf)
-        written = position = after
-        with row_progress("learning", source.size, progressbar) as advance:
-            try:
-                for chunk in source.chunks(after, record=saved is not None):
-                    position = chunk.position
-                    if chunk.weight is None or np.any(
-                        np.ma.getdata(chunk.weight)
-                    ):  # else there is nothing to learn
-                        with placed(chunk.place):
-                            first = state is None and learner.passes == 1
-                            X = chunk.X if target is None else learner.reader.of_table(chunk.X)
-                            state = learner.gather(state, X, chunk.y, chunk.weight, classes)
-                            if first:  # bad arguments show now, not after the last row
-                                _settled_so_far(learner, state, classes)
-                        if saved is not None and saved.due():
-                            saved.write(clf, _settled_so_far(learner, state, classes), position)
-                            written = position
-                        advance(chunk.done, 0 if state is None else state.n_rows)
-            except OtherSourceError as error:
-                if saved is None:
-                    raise
-                raise saved.other(error) from None
-        if state is None:
-            raise ValueError("chunks holds no rows: there is nothing to learn from")
-        if (again := learner.then(state)) is not None:
-            if isinstance(chunks, Iterator):
-                raise ValueError(
-                    f"{state.n_rows} rows are more than max_rows: a pool reads them twice, and an "
-                    "iterator ends after the first time. Give files, a list, or an object whose "
-                    "__iter__ begins anew"
-                )
-            source = open_source(chunks, target, sample_weight, _wanted(clf))
-    fitted = learner.settle(state)
-    if saved is not None and position is not None and position is not written:
-        saved.write(clf, fitted, position)
-    clf.fitted_ = fitted
+    clf.fitted_ = learn(clf, source, classes, saved, progressbar, once=isinstance(chunks, Iterator))
     return clf
 
 
-def _wanted(clf: Additive) -> str:
-    """What it takes of a CSV file: "numbers"; "cells", text and missing ones too; "documents"."""
-    tags = clf.__sklearn_tags__().input_tags
-    if not tags.string:
-        return "numbers"
-    return "cells" if tags.allow_nan else "documents"
+def learn(
+    clf: Additive,
+    source: Source,
+    classes: Any = None,
+    saved: Checkpoint | None = None,
+    progressbar: bool = True,
+    once: bool = False,
+) -> "Fitted":
+    """Return the fit to all rows of a source; `once`: it cannot be read a second time."""
+    learner: Any = clf.__bayesgen_learner__()
+    while True:
+        n_read, state = (0, None) if saved is None else saved.resume()
+        k, n_saved, numbered = 0, n_read, False
+        with row_progress("learning", source.size, progressbar) as advance:
+            for k, chunk in enumerate(source.chunks(), 1):
+                if k <= n_read:
+                    continue
+                numbered = chunk.rows is not None
+                some = chunk.weight is None or np.any(np.ma.getdata(chunk.weight))
+                if some and (n_rows(chunk.X) or n_rows(chunk.y)):
+                    with placed(chunk.place, chunk.rows):
+                        state = learner.gather(state, chunk.X, chunk.y, chunk.weight, classes)
+                if saved is not None and state is not None and saved.is_due(k):
+                    saved.write(_settled(learner, state, classes), k)
+                    n_saved = k
+                advance(chunk.done, 0 if state is None else state.n_rows)
+        if k < n_read:
+            assert saved is not None
+            raise saved.other(
+                f"it holds {n_read} chunks, and there are {k} (an iterator that was used before "
+                "starts where it was left: give a fresh one, from the first row)"
+            )
+        if state is None:
+            raise ValueError("chunks holds no rows: there is nothing to learn from")
+        with placed("", getattr(getattr(state, "X", None), "index", None) if numbered else None):
+            if (again := learner.then(state)) is None:
+                fitted: Fitted = learner.settle(state)
+                break
+        if once:
+            raise ValueError(
+                f"{state.n_rows} rows are more than max_rows: a pool reads them twice, and an "
+                "iterator ends after the first time. Give files, a list, or an object whose "
+                "__iter__ begins anew"
+            )
+        learner = again
+    if saved is not None and n_saved < k:
+        saved.write(fitted, k)
+    return fitted
 
 
-def _settled_so_far(learner: "Learner", state: Any, classes: Any) -> "Fitted":
-    """The fit to the rows so far; what they are warned of may be over with the next ones."""
+def _settled(learner: "Learner", state: Any, classes: Any) -> "Fitted":
+    """Return the fit to the rows so far; its warnings may be over with the next rows."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,321 +1,320 @@
-"""Tables in files, CSV and Parquet (`bayesgen.io.formats`): the one reader, of rows by the chunk.
+"""Tables in files, CSV and Parquet (`bayesgen.io.formats`), read in chunks by pandas and pyarrow.
 
-Both formats are read by Arrow, in bounded memory. Nothing is guessed while reading: cells of a CSV
-file are text, those of a Parquet file have the type that the file says; `bayesgen.io.tabular` tells
-what they stand for.
+A chunk is a data frame whose index is the number of each row in the file, from 1 and without the
+header. The type of a column is decided once, from all rows (`kinds`), and every chunk is read as
+that type (`rows`): how a cell is read does not depend on the chunk.
 
-A CSV file whose lines differ in length, with a quotation that does not end, or that is not UTF-8 is
-refused with the line. Text behind a closing quote belongs to the cell, as in Arrow and pandas.
-Blank lines are passed over, and columns without a name are left out.
+- ``"number"``: every cell that is not missing is a number. Whole numbers from 2**53 on are
+  identifiers, hence text: float64 does not tell neighbours apart.
+- ``"boolean"``: every cell that is not missing is true or false.
+- ``"text"``: all others. ``"empty"``: all cells are missing.
+- ``"document"``: text as it stands; nothing is missing.
+
+A cell of a CSV file is missing if it is one of `literals.MISSING` (empty, NA, NaN, null, None, ...)
+or blank. In a Parquet file a cell has the type that the file says, and null, NaN and blank text are
+missing.
 """
 
 import csv
-import os
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.encoding.column import EXACT, of_arrow
+from bayesgen.encoding.column import EXACT
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number, shown
-from bayesgen.errors import InputError
+from bayesgen.errors import InputError, placed
 from bayesgen.io.formats import TableError, csv_dialect, file_format
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow
 
-
-# ------------------------------------------------------------------------------------------------
-# One column of some rows of a file, and what its cells stand for.
-#
-# - Of a CSV file every cell is text. It is missing if it is one of `literals.MISSING` (empty, NA,
-#   NaN, null, None, ..., as in pandas) or nothing but blanks, quoted or not.
-# - In a Parquet file a cell has the type that the file says: text is text, also if it is "1" or
-#   "NA", and only nulls and NaN are missing.
-# - A column holds booleans if all cells that are not missing are true or false; numbers if all are
-#   numbers; text otherwise. Whole numbers from 2**53 on are identifiers, hence text: as float64
-#   they
-#   would be others.
-# - Where numbers are needed, text is parsed by `literals.parse_number`; true and false are 1 and
-# 0,
-#   but not among measurements and counts.
-
-_MOST_BYTES = 1 << 30, 1 << 26  # of the labels of all rows, of the different ones
+_CELLS = 1_000_000  # of a chunk, unless the caller says how many rows
+_BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
 
 
-def decoded(array: "pyarrow.ChunkedArray") -> "pyarrow.ChunkedArray":
-    """A column with categories replaced by what they stand for."""
-    from pyarrow import types
+class Rows(NamedTuple):
+    """Successive rows of a file."""
 
-    return array.cast(array.type.value_type) if types.is_dictionary(array.type) else array
+    frame: "pd.DataFrame"  # the columns as their types
+    done: float  # the share of the file that has been read after them
+    written: "pd.DataFrame"  # some columns as they stand in the file
 
 
-class Cells:
-    """One column of some rows.
+def open_file(path: Path) -> "CsvFile | ParquetFile":
+    """Open a file by the ending of its name; TableError if it cannot be read."""
+    return CsvFile(path) if file_format(path) == "csv" else ParquetFile(path)
 
-    Parameters
+
+class _File:
+    """A file of a table: its columns, and its rows as pandas reads them.
+
+    Attributes
     ----------
-    name : str
-        What errors call the column.
-    array : pyarrow.ChunkedArray (N,)
-    written : bool
-        Whether the cells are text of a CSV file.
-    first : int
-        Number of the first row in the file.
-
-    Raises
-    ------
-    InputError
-        If they are neither numbers nor booleans nor text; later, at a cell that does not stand for
-        what is asked for.
+    names : list of str
+        Of the columns that have one, each of them once.
+    n_nameless : int
+        Columns that have none, such as row numbers that another program wrote.
+    size : int
+        In bytes.
+    nominal : set of str
+        Columns that the file itself calls categorical.
+    schema : pyarrow.Schema or None
+        None: the file says nothing about its columns.
     """
 
-    def __init__(
-        self, name: str, array: "pyarrow.ChunkedArray", written: bool, first: int = 1
-    ) -> None:
-        from pyarrow import types
+    names: list[str]
+    n_nameless = 0
+    nominal: frozenset[str] = frozenset()
+    schema: "pyarrow.Schema | None" = None
 
-        array = decoded(array)
-        t = array.type
-        self._is_text = types.is_string(t) or types.is_large_string(t) or types.is_string_view(t)
-        self._is_integer = types.is_integer(t)
-        is_number = self._is_integer or types.is_floating(t) or types.is_decimal(t)
-        if not (self._is_text or is_number or types.is_boolean(t) or types.is_null(t)):
-            raise InputError(
-                f"column {name!r} holds {t}: make it numbers, text or booleans, or leave it out",
-                column=name,
-            )
-        self.name, self._array, self._written, self._first = name, array, written, first
+    def __init__(self, path: Path) -> None:
+        self.path, self.size = path, path.stat().st_size
 
-    def __len__(self) -> int:
-        return len(self._array)
+    def kinds(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the type of each of some columns, from all rows; {} if there are no rows."""
+        found: dict[str, set[str]] = {}
+        for frame, *_ in self.rows(dict.fromkeys(names)):
+            for name in names:
+                kinds = found.setdefault(name, set())
+                if "text" not in kinds:
+                    with placed(str(self.path)):
+                        kinds.add(_kind(frame[name], self.schema is None))
+        return {name: join_kinds(kinds) for name, kinds in found.items()}
 
-    def __getitem__(self, i: int) -> Any:
-        """One cell as it stands in the file."""
-        return self._array[i].as_py()
+    def rows(
+        self,
+        types: Mapping[str, str | None],
+        n_rows: int | None = None,
+        copied: Sequence[str] = (),
+    ) -> Iterator[Rows]:
+        """Yield the columns of `types` as those types, `n_rows` at a time; None: as pandas reads.
 
-    @cached_property
-    def missing(self) -> Array:
-        """(N,) bool: which cells hold nothing."""
-        import pyarrow
-        from pyarrow import compute
-
-        if not self._written:
-            return np.asarray(compute.is_null(self._array, nan_is_null=True))
-        if self._plain is not None:
-            return np.zeros(len(self), dtype=bool)
-        none = pyarrow.array(sorted(MISSING), self._array.type)
-        blank = compute.utf8_is_space(self._array)
-        return np.asarray(compute.or_(compute.is_in(self._array, none), blank))
-
-    def _refusal(self, i: int, why: str) -> InputError:
-        """The error of cell i."""
-        what = f"column {self.name!r} holds {shown(self[i])}"
-        return InputError(what, why, row=self._first + i, column=self.name)
-
-    def holds(self) -> str:
-        """``"boolean"``, ``"number"``, ``"text"`` or, if every cell is missing, ``"empty"``."""
-        from pyarrow import compute, types
-
-        if self.missing.all():
-            return "empty"
-        if self._is_text:
-            return self._written_kind() if self._written else "text"
-        if types.is_boolean(self._array.type):
-            return "boolean"
-        if self._is_integer:
-            extremes = compute.min_max(self._array).as_py().values()
-            return "number" if all(-EXACT < value < EXACT for value in extremes) else "text"
-        return "number"
-
-    def padded(self, among: int = 10_000) -> str | None:
-        """The first of some cells of a CSV file that is a number with zeros in front, as 007."""
-        from pyarrow import compute
-
-        if not (self._written and self._is_text):
-            return None
-        some = self._array.slice(0, among)
-        found = compute.index(compute.match_substring_regex(some, r"^\s*0\d+\s*$"), True).as_py()
-        return None if found < 0 else str(self[found]).strip()
-
-    def holds_none(self, among: int = 10_000) -> bool:
-        """Whether one of some cells of a CSV file is the word None, which may be a category."""
-        from pyarrow import compute
-
-        if not (self._written and self._is_text):
-            return False
-        some = compute.utf8_trim_whitespace(self._array.slice(0, among))
-        return bool(compute.index(some, "None").as_py() >= 0)
-
-    def _written_kind(self) -> str:
-        """What text stands for that is not all missing."""
-        from pyarrow import compute
-
-        values = self._cast
-        if values is not None:
-            large = np.flatnonzero(np.abs(values) >= EXACT)
-            return "text" if any(_is_identifier(self[i]) for i in large.tolist()) else "number"
-        found = compute.unique(self._present).drop_null().to_pylist()
-        if all(parse_boolean(text) is not None for text in found):
-            return "boolean"
-        if any(parse_number(text) is None or _is_identifier(text) for text in found):
-            return "text"
-        return "number"
-
-    @cached_property
-    def _present(self) -> "pyarrow.ChunkedArray":
-        """The column with nulls for missing cells."""
-        import pyarrow
-
-        if not (self._written and self.missing.any()):
-            return self._array
-        return self._array.take(pyarrow.array(np.arange(len(self)), mask=self.missing))
-
-    @cached_property
-    def _plain(self) -> Array | None:
-        """(N,) float64 of text if every cell is a number in the usual spelling."""
-        values = _as_floats(self._array, safe=True) if self._is_text else None
-        return None if values is None or np.isnan(values).any() else values
-
-    @cached_property
-    def _cast(self) -> Array | None:
-        """(N,) float64 if all cells are numbers in the usual spelling, NaN where missing."""
-        if self._plain is not None:
-            return self._plain
-        values = _as_floats(self._array, safe=self._is_text)
-        return _as_floats(self._present, safe=True) if values is None and self._is_text else values
-
-    def numbers(self, booleans: bool = True, unknown: float | None = None) -> Array:
-        """(N,) float64, NaN for missing cells; 1 and 0 for true and false, if `booleans`.
-
-        `unknown` is what stands for a cell that is no number; None: there may be none.
-        """
-        values = self._cast
-        if values is None:
-            codes, found = self._factorised()
-            parsed = np.full(len(found) + 1, np.nan)  # the last for missing cells, of code -1
-            for k, text in enumerate(found):
-                value = parse_number(text)
-                if value is None and booleans:
-                    value = parse_boolean(text)
-                if value is None and unknown is None:
-                    raise self._refusal(int(np.argmax(codes == k)), ", which is not a number")
-                parsed[k] = unknown if value is None else value
-            values = parsed[codes]
-        if (infinite := np.isinf(values)).any():
-            raise self._refusal(int(infinite.argmax()), ", which is not a finite number")
-        return values
-
-    def booleans(self) -> Array:
-        """(N,) bool; objects with None if cells are missing. 1 and 0 are true and false."""
-        values = self.numbers()
-        missing = np.isnan(values)
-        if (wrong := ~missing & (values != 0) & (values != 1)).any():
-            raise self._refusal(int(wrong.argmax()), ", which is neither true nor false")
-        out: Array = values == 1
-        if missing.any():
-            out = out.astype(object)
-            out[missing] = None
-        return out
-
-    def texts(self) -> Array:
-        """(N,) object: str, None for missing cells. Whole numbers are written without a point."""
-        codes, found = self._factorised()
-        return np.array([*map(_as_text, found), None], dtype=object)[codes]
-
-    def strings(self) -> Array:
-        """(N,) `texts` of fixed length, of a column that has some; any where a cell is missing.
+        By default a chunk has about a million cells. Columns that are `copied` are yielded as they
+        stand in the file, too.
 
         Raises
         ------
+        TableError
+            If the file cannot be read.
         InputError
-            If they would take more than 1 GiB, or the different ones 64 MiB: texts, not labels.
+            At a cell that is not of the type of its column, with file, row and column.
         """
-        codes, found = self._factorised()
-        texts = [*map(_as_text, found)]
-        longest = max(map(len, texts), default=0)
-        if any(
-            4 * longest * n > most
-            for n, most in zip((len(codes), len(texts)), _MOST_BYTES, strict=True)
-        ):
-            raise InputError(
-                f"column {self.name!r} holds {len(texts)} different texts of up to {longest} "
-                "characters, which are too long for labels of classes: name another column",
-                column=self.name,
+        first = 1
+        chunks = self._chunks(types, copied, n_rows or max(1, _CELLS // len(types)))
+        for frame, done in chunks:
+            frame.index = range(first, first + len(frame))
+            first += len(frame)
+            columns = {}
+            for name, kind in types.items():
+                cells = self._without_missing(frame[name]) if name in copied else frame[name]
+                with placed(str(self.path)):
+                    columns[name] = as_type(cells, kind)
+            yield Rows(type(frame)(columns, copy=False), done, frame[list(copied)])
+
+    def _chunks(
+        self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int
+    ) -> "Iterator[tuple[pd.DataFrame, float]]":
+        raise NotImplementedError
+
+    def _without_missing(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+        """Return cells as they stand in the file with those missing that stand for nothing."""
+        return cells
+
+    def _refuse_repeated(self) -> None:
+        """Raise TableError if a name occurs twice."""
+        if repeated := [name for name, n in Counter(self.names).items() if n > 1]:
+            raise TableError(
+                f"{self.path} has more than one column {min(repeated)!r}; rename or remove one"
             )
-        return np.array(texts, dtype=str)[codes]
 
-    def raw(self) -> Array:
-        """(N,) object: the cells as they stand in the file."""
-        return np.array([*self._array.to_pylist(), None], dtype=object)[:-1]
 
-    def documents(self) -> Array:
-        """(N,) object: the cells as they stand in the file, which must be text."""
-        texts = self.raw()
-        for i, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise self._refusal(i, ", which is no text")
-        return texts
+class CsvFile(_File):
+    """A CSV file with a header; blank lines are passed over."""
 
-    def values(self, kind: str) -> Array:
-        """(N,) the cells of a column that holds what `kind` says: a number, a boolean or text.
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self._readable(), open(path, encoding="utf-8-sig", newline="") as text:
+            self._dialect = csv_dialect(path, text.readline())
+            text.seek(0)
+            header: list[str] = next(filter(None, csv.reader(text, **self._dialect)), [])
+        if any("\0" in name for name in header):
+            raise TableError(
+                f"{path}: its header has a null character; is the file UTF-16? Save it as UTF-8"
+            )
+        self.names = [name for name in header if name.strip()]
+        self.n_nameless = len(header) - len(self.names)
+        self._header = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
+        if not self.names:
+            raise TableError(f"{path} is empty: its first line must name the columns")
+        self._refuse_repeated()
 
-        float64 with NaN for missing cells, bool (objects with None if cells are missing) or texts.
-        """
-        if kind == "text":
-            return self.texts()
-        return self.booleans() if kind == "boolean" else self.numbers()
+    def _chunks(
+        self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int
+    ) -> "Iterator[tuple[pd.DataFrame, float]]":
+        import pandas as pd
 
-    def labels(self, kind: str) -> Array:
-        """As `values`, with int64 for numbers that are all whole."""
-        return _whole(self.values(kind))
+        texts = {name for name, kind in types.items() if kind == "text"}
+        raw = {*copied, *(name for name, kind in types.items() if kind == "document")}
+        missing = {name: sorted(MISSING) for name in self._header if name not in raw}
+        checked = False
 
-    def labelled(self, kind: str) -> tuple[Array, Array]:
-        """(N,) bool: which rows have a label; and the labels of these, texts of fixed length."""
-        keep = ~self.missing
-        if kind == "text":
-            return keep, self.strings()[keep]
-        values = self.values(kind)[keep]
-        return keep, values.astype(bool) if kind == "boolean" else _whole(values)
+        def read_next() -> "pd.DataFrame | None":
+            with warnings.catch_warnings():  # a first row with more cells than the header
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                return next(chunks, None)
 
-    def _factorised(self) -> tuple[Array, list[Any]]:
-        """(N,) codes, -1 for missing cells, of the distinct cells."""
+        with self._readable(), open(self.path, "rb") as file:
+            chunks = pd.read_csv(
+                file,
+                header=0,
+                names=self._header,
+                index_col=False,
+                dtype=dict.fromkeys(texts | raw, object),
+                dtype_backend="numpy_nullable",
+                keep_default_na=False,
+                na_values=missing,
+                chunksize=n_rows,
+                encoding="utf-8-sig",
+                low_memory=False,
+                **self._dialect,
+            )
+            while (frame := read_next()) is not None:
+                last = frame[self._header[-1]]
+                if not checked and (last.isna() | (last == "")).fillna(True).any():
+                    self._refuse_short_lines()
+                    checked = True
+                if len(frame):
+                    yield frame, file.tell() / self.size
+
+    def _without_missing(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+        return cells.mask(cells.isin(MISSING))
+
+    def _refuse_short_lines(self) -> None:
+        """Raise TableError at a line with too few cells, which pandas fills."""
+        limit = csv.field_size_limit(sys.maxsize)
         try:
-            codes, found = of_arrow(self._present)
-        except UnicodeDecodeError as error:
-            what = f"column {self.name!r} holds text that is no UTF-8: {error}"
-            raise InputError(what, column=self.name) from None
-        return np.where(self.missing, -1, codes), found  # NaN is a value to Arrow
+            with open(self.path, encoding="utf-8-sig", newline="") as text:
+                lines = csv.reader(text, **self._dialect)
+                for cells in lines:
+                    if len(cells) < len(self._header) and "".join(cells).strip():
+                        raise TableError(
+                            f"{self.path}: line {lines.line_num} has {len(cells)} cells, but the "
+                            f"header names {len(self._header)} columns"
+                        )
+        finally:
+            csv.field_size_limit(limit)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Make errors of pandas and of the csv module a TableError."""
+        try:
+            yield
+        except TableError:
+            raise
+        except UnicodeDecodeError as mistake:
+            raise TableError(
+                f"{self.path} is not UTF-8 text (byte 0x{mistake.object[mistake.start]:02x}); "
+                "save it as UTF-8"
+            ) from None
+        except OSError as mistake:
+            raise TableError(f"{self.path}: {mistake.strerror or mistake}") from mistake
+        except csv.Error as mistake:
+            raise TableError(f"{self.path}: its header cannot be read: {mistake}") from None
+        except (ValueError, Warning) as mistake:  # ParserError, ParserWarning
+            if isinstance(mistake, InputError):
+                raise
+            raise TableError(f"{self.path} cannot be read: {mistake}".strip()) from None
 
 
-def _as_floats(cells: "pyarrow.ChunkedArray", safe: bool) -> Array | None:
-    """(N,) float64, if all cells can be made that."""
-    import pyarrow
+class ParquetFile(_File):
+    """A Parquet file; the index that pandas writes as a column is left out."""
 
-    try:
-        values: Array = cells.cast(pyarrow.float64(), safe=safe).to_numpy()
-    except pyarrow.ArrowInvalid:
-        return None
-    return values
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self._open() as file:
+            self.schema = file.schema_arrow
+        self.names = [name for name in self.schema.names if not name.startswith("__index_level_")]
+        self.nominal = frozenset(
+            name for name in self.names if hasattr(self.schema.field(name).type, "value_type")
+        )
+        self._refuse_repeated()
+
+    def _chunks(
+        self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int
+    ) -> "Iterator[tuple[pd.DataFrame, float]]":
+        n_read = 0
+        with self._open() as file:
+            for batch in file.iter_batches(batch_size=n_rows, columns=[*{*types, *copied}]):
+                n_read += batch.num_rows
+                yield batch.to_pandas(types_mapper=_nullable), n_read / file.metadata.num_rows
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        from pyarrow.parquet import ParquetFile as Arrow
+
+        try:
+            with Arrow(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                yield file
+        except InputError:
+            raise
+        except (ValueError, OSError, NotImplementedError, MemoryError) as mistake:
+            raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
 
 
-def _whole(values: Array) -> Array:
-    """Numbers that are all whole as int64."""
-    if values.dtype != np.float64:
-        return values
-    whole = np.all(np.trunc(values) == values) and np.all(np.abs(values) < EXACT)
-    return values.astype(np.int64) if whole else values
+def _nullable(dtype: "pyarrow.DataType") -> Any:
+    """Return the pandas type that keeps integers, truth values and text with missing cells."""
+    import pandas as pd
+    from pyarrow import types
+
+    if types.is_integer(dtype):
+        return pd.UInt64Dtype() if types.is_uint64(dtype) else pd.Int64Dtype()
+    if types.is_boolean(dtype):
+        return pd.BooleanDtype()
+    return pd.StringDtype() if types.is_string(dtype) or types.is_large_string(dtype) else None
 
 
-def joined(kinds: set[str]) -> str:
-    """What a column holds whose parts hold these."""
+# ------------------------------------------------------------------------------------------------
+# What the cells of a column stand for.
+
+
+def _kind(cells: "pd.Series[Any]", parse: bool) -> str:
+    """Return the type of one column of a chunk; InputError if it has none.
+
+    `parse`: text may stand for numbers and truth values, as in a CSV file.
+    """
+    from pandas.api import types
+
+    cells = _decoded(cells).dropna()
+    if types.is_bool_dtype(cells.dtype):
+        return "boolean" if len(cells) else "empty"
+    if types.is_numeric_dtype(cells.dtype):
+        exact = not types.is_integer_dtype(cells.dtype) or cells.between(1 - EXACT, EXACT - 1).all()
+        return ("number" if exact else "text") if len(cells) else "empty"
+    if not len(cells):
+        return "empty"
+    found = [cell for cell in cells.unique() if not isinstance(cell, str) or cell.strip()]
+    if not all(isinstance(cell, str) for cell in found):
+        raise _no_type(cells)
+    if not found:
+        return "empty"
+    if not parse:
+        return "text"
+    if all(parse_boolean(cell) is not None for cell in found):
+        return "boolean"
+    number = all(parse_number(cell) is not None and not _is_identifier(cell) for cell in found)
+    return "number" if number else "text"
+
+
+def join_kinds(kinds: set[str]) -> str:
+    """Return the type of a column whose chunks have these types."""
     kinds = kinds - {"empty"}
     return kinds.pop() if len(kinds) == 1 else "text" if kinds else "empty"
 
@@ -326,282 +325,134 @@ def _is_identifier(text: str) -> bool:
     return len(digits) > 15 and digits.isdigit() and int(digits) >= EXACT
 
 
-def _as_text(cell: Any) -> str:
-    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":
+    """Return one column of a chunk as a type; None: as it is.
 
-
-_CELLS = 1_000_000  # of a chunk, unless it is said how many rows
-_BLOCK = 1 << 20  # bytes of a CSV file that are parsed at a time
-_LARGEST_BLOCK = (1 << 31) - 1
-_BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Successive rows of a file."""
-
-    table: "pyarrow.Table"
-    written: bool  # whether the cells are text of a CSV file
-    first: int  # number of the first row in the file, from 1, the header not counted
-    done: float  # the share of the file that has been read after them
-    _cells: dict[str, Cells] = field(default_factory=dict, init=False)
-
-    @property
-    def n_rows(self) -> int:
-        """How many they are."""
-        return int(self.table.num_rows)
-
-    def cells(self, name: str) -> Cells:
-        """One column, as models want it; InputError if its type is none for that."""
-        if name not in self._cells:
-            self._cells[name] = Cells(name, self.table[name], self.written, self.first)
-        return self._cells[name]
-
-    def copy(self, name: str) -> "pyarrow.ChunkedArray":
-        """One column, as it stands in the file; categories as what they stand for."""
-        return decoded(self.table[name])
-
-
-def open_file(path: Path) -> "CsvFile | ParquetFile":
-    """A file by the ending of its name; TableError if it cannot be read."""
-    return CsvFile(path) if file_format(path) == "csv" else ParquetFile(path)
-
-
-def concatenated(parts: Sequence[Rows]) -> Rows:
-    """Rows that follow each other as one."""
-    import pyarrow
-
-    table = pyarrow.concat_tables([part.table for part in parts])
-    return replace(parts[0], table=table, done=parts[-1].done)
-
-
-class CsvFile:
-    """A CSV file: its header, and its rows as text.
-
-    Attributes
-    ----------
-    names : list of str
-        Of the columns that have one, each of them once.
-    n_nameless : int
-        Columns that have none, such as row numbers that another program wrote.
-    size : int
-        In bytes.
+    Raises
+    ------
+    InputError
+        At the first cell that is not of this type; its row is the cell's label in the index.
     """
+    if kind is None:
+        return cells
+    from pandas.api import types
 
-    schema = None  # the file says nothing about its columns
+    cells = _decoded(cells)
+    if kind == "document":
+        return _checked(cells, [isinstance(cell, str) for cell in cells], "text")
+    numeric = types.is_numeric_dtype(cells.dtype)  # truth values too
+    if not (numeric or all(isinstance(cell, str) for cell in cells.dropna().unique())):
+        raise _no_type(cells)
+    if kind == "text":
+        return _texts(cells)
+    if not numeric:
+        parsed = {cell: _parsed(cell, kind) for cell in cells.dropna().unique()}
+        wrong = {cell for cell, value in parsed.items() if value is None}
+        need = "a number" if kind == "number" else "true or false"
+        cells = _checked(cells, ~cells.isin(wrong), need).map(parsed)
+    elif kind == "number" and types.is_bool_dtype(cells.dtype):
+        _checked(cells, cells.isna(), "a number")
+    if kind == "boolean" and not types.is_bool_dtype(cells.dtype):
+        _checked(cells, cells.isna() | cells.isin([0, 1]), "true or false")
+    if kind == "boolean":
+        return cells.astype(bool) if cells.notna().all() else _with_none(cells.astype("boolean"))
+    numbers = cells.astype("Float64").to_numpy(np.float64, na_value=np.nan)
+    series = type(cells)(numbers, cells.index, name=cells.name)
+    return _checked(series, ~np.isinf(numbers), "a finite number")
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, path.stat().st_size
-        with self._readable(), open(path, encoding="utf-8-sig", newline="") as text:
-            self._dialect = csv_dialect(path, text.readline())
-            text.seek(0)
-            lines = enumerate(csv.reader(text, **self._dialect), 1)
-            self._n_head, header = next(((k, row) for k, row in lines if row), (0, []))
-            self._has_rows = bool(text.read(1))
-        self.names = _unique(path, [name for name in header if name.strip()])
-        if not self.names:
-            raise TableError(f"{path} is empty: its first line must name the columns")
-        if any("\0" in name for name in header):  # Arrow would pass over the first row
-            raise TableError(
-                f"{path}: its header has a null character; is the file UTF-16? Save it as UTF-8"
+
+def _parsed(cell: str, kind: str) -> float | None:
+    """Return the number that a text stands for, 1 and 0 for truth values; NaN if it is blank."""
+    if not cell.strip():
+        return np.nan
+    value = parse_boolean(cell) if kind == "boolean" else None
+    return parse_number(cell) if value is None else float(value)
+
+
+def _texts(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return cells as text; whole numbers without a point, blank cells missing."""
+    cells = cells.astype(object)
+    written: dict[Any, str | None] = {}
+    for cell in cells.dropna().unique():
+        if not isinstance(cell, str):
+            written[cell] = str(
+                int(cell) if isinstance(cell, float) and cell.is_integer() else cell
             )
-        self.n_nameless = len(header) - len(self.names)
-        self._columns = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
-
-    def is_nominal(self, name: str) -> bool:
-        """False: the file says nothing about its columns."""
-        return False
-
-    def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
-        """The named columns, `n_rows` at a time (None: as many as make a million cells)."""
-        if not self._has_rows:
-            return
-        most, first = n_rows or max(1, _CELLS // len(names)), 1
-        with self._readable(), ExitStack() as files:
-            for table in _regrouped(self._batches(files, names), most):
-                yield Rows(table.select(names), True, first, self._file.tell() / self.size)
-                first += table.num_rows
-
-    def _batches(self, files: ExitStack, names: Sequence[str]) -> Iterator["pyarrow.RecordBatch"]:
-        """All rows of the named columns, and of the last one, a block of bytes at a time.
-
-        Each attempt opens the file anew, for `files` to close at the end: Arrow reads ahead in
-        another thread, and one that was given up would move the position of the next.
-        """
-        import pyarrow
-
-        block, n_given, last = _BLOCK, 0, ""
-        while True:
-            n_known = n_given
-            self._file = file = files.enter_context(self.path.open("rb", buffering=0))
-            try:
-                with self._parsed(file, names, block) as reader:
-                    for batch in reader:
-                        new = batch.slice(n_known)
-                        n_known = max(0, n_known - batch.num_rows)
-                        if new.num_rows:
-                            yield new
-                            n_given += new.num_rows
-                            last = new.column(self._columns[-1])[-1].as_py()
-                break
-            except pyarrow.ArrowInvalid as error:
-                if "straddling" not in str(error) or block == _LARGEST_BLOCK:
-                    self._refuse(f"it cannot be read: {error}")
-                block = min(8 * block, _LARGEST_BLOCK)  # a cell may be longer than a block
-        if self._may_end_within_quotes(file, last):
-            self._refuse()
-
-    def _parsed(self, file: Any, names: Sequence[str], block: int) -> Any:
-        """Arrow's reader of the file, which yields record batches."""
-        import pyarrow
-        from pyarrow import csv as arrow
-
-        quoted = "quoting" not in self._dialect
-        return arrow.open_csv(
-            file,
-            arrow.ReadOptions(
-                block_size=block, column_names=self._columns, skip_rows_after_names=self._n_head
-            ),
-            arrow.ParseOptions(
-                delimiter=self._dialect["delimiter"],
-                quote_char='"' if quoted else False,
-                newlines_in_values=quoted,
-            ),
-            arrow.ConvertOptions(
-                column_types=dict.fromkeys(self._columns, pyarrow.string()),
-                include_columns=list({*names, self._columns[-1]}),
-                null_values=[],
-            ),
-        )
-
-    def _may_end_within_quotes(self, file: Any, last: str) -> bool:
-        """Whether a quotation may not have ended, which Arrow takes for the `last` cell."""
-        tail = ('"' + last.replace('"', '""')).encode()
-        if "quoting" in self._dialect or len(tail) > self.size:
-            return False
-        file.seek(-len(tail), os.SEEK_END)
-        return bool(file.read(len(tail)) == tail)
-
-    def _refuse(self, otherwise: str | None = None) -> None:
-        """Raise TableError with the line that is wrong, which Arrow does not know."""
-        limit = csv.field_size_limit(sys.maxsize)
-        try:
-            with open(self.path, encoding="utf-8-sig", newline="") as text:
-                lines = csv.reader(text, strict=True, **self._dialect)
-                for row in lines:
-                    if row and len(row) != len(self._columns):
-                        raise TableError(
-                            f"{self.path}: line {lines.line_num} has {len(row)} cells, but the "
-                            f"header names {len(self._columns)} columns"
-                        )
-        except csv.Error as mistake:
-            raise TableError(f"{self.path}: line {lines.line_num}: {mistake}") from None
-        finally:
-            csv.field_size_limit(limit)
-        if otherwise is not None:
-            raise TableError(f"{self.path}: {otherwise}")
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeDecodeError as mistake:
-            raise TableError(
-                f"{self.path} is not UTF-8 text (byte 0x{mistake.object[mistake.start]:02x}); "
-                "save it as UTF-8"
-            ) from None
-        except OSError as mistake:
-            raise TableError(f"{self.path}: {mistake.strerror or mistake}") from mistake
-        except csv.Error as mistake:
-            raise TableError(f"{self.path}: its header cannot be read: {mistake}") from None
+        elif not cell.strip():
+            written[cell] = None
+    if written:
+        cells = cells.map(lambda cell: written.get(cell, cell), na_action="ignore").astype(object)
+    return _with_none(cells)
 
 
-class ParquetFile:
-    """A Parquet file; the index that pandas writes beside the columns is left out.
+def _with_none(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return cells as objects, None where they are missing."""
+    cells = cells.astype(object)
+    return cells.where(cells.notna(), None)
 
-    Attributes
-    ----------
-    names : list of str
-    n_nameless : int
-        0: every column has a name.
-    size : int
-        In bytes.
-    schema : pyarrow.Schema
+
+def _decoded(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return what categories stand for."""
+    categories = getattr(cells.dtype, "categories", None)
+    return cells if categories is None else cells.astype(categories.dtype)
+
+
+def _checked(cells: "pd.Series[Any]", right: Any, need: str) -> "pd.Series[Any]":
+    """Return cells, or raise InputError at the first that is not right."""
+    right = np.asarray(right, dtype=bool)
+    if not right.all():
+        i = int(np.argmin(right))
+        what = f"column {cells.name!r} holds {shown(_plain(cells.iloc[i]))}"
+        raise InputError(what, f", which is not {need}", row=cells.index[i], column=cells.name)
+    return cells
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def _no_type(cells: "pd.Series[Any]") -> InputError:
+    return InputError(
+        f"column {cells.name!r} holds {cells.dtype}: make it numbers, text or booleans, or leave "
+        "it out",
+        column=cells.name,
+    )
+
+
+_MOST_BYTES = 1 << 30  # of the labels of a chunk
+
+
+def labels(cells: "pd.Series[Any]") -> Array:
+    """Return the labels of rows: text, booleans or numbers, whole ones as int64.
+
+    They are objects with None for a missing one, if there is any.
+
+    Raises
+    ------
+    InputError
+        If they are texts that would take more than 1 GiB.
     """
+    from pandas.api import types
 
-    n_nameless = 0
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, path.stat().st_size
-        with self._open() as file:
-            self.schema = file.schema_arrow
-        names = [name for name in self.schema.names if not name.startswith("__index_level_")]
-        self.names = _unique(path, names)
-
-    def is_nominal(self, name: str) -> bool:
-        """Whether the file itself says that a column is categorical.
-
-        It is encoded by a dictionary then, as pandas and polars write categories.
-        """
-        from pyarrow import types
-
-        return bool(types.is_dictionary(self.schema.field(name).type))
-
-    def rows(self, names: Sequence[str], n_rows: int | None = None) -> Iterator[Rows]:
-        """The named columns, `n_rows` at a time.
-
-        None: as many as make a million cells, or fewer where a part of the file ends.
-        """
-        most, first = n_rows or max(1, _CELLS // len(names)), 1
-        with self._open() as file, self._readable():
-            n = max(1, file.metadata.num_rows)
-            batches = file.iter_batches(batch_size=most, columns=list(names))
-            # the positions of streams count the batches, which must remain what they were
-            tables = _regrouped(batches, most) if n_rows else map(_table, batches)
-            for table in tables:
-                yield Rows(table.select(names), False, first, (first + table.num_rows - 1) / n)
-                first += table.num_rows
-
-    def _open(self) -> Any:
-        from pyarrow.parquet import ParquetFile as Arrow
-
-        with self._readable():
-            return Arrow(self.path, pre_buffer=False, buffer_size=_BUFFER)
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except TableError:
-            raise
-        except (ValueError, OSError, NotImplementedError, MemoryError) as mistake:
-            raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
-
-
-def _unique(path: Path, names: list[str]) -> list[str]:
-    """`names`, if none occurs twice."""
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise TableError(f"{path} has more than one column {min(twice)!r}; rename or remove one")
-    return names
-
-
-def _table(*batches: "pyarrow.RecordBatch") -> "pyarrow.Table":
-    import pyarrow
-
-    return pyarrow.Table.from_batches(batches)
-
-
-def _regrouped(batches: Iterable["pyarrow.RecordBatch"], most: int) -> Iterator["pyarrow.Table"]:
-    """The same rows, `most` at a time."""
-    held: list[Any] = []
-    n_held = 0
-    for batch in batches:
-        rest = batch
-        while n_held + rest.num_rows >= most:
-            yield _table(*held, rest.slice(0, most - n_held))
-            rest, held, n_held = rest.slice(most - n_held), [], 0
-        if rest.num_rows:
-            held.append(rest)
-            n_held += rest.num_rows
-    if held:
-        yield _table(*held)
+    cells = _decoded(cells)
+    if cells.isna().any():
+        return _with_none(cells).to_numpy()
+    cells = cells.infer_objects()
+    if types.is_bool_dtype(cells.dtype):
+        return cells.to_numpy(bool)
+    if types.is_integer_dtype(cells.dtype):
+        return cells.to_numpy(np.int64)
+    if types.is_float_dtype(cells.dtype):
+        values = cells.to_numpy(np.float64)
+        whole = np.all(np.trunc(values) == values) and np.all(np.abs(values) < EXACT)
+        return values.astype(np.int64) if whole else values
+    if not types.is_string_dtype(cells.dtype):
+        return cells.to_numpy()
+    longest = int(cells.str.len().max()) if len(cells) else 0
+    if 4 * longest * len(cells) > _MOST_BYTES:
+        raise InputError(
+            f"column {cells.name!r} holds texts of up to {longest} characters, which are too long "
+            "for labels of classes: name another column",
+            column=cells.name,
+        )
+    return cells.to_numpy(str)

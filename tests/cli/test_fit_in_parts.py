@@ -28,6 +28,7 @@ def rows(n: int = 400) -> pd.DataFrame:
             ),
             "truth": np.array(["TRUE", "false"])[rng.integers(0, 2, n)],
             "nothing, then text": np.where(late, text, None),
+            "nothing, then code": np.where(late, np.arange(n) % 3, np.nan),
             "label": np.where(late, rng.choice([3, 4, 2], n), rng.choice([3, 4], n)),
         }
     )
@@ -49,14 +50,14 @@ def parts(monkeypatch):
 
     def set_cells(n: int) -> None:
         monkeypatch.setattr(tabular, "_CELLS", n)
-        monkeypatch.setattr(tabular, "_BLOCK", 4096)
 
     return set_cells
 
 
 ARGUMENTS = [
     (),
-    ("--kind", "word=categorical", "--drop-incomplete"),
+    ("--kind", "nothing, then code=categorical"),
+    ("--drop-incomplete",),
     ("--model", "categorical", "--drop", "real"),
 ]
 
@@ -97,7 +98,7 @@ def test_what_is_told_is_of_all_rows(tmp_path, parts):
     assert told[0].stderr == told[1].stderr
     lines = [
         refused("fit", data, "--target", "label", "--model", model, "-o", tmp_path / "n.nc",
-                *[f"--drop={name}" for name in rows().columns[1:6]])
+                *[f"--drop={name}" for name in rows().columns[1:7]])
         for model in ("lda", "poisson")
     ]  # fmt: skip
     first = int(np.argmax((rows()["real"].isna() & rows()["label"].notna()).to_numpy()))

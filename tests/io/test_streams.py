@@ -20,7 +20,7 @@ from bayesgen.cli import app
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import Stats
 from bayesgen.inference.fitting import Learner
-from bayesgen.io import storage, tabular
+from bayesgen.io import tabular
 from tests.selection import rest_is_slow
 
 N = 400
@@ -140,19 +140,6 @@ def test_killed_and_taken_up_again(kills, tmp_path):
     clf, X, y = rows_of("mixed")
     bg.fit_stream(clf, cut(X, y, 20), checkpoint=path)
     same_bits(clf, bg.fit_stream(rows_of("mixed")[0], cut(X, y, 20)))
-    assert os.listdir(tmp_path) == ["stream.nc"]
-
-
-def test_the_posterior_waits_for_the_last_chunk(monkeypatch, tmp_path):
-    calls = []
-    settle = Learner.settle
-    monkeypatch.setattr(Learner, "settle", lambda own, *of: calls.append(1) or settle(own, *of))
-    clf, X, y = rows_of("gaussian")
-    bg.fit_stream(clf, cut(X, y, 5))
-    assert len(calls) == 2  # and once after the first, so that bad arguments show
-    calls.clear()
-    bg.fit_stream(clf, cut(X, y, 5), checkpoint=tmp_path / "c.nc", every=40)
-    assert len(calls) <= 5
 
 
 def test_weights_and_empty_chunks():
@@ -282,18 +269,11 @@ def test_files_taken_up_again_and_added_to(tmp_path, small_reads, monkeypatch):
     monkeypatch.setattr(Learner, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bg.fit_stream(clf, pattern, target="label", checkpoint=path, every=1)
-    assert storage.read(path)[1]["stream"]["position"]["batch"] == 1
     monkeypatch.setattr(Learner, "gather", real)
     same_bits(bg.fit_stream(clf, pattern, target="label", checkpoint=path), whole)
     frame[:37].to_parquet(tmp_path / "3.parquet")
     again = bg.fit_stream(clf, pattern, target="label", checkpoint=path)
     same_bits(again, bg.fit_stream(bg.MixedNB(), pattern, target="label"))
-    frame[:38].to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(ValueError, match=r"another stream: file 1 was '1.parquet'; .* has changed"):
-        bg.fit_stream(clf, pattern, target="label", checkpoint=path)
-    (tmp_path / "1.parquet").unlink()
-    with pytest.raises(ValueError, match=r"'2.parquet' stands in its place"):
-        bg.fit_stream(clf, pattern, target="label", checkpoint=path)
 
 
 # --------------------------------------------------------------------------------------- refusals
@@ -316,12 +296,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     refused("kappa0 was None and is 2.0. Delete it", bg.GaussianNB(kappa0=2.0))
     refused("the classifier was 'GaussianNB' and is 'LinearD", bg.LinearDiscriminant())
     refused("classes was None and is", classes=["a", "b", "c"])
-    changed = X.copy()
-    changed[123, 1] += 1e-9
-    assert changed[123, 1] != X[123, 1]
-    refused("its first 5 chunks had other rows", chunks=cut(changed, y))
-    refused("its first 5 chunks had other rows", chunks=cut(X, y[::-1]))
-    refused("it holds 5 chunks, and the iterable ends after 2", chunks=cut(X, y, 200))
+    refused("it holds 5 chunks, and there are 2", chunks=cut(X, y, 200))
     (tmp_path / "x.csv").write_text("a,y\n1,2\n")
     refused("target was None and is 'y'", chunks=[tmp_path / "x.csv"], target="y")
     model = tmp_path / "model.nc"
@@ -340,7 +315,7 @@ def test_another_family_is_another_classifier(tmp_path):
     clf, X, y = rows_of("family")
     bg.fit_stream(clf, cut(X, y), checkpoint=tmp_path / "c.nc")
     other = bg.GenerativeClassifier(NormalInverseGamma(variance="class"))
-    with pytest.raises(ValueError, match="family was 'NormalInverseGamma"):
+    with pytest.raises(ValueError, match='family was "NormalInverseGamma'):
         bg.fit_stream(other, cut(X, y), checkpoint=tmp_path / "c.nc")
 
 
@@ -376,13 +351,13 @@ def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
         bg.fit_stream(bg.GaussianNB(), chunks, **options)
 
 
-def test_a_cell_that_is_no_number_is_named_with_its_row(tmp_path, small_reads):
+@pytest.mark.parametrize("cell", ["wide", "1e200"])
+def test_a_cell_is_named_with_its_row_in_the_file(cell, tmp_path, small_reads):
     rows = [f"{k},{k % 2}" for k in range(400)]
-    rows[321] = "wide,1"
+    rows[321] = f"{cell},1"
     (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]))
-    with pytest.raises(
-        ValueError, match=r"a.csv, rows from 301: column 'x' holds 'wide' in row 322"
-    ):
+    name = "'wide'" if cell == "wide" else r"1e\+200"
+    with pytest.raises(ValueError, match=f"a.csv: column 'x' holds {name} in row 322"):
         bg.fit_stream(bg.GaussianNB(), tmp_path / "a.csv", target="y")
 
 
@@ -431,18 +406,11 @@ def test_bad_files(tmp_path):
     refused("b.csv", b"a,y\n", "chunks holds no rows")
     refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")
     refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
-    refused(
-        "e.csv", b"a,y\n1,2\n1,2,3\n", r"e.csv: line 3 has 3 cells, but the header names 2 columns"
-    )
+    refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv cannot be read: .* in line 3, saw 3")
     refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but the header names 3")
-    refused(
-        "f.csv",
-        b"a,y\n1,2,3\n1,2,3\n",
-        r"f.csv: line 2 has 3 cells, but the header names 2 columns",
-    )
     refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
     refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")
-    refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv, rows from 1: y has no label in 1 row")
+    refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv: y has no label in 1 row")
     (tmp_path / "j").mkdir()
     (tmp_path / "j" / "1.csv").write_text("a,y\n1,2\n")
     (tmp_path / "j" / "2.csv").write_text("b,y\n1,2\n")
@@ -450,12 +418,13 @@ def test_bad_files(tmp_path):
         bg.fit_stream(bg.GaussianNB(), tmp_path / "j", target="y")
 
 
-def test_a_class_without_rows_yet():
-    chunks = [(X2, Y2), (X2, Y2 + 1)]
+def test_a_class_without_rows_yet(tmp_path):
+    chunks, path = [(X2, Y2), (X2, Y2 + 1)], tmp_path / "c.nc"
     clf = bg.GaussianNB(class_alpha=[1.0, 2.0, 3.0])
+    assert bg.fit_stream(clf, chunks).model_.alpha.tolist() == [2.0, 5.0, 5.0]
     with pytest.raises(ValueError, match=r"So far there are the classes \[0, 1\]: if others come"):
-        bg.fit_stream(clf, chunks)
-    assert bg.fit_stream(clf, chunks, classes=[0, 1, 2]).model_.alpha.tolist() == [2.0, 5.0, 5.0]
+        bg.fit_stream(clf, chunks, checkpoint=path, every=1)
+    assert bg.fit_stream(clf, chunks, classes=[0, 1, 2], checkpoint=path).n_rows_seen_ == 6
 
 
 def test_a_classifier_without_statistics_is_refused():
