@@ -189,7 +189,7 @@ def merged(
     )
 
 
-def additive(what: str, contributions: Array, intercept: Array, log_odds: Array) -> str:
+def additive(contributions: Array, intercept: Array, log_odds: Array) -> str:
     """What contributions (n, D) and intercepts (n,) do not add up to; "" if they do."""
     total = contributions.sum(axis=1) + intercept
     size = np.abs(contributions).sum(axis=1) + np.abs(intercept)
@@ -197,8 +197,8 @@ def additive(what: str, contributions: Array, intercept: Array, log_odds: Array)
         return ""
     i = int(np.argmax(np.abs(np.nan_to_num(total - log_odds, nan=np.inf))))
     return (
-        f"contributions of row {i} and the intercept add up to {total[i]:.8g}, and {what} to "
-        f"{log_odds[i]:.8g}: explain is wrong"
+        f"contributions of row {i} and the intercept add up to {total[i]:.8g}, and the "
+        f"log-odds of predict_proba are {log_odds[i]:.8g}: explain is wrong"
     )
 
 

@@ -577,31 +577,12 @@ def _compared(
         odds = {source: quantities.against_rest(a) for source, a in joint.items()}
         quantities.add_coverage(out, fitted, own, odds, at)
         quantities.add_weighted(out, fitted, own, joint, at)
-        skipped += _add_explained(out, fitted, own, reference.log_joint[:, :, few])
     else:
         skipped.append("credible intervals: one class has probability 1")
     skipped += _add_simulated(out, fitted, data, rng)
     skipped += _add_expectations(out, fitted, drawn, rng)
     skipped += _add_scores(out, fitted, rng)
     return out, skipped
-
-
-def _add_explained(into: Comparisons, fitted: Any, X: Any, log_joint: Array) -> list[str]:
-    """Mean log-odds that `explain` divides among features, with draws (1, S, n, C)."""
-    try:
-        table = fitted.explain(X)
-    except (NotImplementedError, ValueError) as error:
-        return [f"log-odds explained: {error}"]
-    place, codes = (
-        np.arange(log_joint.shape[2]),
-        [fitted.fitted_.codes_of(table[k].values) for k in _ENDS],
-    )
-    drawn = log_joint[:, :, place, codes[0]] - log_joint[:, :, place, codes[1]]
-    exact = table["mean_log_odds"].values
-    agreement = compare_mean(drawn, exact, independent=True)
-    labels = [f"row {i}" for i in place]
-    into.add("log odds explained", labels, agreement, EXPLANATIONS, source=INDEPENDENT)
-    return []
 
 
 def _add_simulated(
@@ -741,16 +722,8 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
         table = fitted.explain(own)
         joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
         ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
-        log_odds = {
-            "predictive": ("the log-odds of predict_proba", ends[0] - ends[1]),
-            "mean": ("mean_log_odds", table["mean_log_odds"].values),
-        }
-        found = [
-            coherence.additive(what, table[k].values, table[f"{k}_intercept"].values, value)
-            for k, (what, value) in log_odds.items()
-            if k in table
-        ]
-        return next(filter(None, found), "")
+        terms, intercept = table["predictive"].values, table["predictive_intercept"].values
+        return coherence.additive(terms, intercept, ends[0] - ends[1])
 
     checks = {
         (DENSITIES, "evidence by the chain rule"): lambda: coherence.chain_rule(

@@ -177,7 +177,7 @@ def _reasons(clf: Any, X: Any, codes: "Array", n: int) -> "Array":
     table = clf.explain(X)
     names = table["feature"].values
     sign = np.where(table["label"].values == clf.classes_[codes], 1.0, -1.0)
-    terms = sign[:, None] * table["mean"].values
+    terms = sign[:, None] * table["predictive"].values
     texts = np.full((n, len(codes)), "", dtype=object)
     for i, row in enumerate(terms):
         largest = np.argsort(-np.abs(row), kind="stable")[:n]

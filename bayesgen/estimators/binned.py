@@ -220,7 +220,7 @@ class BinnedColumns(TableReader):
             raise IncompleteRowError(
                 f"column {name!r}",
                 ": missing, or a category that the training rows did not have. Probabilities sum "
-                "over what it may be; intervals, entropies and explanations need it",
+                "over what it may be; intervals and entropies need it",
                 row=i,
                 column=name,
                 advice="fit with missing='category', fill the cell, or leave the row out",

@@ -79,7 +79,8 @@ class MetaTreeForest(TableClassifier):
     alone, on 12 open tables; the weights of the prunings are of the second half alone.
 
     *Missing cells* go to the side of a test that explains the labels better, or a test separates
-    them from all other cells. If training had none, they go to the side with more rows.
+    them from all other cells. If no row that chose the test lacks the cell, the row goes to both
+    sides, weighted by the rows that went there. A row without any cell gets the class frequencies.
 
     *Leave-one-out* (`loo`, `predict_set`) is exact given the structures: a row is scored by the
     trees whose structure it did not choose. These are half of all trees, so with few rows the score
@@ -90,10 +91,6 @@ class MetaTreeForest(TableClassifier):
     of one tree: means over several trees understate the uncertainty. Intervals of 90 % covered p(y
     | x) of new rows in 96 % (90 to 100 %; six simulated truths, 100 to 2000 rows); means of two
     trees would have covered it in 83 %, of ten in 53 %.
-
-    *Explanations.* Each test on the path of a row changes the class probabilities by a step. Steps
-    are attributed to the column of the test, and turned into log-odds that add up to those of
-    `predict_proba` (``predictive``), and of each draw (``mean``, ``interval``).
 
     *PyMC.* `to_pymc` gives the model of one tree (``n_trees=1``) with few prunings, given the
     labels of the second half.

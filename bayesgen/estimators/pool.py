@@ -28,7 +28,6 @@ from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
 from bayesgen.estimators.text import Documents
-from bayesgen.families.capabilities import TokenDraws
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
@@ -110,48 +109,9 @@ class PoolReader(Reader):
         first = self.members[0].fitted.feature_names
         return views[0].schema.labels if views else [str(name) for name in first]
 
-    def term_names(self, encoded: Any, family: Family) -> list[Any]:
-        """The columns; of documents the n-grams of all members that have such terms.
-
-        Those of characters are in quotation marks, for words have the same letters.
-        """
-        if any(not isinstance(m.fitted.reader, Documents) or m.selection for m in self.members):
-            return self.columns
-        found: dict[Any, None] = {}
-        for member in self.members:
-            if (own := member.fitted).family.capability(TokenDraws):
-                grams = own.reader.term_names(encoded.read(member).encoded, own.family)
-                found |= dict.fromkeys(_quoted(member, grams))
-        return list(found)
-
-    def places(self, member: Member, own: list[Any], columns: list[Any]) -> Array | None:
-        """Which of the `columns` each of a member's features `own` shows; None: not known."""
-        if not own:
-            return None
-        at = {name: j for j, name in enumerate(columns)}
-        own = _quoted(member, [str(name) for name in own])
-        if member.selection is not None:
-            chosen = np.array([at[name] for name in member.selection.chosen])
-            if member.selection.documents:
-                return chosen
-        if member.view is not None:
-            origin = member.view.origin
-            return origin if member.selection is None else chosen[origin]
-        if member.front is None and own == [f"x{j}" for j in range(len(columns))]:
-            own = columns  # by position: not every classifier reads the names of a DataArray
-        known = all(name in at for name in own)
-        return np.array([at[name] for name in own], dtype=np.int64) if known else None
-
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the exponents."""
         return {MEMBER: [member.name for member in self.members], FEATURE: self.columns}
-
-
-def _quoted(member: Member, names: list[str]) -> list[str]:
-    """N-grams of characters in quotation marks; other names as they are."""
-    reader = member.fitted.reader
-    of_characters = isinstance(reader, Documents) and reader.tokens == "char"
-    return [f"'{name}'" for name in names] if of_characters else names
 
 
 def _is_list_of_rows(X: Any) -> bool:
@@ -397,10 +357,9 @@ class LogLinearPool(GenerativeClassifier):
     is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
     probability that made the rows is measured in the documentation (benchmarks, "Pools").
 
-    *Explanations*: contributions of the members' columns (posterior means) times exponents, whose
-    draws make the intervals. Parts that do not belong to a single column (quadratic discriminants,
-    pipelines) are in the intercepts, and separately in ``rest`` (obs_id); ``by_member`` (obs_id,
-    member) has the members' shares of ``predictive_log_odds``.
+    *Explanations* are of the pool's own predictions, with cells of the row missing. Texts and
+    sparse counts: all tokens of a kind are left out together, and what these contributions do not
+    add up to is ``rest`` (obs_id). A pool has no intervals of contributions.
 
     *Leave-one-out*: the row is left out of members exactly (or by importance sampling, if they were
     fitted by draws). It is left out of exponents and intercepts by Pareto-smoothed importance

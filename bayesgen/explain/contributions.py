@@ -1,481 +1,57 @@
-r"""What each feature contributes to the log-odds of two classes, and how sure that is.
+r"""What each feature of a row contributes to the log-odds of two classes.
 
-Two sums, which are not the same numbers:
+*Chain rule.* For an order of the columns, the contribution of the k-th is the log-odds with it less
+the log-odds without it, given the columns before it in the order and with all later ones missing.
+The sum over the columns is the log-odds of the row less those of a row without known cells, for
+every model. Contributions are means over pairs of a random order and its reverse; they estimate
+Shapley values (Castro, Gómez and Tejada 2009, Polynomial calculation of the Shapley value based on
+sampling). Pairs are added until their standard error is small against the row's largest term. Of
+few columns all orders are asked.
 
-- *mean*: given theta, :math:`\log \frac{p(a, x \mid \theta)}{p(b, x \mid \theta)}` is a sum over
-  features. Each term has a distribution under the posterior of theta; the means add up to the
-  mean of the log-odds. Quantiles do not add up.
-- *predictive*: where the features are independent given the class also when theta is integrated
-  out, :math:`\log p(x_j \mid a, D) - \log p(x_j \mid b, D)` add up to the log-odds of
-  p(y | x, D). A document's tokens are not: the next depends on those before. A token's term is the
-  mean of its terms in the chain rule over all orders of the tokens, which has a closed form.
-  Correlated features, or features that share a variance, have no such sum without an order, and
-  get none.
+*Independent columns.* Where the log predictive is a sum over columns, every order gives the terms
+of that sum.
 
-The terms of a mean come from the cumulant generating function of one cell, as if all others were
-missing; so do their intervals (`uncertainty`). Correlated features (one covariance: the linear
-form; several: parts of the quadratic forms) have means in closed form, and intervals by draws.
+*Words.* The tokens of a document are dependent once theta is integrated out. One urn per class and
+context has a closed form of the mean over all orders of its tokens. In a pool all tokens of a kind
+are left out together; what these contributions do not add up to is ``rest``.
 
-N rows, D features, S draws.
+*Intervals* are those of the same differences under draws of theta.
+
+N rows, D features, C classes, S draws, P pairs of orders, M sets of columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, singledispatch
-from types import MappingProxyType
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
-from bayesgen.families import capabilities
-from bayesgen.families.contract import ConjugateFamily, Theta
-from bayesgen.families.errors import MissingCapabilityError, NotLinearError
-from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER, OBS
-from bayesgen.families.shared.separate_columns import separate_columns
-from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, distinct_pairs, log_gamma_difference
-from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, of_rows
-from bayesgen.posterior.exact import ExactPosterior
+from bayesgen.families.capabilities import FeatureTerms, TokenDraws, require
+from bayesgen.families.names import BOUND, FEATURE, OBS
+from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.special import Array, draw_log_beta, log_gamma_difference
+from bayesgen.posterior.drawn import MonteCarloWarning, log_joint_blocks
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.model import (
-    ClassModel,
-    draw_shape,
-    log_class_weights,
-    log_weights,
-    split_chains,
-)
-from bayesgen.posterior.pooled import Member, MemberRows, PooledPosterior
-from bayesgen.predict.intervals import contrast_interval
-from bayesgen.predict.inversion import TINY, Contrast, WeightCGF, class_weights, cumulants
-from bayesgen.predict.probabilities import posterior_of
+from bayesgen.posterior.model import log_weights
+from bayesgen.predict import incomplete, probabilities
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
 
-
-N_DRAWS = 4096
-_ITEMS = 1 << 14  # cells whose distributions are found at a time
-_CELLS = 1 << 22  # numbers of one array of draws: 32 MiB
-_ODDS = np.array([1.0, -1.0])
-_POINT = np.array([[[0.3 + 0.7j, 0.2 - 0.9j]]])  # where no two distributions agree by chance
-TERMS = "the log-odds as a sum over features"
-
-
-class Terms(NamedTuple):
-    """(N, D + 1) each: the terms of the features, and last that of the class weights."""
-
-    mean: Array
-    lower: Array
-    upper: Array
-    error: Array  # of the posterior probability below an end: bound, or standard error of draws
-    predictive: Array  # NaN where features have none: see `additive`
-
-
-@dataclass(frozen=True)
-class Request(IntervalRequest):
-    """Which intervals, of which log-odds.
-
-    Parameters
-    ----------
-    prob, kind, method
-        As in `IntervalRequest`.
-    given : {"training"}
-        A term of one feature has no interval given the row: its distribution would depend on all
-        other features of the row.
-    class_prior : (C,), optional
-        Class weights that replace the fitted ones.
-    seed : int
-        Of draws.
-    intervals : bool
-        False: no ends, where means alone are asked for.
-    """
-
-    class_prior: Array | None = None
-    seed: int = 0
-    intervals: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse what is not one of these."""
-        super().__post_init__()
-        if self.given != "training":
-            raise ValueError(
-                "the interval of the term of one feature is given='training' only: given the row "
-                "too it would depend on every other feature of the row, and no longer be that "
-                "feature's own; predict_interval(given='training and row') is of all together"
-            )
-
-
-# ------------------------------------------------------------------------------- closed form
-
-
-def terms(model: ClassModel, X: Matrix, n_features: int, pairs: Array, request: Request) -> Terms:
-    """Terms of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
-
-    Parameters
-    ----------
-    model : ClassModel
-        The posterior.
-    X : (N, D)
-    n_features : int
-        D; of token sequences the number of distinct n-grams in X.
-    pairs : (N, 2)
-
-    Examples
-    --------
-    The thirteen samples: p(y = 0 | (1, 1), D) = 1568/4493.
-
-    >>> from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
-    >>> ones, zeros = np.array([[2.0, 2], [5, 5]]), np.array([[1.0, 1], [9, 9]])
-    >>> model = ClassModel(np.array([2.0, 13.0]), BetaBernoulli(ones, zeros))
-    >>> found = terms(model, np.array([[1, 1]]), 2, np.array([[0, 1]]), Request(0.9))
-    >>> found.predictive.round(3), float(np.exp(found.predictive.sum()) * (4493 - 1568))
-    (array([[ 0.624,  0.624, -1.872]]), 1568.0)
-    >>> found.mean.round(3)
-    array([[ 0.597,  0.597, -2.103]])
-    """
-    shape = (X.shape[0], n_features + 1)
-    out = Terms(*(np.zeros(shape) for _ in Terms._fields))
-    every = np.arange(n_features)
-    for columns, family, *_ in model.family.blocks():
-        x = X if isinstance(columns, slice) else X[:, columns]
-        if family.separable:
-            _put_terms(out, (slice(None), every[columns]), _separable(family, x, pairs, request))
-            continue
-        tokens = family.capability(capabilities.TokenDraws)
-        urns = None if tokens is None else tokens.urns(x)
-        for (a, b), rows in by_pair(pairs):
-            if urns is not None:
-                part = _of_urns(urns, [a, b], rows, n_features, request)
-            else:
-                part = _correlated(family.at(CLASS, [a, b]), x[rows], request)
-            _put_terms(out, (rows[:, None], every[columns]), part)
-    _put_terms(out, (slice(None), -1), _intercept(model, X, pairs, request))
-    return out
-
-
-def _put_terms(out: Terms, at: Any, part: Terms) -> None:
-    for mine, theirs in zip(out, part, strict=True):
-        mine[at] = theirs
-
-
-def _along_paths(model: ClassModel, X: Matrix, n: int, pairs: Array, request: Request) -> Terms:
-    """Terms of a model that has class probabilities alone: all of it is theirs."""
-    out = Terms(*(np.zeros((X.shape[0], n + 1)) for _ in Terms._fields))
-    family, tail = model.family, (1 - request.prob) / 2
-    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
-    for (a, b), rows in by_pair(pairs):
-        terms, rest = own.log_odds_terms(X[rows], a, b)
-        out.predictive[rows] = np.column_stack([terms, rest])
-        for at, columns, draws in _term_draws(family, X[rows], request.seed, a, b):
-            cells = np.ix_(rows[at], columns)
-            out.mean[cells] = draws.mean(axis=0)
-            ends = request.ends_of_draws(np.moveaxis(draws, 0, -1))
-            out.lower[cells], out.upper[cells] = ends
-            error = np.sqrt(tail * (1 - tail) / len(draws))
-            out.error[cells] = np.where(ends[0] == ends[1], 0.0, error)
-    return out
-
-
-def additive(family: ConjugateFamily) -> bool:
-    """Whether the features have predictive terms that add up to the predictive log-odds."""
-    families = (block.family for block in family.blocks())
-    return all(f.independent or f.capability(capabilities.TokenDraws) is not None for f in families)
-
-
-def by_pair(pairs: Array) -> Iterator[tuple[tuple[int, int], Array]]:
-    """((a, b), rows) of the distinct pairs of classes (N, 2)."""
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    for k, (a, b) in enumerate(distinct.tolist()):
-        yield (a, b), np.flatnonzero(which.ravel() == k)
-
-
-def _in_blocks(cgf: Any, n: int, t: Array) -> Array:
-    """(K, n) values at t (K, 1, 2), for some items at a time."""
-    blocks = np.split(np.arange(n), range(_ITEMS, n, _ITEMS))
-    return np.concatenate([cgf(items, t) for items in blocks], axis=1)
-
-
-def _distributions(source: Any, predictive: Array, request: Request) -> Terms:
-    """(n,) terms of n items: ``source.cgf(items, t)`` is (K, n), t (K, n or 1, 2)."""
-    n = len(predictive)
-    mean, lower, upper = (predictive.copy() for _ in range(3))
-    out = Terms(mean, lower, upper, np.zeros(n), predictive)
-    finite = np.flatnonzero(np.isfinite(predictive))  # else impossible under one class
-    for start in range(0, len(finite), _ITEMS):
-        items = finite[start : start + _ITEMS]
-        if not request.intervals:
-            out.mean[items] = source.cgf(items, 1j * TINY * _ODDS[None, None])[0].imag / TINY
-            continue
-        contrast = Contrast(source, items, lambda t: np.zeros(len(t)), _ODDS)
-        k = cumulants(contrast)
-        ends = contrast_interval(contrast, request, k=k)
-        out.mean[items], out.error[items] = k.mean, ends.error
-        out.lower[items], out.upper[items] = ends.low, ends.high
-    return out
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Items: cells, each of a pair of classes (2, n)."""
-
-    columns: capabilities.SeparateColumns
-    x: Array
-    column: Array
-    classes: Array
-
-    def cgf(self, items: Array, t: Array) -> Array:
-        at = self.x[items], self.column[items], self.classes[:, items]
-        return self.columns.cell_cgf(*at, t)
-
-
-def _separable(family: ConjugateFamily, X: Matrix, pairs: Array, request: Request) -> Terms:
-    """Each distinct cell of a column and a pair once, and cells of one distribution once.
-
-    Columns with equal pseudo-counts, as words that are as rare as each other, are told by one value
-    of the cumulant generating function, which is then the same to the last bit.
-    """
-    x = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    distinct, pair = np.unique(pairs, axis=0, return_inverse=True)
-    seen = ~np.isnan(x)
-    row, column = np.nonzero(seen)
-    cell = np.stack([x[seen], column, pair.ravel()[row]])
-    order = np.lexsort(cell)
-    cell = cell[:, order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (cell[:, 1:] != cell[:, :-1]).any(axis=0)
-    item = np.empty(len(order), dtype=np.intp)
-    item[order] = np.cumsum(fresh) - 1
-    values, (columns, which) = cell[0, fresh], cell[1:, fresh].astype(np.intp)
-    cells = _Cells(separate_columns(family), values, columns, distinct[which].T)
-    log_p = _in_blocks(cells.cgf, len(values), np.eye(2)[:, None])
-    with np.errstate(invalid="ignore"):  # impossible under both
-        predictive = log_p[0] - log_p[1]
-    value = _in_blocks(cells.cgf, len(values), _POINT)[0]
-    _, law = distinct_pairs(value.real, value.imag)
-    _, law = distinct_pairs(law, predictive)
-    _, one = np.unique(law, return_index=True)
-    each = replace(cells, x=values[one], column=columns[one], classes=cells.classes[:, one])
-    found = _distributions(each, predictive[one], request)
-    out = Terms(*(np.zeros(x.shape) for _ in Terms._fields))
-    _put_terms(out, seen, Terms(*(part[law[item]] for part in found)))
-    return out if family.independent else out._replace(predictive=np.full(x.shape, np.nan))
-
-
-@dataclass(frozen=True)
-class _Tokens:
-    """Items: draws from urns, (2, n) pseudo-counts of two classes."""
-
-    n: Array
-    cell: Array
-    total: Array
-
-    def cgf(self, items: Array, t: Array) -> Array:
-        out: Any = 0.0
-        for c in range(2):
-            power = t[..., c] * self.n[items]
-            out = out + log_gamma_difference(self.cell[c, items], power)
-            out = out - log_gamma_difference(self.total[c, items], power)
-        return out
-
-
-def _of_urns(
-    urns: capabilities.Urns, pair: list[int], rows: Array, n_features: int, request: Request
-) -> Terms:
-    """Tokens of some rows; a feature that a row does not show contributes 0."""
-    place = np.full(int(max(urns.row.max(initial=-1), rows.max(initial=-1))) + 1, -1)
-    place[rows] = np.arange(len(rows))
-    own = np.flatnonzero(place[urns.row] >= 0)
-    n, cell, total = urns.n[own], urns.cell[pair][:, own], urns.total[pair][:, own]
-    drawn = urns.drawn[own]
-    # mean over all orders of the row's draws of what the token adds in the chain rule
-    share = log_gamma_difference(cell, n) - n / drawn * log_gamma_difference(total, drawn)
-    table = np.concatenate([n[None], cell, total])
-    distinct, first, item = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    tokens = _Tokens(distinct[0], distinct[1:3], distinct[3:])
-    found = _distributions(tokens, (share[0] - share[1])[first], request)
-    out = Terms(*(np.zeros((len(rows), n_features)) for _ in Terms._fields))
-    at = place[urns.row[own]], urns.feature[own]
-    for mine, theirs in zip(out[:4], found, strict=False):
-        mine[at] = theirs[item.ravel()]
-    out[4][at] = share[0] - share[1]
-    return out
-
-
-def _correlated(family: ConjugateFamily, X: Matrix, request: Request) -> Terms:
-    """Means in closed form, intervals from draws that are the same for all rows."""
-    mean, _ = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(X, 0, 1)
-    if not request.intervals:
-        unknown = np.full(mean.shape, np.nan)
-        return Terms(mean, unknown, unknown, unknown, unknown)
-    lower, upper = np.zeros(mean.shape), np.zeros(mean.shape)
-    for rows, columns, draws in _term_draws(family, X, request.seed):
-        at = rows[:, None], columns
-        lower[at], upper[at] = request.ends_of_draws(np.moveaxis(draws, 0, -1))
-    tail = (1 - request.prob) / 2
-    error = np.full(mean.shape, np.sqrt(tail * (1 - tail) / N_DRAWS))
-    return Terms(
-        mean, lower, upper, np.where(lower == upper, 0.0, error), np.full(mean.shape, np.nan)
-    )
-
-
-def _term_draws(
-    family: ConjugateFamily, X: Matrix, seed: int, a: int = 0, b: int = 1
-) -> Iterator[tuple[Array, Array, Array]]:
-    """As in `TermDraws`; elsewhere theta is drawn, in blocks, and the same for all rows."""
-    if (closed := family.capability(capabilities.TermDraws)) is not None:
-        yield from closed.draw_log_odds_terms(np.random.default_rng(seed), X, a, b, N_DRAWS)
-        return
-    own = capabilities.require(family, capabilities.FeatureTerms, TERMS)
-    block = max(1, _CELLS // max(1, family.n_parameters()))
-    sizes = [min(block, N_DRAWS - k) for k in range(0, N_DRAWS, block)]
-    columns, step = np.arange(X.shape[1]), max(1, _CELLS // (N_DRAWS * max(1, X.shape[1])))
-    for start in range(0, X.shape[0], step):
-        rng, x = np.random.default_rng(seed), X[start : start + step]
-        draws = [own.log_odds_terms(x, a, b, family.draw(rng, size))[0] for size in sizes]
-        yield np.arange(start, start + x.shape[0]), columns, np.concatenate(draws)
-
-
-@dataclass(frozen=True)
-class _Intercepts:
-    """Items: rows, each of a pair of classes; what no feature accounts for, and the weights."""
-
-    rest: Sequence[tuple[capabilities.UnattributedTerm, Matrix]]
-    weights: WeightCGF
-    pairs: Array
-    unit: Array  # (C, C)
-
-    def cgf(self, items: Array, t: Array) -> Array:
-        out = np.empty((len(t), len(items)), dtype=t.dtype)
-        for (a, b), own in by_pair(self.pairs[items]):
-            s = t @ self.unit[[a, b]]
-            out[:, own] = self.weights(s)
-            for family, x in self.rest:
-                out[:, own] += family.rest_cgf(x[items[own]], s)
-        return out
-
-
-def _intercept(model: ClassModel, X: Matrix, pairs: Array, request: Request) -> Terms:
-    """(N,) terms of the class weights, and of what no feature accounts for."""
-    prior = request.class_prior
-    with np.errstate(invalid="ignore"):  # NaN where neither class can be
-        ratio = log_weights(model.alpha / model.alpha.sum() if prior is None else prior)[pairs]
-        predictive = ratio[:, 0] - ratio[:, 1]
-    rest, kind = [], pairs
-    for columns, family, *_ in model.family.blocks():
-        if (own := family.capability(capabilities.UnattributedTerm)) is not None:
-            rest.append((own, X if isinstance(columns, slice) else X[:, columns]))
-            kind = np.column_stack([pairs, np.isnan(X)])
-    _, one, item = np.unique(kind, axis=0, return_index=True, return_inverse=True)
-    weights, unit = class_weights(model, prior), np.eye(len(model.alpha))
-    source = _Intercepts([(f, x[one]) for f, x in rest], weights, pairs[one], unit)
-    found = _distributions(source, predictive[one], request)
-    return Terms(*(part[item.ravel()] for part in found))
-
-
-# ------------------------------------------------------------------------------------------------
-# What features contribute to the log-odds of two classes, from posterior draws that are given.
-#
-# Terms as above, without a predictive: draws have none for one feature.
-#
-# N rows, D features.
-
-_BEYOND = 1e300  # nats: of a class that cannot be
-
-
-def terms_of_draws(
-    model: ClassModel, theta: Theta, X: Matrix, n_features: int, pairs: Array, request: Request
-) -> Terms:
-    """As `terms`, from draws {name: (chain, draw, *dims)}; without a predictive.
-
-    ``error`` is a Monte Carlo standard error, for Markov chains.
-    """
-    out = Terms(*(np.zeros((X.shape[0], n_features + 1)) for _ in range(5)))
-    every = np.arange(n_features)
-
-    put = partial(_put, out, request)
-    for (a, b), rows in by_pair(pairs):
-        log_pi = _log_weights(model, theta, request.class_prior, X)
-        with np.errstate(invalid="ignore"):  # NaN where neither class can be
-            ratio = log_pi[..., a] - log_pi[..., b]
-        rest = ratio[..., rows]
-        for columns, family, _, own, _ in model.family.blocks(theta=theta):
-            x = X[rows] if isinstance(columns, slice) else X[rows][:, columns]
-            own = _theta_at(family, own, CLASS, [a, b])
-            for j, term, left in _columns_of_draws(family.at(CLASS, [a, b]), own, x):
-                rest = rest + left
-                put(rows, every[columns][j], term)
-        put(rows, np.array([n_features]), rest[..., None])
-    return out
-
-
-def _put(out: Terms, request: Request, rows: Array, columns: Array, draws: Array) -> None:
-    """Mean and interval of draws (chain, draw, n, d) of some terms."""
-    flat = draws.reshape(-1, *draws.shape[2:])
-    bounded = np.clip(np.moveaxis(flat, 0, -1), -_BEYOND, _BEYOND)  # inf has no differences
-    lower, upper = (
-        np.where(np.abs(end) >= _BEYOND, np.copysign(np.inf, end), end)
-        for end in request.ends_of_draws(bounded)
-    )
-    at = np.ix_(rows, columns)
-    out.mean[at], out.lower[at], out.upper[at] = flat.mean(axis=0), lower, upper
-    for end in (lower, upper):
-        below = np.moveaxis(draws <= end, (0, 1), (-2, -1)).astype(np.float64)
-        share = below.mean(axis=(-2, -1))
-        error = np.sqrt(share * (1 - share) / effective_sample_size(below))
-        out.error[at] = np.maximum(out.error[at], np.where(lower == upper, 0.0, error))
-
-
-def _log_weights(model: ClassModel, theta: Theta, class_prior: Array | None, X: Matrix) -> Array:
-    """(chain, draw, N, C)."""
-    if class_prior is None:
-        log_pi = of_rows(log_class_weights(model.family, theta), X)
-    else:
-        log_pi = log_weights(class_prior)[None]
-    lead = draw_shape(model.family, theta)
-    return np.broadcast_to(log_pi, (*lead, X.shape[0], log_pi.shape[-1]))
-
-
-def _theta_at(family: ConjugateFamily, theta: Theta, dim: str, index: Any) -> dict[str, Array]:
-    return {
-        name: theta[name].take(index, dims.index(dim) - len(dims)) if dim in dims else theta[name]
-        for name, dims in family.params.items()
-    }
-
-
-def _columns_of_draws(
-    family: ConjugateFamily, theta: Theta, X: Matrix
-) -> Iterator[tuple[Any, Array, Any]]:
-    """Columns, their terms (chain, draw, n, d), and what is left over, (chain, draw, n) or 0."""
-    if family.separable:
-        for j in range(X.shape[1]):
-            part = family.at(FEATURE, [j])
-            log_p = part.log_likelihood(X[:, [j]], _theta_at(family, theta, FEATURE, [j]))
-            yield [j], (log_p[..., 0] - log_p[..., 1])[..., None], 0.0
-    elif family.capability(capabilities.TokenDraws) is not None:
-        try:
-            w, _ = capabilities.require(family, capabilities.LinearRule, TERMS).linear_form(theta)
-        except NotLinearError:
-            raise NotImplementedError(
-                f"the terms of {type(family).__name__} are not read from draws; leave `posterior` "
-                "out, and do not ask for method='draws'"
-            ) from None
-        x = np.asarray(X.toarray() if sparse.issparse(X) else X)
-        for j in range(x.shape[1]):
-            term = (w[..., 0, j] - w[..., 1, j])[..., None, None]
-            yield [j], np.where(x[:, [j]] == 0, 0.0, x[:, [j]] * term), 0.0
-    else:
-        term, rest = capabilities.require(family, capabilities.FeatureTerms, TERMS).log_odds_terms(
-            X, 0, 1, theta
-        )
-        yield slice(None), term, rest
-
-
-# ------------------------------------------------------------------------------------------------
-# Which log-odds are explained in each row, and their terms from either kind of posterior.
-
+N_DRAWS = 200  # of theta, for intervals by orders
+_MARGINAL_DRAWS = 2000  # the same, of single cells
+_PAIRS, _MOST_PAIRS = 4, 64  # of an order and its reverse: at first, and at most
+_FEW = 5  # columns of which all sets are fewer than those along the first orders
+_ERROR = 0.05  # standard error of a contribution, of the largest of its row
+_CELLS = 1 << 20  # of rows with missing cells that are evaluated together
+_BLOCK = 32  # independent columns that are evaluated together
+_TEXTS = 1 << 12  # texts that are evaluated together
 _BYTES = 4 << 30  # a table that would be larger is refused
 
 RULES = {
@@ -485,51 +61,495 @@ RULES = {
     "pair": "the pair given",
 }
 
+LogJoint = Callable[[Any], Array]  # rows to (..., n, C)
+
+
+class Terms(NamedTuple):
+    """What is said of N rows."""
+
+    names: list[Any]
+    mean: Array  # (N, D) contributions
+    intercept: Array  # (N,) log-odds of a row without known cells
+    error: Array | None = None  # (N, D) standard errors; None: exact
+    ends: tuple[Array, Array] | None = None  # (N, D) of intervals
+    adds_up: bool = True
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whose log-odds are explained, and how.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    pairs : (N, 2) class codes
+        The log-odds of the first against the second.
+    request : IntervalRequest, optional
+        None: no intervals.
+    seed : int
+        Of orders and draws.
+    """
+
+    fitted: Fitted
+    pairs: Array
+    request: IntervalRequest | None
+    seed: int
+
+    def rng(self) -> np.random.Generator:
+        """Return the generator that every row starts with."""
+        return np.random.default_rng(self.seed)
+
+    def odds(self, log_joint: Array, rows: Array) -> Array:
+        """Return (..., n) log-odds of log joint densities (..., n, C) of some rows."""
+        a, b = self.pairs[rows].T
+        each = np.arange(len(rows))
+        with np.errstate(invalid="ignore"):  # NaN where neither class can be
+            return np.asarray(log_joint[..., each, a] - log_joint[..., each, b])
+
+    def refuse_intervals(self, why: str) -> None:
+        """Raise NotImplementedError if intervals are asked for."""
+        if self.request is not None:
+            raise NotImplementedError(f"explain(prob=): {why}; leave prob out for contributions")
+
 
 def explain(
-    fitted: Fitted, X: Any, classes: Any, request: Request, posterior: Any = None
+    fitted: Fitted,
+    X: Any,
+    classes: Any,
+    request: IntervalRequest | None,
+    class_prior: Any,
+    seed: int,
 ) -> "xr.Dataset":
-    """Contributions of features to log-odds, as `GenerativeClassifier.explain` gives them."""
-    if posterior is None and fitted.training.unlabelled_weight:
-        fitted.refuse_estimated_weights("explain")
-    own = posterior_of(fitted, posterior)
-    weights = request.class_prior
-    encoded = fitted.encoded_near(X)
-    names = fitted.reader.term_names(encoded, fitted.family)
-    size = 8 * 6 * encoded.shape[0] * (len(names) + 1)
+    """Return contributions to log-odds, as `GenerativeClassifier.explain` says."""
+    if request is not None and fitted.training.unlabelled_weight:
+        fitted.refuse_estimated_weights("explain(prob=)")
+    how = rule(classes, len(fitted.classes))
+    codes = _chosen(fitted, classes, how)
+    rows = fitted.read(X)
+    log_joint = probabilities.log_joint(fitted, rows, class_prior=class_prior)
+    question = Question(fitted, pairs_of(codes, log_joint), request, seed)
+    terms = _terms(question, rows)
+    every = np.arange(len(log_joint))
+    log_odds, intercept = question.odds(log_joint, every), terms.intercept
+    if class_prior is not None:  # other class weights move the intercept and nothing else
+        fitted_odds = question.odds(probabilities.log_joint(fitted, rows), every)
+        with np.errstate(invalid="ignore"):
+            intercept = intercept + (log_odds - fitted_odds)
+    by_feature = (OBS, FEATURE)
+    error = np.zeros(terms.mean.shape) if terms.error is None else terms.error
+    variables: dict[str, Any] = {
+        "predictive": (by_feature, terms.mean),
+        "error": (by_feature, error),
+        "predictive_intercept": ((OBS,), intercept),
+        "predictive_log_odds": ((OBS,), log_odds),
+        "label": ((OBS,), fitted.classes[question.pairs[:, 0]]),
+        "against": ((OBS,), fitted.classes[question.pairs[:, 1]]),
+    }
+    if not terms.adds_up:
+        variables["rest"] = ((OBS,), log_odds - intercept - terms.mean.sum(axis=1))
+    attrs: dict[str, Any] = {"unit": "nats", "pair": RULES[how]}
+    if request is not None:
+        variables["interval"] = ((*by_feature, BOUND), np.stack(terms.ends or (), axis=-1))
+        attrs |= {"prob": request.prob, "kind": request.kind}
+    dataset = tree.group(variables, {FEATURE: terms.names, BOUND: ["lower", "upper"]})
+    return dataset.assign_attrs(attrs)
+
+
+def _terms(question: Question, rows: Any) -> Terms:
+    """Return the terms of rows that the reader has read, by the rule for their model."""
+    fitted = question.fitted
+    posterior: Any = fitted.posterior
+    family, encoded = fitted.family, rows.encoded
+    if posterior.members:
+        return _of_pool(question, encoded)
+    names = fitted.reader.term_names(encoded, family)
+    _refuse_large(len(rows), len(names))
+    if family.capability(FeatureTerms) is not None:
+        return _of_regression(question, names, encoded)
+    if family.capability(TokenDraws) is not None:
+        return _of_tokens(question, names, encoded)
+    why = fitted.reader.whole
+    if not why and not fitted.reader.sums_missing and family.missing != "marginalised":
+        why = family.missing
+    if why:
+        raise NotImplementedError(f"explain needs predictions for rows with missing cells: {why}")
+    x = encoded.toarray() if sparse.issparse(encoded) else np.asarray(encoded)
+    x = x.astype(np.float64)
+    blocks = [block.family for block in family.blocks()]
+    if posterior.exact and not posterior.mixture and all(f.independent for f in blocks):
+        terms = _of_independent(question, names, encoded)
+    else:
+        known = ~np.isnan(x) & ~_covariates(family, x.shape[1])
+        cells = Cells(known, lambda at, keep: np.where(keep | ~known[at], x[at], np.nan))
+        terms = _by_orders(question, names, cells, _log_joint_of(fitted))
+    if question.request is None:
+        return terms
+    if all(f.separable for f in blocks):
+        return terms._replace(ends=_ends_of_single_cells(question, x))
+    return terms._replace(ends=_ends_by_orders(question, cells, _draws_of(question)))
+
+
+def _refuse_large(n_rows: int, n_features: int) -> None:
+    size = 8 * 4 * n_rows * (n_features + 1)
     if size > _BYTES:
         raise ValueError(
-            f"the contributions of {len(names)} features in {encoded.shape[0]} rows would take "
+            f"the contributions of {n_features} features in {n_rows} rows would take "
             f"{size / (1 << 30):.1f} GiB: give fewer rows at a time"
         )
-    joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
-    how = rule(classes, len(fitted.classes))
-    pairs = pairs_of(_chosen(fitted, classes, how), joint)
-    found = explanation(own, encoded, len(names), joint, pairs, request)
-    terms, by_feature = found.terms, (OBS, FEATURE)
-    ends = np.stack([terms.lower, terms.upper], axis=-1)
-    variables: dict[str, Any] = {
-        "mean": (by_feature, terms.mean[:, :-1]),
-        "interval": ((*by_feature, BOUND), ends[:, :-1]),
-        "error": (by_feature, terms.error[:, :-1]),
-        "mean_intercept": ((OBS,), terms.mean[:, -1]),
-        "interval_intercept": ((OBS, BOUND), ends[:, -1]),
-        "label": ((OBS,), fitted.classes[pairs[:, 0]]),
-        "against": ((OBS,), fitted.classes[pairs[:, 1]]),
-        "mean_log_odds": ((OBS,), found.mean),
+
+
+def _covariates(family: Any, n_columns: int) -> Array:
+    """(D,) bool: columns that the density of the others is given, such as an exposure."""
+    exposure = getattr(family, "exposure", None)
+    return np.zeros(n_columns, bool) if exposure is None else np.asarray(exposure) != 0
+
+
+# ------------------------------------------------------------------------------ orders of columns
+
+
+class Cells(NamedTuple):
+    """Rows of which cells can be left out."""
+
+    known: Array  # (N, D) bool
+    masked: Callable[[Array, Array], Any]  # positions (n,), cells that stay (n, D) -> rows
+
+
+def _by_orders(question: Question, names: list[Any], cells: Cells, log_joint: LogJoint) -> Terms:
+    """Return means over pairs of orders, until their error is small in every row."""
+    shape = cells.known.shape
+    rng, left = question.rng(), np.arange(shape[0])
+    total, square, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    n_pairs, mean, intercept = 0, np.zeros(shape), np.zeros(shape[0])
+    while len(left) and n_pairs < _MOST_PAIRS:
+        orders = _orders(rng, shape[1], max(_PAIRS, n_pairs))
+        n_pairs += len(orders) // 2
+        each, intercept[left] = _along(question, cells, log_joint, orders, left)
+        total[left] += each.sum(axis=0)
+        square[left] += np.square(each).sum(axis=0)
+        mean[left] = total[left] / n_pairs
+        if shape[1] <= _FEW:
+            break
+        variance = np.maximum(square[left] / n_pairs - np.square(mean[left]), 0.0)
+        error[left] = np.sqrt(variance / (n_pairs - 1))
+        largest = np.abs(mean[left]).max(axis=1, initial=0.0)
+        left = left[error[left].max(axis=1, initial=0.0) > _ERROR * largest]
+    return Terms(names, mean, intercept, error)
+
+
+def _orders(rng: np.random.Generator, n_columns: int, n_pairs: int) -> Array:
+    """(2 P, D) random orders, each before its reverse; of few columns all orders."""
+    if n_columns <= _FEW:
+        every = [p for p in permutations(range(n_columns)) if p[:1] <= p[-1:]]
+        one = np.array(every, dtype=np.int64).reshape(len(every), n_columns)
+    else:
+        one = rng.permuted(np.tile(np.arange(n_columns), (n_pairs, 1)), axis=1)
+    return np.stack([one, one[:, ::-1]], axis=1).reshape(2 * len(one), n_columns)
+
+
+def _along(
+    question: Question, cells: Cells, log_joint: LogJoint, orders: Array, rows: Array
+) -> tuple[Array, Array]:
+    """(..., P, n, D) contributions along each pair of orders, and (..., n) the intercepts."""
+    n_orders, n_columns = orders.shape
+    keep = np.argsort(orders, axis=1)[:, None] < np.arange(n_columns + 1)[:, None]
+    sets, place = np.unique(keep.reshape(-1, n_columns), axis=0, return_inverse=True)
+    pairs = np.arange(len(sets) * len(rows))  # of a set and a row
+    parts = []
+    for block in row_blocks(len(pairs), n_columns, _CELLS):
+        which, row = np.divmod(pairs[block], len(rows))
+        with warnings.catch_warnings():  # the whole row has warned already
+            warnings.simplefilter("ignore", MonteCarloWarning)
+            values = log_joint(cells.masked(rows[row], sets[which]))
+        parts.append(question.odds(values, rows[row]))
+    odds = np.concatenate(parts, axis=-1)
+    odds = odds.reshape(*odds.shape[:-1], len(sets), len(rows))
+    odds = odds[..., place.reshape(n_orders, n_columns + 1), :]
+    with np.errstate(invalid="ignore"):  # a row that neither class can produce
+        steps = np.diff(odds, axis=-2)  # (..., 2 P, D, n)
+    at = np.broadcast_to(np.argsort(orders, axis=1)[..., None], steps.shape)
+    steps = np.swapaxes(np.take_along_axis(steps, at, axis=-2), -1, -2)
+    steps = np.where(cells.known[rows], steps, 0.0)
+    steps = steps.reshape(*steps.shape[:-3], n_orders // 2, 2, *steps.shape[-2:])
+    return steps.mean(axis=-3), odds[..., 0, 0, :]
+
+
+def _log_joint_of(fitted: Fitted) -> LogJoint:
+    """Return the log joint predictive density of encoded rows."""
+    method: Any = "posterior_predictive"
+
+    def log_joint(x: Array) -> Array:
+        return incomplete.log_joint(fitted, fitted.posterior, x, method, None, "probability")
+
+    return log_joint
+
+
+def _draws_of(question: Question) -> LogJoint:
+    """Return the function from encoded rows to (S, n, C) log joint densities of draws."""
+    fitted = question.fitted
+    posterior: Any = fitted.posterior
+    family: Any = fitted.family
+    if family.discriminative and posterior.exact:
+        return lambda x: np.asarray(family.draw_log_density(question.rng(), x, N_DRAWS))
+    if fitted.reader.sums_missing:
+        question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
+    if posterior.exact:
+        theta = posterior.draw(question.rng(), N_DRAWS, 1)
+    else:
+        some = np.linspace(0, posterior.n_draws - 1, N_DRAWS).astype(np.int64)
+        theta = {k: _flat(v)[None, some] for k, v in posterior.theta.items()}
+
+    def draws(x: Array) -> Array:
+        blocks = log_joint_blocks(family, theta, x, None, "probability")
+        return np.concatenate([block[0] for _, block in blocks], axis=1)
+
+    return draws
+
+
+def _flat(draws: Array) -> Array:
+    """(S, *dims) of (chain, draw, *dims)."""
+    return np.asarray(draws).reshape(-1, *np.shape(draws)[2:])
+
+
+def _ends_by_orders(question: Question, cells: Cells, draws: LogJoint) -> tuple[Array, Array]:
+    """Return the ends (N, D) of intervals of contributions under draws, by the first orders."""
+    request: Any = question.request
+    orders = _orders(question.rng(), cells.known.shape[1], _PAIRS)
+    lower, upper = np.zeros(cells.known.shape), np.zeros(cells.known.shape)
+    for i in range(len(cells.known)):
+        each, _ = _along(question, cells, draws, orders, np.array([i]))  # (S, P, 1, D)
+        lower[i], upper[i] = request.ends_of_draws(each.mean(axis=1)[:, 0].T)
+    return lower, upper
+
+
+# --------------------------------------------------------------------------- independent columns
+
+
+def _of_independent(question: Question, names: list[Any], X: Any) -> Terms:
+    """Return the log-odds of each cell on its own."""
+    mean = np.zeros((X.shape[0], len(names)))
+    for columns, family, _, rows, x in _single_cells(question.fitted, X, None):
+        odds = question.odds(family.log_predictive(x), rows)
+        mean[:, columns] = odds.reshape(len(mean), len(columns))
+    return Terms(names, mean, _prior_odds(question))
+
+
+def _prior_odds(question: Question) -> Array:
+    """(N,) log-odds of the fitted class weights."""
+    log_pi = log_weights(question.fitted.posterior.class_weights())
+    return np.asarray(log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]])
+
+
+def _single_cells(
+    fitted: Fitted, X: Any, theta: Any
+) -> Iterator[tuple[Array, Any, Any, Array, Array]]:
+    """Yield some columns, their family and draws, and rows (n * columns) of one known cell each."""
+    width = X.shape[1]
+    for columns, family, _, drawn, _ in fitted.family.blocks(theta=theta):
+        every = np.arange(width)[columns]
+        size = _BLOCK if family.conjugate else len(every)
+        for first in range(0, len(every), size):
+            some = np.arange(first, min(first + size, len(every)))
+            x = X[:, every[some]]
+            x = np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float64)
+            covariates = _covariates(family, len(every))[some]
+            alone = np.where(np.eye(len(some), dtype=bool) | covariates, x[:, None], np.nan)
+            rows = np.repeat(np.arange(len(x)), len(some))
+            part, values = family, drawn
+            if family.conjugate:
+                part, values = family.at(FEATURE, some), _theta_of(family, drawn, some)
+            yield every[some], part, values, rows, alone.reshape(-1, len(some))
+
+
+def _theta_of(family: Any, theta: Any, columns: Array) -> Any:
+    """Return the part of theta that describes some columns."""
+    if theta is None:
+        return None
+    return {
+        name: theta[name].take(columns, dims.index(FEATURE) - len(dims))
+        if FEATURE in dims
+        else theta[name]
+        for name, dims in family.params.items()
     }
-    if found.additive:
-        variables["predictive"] = (by_feature, terms.predictive[:, :-1])
-        variables["predictive_intercept"] = ((OBS,), terms.predictive[:, -1])
-    if found.predictive is not None:
-        variables["predictive_log_odds"] = ((OBS,), found.predictive)
-    names_of = {FEATURE: names, BOUND: ["lower", "upper"], MEMBER: [m.name for m in own.members]}
-    out = tree.group({**variables, **found.of_members}, names_of)
-    return out.assign_attrs(prob=request.prob, kind=request.kind, unit="nats", pair=RULES[how])
+
+
+def _ends_of_single_cells(question: Question, X: Array) -> tuple[Array, Array]:
+    """Return the ends (N, D) of intervals of cells that are independent given theta."""
+    posterior: Any = question.fitted.posterior
+    request: Any = question.request
+    if posterior.exact:
+        theta = posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
+    else:
+        theta = posterior.theta
+    lower, upper = np.zeros(X.shape), np.zeros(X.shape)
+    for columns, family, drawn, rows, x in _single_cells(question.fitted, X, theta):
+        covariates = _covariates(family, len(columns))
+        flat = {name: _flat(drawn[name]) for name in family.params}
+        odds = question.odds(family.log_likelihood(x, flat), rows)
+        odds = odds.reshape(len(odds), len(X), len(columns))
+        odds = np.where(np.isnan(X[:, columns]) | covariates, 0.0, odds)
+        ends = request.ends_of_draws(np.moveaxis(odds, 0, -1))
+        lower[:, columns], upper[:, columns] = ends
+    return lower, upper
+
+
+# --------------------------------------------------------------------------------- other models
+
+
+def _by_pair(pairs: Array) -> Iterator[tuple[list[int], Array]]:
+    """Yield each distinct pair of classes of (N, 2), and its rows."""
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    for k, pair in enumerate(distinct.tolist()):
+        yield pair, np.flatnonzero(which.ravel() == k)
+
+
+def _of_regression(question: Question, names: list[Any], X: Array) -> Terms:
+    """Return posterior means of coefficients times cells; no cell may be missing."""
+    posterior: Any = question.fitted.posterior
+    family = require(posterior.model.family, FeatureTerms, "explain")
+    mean, lower, upper = (np.zeros((len(X), len(names))) for _ in range(3))
+    intercept = np.zeros(len(X))
+    for (a, b), rows in _by_pair(question.pairs):
+        terms, constant = family.log_odds_terms(X[rows], a, b, posterior.theta)
+        mean[rows], intercept[rows] = terms.mean(axis=(0, 1)), constant.mean(axis=(0, 1))
+        if question.request is not None:
+            draws = np.moveaxis(_flat(terms), 0, -1)
+            lower[rows], upper[rows] = question.request.ends_of_draws(draws)
+    return Terms(names, mean, intercept, None, (lower, upper), adds_up=False)
+
+
+def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
+    """Return means over all orders of a document's tokens, in closed form."""
+    posterior: Any = question.fitted.posterior
+    if not posterior.exact:
+        raise NotImplementedError(
+            "explain of tokens needs the posterior in closed form, and this classifier has draws"
+        )
+    urns = require(posterior.model.family, TokenDraws, "explain").urns(X)
+    n, drawn, each = urns.n, urns.drawn, np.arange(len(urns.n))
+    whole = n / drawn * log_gamma_difference(urns.total, drawn)
+    a, b = question.pairs[urns.row].T
+    share = log_gamma_difference(urns.cell, n) - whole
+    mean = np.zeros((X.shape[0], len(names)))
+    mean[urns.row, urns.feature] = share[a, each] - share[b, each]
+    ends = None
+    if question.request is not None:
+        ends = np.zeros(mean.shape), np.zeros(mean.shape)
+        for i in range(len(mean)):
+            own = np.flatnonzero(urns.row == i)
+            rng = question.rng()
+            log_a, log_b = (
+                draw_log_beta(rng, cell, total - cell, _MARGINAL_DRAWS)
+                for c in question.pairs[i]
+                for cell, total in ((urns.cell[c, own], urns.total[c, own]),)
+            )
+            both = question.request.ends_of_draws((n[own] * (log_a - log_b)).T)
+            for side, values in zip(ends, both, strict=True):
+                side[i, urns.feature[own]] = values
+    return Terms(names, mean, _prior_odds(question), None, ends)
+
+
+# --------------------------------------------------------------------------------------- pools
+
+
+def _of_pool(question: Question, X: Any) -> Terms:
+    """Return the terms of a pool: its own predictions of rows that the user could have given."""
+    fitted = question.fitted
+    question.refuse_intervals("a pool has no intervals of contributions")
+
+    def log_joint(rows: Any) -> Array:
+        return probabilities.log_joint(fitted, rows)
+
+    if sparse.issparse(X.X):
+        return _of_kinds(question, X.X, _counts(fitted.reader.columns, X.X), log_joint)
+    if fitted.reader.n_features is None:
+        return _of_kinds(question, X.X, _words(X.X), log_joint)
+    _refuse_large(X.shape[0], fitted.reader.n_features)
+    return _by_orders(question, fitted.reader.columns, _table(X.X), log_joint)
+
+
+def _table(X: Any) -> Cells:
+    """Return the rows of a table with missing cells as the user writes them."""
+    import narwhals.stable.v2 as nw
+    import pandas as pd
+
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(frame.to_dict(as_series=False))
+        known = table.notna().to_numpy()
+        return Cells(known, lambda at, keep: table.take(at).reset_index(drop=True).where(keep))
+    cells = np.asarray(X)
+    if cells.dtype.kind in "biu":
+        cells = cells.astype(np.float64)
+    elif cells.dtype.kind != "f":
+        cells = cells.astype(object)
+    missing = np.nan if cells.dtype.kind == "f" else None
+    return Cells(~pd.isna(cells), lambda at, keep: np.where(keep, cells[at], missing))
+
+
+class Kinds(NamedTuple):
+    """The kinds of tokens that rows hold, K in all."""
+
+    names: list[Any]
+    row: Array  # (K,)
+    kind: Array  # (K,) position in names
+    without: Callable[[Array], Any]  # some of the K -> rows, each without all tokens of the kind
+    empty: Any  # a row without tokens
+
+
+def _of_kinds(question: Question, X: Any, kinds: Kinds, log_joint: LogJoint) -> Terms:
+    """Return the log-odds of rows less those without all tokens of a kind."""
+    every = np.arange(len(question.pairs))
+    _refuse_large(len(every), len(kinds.names))
+    mean = np.zeros((len(every), len(kinds.names)))
+    whole = question.odds(log_joint(X), every)
+    for block in row_blocks(len(kinds.row), 1, _TEXTS):
+        some, row = np.arange(len(kinds.row))[block], kinds.row[block]
+        less = question.odds(log_joint(kinds.without(some)), row)
+        mean[row, kinds.kind[block]] = whole[row] - less
+    nothing = np.repeat(log_joint(kinds.empty), len(every), axis=0)
+    return Terms(kinds.names, mean, question.odds(nothing, every), adds_up=False)
+
+
+def _words(X: Any) -> Kinds:
+    """Return the words of texts, or the tokens of lists of tokens."""
+    texts = list(X)
+    tokens = [re.findall(r"\w+", text) if isinstance(text, str) else text for text in texts]
+    words = [sorted(set(own)) for own in tokens]
+    names = sorted({word for own in words for word in own})
+    place = {word: k for k, word in enumerate(names)}
+    row = np.repeat(np.arange(len(texts)), [len(own) for own in words])
+    kind = np.array([place[word] for own in words for word in own], dtype=np.int64)
+
+    def without(at: Array) -> list[Any]:
+        return [_without(texts[row[k]], names[kind[k]]) for k in at]
+
+    return Kinds(names, row, kind, without, ["" if isinstance(texts[0], str) else []])
+
+
+def _without(text: Any, word: Any) -> Any:
+    """Return a text, or a list of tokens, without a word."""
+    if isinstance(text, str):
+        return re.sub(rf"\b{re.escape(word)}\b", "", text)
+    return [token for token in text if token != word]
+
+
+def _counts(names: list[Any], X: sparse.csr_matrix) -> Kinds:
+    """Return the columns of sparse rows of counts."""
+    row, column = X.nonzero()
+
+    def without(at: Array) -> sparse.csr_matrix:
+        rows = X[row[at]].tolil()
+        rows[np.arange(len(at)), column[at]] = 0
+        return rows.tocsr()
+
+    return Kinds(names, row, column, without, sparse.csr_matrix((1, X.shape[1])))
+
+
+# --------------------------------------------------------------------------------- the classes
 
 
 def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
-    """Codes of the label or the two labels that the user names."""
+    """Return the codes of the label or the two labels that the user names."""
     if len(fitted.classes) < 2:
         raise ValueError("explain: log-odds need two classes, and the classifier knows one")
     if classes is None:
@@ -546,147 +566,30 @@ def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
 
 
 def rule(classes: Any, n_classes: int) -> str:
-    """The name among `RULES` of what the user's `classes` asks for."""
+    """Return the name among `RULES` of what the user's `classes` asks for."""
     if classes is None:
         return "second" if n_classes == 2 else "top"
     return "pair" if isinstance(classes, list | tuple | np.ndarray) else "label"
 
 
-def pairs_of(codes: list[int] | None, joint: Array) -> Array:
-    """(N, 2) class codes: the log-odds of the first against the second are explained.
+def pairs_of(codes: list[int] | None, log_joint: Array) -> Array:
+    """Return (N, 2) class codes: the log-odds of the first against the second are explained.
 
     Parameters
     ----------
     codes : list of one or two class codes, optional
-    joint : (N, C)
-        Log joint densities, which say what is most probable in a row.
+    log_joint : (N, C)
+        Which says what is most probable in a row.
     """
-    n, n_classes = joint.shape
+    n, n_classes = log_joint.shape
     if codes is None and n_classes == 2:
         return np.broadcast_to([1, 0], (n, 2))
     if codes is None:
-        return np.argsort(-joint, axis=1, kind="stable")[:, :2]
+        return np.argsort(-log_joint, axis=1, kind="stable")[:, :2]
     if len(codes) == 2:
         return np.broadcast_to(codes, (n, 2))
-    others = np.array(joint)
+    others = np.array(log_joint)
     others[:, codes[0]] = -np.inf
     rival = np.argmax(others, axis=1)
     rival[rival == codes[0]] = 0 if codes[0] else 1  # all others are impossible
     return np.stack([np.full(n, codes[0]), rival], axis=1)
-
-
-class Explanation(NamedTuple):
-    """Terms of the log-odds of pairs of classes, and what they add up to."""
-
-    terms: Terms
-    mean: Array  # (N,) mean log-odds under the posterior
-    additive: bool  # whether the terms have predictives that add up to those of `predict_proba`
-    predictive: Array | None  # (N,) log-odds of `predict_proba`
-    of_members: Mapping[str, Any] = MappingProxyType({})  # further variables, of a pool
-
-
-@singledispatch
-def explanation(
-    own: Any, X: Matrix, n_features: int, joint: Array, pairs: Array, request: Request
-) -> Explanation:
-    """Of the log-odds of class ``pairs[i, 0]`` against ``pairs[i, 1]`` in each row i.
-
-    Parameters
-    ----------
-    own : ExactPosterior, DrawnPosterior or PooledPosterior
-    X, n_features, pairs, request
-        As in `terms`.
-    joint : (N, C)
-        Log joint densities of the posterior predictive.
-    """
-    raise NotImplementedError
-
-
-@explanation.register
-def _(own: ExactPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
-    model = own.model
-    if model.family.discriminative:
-        found = _along_paths(model, X, n_features, pairs, request)
-        return Explanation(found, found.mean.sum(axis=1), True, _odds(joint, pairs))
-    found = terms(model, X, n_features, pairs, request)
-    if request.method == "draws":
-        rng = np.random.default_rng(request.seed)
-        theta = split_chains(model.draw(rng, N_DRAWS), 4)
-        drawn = terms_of_draws(model, theta, X, n_features, pairs, request)
-        found = found._replace(lower=drawn.lower, upper=drawn.upper, error=drawn.error)
-    with np.errstate(invalid="ignore"):  # impossible under both
-        predictive = _odds(joint, pairs)
-    return Explanation(found, found.mean.sum(axis=1), additive(model.family), predictive)
-
-
-@explanation.register
-def _(own: DrawnPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
-    model, theta = own.model, own.theta
-    found = terms_of_draws(model, theta, X, n_features, pairs, request)
-    blocks = own.log_joint_draws(X, request.class_prior)
-    each = [_odds(density, pairs[rows]).mean(axis=(0, 1)) for rows, density in blocks]
-    return Explanation(found, np.concatenate(each) if each else np.empty(0), False, None)
-
-
-@explanation.register
-def _(own: PooledPosterior, X: Any, n_features: int, joint: Any, pairs: Any, request: Any) -> Any:
-    """Of draws of exponents and intercepts; members' contributions are their posterior means."""
-    scores, rows = own.scores(X), np.arange(len(pairs))
-    a, b = pairs.T
-    odds = (scores[:, rows, a] - scores[:, rows, b]).T
-    weights, intercept = own.exponents.terms(scores, pairs)
-    shift = own.shift(request.class_prior)
-    by_member = np.empty((len(pairs), len(own.members)))
-    columns: list[list[tuple[int, Array]]] = [[] for _ in range(n_features)]  # exponent, of what
-    reader = X.rows.reader
-    names = reader.term_names(X, own.model.family)
-    for m, member in enumerate(own.members):
-        by_member[:, m] = weights[:, m] * odds[:, m]
-        features, units = _of_member(member, X, pairs, odds[:, m])
-        if (where := reader.places(member, features, names)) is not None:
-            for j, unit in zip(where.tolist(), units.T, strict=True):
-                columns[j].append((m, unit))
-    eta, intercepts = own.exponents
-    out = Terms(*(np.zeros((len(pairs), n_features + 1)) for _ in Terms._fields))
-    total = eta @ odds.T + (intercepts + shift)[..., a] - (intercepts + shift)[..., b]
-    mean, rest = total.mean(axis=(0, 1)), total
-    for j, parts in enumerate(columns):
-        if parts:
-            drawn = np.sum([eta[..., [k]] * unit for k, unit in parts], axis=0)
-            _put(out, request, rows, np.array([j]), drawn[..., None])
-            out.predictive[:, j] = np.sum([weights[:, k] * unit for k, unit in parts], axis=0)
-            rest = rest - drawn
-    _put(out, request, rows, np.array([n_features]), rest[..., None])
-    alone = by_member.sum(axis=1) - out.predictive[:, :-1].sum(axis=1)
-    out.predictive[:, -1] = intercept + shift[a] - shift[b] + alone
-    of_members = {"by_member": ((OBS, MEMBER), by_member), "rest": ((OBS,), alone)}
-    return Explanation(out, mean, True, _odds(joint, pairs), of_members)
-
-
-def _of_member(member: Member, X: MemberRows, pairs: Array, odds: Array) -> tuple[list[Any], Array]:
-    """Features, and (N, d) posterior means of what they contribute to its log-odds (N,).
-
-    There are none where log-odds are known as a whole alone.
-    """
-    fitted = member.fitted
-    none: tuple[list[Any], Array] = [], np.zeros((len(odds), 0))
-    if member.selection is not None and member.selection.documents:
-        return [*member.texts], odds[:, None]
-    family: Any = fitted.family
-    if any(block.family.capability(capabilities.UnattributedTerm) for block in family.blocks()):
-        return none  # products of features are no feature's own
-    try:
-        encoded = fitted.encoded(X.read(member))
-        names = fitted.reader.term_names(encoded, family)
-        joint = fitted.posterior.log_joint(encoded, quantity="probability")
-        request = Request.of(0.9, "eti", intervals=False)
-        found = explanation(fitted.posterior, encoded, len(names), joint, pairs, request)
-    except (MissingCapabilityError, NotImplementedError, ValueError):
-        return none
-    return names, found.terms.mean[:, :-1]
-
-
-def _odds(joint: Array, pairs: Array) -> Array:
-    """(..., N) of log joint densities (..., N, C)."""
-    rows = np.arange(len(pairs))
-    return np.asarray(joint[..., rows, pairs[:, 0]] - joint[..., rows, pairs[:, 1]])

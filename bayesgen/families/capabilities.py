@@ -10,7 +10,7 @@ The object is the family itself, or, of a product of families over blocks of col
 the blocks' own. Shapes as in `contract`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -290,7 +290,7 @@ class SharedVariances(Protocol):
 
 @runtime_checkable
 class LinearRule(Protocol):
-    """A decision rule that is linear in the features: asked by ``linear_form`` and ``explain``."""
+    """A decision rule that is linear in the features: asked by ``linear_form``."""
 
     def linear_form(self, theta: "Theta | None") -> tuple[Array, Array]:
         """(w, w0): (..., C, D) and (..., C) with log p(x | theta_c) = x w_c + w0_c + g(x).
@@ -326,37 +326,10 @@ class SeparateColumns(Protocol):
 
 @runtime_checkable
 class FeatureTerms(Protocol):
-    """The log-odds as a sum over correlated features: asked by ``explain``."""
+    """The log-odds of complete rows as a sum over features given theta: asked by ``explain``."""
 
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: "Theta | None" = None
-    ) -> tuple[Array, Array]:
-        """Terms (..., N, D) and rest (..., N) of log p(x | theta_a) - log p(x | theta_b).
-
-        `theta` has any leading axes; None asks for the expectations under this posterior. A
-        missing cell contributes 0.
-        """
-
-
-@runtime_checkable
-class TermDraws(Protocol):
-    """`FeatureTerms` whose draws are cheaper without draws of theta: asked by ``explain``."""
-
-    def draw_log_odds_terms(
-        self, rng: "np.random.Generator", X: Matrix, a: int, b: int, n: int
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """(rows, columns, draws (n, rows, columns)), some rows at a time.
-
-        The terms of a row are drawn jointly. Cells that are not named are missing, with terms 0.
-        """
-
-
-@runtime_checkable
-class UnattributedTerm(Protocol):
-    """A part of the log-odds that is no feature's (determinants): asked by ``explain``."""
-
-    def rest_cgf(self, X: Matrix, t: Array) -> Array:
-        """(K, N) joint cgf of what no feature of `log_odds_terms` accounts for, t (K, 1, C)."""
+    def log_odds_terms(self, X: Matrix, a: int, b: int, theta: "Theta") -> tuple[Array, Array]:
+        """Terms (..., N, D) and rest (..., N) of log p(a | x, theta) - log p(b | x, theta)."""
 
 
 class Urns(NamedTuple):

@@ -20,6 +20,12 @@ probability of class c in a row is one sum along its path,
 s' the child that the row goes to and m the labels of all rows at s. The forest's probability is the
 mean over trees; A and B are swapped in every second tree.
 
+A cell that is missing in the row and was known in all rows that chose a test of it sends the row to
+both sides, s_1 with the share of the rows of A that went there. Then :math:`p_{s'}` is the mean of
+both sides with these weights, and a training row is counted in both by its parts. Below a node
+whose tests are all on missing cells nothing is learned, so that the row ends there with e_s: with
+all cells missing a tree returns the class frequencies of all rows.
+
 Leave-one-out is exact given the structures: a row of B leaves the counts of its path, which changes
 one factor of each P_e and P_w on it. A row is scored by the trees that it did not choose.
 
@@ -28,7 +34,6 @@ context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree 
 of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized trees (the tests).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -50,7 +55,6 @@ NODE, TREE = "node", "tree"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
-_CELLS = 1 << 21  # numbers of one array of draws: 16 MiB
 _CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
@@ -149,7 +153,16 @@ class MetaTree(ConjugateFamily):
 
     @property
     def _tests(self) -> "Forest":
-        return self.nominal, self.test, self.cut, self.child, self.roots
+        return self.nominal, self.test, self.cut, self.child, self.roots, self._left
+
+    @cached_property
+    def _left(self) -> Array:
+        """(node,) share of the rows that chose a test that went to its left side."""
+        if self.chosen is None:  # of no use to the rows that choose
+            return np.zeros(len(self.test))
+        n_rows, child = self.chosen.sum(axis=1), np.where(self.test < 0, 0, self.child)
+        both = n_rows[child] + n_rows[np.minimum(child + 1, len(n_rows) - 1)]
+        return np.where(both > 0, n_rows[child] / np.where(both > 0, both, 1.0), 0.5)
 
     def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
         """With structures that half of the rows choose, for each tree its own."""
@@ -270,27 +283,18 @@ class MetaTree(ConjugateFamily):
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
-        found, _ = self._draws(rng, X, n, [])
-        return np.log(found, out=found)
-
-    def _draws(
-        self, rng: np.random.Generator, X: Matrix, n: int, classes: list[int]
-    ) -> tuple[Array, Array]:
-        """(n, N, C) class probabilities, (n, N, D + 2, K) the steps to those of some classes."""
         from bayesgen.numerics.kernels import meta_trees as kernels
         from bayesgen.numerics.kernels.threads import n_threads, shared
 
-        x, n_classes = _cells(X), self.count.shape[1]
-        out = np.empty((n, len(x), n_classes))
-        steps = np.zeros((n, len(x), x.shape[1] + 2, len(classes)))
+        x, a = _cells(X), self._a(self.count.shape[1])
+        probability = np.empty((n, len(x), self.count.shape[1]))
         seeds = rng.integers(2**63, size=n).astype(np.uint64)
-        which, a = np.array(classes, dtype=np.int64), self._a(n_classes)
 
         def draw(s: int) -> None:
-            kernels.draw(x, self._tests, self._nodes, a, seeds[s], which, out[s], steps[s])
+            kernels.draw(x, self._tests, self._nodes, a, seeds[s], probability[s])
 
         shared(draw, range(n), n_threads())
-        return out, steps
+        return np.log(probability, out=probability)
 
     # -- what there is not -------------------------------------------------------------------
 
@@ -328,29 +332,6 @@ class MetaTree(ConjugateFamily):
     def cgf(self, X: Matrix, t: Array) -> Array:
         """Refuse: the spread of the class log-densities is not known."""
         raise self._refuse("the spread of class probabilities (intervals, uncertainty)")
-
-    # -- what columns contribute -------------------------------------------------------------
-
-    def log_odds_terms(self, X: Matrix, a: int, b: int, theta: Any = None) -> tuple[Array, Array]:
-        """(N, D) what the tests of each column add to the log-odds, and (N,) those of the roots."""
-        from bayesgen.numerics.kernels.meta_trees import attribute
-
-        if theta is not None:
-            raise self._refuse("a draw of theta")
-        x, steps = _cells(X), np.zeros((X.shape[0], X.shape[1] + 2, 2))
-        attribute(x, self._tests, self._nodes, np.array([a, b], dtype=np.int64), steps)
-        terms = _log_terms(steps)
-        return terms[:, :-1], terms[:, -1]
-
-    def draw_log_odds_terms(
-        self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """The same of draws, those of the roots last, a few rows at a time."""
-        every, state = np.arange(X.shape[1] + 1), rng.bit_generator.state
-        for some in row_blocks(X.shape[0], n * (X.shape[1] + 2), _CELLS):
-            rng.bit_generator.state = state  # rows share their draws
-            rows = np.arange(some.start, some.stop)
-            yield rows, every, _log_terms(self._draws(rng, X[rows], n, [a, b])[1])
 
     # -- PyMC --------------------------------------------------------------------------------
 
@@ -399,24 +380,3 @@ class MetaTree(ConjugateFamily):
 
 def _cells(X: Matrix) -> Array:
     return np.ascontiguousarray(X, dtype=np.float64)
-
-
-def _log_terms(steps: Array) -> Array:
-    """(..., D + 1) terms of the log-odds of two classes from steps of their probabilities.
-
-    Along its path the probability of a class moves from p_0, that of the root, by one step for each
-    test; d_j are the steps of column j. On the straight line from p_0 to p each moves log p by d_j
-    times the mean of 1/p, log(p / p_0) / (p - p_0). So the terms add up to the log-odds.
-
-    Parameters
-    ----------
-    steps : (..., D + 2, 2)
-        Of each column; those of no column, p_0 itself behind them.
-    """
-    start, steps = steps[..., -1:, :], steps[..., :-1, :]
-    ratio = steps.sum(axis=-2, keepdims=True) / start
-    near = np.abs(ratio) < 1e-8
-    slope = np.where(near, 1 - ratio / 2, np.log1p(ratio) / np.where(near, 1.0, ratio)) / start
-    terms = (steps * slope)[..., 0] - (steps * slope)[..., 1]
-    terms[..., -1] += np.log(start[..., 0, 0] / start[..., 0, 1])
-    return np.asarray(terms)

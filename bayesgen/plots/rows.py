@@ -148,7 +148,6 @@ def plot_contributions(
     prob: float | None = None,
     kind: "KindName | None" = None,
     class_prior: Any = None,
-    posterior: Any = None,
     random_state: Any = 0,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
@@ -167,8 +166,8 @@ def plot_contributions(
         Position in X.
     most : int
         Features shown; the sum of the others is one line.
-    prob, kind, class_prior, posterior, random_state
-        As in ``clf.explain``.
+    prob, kind, class_prior, random_state
+        As in ``clf.explain``: with `prob`, also intervals.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -184,55 +183,48 @@ def plot_contributions(
         raise ValueError(f"row must be a position among the {n} of X, got {row!r}")
     refuse_below(1, most=most)
     X = _safe_indexing(X, [row % n])
-    options = {"class_prior": class_prior, "posterior": posterior, "random_state": random_state}
-    options = {name: value for name, value in options.items() if value is not None}
-    table = clf.explain(X, classes, prob, kind, **options)
+    table = clf.explain(X, classes, prob, kind, class_prior=class_prior, random_state=random_state)
     one = table.isel(obs_id=0)
-    mean, ends = one["mean"].values, one["interval"].values
-    exact = one["predictive"].values if "predictive" in one else None
-    order = np.argsort(-np.abs(mean), kind="stable")
+    terms = one["predictive"].values
+    ends = one["interval"].values if "interval" in one else [None] * len(terms)
+    order = np.argsort(-np.abs(terms), kind="stable")
     shown = order[: style.fitting(int(most), _WIDE) if len(order) > most else len(order)]
-    rest = order[len(shown) :]
+    others = order[len(shown) :]
     names = [str(name) for name in one["feature"].values]
     if hasattr(clf, "n_features_in_"):
         cells = Rows(clf, X.toarray() if sparse.issparse(X) else X)
         held = [style.cell(value) for value in cells.typical()]  # of one row: its own
         names = [f"{name} = {held[j]}" for name, j in zip(names, cells.places, strict=True)]
-    lines = [(names[j], mean[j], ends[j], None if exact is None else exact[j]) for j in shown]
-    if len(rest):
-        other = None if exact is None else exact[rest].sum()
-        lines.append((count(len(rest), "other"), mean[rest].sum(), None, other))
-    base = one["predictive_intercept"].item() if exact is not None else None
-    intercept = one["interval_intercept"].values
-    lines.append(("class weights", one["mean_intercept"].item(), intercept, base))
+    lines = [(names[j], terms[j], ends[j]) for j in shown]
+    if len(others):
+        lines.append((count(len(others), "other"), terms[others].sum(), None))
+    if "rest" in one:
+        lines.append(("all together", one["rest"].item(), None))
+    lines.append(("class weights", one["predictive_intercept"].item(), None))
     each = _WIDE if any(len(line[0]) > 30 for line in lines) else 0.27
     with style.canvas(ax, figsize, (7.2, style.height(len(lines), each))) as ax:
         ax.axvline(0, color=MUTED, lw=0.9, zorder=0)
-        for at, (_, m, interval, p) in enumerate(lines):
-            tint = style.colour(0 if m >= 0 else 1)
+        for at, (_, term, interval) in enumerate(lines):
+            tint = style.colour(0 if term >= 0 else 1)
             if interval is not None:
                 ax.hlines(at, *interval, color=tint, lw=2.4, alpha=0.55)
-            ax.plot(m, at, "|", color=tint, ms=9, mew=1.8)
-            if p is not None:
-                ax.plot(p, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
+            ax.plot(term, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
         drawing.name_lines(ax, [line[0] for line in lines], 30, 2)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
         label, against = (style.written(one[name].item()) for name in ("label", "against"))
         ax.set_xlabel(f"log-odds of {label}\nagainst {against} [nats]")
-        total = one["predictive_log_odds" if "predictive_log_odds" in one else "mean_log_odds"]
-        whole = f"{label} rather than {against}: {total.item():+.1f} nats in all"
-        drawing.title(ax, whole)
-        _legend_of_terms(ax, exact is not None, table.attrs["prob"])
+        total = one["predictive_log_odds"].item()
+        drawing.title(ax, f"{label} rather than {against}: {total:+.1f} nats in all")
+        if "interval" in one:
+            _legend_of_terms(ax, table.attrs["prob"])
     return ax
 
 
-def _legend_of_terms(ax: "Axes", exact: bool, prob: float) -> None:
+def _legend_of_terms(ax: "Axes", prob: float) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
         Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=f"{style.percent(prob)} over θ"),
-        Line2D([], [], color=INK, ls="", marker="|", ms=9, mew=1.8, label="mean over θ"),
+        Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="contribution"),
     ]
-    if exact:
-        handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="predictive"))
     style.legend_beside(ax, handles)

@@ -130,27 +130,6 @@ class Exponents(NamedTuple):
             z -= z.max(axis=0)
             yield rows, z
 
-    def terms(self, scores: Array, pairs: Array) -> tuple[Array, Array]:
-        """Exponents (N, M) and intercepts (N,) whose sum is the log-odds of a pair of classes.
-
-        The log of a ratio of means of a_s and b_s is the mean of log a_s / b_s with weights
-        L(a_s, b_s) / L(a, b), L the logarithmic mean (a - b) / log(a / b): exactly, whatever the
-        classes besides the pair. Source: Vartia (1976), Ideal log-change index numbers.
-        """
-        eta, b = self.flat
-        out, intercept = np.empty((len(pairs), eta.shape[1])), np.empty(len(pairs))
-        for rows, z in self._by_rows(scores):
-            log_p = z - np.log(np.exp(z).sum(axis=0))
-            first, second = pairs[rows].T
-            here = np.arange(len(first))
-            log_a, log_b = log_p[first, here], log_p[second, here]
-            whole = _log_mean(log_mean_exp(log_a), log_mean_exp(log_b))
-            share = np.exp(_log_mean(log_a, log_b) - whole[:, None]) / len(eta)
-            out[rows] = share @ eta
-            of_class = share @ b
-            intercept[rows] = of_class[here, first] - of_class[here, second]
-        return out, intercept
-
     def without_each_row(
         self,
         scores: Array,
@@ -201,15 +180,6 @@ def log_mean_exp(values: Array) -> Array:
     top = values.max(axis=-1)
     out: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
     return out
-
-
-def _log_mean(log_a: Array, log_b: Array) -> Array:
-    """Log of the logarithmic mean of a and b."""
-    with np.errstate(invalid="ignore"):
-        gap = np.where(log_a == log_b, 0.0, np.abs(log_a - log_b))
-    small = gap < 1e-8  # where the ratio is 1 - gap / 2
-    ratio = np.where(small, 1 - gap / 2, -np.expm1(-gap) / np.where(small, 1.0, gap))
-    return np.asarray(np.maximum(log_a, log_b) + np.log(ratio))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -112,9 +112,7 @@ def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) ->
 
 def gap_sizes(fitted: Fitted) -> Array:
     """(D,) number of codes that a missing cell of each column may have."""
-    encoder = fitted.reader.encoder
-    sizes: Array = encoder.levels - np.array(encoder.missing)
-    return sizes
+    return np.asarray(fitted.reader.encoder.levels)
 
 
 def completions(fitted: Fitted, row: Array, i: int) -> Array:

@@ -167,7 +167,7 @@ class HeldOut:
         return np.argsort(self.p.max(axis=1), kind="stable")[:_DOUBTFUL]
 
     def contributions(self, at: Array) -> "tuple[Array, xr.Dataset]":
-        """(n, feature) mean contributions to the log-odds of some rows, and the table they are in.
+        """(n, feature) contributions to the log-odds of some rows, and the table they are in.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class HeldOut:
             self._explained[key] = self.clf.explain(self.rows(rows))
         table = self._explained[key]
         table = table.isel(obs_id=at) if is_small else table
-        mean: Array = table["mean"].values
+        mean: Array = table["predictive"].values
         if not mean.shape[1]:
             raise ValueError("the members of the pool do not say what a column contributes")
         return mean, table

@@ -243,15 +243,6 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         "two halves",
     ),
     "contributions times 1.001": (
-        THREE,
-        in_class(
-            GenerativeClassifier,
-            "explain",
-            lambda out, *_, **__: out.assign(mean=1.001 * out["mean"]),
-        ),
-        "contributions of row",
-    ),
-    "predictive contributions times 1.001": (
         GAUSSIAN,
         in_class(
             GenerativeClassifier,

@@ -42,7 +42,7 @@ def test_reasons_are_the_largest_contributions_to_the_odds_of_the_prediction(
     found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
     assert list(found.columns[-3:]) == ["p_Gentoo", "reason_1", "reason_2"]
     X = rows.drop(columns="species")
-    table = clf.explain(X)["mean"].to_pandas()
+    table = clf.explain(X)["predictive"].to_pandas()
     for i in (0, 100, 200, 343):
         largest = table.iloc[i].abs().sort_values(ascending=False, kind="stable").index[:2]
         told = [f"{name}: {table.loc[i, name]:+.1f}" for name in largest]

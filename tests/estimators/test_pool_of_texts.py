@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from numpy.testing import assert_allclose
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
@@ -65,10 +64,11 @@ def test_rows_of_any_library_and_order_of_columns(table, pool, tmp_path):
 def test_a_text_explains_the_log_odds_as_a_whole(table, pool):
     X, _ = table
     found = pool.explain(X)
-    of_text = [name.startswith("text:") for name in pool.members_]
-    np.testing.assert_allclose(
-        found["predictive"].sel(feature="text"), found["by_member"][:, of_text].sum("member")
-    )
+    total = found["predictive"].sum("feature") + found["predictive_intercept"]
+    np.testing.assert_allclose(total, pool.decision_function(X), atol=1e-9)
+    assert found["feature"].values.tolist() == list(X.columns)
+    empty = pool.explain(X[:3].assign(text=""))
+    assert not empty["predictive"].sel(feature="text").any()
 
 
 @pytest.mark.parametrize(
@@ -125,19 +125,3 @@ def test_draws_of_a_wide_model_fit_into_memory(table):
     assert distribution._by_rows(member, 1000)  # 4000 words after as many contexts: 200 GB
     found = pool.predict_interval(texts[:3])
     assert np.isfinite(found["interval"]).all()
-
-
-def test_a_pool_of_documents_explains_n_grams(table):
-    X, y = table
-    words = bg.MarkovNB(1, tokens="word")
-    documents = X["text"].to_numpy(object)
-    pool = bg.LogLinearPool([words, bg.MarkovNB(2)]).fit(documents, y)
-    new = ["the cat ran", "my new red ball"]
-    found, alone = pool.explain(new), words.fit(documents, y).explain(new)
-    assert {"cat", "my", "'my'", "'th'"} < {*found["feature"].values.tolist()}
-    own = found["mean"].sel(feature=alone["feature"].values)
-    assert_allclose(own, pool.exponents_[0] * alone["mean"], rtol=1e-9)
-    total = found["predictive"].sum("feature") + found["predictive_intercept"]
-    log_p = pool.predict_log_proba(new)
-    assert_allclose(total, log_p[:, 1] - log_p[:, 0], rtol=1e-9)
-    assert (found["interval"].sel(bound="lower") <= found["mean"]).all()

@@ -166,9 +166,13 @@ def test_contributions_add_up_or_are_refused(name):
     try:
         table = clf.explain(X[:4])
     except NotImplementedError:
-        pytest.skip("its log-odds are no sum over features")
-    total = table["mean"].sum("feature") + table["mean_intercept"]
-    np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9, atol=1e-9)
+        pytest.skip("it has no density of incomplete rows")
+    total = table["predictive"].sum("feature") + table["predictive_intercept"]
+    total = total + table.get("rest", 0.0)
+    np.testing.assert_allclose(total, table["predictive_log_odds"], rtol=0, atol=1e-9)
+    assert np.isfinite(table["predictive"]).all()
+    ends = clf.explain(X[:4], prob=0.9)["interval"]
+    assert (ends.diff("bound") >= 0).all()
 
 
 @some_estimators

@@ -202,19 +202,6 @@ def test_probabilities_below_the_smallest_number():
     np.testing.assert_allclose(np.exp(log_p[1]), [expected, 1 - expected], rtol=1e-12)
 
 
-def test_terms_are_the_log_odds_of_mean_probabilities(problem):
-    scores, codes, weight = problem
-    found = sample(scores, codes, weight, LogLinear(1 / M))
-    pairs = np.stack([codes, (codes + 1) % C], axis=1)
-    eta, b = found.terms(scores, pairs)
-    first, second = (scores[:, np.arange(N), c].T for c in pairs.T)
-    log_p = found.log_proba(scores)
-    own, other = (log_p[np.arange(N), c] for c in pairs.T)
-    np.testing.assert_allclose((eta * (first - second)).sum(axis=1) + b, own - other, atol=1e-10)
-    lowest, highest = (f(found.exponents, axis=(0, 1)) for f in (np.min, np.max))
-    assert ((lowest <= eta) & (eta <= highest)).all()
-
-
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="need rows"):
         sample(np.zeros((1, 0, 2)), np.zeros(0, int), np.zeros(0), LogLinear(1.0, False))

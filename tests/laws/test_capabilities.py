@@ -16,16 +16,13 @@ from bayesgen.families.capabilities import (
     DensityDraws,
     Discriminant,
     FeatureInformation,
-    FeatureTerms,
     LinearRule,
     Margins,
     NullDistribution,
     ObservedCells,
     SamplerCoordinates,
     SharedVariances,
-    TermDraws,
     TokenDraws,
-    UnattributedTerm,
 )
 from bayesgen.families.errors import NotLinearError
 from bayesgen.families.shared.separate_columns import separate_columns
@@ -163,50 +160,6 @@ def test_single_columns_are_rows_in_which_all_else_is_missing(case):
     if not posterior.independent:  # columns that share a parameter
         return
     close(whole, posterior.cgf(X, t))
-
-
-@offering(FeatureTerms)
-def test_terms_of_features_add_up_to_the_log_odds(case):
-    case, posterior, X, _, _, found = offered(case, FeatureTerms)
-    theta = posterior.draw(case.rng(4), 3)
-    terms, rest = found.log_odds_terms(X, 0, 1, theta)
-    log_p = posterior.log_likelihood(X, theta)
-    close(terms.sum(axis=-1) + rest, log_p[..., 0] - log_p[..., 1])
-    draws = posterior.log_likelihood(X, posterior.draw(case.rng(5), 4000))
-    terms, rest = found.log_odds_terms(X, 0, 1)
-    within_mcse(draws[..., 0] - draws[..., 1], terms.sum(axis=-1) + rest, "expected terms")
-
-
-@offering(TermDraws)
-def test_draws_of_terms_are_those_of_theta(case):
-    _, posterior, X, _, _, found = offered(case, TermDraws)
-    X = X.astype(float)
-    X[::3, 1] = np.nan
-    drawn = np.zeros((2, 4000, *X.shape))
-    for rows, columns, terms in found.draw_log_odds_terms(case.rng(7), X, 0, 1, 4000):
-        drawn[0][:, rows[:, None], columns] = terms
-    terms = posterior.capability(FeatureTerms).log_odds_terms
-    within_mcse(drawn[0], terms(X, 0, 1)[0], "expected terms")
-    drawn[1] = terms(X, 0, 1, posterior.draw(case.rng(8), 4000))[0]
-    for what, f in {
-        "one": lambda t: t,
-        "sum": lambda t: t.sum(axis=-1),
-        "products": lambda t: t * np.roll(t, 1, axis=-1),
-    }.items():
-        new, old = map(f, drawn)
-        for g in (np.arctan, lambda t: np.arctan(t) ** 2):  # whose moments exist
-            within_mcse(g(new) - g(old), np.zeros(new.shape[1:]), what)
-
-
-@offering(UnattributedTerm)
-def test_what_no_feature_accounts_for_has_its_cgf(case):
-    case, posterior, X, _, _, found = offered(case, UnattributedTerm)
-    _, rest = posterior.capability(FeatureTerms).log_odds_terms(
-        X, 0, 1, posterior.draw(case.rng(6), 4000)
-    )
-    s = 0.3
-    k = found.rest_cgf(X, np.array([[[s, -s]]]))[0]
-    within_mcse(np.exp(s * rest - k), np.ones(len(X)), "moment generating function")
 
 
 @offering(TokenDraws)

@@ -549,11 +549,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     cells = codes
 
-    def terms_given(self, X: Any, theta: Theta, c: int) -> Array:
-        """By the margins that the tables have along the forest."""
-        parents, tables = np.asarray(theta["parents"]), np.asarray(theta["tables"])
-        return forests.of_tables(self.codes(X), parents[..., c, :], tables[..., c, :, :, :])
-
     # -- theta -----------------------------------------------------------------------------------
 
     def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:

@@ -20,11 +20,10 @@ from itertools import pairwise, starmap
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.special import digamma
+from scipy.linalg import solve_triangular
 
 from bayesgen.errors import Facts
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances, UnattributedTerm
+from bayesgen.families.capabilities import DensityCumulants, SharedVariances
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
@@ -386,69 +385,7 @@ def _draws_of_complete_rows(
 
 
 # ------------------------------------------------------------------------------------------------
-# The log-odds of two classes as a sum over correlated features.
-#
-# With one covariance, :math:`w = \Sigma^{-1}(\mu_a - \mu_b)`, feature j has w_j (x_j - midpoint of
-# the means), and nothing is left over. Else feature j has
-# :math:`-\tfrac12 u_j (\Sigma_a^{-1} u)_j` with u = x - mu_a, less the same of b: every product of
-# two features is split between them equally (their Shapley values). What remains is half the
-# log-ratio of the determinants. Under one covariance the rule of a plug-in is linear in x.
-
-
-def terms(
-    f: "NormalInverseWishart", X: Matrix, a: int, b: int, theta: Theta | None = None
-) -> tuple[Array, Array]:
-    """Terms (..., N, D) and rest (..., N), as in `FeatureTerms`."""
-    lead = () if theta is None else np.shape(theta["mu"])[:-2]
-    out, rest = np.zeros((*lead, *X.shape)), np.zeros((*lead, X.shape[0]))
-    for rows, columns in gaussian.pattern_blocks(X, f.live):
-        if not len(columns):
-            continue
-        part, x = f.of_live(columns), passes.dense_block(X, rows)[:, columns]
-        if theta is None:
-            terms, log_det = _expected(part, x - part.shift, a, b)
-        else:
-            mu, sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
-            mu, sigma = mu[..., columns], sigma[..., columns[:, None], columns]
-            terms, log_det = _given(x, mu[..., a, :], mu[..., b, :], sigma, a, b, f.shared)
-        at = np.arange(X.shape[0])[rows]
-        out[..., at[:, None], columns] = terms
-        rest[..., at] = log_det[..., None]
-    return out, rest
-
-
-def _expected(f: "NormalInverseWishart", x: Array, a: int, b: int) -> tuple[Array, Array]:
-    """(n, D) and () expectations of the terms of complete rows x, minus shift."""
-    if f.shared:
-        inverse = cho_solve((f.factor[0], True), np.eye(f.dim))
-        w = f.nu[0] * inverse @ (f.mu[a] - f.mu[b])
-        level = -0.5 * (1 / f.kappa[a] - 1 / f.kappa[b])
-        return w * (x - (f.mu[a] + f.mu[b]) / 2) + level, np.zeros(())
-    terms, log_det = [], []
-    for c in (a, b):
-        u = x - f.mu[c]
-        solved = cho_solve((f.factor[c], True), u.T).T
-        terms.append(-0.5 * (f.nu[c] * u * solved + 1 / f.kappa[c]))
-        halves = (f.nu[c] - np.arange(f.dim)) / 2
-        log_det.append(0.5 * (digamma(halves).sum() - f.log_det[c]))
-    return terms[0] - terms[1], np.asarray(log_det[0] - log_det[1])
-
-
-def _given(
-    x: Array, mu_a: Array, mu_b: Array, sigma: Array, a: int, b: int, shared: bool
-) -> tuple[Array, Array]:
-    """(..., n, D) and (...) terms of complete rows under theta."""
-    if shared:
-        w = np.linalg.solve(sigma, (mu_a - mu_b)[..., None])[..., 0]
-        terms = w[..., None, :] * (x - (mu_a + mu_b)[..., None, :] / 2)
-        return terms, np.zeros(mu_a.shape[:-1])
-    terms, log_det = [], []
-    for mu, own in ((mu_a, sigma[..., a, :, :]), (mu_b, sigma[..., b, :, :])):
-        u = x - mu[..., None, :]
-        solved = np.swapaxes(np.linalg.solve(own, np.swapaxes(u, -1, -2)), -1, -2)
-        terms.append(-0.5 * u * solved)
-        log_det.append(-0.5 * np.linalg.slogdet(own)[1])
-    return terms[0] - terms[1], log_det[0] - log_det[1]
+# The log-odds of two classes under one covariance, linear in x.
 
 
 def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
@@ -548,7 +485,6 @@ class NormalInverseWishart(ConjugateFamily):
     # methods with a page of their own
     distance_draws = distances
     linear_form = weights
-    log_odds_terms = terms
 
     @cached_property
     def factor(self) -> Array:
@@ -846,8 +782,8 @@ class NormalInverseWishart(ConjugateFamily):
         return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """What holds of one covariance, or of several, whose determinants are no feature's."""
-        if kind in ((DensityCumulants, UnattributedTerm) if self.shared else (SharedVariances,)):
+        """What holds of one covariance, or of several."""
+        if kind is (DensityCumulants if self.shared else SharedVariances):
             return None
         return super().capability(kind)
 
@@ -1000,37 +936,6 @@ class NormalInverseWishart(ConjugateFamily):
                 table[0] -= (part.dim * np.log(np.pi) + part.log_det[c]) / 2
                 q = np.square(z).sum(axis=0)
                 out[:, rows, c] = table + densities.student_derivatives(k + q, nu, 1.0, t)
-        return out
-
-    def draw_log_odds_terms(
-        self, rng: np.random.Generator, X: Matrix, a: int, b: int, n: int
-    ) -> Iterator[tuple[Array, Array, Array]]:
-        """As in `TermDraws`."""
-        for rows, columns, part, x in self.parts(X):
-            if not len(columns):
-                continue
-            at = np.arange(X.shape[0])[rows]
-            rule = _linear_rule(part, rng, a, b, n) if self.shared else None
-            for block in passes.row_blocks(len(x), n * part.dim, _TERM_CELLS):
-                some = x[block]
-                if rule is not None:
-                    w, middle = rule
-                    terms = w[:, None] * (some - middle[:, None])
-                else:
-                    terms = _quadratic_form(part, rng, some, a, n)
-                    terms -= _quadratic_form(part, rng, some, b, n)
-                yield at[block], columns, terms
-
-    def rest_cgf(self, X: Matrix, t: Array) -> Array:
-        """(K, N), as in `UnattributedTerm`: half the log determinant of each class's precision."""
-        out = np.zeros((len(t), X.shape[0]), dtype=t.dtype)
-        for rows, columns in gaussian.pattern_blocks(X, self.live):
-            part, dim = self.marginal(columns), len(columns)
-            for c in range(len(self.mu)):
-                tc = t[:, 0, c]
-                own = log_multigamma_difference(part.nu[c] / 2, tc / 2, dim)
-                own = own + tc / 2 * (dim * np.log(2) - part.log_det[c])
-                out[:, rows] += own[:, None]
         return out
 
     def margins(self) -> NormalInverseGamma:
@@ -1338,76 +1243,6 @@ def _cholesky(sigma: Array) -> tuple[Array, Array]:
         except np.linalg.LinAlgError:
             continue
     return factor, inside
-
-
-# ------------------------------------------------------------------------------------------------
-# Draws of the terms of the log-odds without a draw of a covariance: D^2 operations, not D^3.
-#
-# In the coordinates of psi = L L^T the precision is W ~ Wishart(nu, I). A class mean is drawn with
-# W integrated out, as L e, e = z / sqrt(chi2_{nu - D + 1}); then W | e is Wishart(nu + 1, (I + e
-# e^T)^{-1}), and a second mean likewise. What is left is W y for one vector y: of a Wishart(nu, I)
-# it is chi2_nu y plus sqrt(chi2_nu) |y| times a standard normal vector orthogonal to y. Source:
-# Gelman et al. (2013), section 3.6; Muirhead (1982), theorem 3.2.14 (Bartlett).
-
-_TERM_CELLS = 1 << 22  # numbers of one array: 32 MiB
-
-
-def _linear_rule(
-    f: "NormalInverseWishart", rng: np.random.Generator, a: int, b: int, n: int
-) -> tuple[Array, Array]:
-    """(n, D) weights of the linear rule, and the points halfway between the class means."""
-    triangle, nu, dim = f.factor[0], f.nu[0], f.dim
-    v = solve_triangular(triangle, f.mu[a] - f.mu[b], lower=True)
-    w, middle = np.empty((n, dim)), np.empty((n, dim))
-    for part in passes.row_blocks(n, dim, _TERM_CELLS):
-        size = part.stop - part.start
-        first, rest = _draw_student(rng, size, nu, dim), _draw_student(rng, size, nu + 1, dim)
-        second = _scaled(first, 0.5, rest)
-        step_a, step_b = first / np.sqrt(f.kappa[a]), second / np.sqrt(f.kappa[b])
-        y = _scaled(rest, -0.5, _scaled(first, -0.5, v + step_a - step_b))
-        y = _scaled(first, -0.5, _scaled(rest, -0.5, _times_wishart(rng, nu + 2, y)))
-        w[part] = solve_triangular(triangle, y.T, lower=True, trans="T").T
-        middle[part] = (f.mu[a] + f.mu[b] + (step_a + step_b) @ triangle.T) / 2
-    return w, middle
-
-
-def _quadratic_form(
-    f: "NormalInverseWishart", rng: np.random.Generator, x: Array, c: int, n: int
-) -> Array:
-    """(n, N, D) parts of -1/2 (x - mu)^T Sigma^-1 (x - mu)."""
-    triangle, nu, dim = f.factor[c], f.nu[c], f.dim
-    v = solve_triangular(triangle, (x - f.mu[c]).T, lower=True).T
-    out = np.empty((n, *x.shape))
-    for part in passes.row_blocks(n, x.size, _TERM_CELLS):
-        e = _draw_student(rng, part.stop - part.start, nu, dim)[:, None]
-        y = v - e / np.sqrt(f.kappa[c])
-        wy = _scaled(e, -0.5, _times_wishart(rng, nu + 1, _scaled(e, -0.5, y)))
-        flat = wy.reshape(-1, dim).T
-        solved = solve_triangular(triangle, flat, lower=True, trans="T").T
-        out[part] = -0.5 * (y @ triangle.T) * solved.reshape(wy.shape)
-    return out
-
-
-def _draw_student(rng: np.random.Generator, n: int, nu: float, dim: int) -> Array:
-    """(n, D) of Normal(0, W^-1), W ~ Wishart(nu, I) integrated out."""
-    scale = np.sqrt(rng.chisquare(nu - dim + 1, size=(n, 1)))
-    return np.asarray(rng.standard_normal((n, dim)) / scale)
-
-
-def _scaled(e: Array, power: float, v: Array) -> Array:
-    """(I + e e^T)^power v."""
-    q = np.square(e).sum(axis=-1, keepdims=True)
-    along = (e * v).sum(axis=-1, keepdims=True) * np.expm1(power * np.log1p(q)) / q
-    return np.asarray(v + along * e)
-
-
-def _times_wishart(rng: np.random.Generator, nu: float, y: Array) -> Array:
-    """(..., D) draws of W y, W ~ Wishart(nu, I)."""
-    size = np.square(y).sum(axis=-1, keepdims=True)
-    scale = rng.chisquare(nu, size=size.shape)
-    z = rng.standard_normal(y.shape)
-    z -= (z * y).sum(axis=-1, keepdims=True) / size * y
-    return np.asarray(scale * y + np.sqrt(scale * size) * z)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -204,12 +204,8 @@ class LogisticRegression(Family):
         logits = self._logits(X, theta, prefix)
         return logits - pt.logsumexp(logits, axis=1, keepdims=True)
 
-    def log_odds_terms(
-        self, X: Matrix, a: int, b: int, theta: Theta | None = None
-    ) -> tuple[Array, Array]:
+    def log_odds_terms(self, X: Matrix, a: int, b: int, theta: Theta) -> tuple[Array, Array]:
         """Terms (w_a - w_b)_j z_j, products shared equally by their two features."""
-        if theta is None:
-            raise NotImplementedError("the posterior of a regression is known by draws alone")
         z = self._standardised(np.asarray(X, dtype=np.float64), 0)
         w = theta["coef"][..., a, :] - theta["coef"][..., b, :]
         slope = np.broadcast_to(w[..., None, :], (*w.shape[:-1], *z.shape))

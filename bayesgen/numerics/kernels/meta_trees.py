@@ -1,9 +1,13 @@
 """Trees of tests of single cells: grown on some rows, counted on all, averaged over their prunings.
 
 Nodes of all trees stand in one array, each child behind its parent and the two children of a node
-next to each other. ``test`` is -1 for a leaf, else twice the column, plus 1 where a missing cell
-goes left. A number goes left if it is at most ``cut``. Of a column of categories ``cut`` is a set
-of codes below 52 as the bits of a whole number, or -1 - k for the code k alone; members go left.
+next to each other. ``test`` is -1 for a leaf, else three times the column plus `RIGHT`, `LEFT` or
+`BOTH`, where a missing cell goes. A number goes left if it is at most ``cut``. Of a column of
+categories ``cut`` is a set of codes below 52 as the bits of a whole number, or -1 - k for the code
+k alone; members go left.
+
+A missing cell goes to one side if rows that chose the test lack the cell. Otherwise the row is
+divided: ``left`` of it goes left, the share of the rows that chose the test.
 
 Random numbers are hashes of what they are for, so that trees, rows and draws may be computed in
 any order and by any number of threads.
@@ -19,14 +23,18 @@ from bayesgen.numerics.kernels.compiling import compiled
 Array = np.ndarray
 
 
-# kinds (D,), 1 for codes of categories and else 0; test, cut, child (node,); roots (tree,)
-Forest = tuple[Array, Array, Array, Array, Array]
+# kinds (D,), 1 for codes of categories and else 0; test, cut, child, left (node,); roots (tree,)
+Forest = tuple[Array, Array, Array, Array, Array, Array]
 # cells (N, D), codes, weight, and keys and copies, empty where it does not matter who chooses (N,)
 Rows = tuple[Array, Array, Array, Array, Array]
 # held, labels of the half that weighs prunings, and every, of all rows (node, C); log P_e, log P_w,
 # share, the probability to be a leaf if no ancestor is one (node,); mean, that of classes (node, C)
 Nodes = tuple[Array, Array, Array, Array, Array, Array]
+# nodes that a row reaches, each behind its parent (node,); places of their children in this list,
+# or -1 (node, 2); the part of the row that comes there, and whether the row ends there (node,)
+Reached = tuple[Array, Array, Array, Array]
 
+RIGHT, LEFT, BOTH = 0, 1, 2  # where a missing cell goes
 SET = 52  # codes in a set: whole numbers of so many bits are exact in float64
 _ALL = np.finfo(np.float64).max  # a cut above all numbers
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -80,8 +88,8 @@ def half(keys: Array, copies: Array, tree: int) -> Array:  # pragma: no cover - 
 @compiled
 def _goes_left(x: float, test: int, cut: float, kinds: Array) -> bool:  # pragma: no cover
     if x != x:
-        return test % 2 == 1
-    if kinds[test // 2] < 1:
+        return test % 3 == LEFT
+    if kinds[test // 3] < 1:
         return x <= cut
     if cut < 0:
         return x == -1 - cut
@@ -155,7 +163,7 @@ def grow(  # pragma: no cover - compiled
             node[:] = 0.0
             for i in range(start, seen):
                 node[y[i]] += w[i]
-        best, n_tried = -np.inf, 0
+        best, best_gap, n_tried = -np.inf, 0, 0
         for _ in range(n_candidates * _TRIES):
             j = int(_uniform(state) * len(columns))
             x = columns[j]
@@ -186,7 +194,7 @@ def grow(  # pragma: no cover - compiled
                     if cell != cell:
                         gap[y[i]] += w[i]
                         n_gap += 1
-                    elif _goes_left(cell, 2 * j, where, kinds):
+                    elif _goes_left(cell, 3 * j, where, kinds):
                         left[y[i]] += w[i]
             right = node - left - gap
             if has_gap and left.sum() <= 0.0:  # codes beyond the sets
@@ -195,15 +203,17 @@ def grow(  # pragma: no cover - compiled
                 parts = (left + gap, right) if side else (left, right + gap)
                 score = _log_evidence(parts[0], a, tables) + _log_evidence(parts[1], a, tables)
                 if score > best:
-                    best = score
-                    missing_left = side if n_gap else int(left.sum() > right.sum())
-                    test[at], cut[at] = 2 * j + missing_left, where
+                    best, best_gap = score, n_gap
+                    missing = side if n_gap else int(left.sum() > right.sum())
+                    test[at], cut[at] = 3 * j + missing, where
             n_tried += 1
             if n_tried == n_candidates:
                 break
         if n_tried == 0:
             continue
-        x, low, high = columns[test[at] // 2], start, stop
+        x, low, high = columns[test[at] // 3], start, stop
+        if best_gap == 0 and not np.isnan(x[rows[seen:stop]]).any():
+            test[at] += BOTH - test[at] % 3
         while low < high:
             if _goes_left(x[rows[low]], test[at], cut[at], kinds):
                 low += 1
@@ -249,11 +259,48 @@ def _set_of(  # pragma: no cover - compiled
 
 
 @compiled
-def _below(forest: Forest, s: int, x: Array) -> int:  # pragma: no cover - compiled
-    """The child of node s that a row (D,) goes to."""
-    kinds, test, cut, child, _ = forest
-    left = _goes_left(x[test[s] // 2], test[s], cut[s], kinds)
-    return child[s] + (0 if left else 1)
+def _scratch(forest: Forest) -> Reached:  # pragma: no cover - compiled
+    """Room for the nodes that a row reaches in one tree."""
+    _, test, _, _, roots, _ = forest
+    most = len(test) - roots[-1]
+    for t in range(len(roots) - 1):
+        most = max(most, roots[t + 1] - roots[t])
+    ends = np.zeros(most, np.bool_)
+    return np.zeros(most, np.int64), np.zeros((most, 2), np.int64), np.zeros(most), ends
+
+
+@compiled
+def _reach(  # pragma: no cover - compiled
+    forest: Forest, root: int, x: Array, reached: Reached
+) -> int:
+    """Write the nodes that a row (D,) reaches; return their number.
+
+    A row ends at a leaf, and at a node below which all tests are on missing cells.
+    """
+    kinds, test, cut, child, _, left = forest
+    node, below, part, ends = reached
+    node[0], part[0] = root, 1.0
+    n_nodes, k = 1, 0
+    while k < n_nodes:
+        s = node[k]
+        below[k] = -1
+        if test[s] >= 0:
+            cell = x[test[s] // 3]
+            if cell != cell and test[s] % 3 == BOTH:
+                below[k, 0], below[k, 1] = n_nodes, n_nodes + 1
+                node[n_nodes], part[n_nodes] = child[s], part[k] * left[s]
+                node[n_nodes + 1], part[n_nodes + 1] = child[s] + 1, part[k] * (1 - left[s])
+                n_nodes += 2
+            else:
+                below[k, 0] = n_nodes
+                right = 0 if _goes_left(cell, test[s], cut[s], kinds) else 1
+                node[n_nodes], part[n_nodes] = child[s] + right, part[k]
+                n_nodes += 1
+        k += 1
+    for k in range(n_nodes - 1, -1, -1):
+        one, two = below[k]
+        ends[k] = one < 0 or (two >= 0 and ends[one] and ends[two])
+    return n_nodes
 
 
 @compiled
@@ -263,15 +310,13 @@ def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma:
     Of rows with keys those alone that choose its structure.
     """
     cells, codes, weight, keys, copies = rows
-    _, test, _, _, roots = forest
+    roots, reached = forest[4], _scratch(forest)
+    node, _, part, _ = reached
     for i in range(len(cells)):
         if len(keys) and not chooses(keys[i], copies[i], tree):
             continue
-        s = roots[tree]
-        out[s, codes[i]] += weight[i]
-        while test[s] >= 0:
-            s = _below(forest, s, cells[i])
-            out[s, codes[i]] += weight[i]
+        for k in range(_reach(forest, roots[tree], cells[i], reached)):
+            out[node[k], codes[i]] += weight[i] * part[k]
 
 
 @compiled
@@ -279,7 +324,7 @@ def prune(  # pragma: no cover - compiled
     forest: Forest, held: Array, a: float, split: float, log_e: Array, log_w: Array
 ) -> None:
     """Write log P_e and log P_w of each node, from the counts (node, C) of the held-out half."""
-    _, test, _, child, _ = forest
+    _, test, _, child, _, _ = forest
     n_classes = held.shape[1]
     none = n_classes * math.lgamma(a) - math.lgamma(a * n_classes)
     nothing = np.zeros(0), np.zeros(0)
@@ -293,25 +338,53 @@ def prune(  # pragma: no cover - compiled
 
 
 @compiled
+def _hand_down(  # pragma: no cover - compiled
+    reached: Reached, k: int, left: float, part: float
+) -> None:
+    """Divide what is left of a row at its k-th node among the children of that node."""
+    _, below, parts, _ = reached
+    one, two = below[k]
+    if two >= 0:
+        parts[one], parts[two] = part * left, part * (1 - left)
+    elif one >= 0:
+        parts[one] = part
+
+
+@compiled
 def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # pragma: no cover
     """Add to out (n, C) the mean over trees of the average over prunings."""
-    _, test, _, _, roots = forest
+    kinds, test, cut, child, roots, left = forest
+    reached = _scratch(forest)
+    node, _, part, ends = reached
     _, _, _, _, share, mean = nodes
     for root in roots:
         for i in range(len(X)):
             s, left_over = root, 1.0 / len(roots)
-            while True:
+            while test[s] >= 0 and left_over > 0.0:  # until the row is divided
+                cell = X[i, test[s] // 3]
+                if cell != cell and test[s] % 3 == BOTH:
+                    break
                 for c in range(out.shape[1]):
                     out[i, c] += left_over * share[s] * mean[s, c]
                 left_over *= 1 - share[s]
-                if test[s] < 0 or left_over == 0.0:
-                    break
-                s = _below(forest, s, X[i])
+                s = child[s] + (0 if _goes_left(cell, test[s], cut[s], kinds) else 1)
+            if test[s] < 0 or left_over == 0.0:
+                for c in range(out.shape[1]):
+                    out[i, c] += left_over * mean[s, c]
+                continue
+            n_nodes = _reach(forest, s, X[i], reached)
+            part[0] = left_over
+            for k in range(n_nodes):
+                s = node[k]
+                here = 1.0 if ends[k] else share[s]
+                for c in range(out.shape[1]):
+                    out[i, c] += part[k] * here * mean[s, c]
+                _hand_down(reached, k, left[s], part[k] * (1 - here))
 
 
 @compiled
 def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
-    """log Gamma(z) - log Gamma(z - w)."""
+    """Return log Gamma(z) - log Gamma(z - w)."""
     return math.log(z - 1.0) if w == 1.0 else math.lgamma(z) - math.lgamma(z - w)
 
 
@@ -324,10 +397,11 @@ def predict_without(  # pragma: no cover - compiled
     By the trees whose structure they did not choose.
     """
     cells, codes, weight, keys, copies = rows
-    _, test, _, child, roots = forest
+    _, _, _, child, roots, left = forest
     held, every, all_e, all_w, _, _ = nodes
-    n_classes = out.shape[1]
-    path, p = np.zeros(64, np.int64), np.zeros(n_classes)
+    n_classes, reached = out.shape[1], _scratch(forest)
+    node, below, part, ends = reached
+    p, log_w = np.zeros((len(node), n_classes)), np.zeros(len(node))
     n_trees = np.zeros(len(out))
     out[:] = 0.0
     for tree in range(len(roots)):
@@ -335,60 +409,34 @@ def predict_without(  # pragma: no cover - compiled
             if chooses(keys[i], copies[i], tree):
                 continue
             n_trees[i] += 1
-            k, w = codes[i], weight[i]
-            depth, path[0] = 0, roots[tree]
-            while test[path[depth]] >= 0:
-                if depth + 1 == len(path):
-                    path = np.concatenate((path, np.zeros(len(path), np.int64)))
-                path[depth + 1] = _below(forest, path[depth], cells[i])
-                depth += 1
-            log_w = 0.0
-            for d in range(depth, -1, -1):
-                s = path[d]
+            n_nodes = _reach(forest, roots[tree], cells[i], reached)
+            for k in range(n_nodes - 1, -1, -1):
+                s, y, w = node[k], codes[i], weight[i] * part[k]
+                one, two = below[k]
                 n, size = a * n_classes, a * n_classes - w
                 for c in range(n_classes):
                     n += held[s, c]
                     size += every[s, c]
-                log_e = all_e[s] + _log_step(n, w) - _log_step(a + held[s, k], w)
+                log_w[k] = all_e[s] + _log_step(n, w) - _log_step(a + held[s, y], w)
                 share = 1.0
-                if d < depth:
-                    whole = math.log1p(-split) + log_e
-                    other = all_w[2 * child[s] + 1 - path[d + 1]]
-                    apart = math.log(split) + log_w + other - whole
+                if one >= 0:
+                    whole = math.log1p(-split) + log_w[k]
+                    sibling = all_w[2 * child[s] + 1 - node[one]] if two < 0 else log_w[two]
+                    apart = math.log(split) + log_w[one] + sibling - whole
                     share = 1 / (1 + math.exp(min(apart, 700.0)))
-                    log_w = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
-                else:
-                    log_w = log_e
+                    log_w[k] = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
+                share = 1.0 if ends[k] else share
                 for c in range(n_classes):
-                    e = (every[s, c] - (w if c == k else 0.0) + a) / size
-                    p[c] = share * e + (1 - share) * p[c]
-            out[i] += p
+                    e = (every[s, c] - (w if c == y else 0.0) + a) / size
+                    deeper = 0.0
+                    if two >= 0:
+                        deeper = left[s] * p[one, c] + (1 - left[s]) * p[two, c]
+                    elif one >= 0:
+                        deeper = p[one, c]
+                    p[k, c] = share * e + (1 - share) * deeper
+            out[i] += p[0]
     for i in range(len(out)):
         out[i] /= n_trees[i]
-
-
-@compiled
-def attribute(  # pragma: no cover - compiled
-    X: Array, forest: Forest, nodes: Nodes, classes: Array, out: Array
-) -> None:
-    """Add to out (n, D + 2, K) by how much the tests of each column move K class probabilities.
-
-    To the last, the mean of the roots.
-    """
-    _, test, _, _, roots = forest
-    _, _, _, _, share, mean = nodes
-    for root in roots:
-        for i in range(len(X)):
-            s, left_over = root, 1.0 / len(roots)
-            for k in range(len(classes)):
-                out[i, -1, k] += left_over * mean[root, classes[k]]
-            while test[s] >= 0:
-                left_over *= 1 - share[s]
-                j, below = test[s] // 2, _below(forest, s, X[i])
-                for k in range(len(classes)):
-                    step = mean[below, classes[k]] - mean[s, classes[k]]
-                    out[i, j, k] += left_over * step
-                s = below
 
 
 @compiled
@@ -409,40 +457,32 @@ def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - 
 
 @compiled
 def draw(  # pragma: no cover - compiled
-    X: Array,
-    forest: Forest,
-    nodes: Nodes,
-    a: float,
-    seed: int,
-    classes: Array,
-    out: Array,
-    steps: Array,
+    X: Array, forest: Forest, nodes: Nodes, a: float, seed: int, out: Array
 ) -> None:
     """Write to out (n, C) one draw of the class probabilities, of one random tree.
 
-    A node is a leaf, or has the class probabilities, that a hash of `seed` and its number says: for
-    all rows the same. To steps (n, D + 2, K) are added, of K classes, the steps of each column, of
-    none, and the mean of the root.
+    A node is a leaf, and has the class probabilities, that a hash of `seed` and its number says:
+    for all rows the same.
     """
-    _, test, _, _, roots = forest
-    _, every, _, _, share, mean = nodes
-    state, n_classes = np.full(1, seed, np.uint64), out.shape[1]
+    roots, left, reached = forest[4], forest[5], _scratch(forest)
+    node, _, part, ends = reached
+    _, every, _, _, share, _ = nodes
+    state, p = np.full(1, seed, np.uint64), np.zeros(out.shape[1])
     root = roots[int(_uniform(state) * len(roots))]
     for i in range(len(X)):
-        s, j = root, X.shape[1]  # of no column
-        for k in range(len(classes)):
-            steps[i, -1, k] += mean[root, classes[k]]
-        while True:
+        n_nodes = _reach(forest, root, X[i], reached)
+        part[0] = 1.0
+        out[i] = 0.0
+        for k in range(n_nodes):
+            s = node[k]
             state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
-            if _uniform(state) < share[s]:  # always of a leaf
-                break
-            j, below = test[s] // 2, _below(forest, s, X[i])
-            for k in range(len(classes)):
-                steps[i, j, k] += mean[below, classes[k]] - mean[s, classes[k]]
-            s = below
-        for c in range(n_classes):
-            out[i, c] = _log_gamma_draw(every[s, c] + a, state)
-        out[i] = np.exp(out[i] - out[i].max())
-        out[i] = np.maximum(out[i] / out[i].sum(), 1e-300)
-        for k in range(len(classes)):
-            steps[i, j, k] += out[i, classes[k]] - mean[s, classes[k]]
+            if _uniform(state) >= share[s] and not ends[k]:
+                _hand_down(reached, k, left[s], part[k])
+                continue
+            if part[k] > 0:
+                for c in range(len(p)):
+                    p[c] = _log_gamma_draw(every[s, c] + a, state)
+                p[:] = np.exp(p - p.max())
+                out[i] += part[k] * p / p.sum()
+            _hand_down(reached, k, left[s], 0.0)
+        out[i] = np.maximum(out[i], 1e-300)

@@ -173,8 +173,8 @@ def test_every_method_answers_or_refuses(curved, tmp_path):
     assert np.isfinite(loo.elpd)
     assert list(tree["log_likelihood"].data_vars) == ["label"]
     table = clf.explain(X)
-    total = table["mean"].sum("feature") + table["mean_intercept"]
-    np.testing.assert_allclose(total, table["mean_log_odds"], rtol=1e-9)
+    total = table["predictive"].sum("feature") + table["predictive_intercept"] + table["rest"]
+    np.testing.assert_allclose(total, clf.decision_function(X), rtol=1e-9)
     assert clf.to_pymc(X, y)["label"].type.ndim == 1
     for use in (
         lambda: clf.predict_joint_log_proba(X),

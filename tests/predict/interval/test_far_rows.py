@@ -28,7 +28,7 @@ def test_classes_with_one_covariance(n_classes):
         np.testing.assert_allclose(below, [0.1, 0.9], atol=5 * np.sqrt(0.09 / 2000) + 0.01)
 
 
-@pytest.mark.parametrize("ask", ["predict_interval", "predict_uncertainty", "explain"])
+@pytest.mark.parametrize("ask", ["predict_interval", "predict_uncertainty"])
 @pytest.mark.parametrize(
     ("estimator", "value", "message"),
     [

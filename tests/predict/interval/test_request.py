@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.explain.contributions import Request
 from bayesgen.predict import inversion
 from bayesgen.predict.inversion import log_odds
 from bayesgen.predict.request import KINDS, IntervalRequest, Kind, KindName
@@ -32,12 +31,6 @@ def test_the_names_of_kinds_are_those_of_the_table():
 def test_what_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         IntervalRequest(**{"prob": 0.9, **wrong})
-
-
-def test_the_term_of_one_feature_is_given_the_training_rows_alone():
-    assert Request(0.9).given == "training"
-    with pytest.raises(ValueError, match=r"given='training' only: given the row too it would"):
-        Request(0.9, given="training and row")
 
 
 def test_arviz_is_asked_for_what_the_user_leaves_open():
