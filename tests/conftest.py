@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
-from bayesgen.numerics import kernels
-
 gc.disable()  # until all is collected, which makes millions of objects that stay
 
 # PyTensor folds the constants of graphs in Python: seconds less for each operation that is new. Nor
@@ -51,12 +49,6 @@ def one_blas_thread() -> Iterator[None]:
     """The tests' matrices are tiny: BLAS threads on a busy machine make them 40 times slower."""
     with threadpool_limits(limits=1, user_api="blas"):
         yield
-
-
-@pytest.fixture(autouse=True)
-def no_steps_yet() -> None:
-    """Which form a prediction takes does not depend on the tests before."""
-    kernels.forget_steps()
 
 
 @pytest.fixture

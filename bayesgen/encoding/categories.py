@@ -30,7 +30,7 @@ from bayesgen.encoding.column import Column, Values, canonical, is_text, of_one_
 from bayesgen.encoding.literals import listed, shown
 from bayesgen.encoding.tables import common_names, find_column, places_of, refuse_no_rows
 from bayesgen.errors import InputError, InputTypeError
-from bayesgen.families.shared.codes import Recoded
+from bayesgen.families.shared.codes import Recoded, count_all_codes
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, row_blocks
 from bayesgen.numerics.special import Array
@@ -48,38 +48,17 @@ def occurring(X: Array | None) -> list[Array] | None:
 
     None if the array is not large, or if a cell is not a whole number 0 .. 1023.
     """
-    if X is None or not kernels.pays(X.size, predicting=True):  # the same answer
+    if X is None or not kernels.pays(X.size):
         return None
-    from bayesgen.numerics.kernels import codes
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    def part(start: int, stop: int) -> Array:
-        seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
-        for rows in codes.code_slices(X, start, stop):
-            x = codes.as_codes(X[rows])
-            bits = np.zeros((X.shape[1], 1), dtype=np.uint64)
-            codes.mark_small_codes(x, bits[:, 0])
-            each = bits >> np.arange(codes.OTHER + 1, dtype=np.uint64) & np.uint64(1)
-            if each[:, codes.OTHER].any():
-                codes.mark_codes(x, seen)
-            else:
-                seen[:, : codes.OTHER + 1] |= each.astype(np.uint8)
-        return seen
-
-    most = min(16, max(1, (1 << 14) // X.shape[1]))
-    seen = np.zeros((X.shape[1], MOST_CODES + 2), dtype=np.uint8)
-    for found in over_blocks(part, X.shape[0], X.shape[1], most):
-        seen |= found
-    return (
-        None
-        if seen[:, MOST_CODES].any()
-        else [np.flatnonzero(column[:MOST_CODES]) for column in seen]
-    )
+    counts = count_all_codes(X, np.zeros(len(X), dtype=np.int64), 1, MOST_CODES)[0]
+    if counts[:, MOST_CODES].any():
+        return None
+    return [np.flatnonzero(column[:MOST_CODES]) for column in counts]
 
 
 def may_stand(X: Array | None) -> bool:
     """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
-    return X is not None and kernels.pays(X.size, predicting=True) and not has_infinity(X)
+    return X is not None and kernels.pays(X.size) and not has_infinity(X)
 
 
 def has_infinity(X: Array) -> bool:

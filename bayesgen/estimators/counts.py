@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import Tags, assert_all_finite
+from sklearn.utils import Tags
 
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.errors import InputError
@@ -14,9 +14,8 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import Family
-from bayesgen.families.shared.codes import Thresholded, first_invalid_bit
+from bayesgen.families.shared.codes import first_invalid_bit, threshold_bits
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
 
@@ -27,21 +26,11 @@ class Bits(Reader):
 
     binarize: float | None = 0.0
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
-        """Rows, checked; see `Reader.admit`."""
-        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and kernels.pays(X.size):
-            # no pass of its own to look for infinity: `encode` and the families' passes refuse it
-            reader, X = self.checked(X, first, False)
-            return reader, Rows(X, reader)
-        return super().admit(X, first=first, lenient=lenient)
-
     def encode(self, rows: Rows) -> Matrix:
         """(N, D) 0 and 1; NaN where a cell is missing."""
         X = rows.X
         if sparse.issparse(X):
             X = each_cell_once(X)
-        elif X.dtype.kind == "f" and kernels.pays(X.size):
-            assert_all_finite(X, allow_nan=True, input_name="X")
         values = X.data[None] if sparse.issparse(X) else X
         if self.binarize is not None:
             bits_already = 0 <= self.binarize < 1 and first_invalid_bit(values) is None
@@ -63,15 +52,6 @@ class Bits(Reader):
     def cells_as_read(self) -> list[Any]:
         """Of each column the threshold."""
         return [self.binarize] * len(self.columns)
-
-    def encode_as_read(self, rows: Rows) -> Any:
-        """The same, many of them as they are read."""
-        X = rows.X
-        if sparse.issparse(X) or not kernels.pays(X.size):
-            return rows.encoded
-        if self.binarize is None:
-            return Thresholded(rows.encoded, 0.5)
-        return Thresholded(X, self.binarize)
 
 
 class BernoulliNB(GenerativeClassifier):
@@ -161,7 +141,7 @@ def _binarize(X: Matrix, threshold: float) -> Matrix:
         out.data = np.where(np.isnan(out.data), np.nan, (out.data > threshold).astype(float))
         out.eliminate_zeros()
         return out
-    return Thresholded(X, threshold)[:]
+    return threshold_bits(X, threshold)
 
 
 @dataclass(frozen=True, eq=False)

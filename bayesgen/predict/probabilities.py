@@ -19,7 +19,6 @@ from bayesgen.encoding.extremes import refuse_large_cells
 from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
-from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, has_gap
 from bayesgen.posterior.fitted import Fitted, Posterior
@@ -127,14 +126,7 @@ def log_class_probability(joint: Array, method: Method, closed_form: bool = True
 
 def _log_softmax(joint: Array) -> int:
     """Normalise the rows in place; how many are -inf throughout, which stay so."""
-    if kernels.pays(8 * joint.size, predicting=True):
-        from bayesgen.numerics.kernels.mixtures import log_softmax as compiled
-        from bayesgen.numerics.kernels.threads import over_blocks
-
-        def part(start: int, stop: int) -> int:
-            return compiled(joint[start:stop])
-
-        return sum(over_blocks(part, joint.shape[0], joint.shape[1], most=32))
-    possible = ~np.isneginf(joint).all(axis=1)
-    joint[possible] = log_softmax(joint[possible])
-    return int((~possible).sum())
+    joint[:] = log_softmax(joint)
+    impossible = np.isnan(joint[:, 0])
+    joint[impossible] = -np.inf
+    return int(impossible.sum())

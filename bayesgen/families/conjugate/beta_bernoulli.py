@@ -20,12 +20,9 @@ from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared.codes import (
-    Bits,
     checked_bits,
     deal,
     first_of_equals,
-    large_bits,
-    log_masses,
     pymc_log_likelihood_of_bits,
     sum_of_log_betas,
 )
@@ -86,12 +83,8 @@ class BetaBernoulli(ConjugateFamily):
         """``theta``: p(x_j = 1 | y = c)."""
         return {"theta": (CLASS, FEATURE)}
 
-    def log_likelihood(self, X: Bits, theta: Theta) -> Array:
+    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """(..., N, C) sum of log Bernoulli masses over the observed cells."""
-        if np.ndim(theta["theta"]) == 2 and (large := large_bits(X, len(theta["theta"]))):
-            with np.errstate(divide="ignore"):
-                log_one, log_zero = np.log(theta["theta"]), np.log1p(-np.asarray(theta["theta"]))
-            return log_masses(large, log_one, log_zero)
         X = checked_bits(X)
         missing = passes.has_nan(X)
 
@@ -157,21 +150,13 @@ class BetaBernoulli(ConjugateFamily):
     pymc_log_likelihood = pymc_log_likelihood_of_bits
 
     def stats(
-        self, X: Bits, y: Array, n_classes: int, weight: Array | None = None
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> BernoulliStats:
         """Counts of ones and zeros among the observed cells."""
-        if large := large_bits(X):
-            from bayesgen.numerics.kernels import codes
-
-            n_ones, others = codes.ones_and_missing(
-                large.values, y, n_classes, weight, large.threshold
-            )
-            others += n_ones
-        else:
-            ones, missing = passes.split_missing(checked_bits(X))
-            n_ones = others = passes.class_sums(ones, y, n_classes, weight)
-            if missing is not None:
-                others = n_ones + passes.class_sums(missing, y, n_classes, weight)
+        ones, missing = passes.split_missing(checked_bits(X))
+        n_ones = others = passes.class_sums(ones, y, n_classes, weight)
+        if missing is not None:
+            others = n_ones + passes.class_sums(missing, y, n_classes, weight)
         n_zeros = passes.remainder(passes.class_counts(y, n_classes, weight)[:, None], others)
         return BernoulliStats(n_ones, n_zeros)
 
@@ -222,11 +207,9 @@ class BetaBernoulli(ConjugateFamily):
             lambda t: log_beta_density(t["theta"], self.alpha, self.beta), theta, self.params
         )
 
-    def log_predictive(self, X: Bits) -> Array:
+    def log_predictive(self, X: Matrix) -> Array:
         """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
         log_one, log_zero = self._log_mean()
-        if large := large_bits(X, len(log_one)):
-            return log_masses(large, log_one, log_zero)
         ones, missing = passes.split_missing(checked_bits(X))
         return passes.dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
 

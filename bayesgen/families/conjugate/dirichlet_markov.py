@@ -480,7 +480,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
     def log_predictive(self, X: Array) -> Array:
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""
         tokens, lengths = ngrams.concatenate(X, self.n_tokens)
-        if kernels.pays(len(self.alpha) * len(tokens), predicting=True):
+        if kernels.pays(len(self.alpha) * len(tokens)):
             return self._log_predictive_compiled(tokens, lengths)
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         out = np.empty((len(X), len(self.alpha)))
@@ -490,7 +490,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return out
 
     def _log_predictive_compiled(self, tokens: Array, lengths: Array) -> Array:
-        from bayesgen.numerics.kernels.words import log_masses_of_urns as log_masses
+        from bayesgen.numerics.kernels.words import sum_urns
 
         grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
         *_, context, place = self.index.tree.path(grams)
@@ -499,9 +499,12 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         cell = alpha[:, token] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
         starts = ngrams.first_of_contexts(grams)
         total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
-        return log_masses(
-            gram, lengths, np.cumsum(starts) - 1, token == ngrams.UNKNOWN, cell.T, total.T, mean
-        )
+        first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        log_mass = np.zeros((len(lengths), len(self.alpha)))
+        tables = cell.T.copy(), total.T.copy(), mean
+        is_unknown = token == ngrams.UNKNOWN
+        sum_urns(gram, first, np.cumsum(starts) - 1, is_unknown, *tables, log_mass)
+        return log_mass
 
     def log_evidence(self, stats: ngrams.MarkovStats) -> float:
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""

@@ -18,7 +18,7 @@ Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.
 and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICML.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -112,7 +112,25 @@ def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Any) ->
         return np.asarray(alphas * special.log1p(t / b))
 
 
+def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
+    """Yield blocks of rows, and their cells as `kernels.words` reads them; all cells if dense."""
+    from bayesgen.numerics.kernels.compiling import as_data
+
+    if not sparse.issparse(X):
+        columns = np.arange(X.shape[1], dtype=np.int32)
+        for rows in passes.row_blocks(*X.shape):
+            counts = passes.dense_block(X, rows).ravel()
+            n_rows = rows.stop - rows.start
+            indptr = np.arange(n_rows + 1, dtype=np.int64) * X.shape[1]
+            yield rows, (as_data(indptr), as_data(np.tile(columns, n_rows)), as_data(counts))
+        return
+    for rows, cells in passes.stored_blocks(X, 0):
+        indptr, words = cells.indptr.astype(np.int64), cells.indices.astype(np.int32, copy=False)
+        yield rows, (as_data(indptr), as_data(words), as_data(cells.data))
+
+
 _STEPS = 4  # that a cell takes in `stats`
+_TABLE_CELLS = 1 << 22  # of terms that are looked up
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,12 +259,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     ) -> MultinomialStats:
         """Sums of counts and of log multinomial coefficients."""
         if kernels.pays(_STEPS * passes.n_stored(X)):
-            from bayesgen.numerics.kernels import words
-
-            counts, coefficients = words.sums(X, y, n_classes, weight)
-            if np.isnan(coefficients).any():
-                self.check(X)
-            return MultinomialStats(counts, coefficients)
+            return self._compiled_stats(X, y, n_classes, weight)
         self.check(X)
         each = np.empty(X.shape[0])
         for rows, cells in passes.stored_blocks(X, 0):
@@ -323,36 +336,60 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log Dirichlet-multinomial masses, coefficient included."""
-        out, length = np.empty((X.shape[0], len(self.alpha))), np.full(X.shape[0], np.nan)
-        total = self.alpha.sum(axis=-1)
-        if compiled := kernels.pays(len(self.alpha) * passes.n_stored(X), predicting=True):
-            from bayesgen.numerics.kernels import words
-
-            out, length = words.log_numerators(X, self.alpha, self._log_alpha, total, LONG)
-        rest = np.flatnonzero(np.isnan(length))
-        if len(rest):
+        if kernels.pays(len(self.alpha) * passes.n_stored(X)):
+            log_mass = self._look_up_numerators(X)
+            others = np.flatnonzero(np.isnan(log_mass[:, 0]))
+        else:
+            log_mass, others = np.empty((X.shape[0], len(self.alpha))), np.arange(X.shape[0])
+        if len(others):
             self.check(X)
-        for rows in passes.few_at_a_time(rest):
-            cells = passes.stored_cells(X, rows)
-            length[rows] = passes.row_sums(cells.data, cells.indptr)
-            out[rows] = self._log_numerators(cells)
-        short = length < LONG
-        for block in passes.row_blocks(len(out), len(total)):
-            each, which = _distinct(np.where(short[block], length[block], 0.0))
-            norm = special.log_factorial(each)[:, None] - special.log_gamma_difference(
-                total, each[:, None]
+        for rows in passes.few_at_a_time(others):
+            log_mass[rows] = self._log_numerators(passes.stored_cells(X, rows))
+        length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+        total = self.alpha.sum(axis=-1)
+        is_long = length >= LONG
+        for block in passes.row_blocks(len(length), len(total)):
+            distinct, which = _distinct(np.where(is_long[block], 0.0, length[block]))
+            norm = special.log_factorial(distinct)[:, None] - special.log_gamma_difference(
+                total, distinct[:, None]
             )
-            out[block] += norm[which]
-        for row in passes.few_at_a_time(np.flatnonzero(~short)):
+            log_mass[block] += norm[which]
+        for row in passes.few_at_a_time(np.flatnonzero(is_long)):
             cells = passes.stored_cells(X, row)
-            if compiled:
-                cells = cells.copy()
-                cells.data[cells.data < words.MANY] = 0.0
-                cells.eliminate_zeros()
-                out[row] -= log_absent(cells, length[row], self.alpha, 1.0)
-            else:
-                out[row] = power_moment(cells, length[row], self.alpha, None)
-        return out
+            log_mass[row] = power_moment(cells, length[row], self.alpha, None)
+        return log_mass
+
+    def _look_up_numerators(self, X: Matrix) -> Array:
+        """Return `_log_numerators` of many rows; NaN for those with a count that is too large."""
+        from bayesgen.numerics.kernels import words
+        from bayesgen.numerics.kernels.compiling import as_data
+
+        largest = np.fmax.reduce(X.data if sparse.issparse(X) else X, axis=None, initial=1)
+        most = max(2, min(words.LOOKED_UP, _TABLE_CELLS // self.alpha.size))
+        n_counts = min(most, int(largest) + 1 if np.isfinite(largest) else most)
+        terms = np.zeros((self.alpha.shape[1], n_counts, len(self.alpha)))
+        for n in range(1, n_counts):  # log r(a, n) is log (a + n - 1)/n more than log r(a, n - 1)
+            terms[:, n] = terms[:, n - 1] + np.log((self.alpha.T + (n - 1)) / n)
+        sums = np.empty((X.shape[0], len(self.alpha)))
+        for rows, cells in _stored_parts(X):
+            words.sum_word_terms(*cells, as_data(terms), sums[rows])
+        return sums
+
+    def _compiled_stats(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None
+    ) -> MultinomialStats:
+        """Return `stats` of many rows."""
+        from bayesgen.numerics.kernels.compiling import as_data
+        from bayesgen.numerics.kernels.words import add_words
+
+        codes = as_data(np.ascontiguousarray(y, dtype=np.int64))
+        weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+        counts, coefficients = np.zeros((n_classes, X.shape[1])), np.zeros(n_classes)
+        for rows, cells in _stored_parts(X):
+            add_words(*cells, codes[rows], weights[rows], counts, coefficients)
+        if np.isnan(coefficients).any():
+            self.check(X)
+        return MultinomialStats(counts, coefficients)
 
     @cached_property
     def _log_alpha(self) -> Array:

@@ -19,6 +19,7 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array
 from bayesgen.families.shared import densities, pymc_parts
+from bayesgen.families.shared.codes import look_up
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics import rows as passes
@@ -26,6 +27,8 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_factorial
 
 _STEPS = 4  # that a cell takes in `stats`
+_LOOKED_UP = 255  # largest count whose mass is looked up
+_TABLE_CELLS = 1 << 18  # of masses that are looked up
 _LARGE = 2.0**14  # from this count on x log(rate) - rate - log x! is summed without cancellation
 
 
@@ -238,12 +241,27 @@ class GammaPoisson(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) sum of log negative binomial masses over the observed cells."""
         passes.refuse_negative_counts(X)
+        if sparse.issparse(X) or not kernels.pays(len(self.shape) * X.size):
+            return self._log_masses(X)
+        log_mass = self._look_up_masses(X)
+        others = np.flatnonzero(np.isnan(log_mass[:, 0]))
+        log_mass[others] = self._log_masses(X[others])
+        return log_mass
+
+    def _look_up_masses(self, X: Array) -> Array:
+        """Return (N, C) `log_predictive` of a large dense X; NaN for rows with a large count."""
+        most = min(_LOOKED_UP, int(np.fmax.reduce(X, axis=None)), _TABLE_CELLS // self.shape.size)
+        table = np.zeros((*self.shape.shape, most + 3))  # a missing cell adds 0
+        table[..., :-2] = special.log_negative_binomial(
+            np.arange(most + 1.0), self.shape[..., None], self.rate[..., None]
+        )
+        table[..., -2] = np.nan
+        return look_up(X, table)
+
+    def _log_masses(self, X: Matrix) -> Array:
+        """Return `log_predictive`, each distinct cell of a block once."""
         a, b = self.shape, self.rate
         n_classes = len(a)
-        if not sparse.issparse(X) and kernels.pays(n_classes * passes.n_stored(X), predicting=True):
-            from bayesgen.numerics.kernels import counts
-
-            return counts.log_masses(X, a, b)
 
         def mass(c: int, columns: Any, counts: Array) -> Array:
             return special.log_negative_binomial(counts, a[c][columns], b[c][columns])

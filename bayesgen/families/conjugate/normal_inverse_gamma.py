@@ -15,7 +15,7 @@ Bayesian analysis of the Gaussian distribution.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -135,25 +135,16 @@ class GaussianStats(Stats):
 
 
 def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: S) -> S:
-    """`GaussianStats.of_rows` of a large dense X."""
-    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
-    from bayesgen.numerics.kernels.gaussian import add_moments
-    from bayesgen.numerics.kernels.threads import over_blocks
+    """Return `GaussianStats.of_rows` of a large dense X."""
+    from bayesgen.numerics.kernels.compiling import as_data, as_rows
+    from bayesgen.numerics.kernels.dense import add_moments
 
-    codes = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
-    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-    shift = as_data(zero.shift)
-
-    def part(start: int, stop: int) -> S:
-        sums = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
-        for rows in row_slices(X, start, stop):
-            add_moments(as_rows(X[rows]), codes[rows], w[rows], shift, *sums)
-        return type(zero)(*sums, zero.shift)
-
-    most = min(16, max(1, (1 << 20) // zero.n.size))
-    with np.errstate(invalid="ignore", over="ignore"):  # as in the kernel: infinity, not a warning
-        parts = over_blocks(part, X.shape[0], X.shape[1], most)
-        return reduce(lambda a, b: a.merge(b), parts, zero)
+    codes = as_data(np.ascontiguousarray(y, dtype=np.int64))
+    weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+    moments = zero.n.copy(), zero.mean.copy(), zero.scatter.copy()
+    for rows in passes.row_blocks(*X.shape):
+        add_moments(as_rows(X[rows]), codes[rows], weights[rows], as_data(zero.shift), *moments)
+    return type(zero)(*moments, zero.shift)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -178,30 +169,24 @@ def student(f: "NormalInverseGamma") -> tuple[Array, Array, Array]:
     return log_norm * f.live, (nu + 1) / 2 * f.live, spread
 
 
-def _compiled_densities(
-    f: "NormalInverseGamma", X: Array, kernel: str, spread: Array, *tables: Array
-) -> Array:
-    """`log_predictive` of a large dense X by a kernel of `kernels.student`."""
-    from bayesgen.numerics.kernels import gaussian
-    from bayesgen.numerics.kernels.compiling import as_data, as_rows, row_slices
-    from bayesgen.numerics.kernels.threads import over_blocks
+def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
+    """Return `log_predictive` of a large dense X, where each column has its own variance."""
+    from bayesgen.numerics.kernels.compiling import as_data, as_rows
+    from bayesgen.numerics.kernels.dense import sum_student_t
 
-    live = np.flatnonzero(f.live)
-    if kernel == "product_t":  # columns with as many observed rows side by side
-        live = live[np.argsort(tables[1][0, live], kind="stable")]
-        tables = tuple(np.ascontiguousarray(table[:, live]) for table in tables)
-    shift = np.broadcast_to(f.shift, X.shape[1])[live]
-    columns = as_data(live.astype(np.uint64))
-    cells = (as_data(np.ascontiguousarray(a[:, live])) for a in (f.mu, 1 / spread))
-    arguments = (columns, as_data(shift), *cells, *map(as_data, tables))
-    out = np.empty((X.shape[0], len(f.mu)))
-
-    def part(start: int, stop: int) -> None:
-        for rows in row_slices(X, start, stop):
-            getattr(gaussian, kernel)(as_rows(X[rows]), *arguments, out[rows])
-
-    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
-    return out
+    log_norm, power, spread = f.student
+    columns = np.flatnonzero(f.live)
+    columns = columns[np.argsort(power[0, columns], kind="stable")]  # equal powers share a log
+    shift = as_data(np.broadcast_to(f.shift, X.shape[1])[columns])
+    tables = [
+        as_data(np.ascontiguousarray(table[:, columns]))
+        for table in (f.mu, 1 / spread, log_norm, power)
+    ]
+    log_density = np.zeros((X.shape[0], len(f.mu)))
+    for rows in passes.row_blocks(*X.shape):
+        x = as_rows(X[rows])
+        sum_student_t(x, as_data(columns), shift, *tables, log_density[rows])
+    return log_density
 
 
 def _log1p_square(r: Array) -> Array:
@@ -680,11 +665,8 @@ class NormalInverseGamma(ConjugateFamily):
         """(N, C), as in `ConjugateFamily.log_predictive`."""
         n_classes = len(self.mu)
         norm, power, spread = self.student
-        fast = not issparse(X) and kernels.pays(X.shape[0] * self.mu.size, predicting=True)
         if self.over_features:
             log_width = np.log(spread)
-            if fast:
-                return _compiled_densities(self, X, "joint_t", spread, log_width, norm, power)
             out = np.empty((X.shape[0], n_classes))
             for rows in passes.row_blocks(*X.shape):
                 x = passes.dense_block(X, rows) - self.shift
@@ -695,8 +677,8 @@ class NormalInverseGamma(ConjugateFamily):
                     distance = _log1p_sum_of_squares(r)
                     out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
             return out
-        if fast:
-            return _compiled_densities(self, X, "product_t", spread, norm, power)
+        if not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
+            return _compiled_densities(self, X)
         out = np.empty((X.shape[0], n_classes))
         for rows in passes.row_blocks(*X.shape):
             x = passes.dense_block(X, rows) - self.shift

@@ -15,8 +15,7 @@ Geisser (1964), Posterior odds for multivariate normal classifications.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import pairwise, starmap
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -38,10 +37,7 @@ from bayesgen.families.shared import densities, gaussian
 from bayesgen.families.shared.gaussian import prior_location
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import cells_data, container, prefixed
-from bayesgen.numerics import kernels
 from bayesgen.numerics import rows as passes
-from bayesgen.numerics.kernels import pays
-from bayesgen.numerics.kernels.blas import add_gram, sharing
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log1p, log_gamma_difference, log_multigamma_difference
 
@@ -165,26 +161,35 @@ class ScatterStats(Stats):
                 f'{8e-9 * _MOST_COVARIANCES:.0f} GB. Use covariance="diagonal", or fewer columns'
             )
         shift = _reference(X)
+        groups = 1 if shared else n_classes
         n, mean = np.zeros(n_classes), np.zeros((n_classes, n_features))
-        # parts of one scatter to which threads can add side by side, or one for each class
-        parts = _parts(n_features) if shared else n_classes
-        scatter = np.zeros((parts, n_features, n_features))
-        with sharing(pays(n_rows * n_features * n_features)) as share:
-            for rows in _blocks(n_rows, n_features, n_classes):
-                w = None if weight is None else np.asarray(weight[rows], dtype=np.float64)
-                block = _Block(X[rows], y[rows], n_classes, w)
-                share(partial(block.centre, shift, n, mean), block.some_classes())
-                if np.isnan(mean[block.classes]).any():
-                    _refuse_missing(X, rows, weight)
-                n[block.classes] += block.n
-                share(partial(block.add_to, scatter), block.division(parts, shared))
-        if shared:
-            for part in scatter[1:]:
-                scatter[0] += part
-            scatter = scatter[:1].copy()
-        for matrix in scatter:
-            _mirror(matrix)
-        return cls(n, mean, scatter, shift, shared)
+        stats = cls(n, mean, np.zeros((groups, n_features, n_features)), shift, shared)
+        for rows in _blocks(n_rows, n_features, n_classes):
+            d = passes.dense_block(X, rows) - shift
+            codes, w = y[rows], None if weight is None else np.asarray(weight[rows], dtype=float)
+            if w is not None and not w.all():  # rows of weight 0 may hold anything
+                d, codes, w = d[w > 0], codes[w > 0], w[w > 0]
+            if passes.has_nan(d):
+                _refuse_missing(X, rows, weight)
+            count = passes.class_counts(codes, n_classes, w)
+            indicator = passes.one_hot(codes, n_classes, w)
+            centre = indicator @ d / np.where(count > 0, count, 1.0)[:, None]
+            d -= centre[codes]
+            scatter = (
+                [_gram(d, w)]
+                if shared
+                else [
+                    _gram(d[codes == c], None if w is None else w[codes == c])
+                    for c in range(n_classes)
+                ]
+            )
+            stats = stats.merge(cls(count, centre, np.array(scatter), shift, shared))
+        return stats
+
+
+def _gram(d: Array, weight: Array | None) -> Array:
+    """Return (D, D) the weighted sum of the outer products of rows."""
+    return d.T @ (d if weight is None else weight[:, None] * d)
 
 
 class MissingCellError(Facts, ValueError):
@@ -205,62 +210,6 @@ class MissingCellError(Facts, ValueError):
         )
 
 
-class _Block:
-    """Some rows, sorted by class and centred, each class with one more row below its own."""
-
-    def __init__(self, x: Array, codes: Array, n_classes: int, weight: Array | None) -> None:
-        if weight is not None and not weight.all():
-            x, codes, weight = x[weight > 0], codes[weight > 0], weight[weight > 0]
-        few_bits = codes.astype(np.min_scalar_type(n_classes))  # sorted by their digits
-        self.x, self.weight = x, weight
-        self.order = np.argsort(few_bits, kind="stable")
-        count = np.bincount(codes, minlength=n_classes)
-        self.classes = np.flatnonzero(count)
-        self.n = np.bincount(codes, weight, minlength=n_classes)[self.classes]
-        self.first = np.concatenate([[0], np.cumsum(count[self.classes])])
-        self.rows = np.empty((len(x) + len(self.classes), x.shape[1]))
-
-    def some_classes(self) -> list[Array]:
-        """Tasks of `centre`."""
-        own = np.arange(len(self.classes))
-        return np.array_split(own, min(_GROUPS, len(own))) if len(own) else []
-
-    def centre(self, shift: Array, n: Array, mean: Array, some: Array) -> None:
-        """Fill in `rows` of some classes; update the `mean`, minus `shift`, of `n` earlier rows."""
-        for k in some:
-            c, at = self.classes[k], self.order[self.first[k] : self.first[k + 1]]
-            own = self.rows[self.first[k] + k : self.first[k + 1] + k + 1]
-            d, below = own[:-1], own[-1]
-            if self.x.dtype == d.dtype and self.x.flags.c_contiguous:
-                np.take(self.x, at, axis=0, out=d, mode="clip")  # "raise" would make a copy
-            else:
-                d[...] = self.x[at]  # widened to float64 before any arithmetic
-            d -= shift
-            w = np.ones(len(at)) if self.weight is None else self.weight[at]
-            centre = w @ d / self.n[k]
-            d -= centre
-            if self.weight is not None:
-                d *= np.sqrt(w)[:, None]
-            step = centre - mean[c] if n[c] > 0 else centre
-            share = self.n[k] / (n[c] + self.n[k])
-            np.multiply(step, np.sqrt(n[c] * share), out=below)
-            mean[c] += share * step
-
-    def division(self, parts: int, shared: bool) -> Iterator[tuple[int, slice]]:
-        """Tasks of `add_to`: a matrix, and the rows that belong to it."""
-        if shared:
-            ends = np.linspace(0, len(self.rows), parts + 1).astype(int)
-            yield from enumerate(starmap(slice, pairwise(ends)))
-            return
-        for k, c in enumerate(self.classes):
-            yield int(c), slice(self.first[k] + k, self.first[k + 1] + k + 1)
-
-    def add_to(self, scatter: Array, task: tuple[int, slice]) -> None:
-        """Add the products of some rows to the upper triangle of a matrix."""
-        g, rows = task
-        add_gram(self.rows[rows], scatter[g])
-
-
 def _reference(X: Matrix) -> Array:
     """(D,) the median of the first rows, of an odd number: one outlier is no reference."""
     head = passes.dense_block(X, slice(0, 101))
@@ -268,19 +217,6 @@ def _reference(X: Matrix) -> Array:
     if not len(head):
         return np.zeros(X.shape[1])
     return np.median(head[: len(head) - (len(head) + 1) % 2], axis=0)
-
-
-def _parts(n_features: int) -> int:
-    return max(1, min(_GROUPS, _PARTS_CELLS // max(1, n_features * n_features)))
-
-
-def _mirror(matrix: Array) -> None:
-    """Copy the upper triangle to the lower one, a band of rows at a time."""
-    for band in passes.row_blocks(len(matrix), len(matrix)):
-        matrix[band, : band.start] = matrix[: band.start, band].T
-        square = matrix[band, band]
-        i, j = np.tril_indices(len(square), -1)
-        square[i, j] = square[j, i]
 
 
 def _blocks(n_rows: int, n_features: int, n_classes: int) -> Iterator[slice]:
@@ -396,8 +332,7 @@ def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
     def linear(rows: Array | slice, columns: Array) -> Array:
         step = (mu - centre)[..., columns]
         own = sigma[:, 0, columns[:, None], columns]
-        with sharing(False):  # BLAS's own threads spin on, and would take a core from ours
-            w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+        w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
         level = -0.5 * (w * step).sum(axis=-1)
         return gaussian.linear_scores(X, rows, columns, centre[columns], w, level)
 
@@ -825,15 +760,6 @@ class NormalInverseWishart(ConjugateFamily):
         scale, log_norm, power = (np.array(np.broadcast_to(a, len(self.mu))) for a in arrays)
         return scale, log_norm, power
 
-    @cached_property
-    def compiled_tables(self) -> tuple[Array, ...]:
-        """Columns, shift, `whitening` and `student`, as a kernel takes them."""
-        from bayesgen.numerics.kernels.compiling import as_data
-
-        tables = (np.broadcast_to(self.shift, self.dim), *self.whitening, *self.student)
-        numbers = [as_data(np.ascontiguousarray(a, dtype=np.float64)) for a in tables]
-        return (as_data(np.arange(self.dim, dtype=np.uint64)), *numbers)
-
     def log_density(self, theta: Theta) -> Array:
         """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
         live, part = self.live, self.of_live(self.live)
@@ -863,11 +789,6 @@ class NormalInverseWishart(ConjugateFamily):
             _row_by_row(self, X, rare, out)
         for rows, columns in common:
             part, (read, n) = self.of_live(columns), gaussian.reader(X, rows, columns)
-            if len(columns) <= _MOST_COLUMNS and kernels.pays(n * part.mu.size, predicting=True):
-                if n == X.shape[0] and part is self:
-                    return _compiled(self, X)
-                out[rows] = _compiled(part, X[rows][:, columns])
-                continue
             scale, log_norm, power = part.student
             q = gaussian.squared_distances(read, n, part.shift, part.mu, part.factor)
             q *= scale
@@ -1206,23 +1127,6 @@ def _row_by_row(f: "NormalInverseWishart", X: Matrix, rows: Array, out: Array) -
         seen = (~np.isnan(x)).sum(axis=1)
         density = log_norm[seen] - power[seen] * np.log1p(scale * q)
         out[rows[block]] = density - half_log_det
-
-
-def _compiled(f: "NormalInverseWishart", X: Array) -> Array:
-    """Of all rows and columns of a dense X, by a kernel."""
-    from bayesgen.numerics.kernels.compiling import as_rows, row_slices
-    from bayesgen.numerics.kernels.gaussian import correlated_t
-    from bayesgen.numerics.kernels.threads import over_blocks
-
-    out = np.empty((X.shape[0], len(f.mu)))
-
-    def part(start: int, stop: int) -> None:
-        for rows in row_slices(X, start, stop):
-            given = as_rows(X[rows]), *f.compiled_tables, out[rows]
-            correlated_t(*given)
-
-    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
-    return out
 
 
 def _cholesky(sigma: Array) -> tuple[Array, Array]:

@@ -100,7 +100,10 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
         return _count_sparse(X, y, n_classes, k, weight)
     n_rows, n_features = X.shape
     if kernels.pays(n_rows * n_features):
-        return _count_compiled(X, y, n_classes, k, weight)
+        counts = count_all_codes(X, y, n_classes, k, weight)
+        if counts[..., k].any():
+            raise _first_that_is_no_code(X, k)
+        return counts[..., :k].copy()
     out = np.empty((n_classes, n_features, k))
     height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
     width = max(1, _TILE // max(1, min(n_rows, height)))
@@ -133,29 +136,19 @@ def _first_that_is_no_code(X: Array, k: int) -> ValueError:
     raise AssertionError("every cell is a code or missing")
 
 
-def _count_compiled(X: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, K) counts of a large dense X."""
-    from bayesgen.numerics.kernels import codes
+def count_all_codes(
+    X: Array, y: Array, n_classes: int, k: int, weight: Array | None = None
+) -> Array:
+    """Return (C, D, K + 2) counts of a large dense X: codes, other numbers, missing cells."""
+    from bayesgen.numerics.kernels import dense
     from bayesgen.numerics.kernels.compiling import as_data
-    from bayesgen.numerics.kernels.threads import over_blocks
 
-    shape = (n_classes, X.shape[1], k + 2)
-    labels = as_data(np.ascontiguousarray(y, dtype=np.int64).view(np.uint64))
-    w = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
-
-    def part(start: int, stop: int) -> Array:
-        counts = np.zeros(shape)
-        for rows in codes.code_slices(X, start, stop):
-            codes.count_codes(codes.as_codes(X[rows]), labels[rows], w[rows], counts)
-        return counts
-
-    out = np.zeros(shape)
-    most = min(16, max(1, (1 << 20) // out.size))
-    for counts in over_blocks(part, X.shape[0], X.shape[1], most):
-        out += counts
-    if out[..., k].any():
-        raise _first_that_is_no_code(X, k)
-    return out[..., :k].copy()
+    counts = np.zeros((n_classes, X.shape[1], k + 2))
+    labels = as_data(np.ascontiguousarray(y, dtype=np.int64))
+    weights = as_data(np.ascontiguousarray(() if weight is None else weight, dtype=np.float64))
+    for rows in passes.row_blocks(*X.shape):
+        dense.count_codes(as_codes(X[rows]), labels[rows], weights[rows], counts)
+    return counts
 
 
 def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
@@ -184,8 +177,8 @@ def look_up(X: Codes, table: Array) -> Array:
             return look_up(X.values, X.table(table))
         X = X[:]  # under many draws, tables of codes are the smaller ones
     *lead, n_features, width = table.shape
-    real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
-    if real and kernels.pays(X.shape[0] * table.size // width, predicting=True):
+    is_real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
+    if is_real and kernels.pays(X.shape[0] * table.size // width):
         return _look_up_compiled(X, table)
     flat = table.reshape(-1, n_features * width)
     out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
@@ -215,20 +208,28 @@ def look_up(X: Codes, table: Array) -> Array:
 
 
 def _look_up_compiled(X: Array, table: Array) -> Array:
-    """`look_up` of a large dense X, or of many tables of real numbers."""
-    from bayesgen.numerics.kernels import codes
-    from bayesgen.numerics.kernels.threads import over_blocks
+    """Return `look_up` of a large dense X, or of many tables of real numbers."""
+    from bayesgen.numerics.kernels import dense
+    from bayesgen.numerics.kernels.compiling import as_data
 
     *lead, n_classes, n_features, width = table.shape
-    flat = codes.padded(table.reshape(-1, n_features, width).transpose(1, 2, 0))
-    out = np.empty((math.prod(lead), X.shape[0], n_classes))
+    flat = as_data(np.ascontiguousarray(table.reshape(-1, n_features, width).transpose(1, 2, 0)))
+    sums = np.empty((X.shape[0], flat.shape[2]))
+    for rows in passes.row_blocks(X.shape[0], max(X.shape[1], flat.shape[2])):
+        dense.look_up(as_codes(X[rows]), flat, sums[rows])
+    by_row = sums.reshape(X.shape[0], math.prod(lead), n_classes)
+    return by_row.swapaxes(0, 1).reshape(*lead, X.shape[0], n_classes)
 
-    def part(start: int, stop: int) -> None:
-        for rows in codes.code_slices(X, start, stop):
-            codes.look_up(codes.as_codes(X[rows]), flat, out, rows.start)
 
-    list(over_blocks(part, X.shape[0], X.shape[1], most=32))
-    return out.reshape(*lead, X.shape[0], n_classes)
+def as_codes(x: Array) -> Array:
+    """Return rows as C-contiguous float64, int64 or uint8: the same memory, or a copy."""
+    from bayesgen.numerics.kernels.compiling import as_data
+
+    dtype: Any = np.float64
+    if x.dtype.kind in "iub":
+        dtype = np.uint8 if x.dtype in (np.uint8, np.bool) else np.int64
+    # of 64 bits without a sign: what becomes negative is no code either way
+    return as_data(np.ascontiguousarray(x).astype(dtype, copy=False))
 
 
 def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
@@ -274,45 +275,20 @@ def declared_codes(X: Any, levels: Array, missing: str) -> Array:
 
 # ------------------------------------------------------------------------------------------------
 # Tables of bits: 0, 1 and NaN, or numbers that are bits by a threshold.
-#
-# Numbers are compared with the threshold as they are read, so that no table of bits is made of a
-# large table of numbers.
 
 
-@dataclass(frozen=True, eq=False)
-class Thresholded:
-    """Dense numbers that are 1 above a threshold: compared as they are read."""
-
-    values: Array  # (N, D), finite or NaN
-    threshold: float
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, D)."""
-        return self.values.shape
-
-    def __getitem__(self, rows: Any) -> Array:
-        """The bits of some rows: 0, 1 and NaN."""
-        values = self.values[rows]
-        ones = np.greater(values, self.threshold).view(np.uint8)
-        if values.dtype.kind != "f" or np.isfinite(values).all():
-            return ones
-        if np.isinf(values).any():
-            raise ValueError("Input X contains infinity")
-        return np.where(np.isnan(values), np.nan, ones)
-
-
-Bits = Matrix | Thresholded
+def threshold_bits(values: Array, threshold: float) -> Array:
+    """Return 1 where numbers (N, D) are above a threshold, 0 elsewhere, NaN where missing."""
+    ones = np.greater(values, threshold).view(np.uint8)
+    if values.dtype.kind != "f" or not np.isnan(values).any():
+        return ones
+    return np.where(np.isnan(values), np.nan, ones)
 
 
 def first_invalid_bit(values: Array) -> tuple[int, int] | None:
     """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
     if values.dtype == bool:
         return None
-    if kernels.pays(values.size, predicting=True):  # the same answer
-        from bayesgen.numerics.kernels import codes
-
-        return codes.first_invalid(values)
     for rows in passes.row_blocks(*values.shape):
         block = values[rows]
         unknown = (block != 0) & (block != 1) & (block == block)
@@ -322,10 +298,10 @@ def first_invalid_bit(values: Array) -> tuple[int, int] | None:
     return None
 
 
-def checked_bits(X: Bits) -> Matrix:
+def checked_bits(X: Matrix) -> Matrix:
     """The bits, all 0, 1 or NaN."""
     if not sparse.issparse(X):
-        bits = X[:] if isinstance(X, Thresholded) else X
+        bits = X
         unknown = first_invalid_bit(bits)
     else:
         bits = passes.each_cell_once(X)
@@ -336,21 +312,6 @@ def checked_bits(X: Bits) -> Matrix:
         why = f", feature {j} is {bits[row, j]:g}"
         raise InputError("bits must be 0, 1 or NaN:", why, row=row, column=int(j), place=" row {}")
     return bits
-
-
-def large_bits(X: Bits, n_classes: int | None = None) -> Thresholded | None:
-    """Dense rows for the compiled pass, where it pays: to count, or to predict some classes."""
-    steps = (n_classes or 1) * X.shape[0] * X.shape[1]
-    if sparse.issparse(X) or not kernels.pays(steps, predicting=n_classes is not None):
-        return None
-    return X if isinstance(X, Thresholded) else Thresholded(checked_bits(X), 0.5)
-
-
-def log_masses(X: Thresholded, log_one: Array, log_zero: Array) -> Array:
-    """(N, C) as `kernels.bits.log_masses`."""
-    from bayesgen.numerics.kernels import codes
-
-    return codes.log_masses(X.values, log_one, log_zero, X.threshold)
 
 
 def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = "") -> Any:

@@ -16,8 +16,6 @@ from scipy.linalg import solve_triangular
 from bayesgen.errors import warn
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import kernel_operation
-from bayesgen.numerics.kernels import pays
-from bayesgen.numerics.kernels.blas import multiply_by_lower, sharing
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_sum_exp
 
@@ -279,31 +277,27 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     def multiply(k: int, d: Array) -> Array:
         if whiten is None:
             return solve_triangular(factor[k], d.T, lower=True, check_finite=False).T
-        multiply_by_lower(d, whiten[k])
-        return d
+        return d @ whiten[k].T
 
     # one covariance: the rows are multiplied once, unless the classes lie so far apart that the
     # difference of two products would lose digits
     centre = mu.mean(axis=0) if len(factor) == 1 else mu[0]
     steps = [multiply(k, np.array(mu[group] - centre)) for k, group in enumerate(groups)]
     near = len(factor) == 1 and n_classes > 1 and np.abs(steps[0]).max() < _FAR
+    lengths = np.square(steps[0]).sum(axis=1)
 
-    def fill(rows: slice) -> None:
+    for rows in row_blocks(n, dim):
         x = read(rows, shift)
-        d = np.empty_like(x)
         if near:
-            x -= centre
-            x = multiply(0, x)
+            x = multiply(0, x - centre)
+        if near and lengths.max() < 1:  # |x - s|^2 = |x|^2 - 2 x s + |s|^2 loses no digit
+            squares = np.einsum("nd,nd->n", x, x)[:, None] - 2 * x @ steps[0].T + lengths
+            out[rows] = np.maximum(squares, 0.0)
+            continue
         for k, group in enumerate(groups):
             for m, c in enumerate(group):
-                z = np.subtract(x, steps[0][m] if near else mu[c], out=d)
-                if not near:
-                    z = multiply(k, z)
+                z = x - steps[0][m] if near else multiply(k, x - mu[c])
                 np.einsum("nd,nd->n", z, z, out=out[rows, c])
-
-    work = n * dim * dim * (1 if near else n_classes)
-    with sharing(pays(work)) as share:
-        share(fill, row_blocks(n, dim))
     return out
 
 
@@ -323,19 +317,6 @@ def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]
     """
     (n, dim), (n_classes, n_groups) = x.shape, (len(mu), len(scale))
     q, half_log_det = np.empty((n, n_classes)), np.empty((n, n_groups))
-    if pays(n * mu.size, predicting=True):
-        from bayesgen.numerics.kernels import gaussian
-        from bayesgen.numerics.kernels.compiling import as_data
-        from bayesgen.numerics.kernels.threads import over_blocks
-
-        x, mu, scale = (as_data(np.ascontiguousarray(a)) for a in (x, mu, scale))
-
-        def part(start: int, stop: int) -> None:
-            rows = slice(start, stop)
-            gaussian.observed_distances(x[rows], mu, scale, q[rows], half_log_det[rows])
-
-        list(over_blocks(part, n, dim * dim))
-        return q, half_log_det
     for rows in row_blocks(n, dim * dim):
         seen = ~np.isnan(x[rows])
         for g in range(n_groups):
@@ -427,17 +408,14 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
             wide = np.concatenate([w, -at[:, :, None]], axis=2).transpose(2, 1, 0)
             tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
 
-    def fill(rows: slice) -> None:
-        own = [read(rows, at) for at in centre]
+    for start in range(0, n, height):
+        rows = slice(start, min(start + height, n))
+        steps = [read(rows, at) for at in centre]
         d = np.ones((rows.stop - rows.start, dim + 1))
         for some, c, wide in tables:
-            d[:, :-1] = own[c]
+            d[:, :-1] = steps[c]
             z = (d @ wide).reshape(len(d), dim, -1)
             out[some, rows, c] = np.einsum("nds,nds->sn", z, z)
-
-    parts = (slice(i, min(i + height, n)) for i in range(0, n, height))
-    with sharing(pays(n * n_draws * n_classes * dim * dim)) as share:
-        share(fill, parts)
     return out
 
 
@@ -457,13 +435,10 @@ def linear_scores(
     out = np.empty((n_draws, n, n_classes))
     flat, last = w.reshape(n_draws * n_classes, dim).T, level.ravel()
 
-    def fill(part: slice) -> None:
+    for part in row_blocks(n, max(dim, flat.shape[1])):
         scores = read(part, centre) @ flat
         scores += last
         out[:, part] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
-
-    with sharing(pays(n * w.size)) as share:
-        share(fill, row_blocks(n, max(dim, flat.shape[1])))
     return out
 
 

@@ -6,7 +6,7 @@ variable NUMBA_CACHE_DIR, ``__pycache__`` beside the sources, the user's cache (
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,6 @@ import numpy as np
 from bayesgen.errors import warn
 
 Array = np.ndarray
-
-COLUMNS = 1 << 10  # of a row are added up at a time: rounding errors grow with blocks, not terms
-_COPIED_CELLS = 1 << 16  # half a MiB of float64
 
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
@@ -85,13 +82,3 @@ def as_rows(x: Array) -> Array:
     """Rows as C-contiguous float32 or float64: the same memory, or a copy."""
     dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float64
     return as_data(np.ascontiguousarray(x, dtype=dtype))
-
-
-def row_slices(
-    x: Array, start: int, stop: int, dtypes: tuple[Any, ...] = (np.float32, np.float64)
-) -> Iterator[slice]:
-    """Some rows, a few at a time where they are copied: of other dtypes, or not contiguous."""
-    as_they_are = x.flags.c_contiguous and x.dtype in dtypes
-    step = stop - start if as_they_are else max(1, _COPIED_CELLS // max(1, x.shape[1]))
-    for first in range(start, stop, step):
-        yield slice(first, min(first + step, stop))

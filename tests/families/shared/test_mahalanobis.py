@@ -15,17 +15,14 @@ from bayesgen.families.shared.gaussian import (
     squared_distances,
     squared_distances_of_draws,
 )
-from bayesgen.numerics import kernels
 from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(8)
 
 
-@pytest.fixture(params=["one thread", "three threads, small blocks"])
+@pytest.fixture(params=["one block", "small blocks"])
 def both_ways(request, monkeypatch):
-    if request.param != "one thread":
-        monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
-        monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
+    if request.param != "one block":
         monkeypatch.setattr(gaussian, "_NUMBERS", 640)
         monkeypatch.setattr(gaussian, "_DRAWS", 4)
         monkeypatch.setattr("bayesgen.numerics.rows.BLOCK_CELLS", 60)

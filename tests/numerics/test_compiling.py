@@ -42,7 +42,7 @@ def test_a_process_without_a_cache_says_so_once(monkeypatch):
 ANEW = """
 import numpy as np
 import bayesgen as bg
-from bayesgen.numerics.kernels import mixtures
+from bayesgen.numerics.kernels import dense
 X = np.random.default_rng(0).normal(size=(40, 2))
 bg.GaussianNB().fit(X, np.arange(40) % 2).predict_proba(X)
 print("right")

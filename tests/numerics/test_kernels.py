@@ -1,0 +1,137 @@
+"""Compiled forms agree with the NumPy forms of the families to 1e-12, on rows of every kind."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import bayesgen as bg
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
+from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
+from bayesgen.families.shared import codes
+from bayesgen.numerics import kernels
+from tests.laws.cases import fits_missing, pytest_generate_tests, with_missing  # noqa: F401
+
+NEVER = 1 << 62
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Return a function that asks a question of the compiled form and of the NumPy form."""
+
+    def ask(question):
+        answers = []
+        for limit in (0, NEVER):
+            monkeypatch.setattr(kernels, "COMPILE_FROM", limit)
+            answers.append(question())
+        return answers
+
+    return ask
+
+
+def agree(compiled, plain, tolerance=1e-12):
+    scale = max(1.0, float(np.abs(plain[np.isfinite(plain)]).max(initial=1.0)))
+    np.testing.assert_allclose(compiled, plain, rtol=tolerance, atol=tolerance * scale)
+
+
+def test_statistics_and_predictives_of_every_family(case, both):
+    X, y = case.rows(70)
+    if fits_missing(case):
+        X = with_missing(X, case.rng(5))
+    weight = case.rng(6).uniform(0.5, 2.0, len(y))
+
+    def question():
+        stats = case.stats(X, y, weight)
+        posterior = case.prior.update(stats)
+        return stats, posterior.log_predictive(X)
+
+    (stats, log_predictive), (plain_stats, plain) = both(question)
+    for name, value in vars(plain_stats).items():
+        if isinstance(value, np.ndarray):
+            agree(getattr(stats, name), value)
+    agree(log_predictive, plain)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_moments_far_from_zero(both, dtype, order):
+    rng = np.random.default_rng(1)
+    X = np.array(rng.normal([0.0, 3e3, -5e4], size=(900, 3)), dtype=dtype, order=order)
+    y = np.sort(rng.integers(0, 3, 900))
+    compiled, plain = both(lambda: GaussianStats.of_rows(X, y, 3))
+    exact = np.stack([X[y == c].astype(float).var(axis=0) * np.sum(y == c) for c in range(3)])
+    np.testing.assert_allclose(compiled.scatter, exact, rtol=1e-9)
+    agree(compiled.mean, plain.mean)
+
+
+def test_student_t_where_squares_overflow_and_columns_differ(both):
+    rng = np.random.default_rng(2)
+    X = with_missing(rng.normal(size=(300, 150)), rng)
+    posterior = NormalInverseGamma().resolve(
+        stats := GaussianStats.of_rows(X, np.arange(300) % 2, 2)
+    )
+    posterior = posterior.update(stats)
+    X[5, 7], X[6, 0], X[7] = 1e200, -1e170, 1e90
+    agree(*both(lambda: posterior.log_predictive(X)))
+
+
+@pytest.mark.parametrize("dtype", [float, np.int64, np.uint8])
+def test_codes_never_seen_and_missing(both, dtype):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 7, (200, 5)).astype(dtype)
+    if dtype is float:
+        X[3, 1], X[4, 2], X[5, 0] = np.nan, 2.5, -1.0
+    table = rng.normal(size=(4, 2, 5, 6))  # four codes, another number, a missing cell
+    table[0, 1, 2, 3] = -np.inf
+    agree(*both(lambda: codes.look_up(X, table)))
+    whole = np.nan_to_num(np.abs(np.trunc(X))).astype(dtype)
+    agree(*both(lambda: codes.count_codes(whole, np.arange(200) % 3, 3, 7)))
+
+
+def test_a_code_that_is_none_is_named(both):
+    X = np.zeros((50, 2))
+    X[31, 1] = 4.5
+    for limit in (0, NEVER):
+        with pytest.raises(ValueError, match=r"row 31, feature 1: 4.5 is not one of"):
+            kernels_at(limit, lambda: codes.count_codes(X, np.zeros(50, int), 1, 3))
+
+
+def kernels_at(limit, question):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "COMPILE_FROM", limit)
+        return question()
+
+
+def test_counts_that_are_large_or_no_whole_numbers(both):
+    rng = np.random.default_rng(4)
+    X = rng.poisson(4.0, (200, 3)).astype(float)
+    X[2, 0], X[3, 1], X[4, 2] = 1e6, 2.5, np.nan
+    family = GammaPoisson(shape=rng.uniform(0.5, 9, (2, 3)), rate=rng.uniform(0.5, 9, (2, 3)))
+    agree(*both(lambda: family.log_predictive(X)))
+
+
+@pytest.mark.parametrize("form", ["dense", "sorted", "in parts"])
+def test_documents_with_large_counts_and_long_ones(both, form):
+    rng = np.random.default_rng(5)
+    X = rng.poisson(0.4, (120, 30)).astype(float)
+    X[1, 2], X[2, 3], X[3] = 300.0, 2.5, 900.0
+    X[4] = 0.0
+    y = np.arange(120) % 2
+    if form != "dense":
+        X = sparse.csr_matrix(X)
+    if form == "in parts":  # a cell stored twice is the sum of both
+        order = rng.permutation(2 * X.nnz)
+        order = order[np.argsort(np.tile(X.tocoo().row, 2)[order], kind="stable")]
+        data, columns = np.tile(X.data, 2)[order], np.tile(X.indices, 2)[order]
+        X = sparse.csr_matrix((data, columns, 2 * X.indptr), shape=X.shape)
+    family = DirichletMultinomial(rng.uniform(0.1, 3.0, (2, 30)))
+    compiled, plain = both(lambda: family.stats(X, y, 2))
+    agree(compiled.counts, plain.counts)
+    agree(compiled.log_coefficient, plain.log_coefficient)
+    agree(*both(lambda: family.log_predictive(X)))
+
+
+def test_texts_with_tokens_never_seen(both):
+    clf = bg.MarkovNB(order=2).fit(["abab abba", "cdcd cdc", "abc abd"], list("xyx"))
+    rows = ["abab" * 30, "", "zzab z", "dcba"]
+    agree(*both(lambda: clf.predict_joint_log_proba(rows)))
