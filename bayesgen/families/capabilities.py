@@ -301,30 +301,6 @@ class LinearRule(Protocol):
 
 
 @runtime_checkable
-class SeparateColumns(Protocol):
-    """Columns one by one, of a family that is `separable`: ``explain``.
-
-    A family that does not offer it is cut into its columns (`shared.separate_columns`).
-    """
-
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """Joint cgf of single cells: a row in which all else is missing, for each of n cells.
-
-        Parameters
-        ----------
-        x, column : (n,)
-            Values, none missing, and where they stand.
-        classes : (M, n or 1)
-            Different classes, of which the cells are asked.
-        t : (K, n or 1, M)
-
-        Returns
-        -------
-        (K, n)
-        """
-
-
-@runtime_checkable
 class FeatureTerms(Protocol):
     """The log-odds of complete rows as a sum over features given theta: asked by ``explain``."""
 

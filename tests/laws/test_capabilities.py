@@ -25,7 +25,6 @@ from bayesgen.families.capabilities import (
     TokenDraws,
 )
 from bayesgen.families.errors import NotLinearError
-from bayesgen.families.shared.separate_columns import separate_columns
 from tests.graphs import declare, values_of
 from tests.laws.cases import close, first, in_pymc, only, same_stats, takes_missing, within_mcse
 from tests.laws.test_pymc import Y, coords_of, on_rows
@@ -138,28 +137,6 @@ def test_distances_given_the_shared_variances_make_up_the_log_odds(case):
         even = posterior.cgf(X, at + 1j * h * np.array([-1.0, 1.0])).real
         variance = -2 * (even - posterior.cgf(X, at + 0j).real) / h**2
         within_mcse(np.square(draws - mean), variance, "variance of the log-odds")
-
-
-@only(takes_missing, lambda case: case.prior.separable)
-def test_single_columns_are_rows_in_which_all_else_is_missing(case):
-    case = case.sized(2, 3)
-    posterior, X, *_ = case.fitted(12)
-    columns = separate_columns(posterior)
-    t = case.rng(3).normal(size=(4, 1, 2)) * 1j
-    whole = 0.0
-    for j in range(3):
-        column = np.full(len(X), j)
-        x = np.asarray(X[:, j], dtype=np.float64)
-        found = columns.cell_cgf(x, column, np.array([[0], [1]]), t)
-        close(found, posterior.cgf(alone(X, j), t))
-        first = np.arange(len(X)) % 2  # the classes of every second cell the other way round
-        swapped = columns.cell_cgf(x, column, np.stack([first, 1 - first]), t)
-        back = posterior.cgf(alone(X, j), t[..., ::-1])
-        close(swapped, np.where(first == 0, found, back))
-        whole = whole + found
-    if not posterior.independent:  # columns that share a parameter
-        return
-    close(whole, posterior.cgf(X, t))
 
 
 @offering(TokenDraws)

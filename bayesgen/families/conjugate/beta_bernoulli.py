@@ -290,15 +290,6 @@ class BetaBernoulli(ConjugateFamily):
         one, zero = (log_gamma_derivatives(a, t=seen) - norm for a in (self.alpha, self.beta))
         return self._linear(X, one, zero)
 
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """lG(p+t) - lG(p) - lG(P+t) + lG(P) of each cell, p the pseudo-count of its bit."""
-        a, b = self.alpha[classes, column], self.beta[classes, column]
-        out: Any = 0.0
-        for c, p in enumerate(np.where(x == 1, a, b)):
-            tc = t[..., c]
-            out = out + log_gamma_difference(p, tc) - log_gamma_difference(a[c] + b[c], tc)
-        return out
-
     @staticmethod
     def _linear(X: Matrix, one: Array, zero: Array) -> Array:
         """(..., N, C) sums over each row of tables (..., C, D) for its ones and for its zeros."""

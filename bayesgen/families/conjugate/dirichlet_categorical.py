@@ -391,22 +391,6 @@ class DirichletCategorical(ConjugateFamily):
             new[0] = np.log(self.p_new())
         return look_up(X, self.extended(np.where(real, table, 0.0), new))
 
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """(K, n), as in `SeparateColumns`."""
-        codes = code_index(x, self.alpha.shape[2])
-        known = codes < self.alpha.shape[2]
-        counts = self.alpha[classes, column, np.where(known, codes, 0)]
-        known &= counts[0] > 0
-        new = self.new[classes, column]
-        out: Any = 0.0
-        for c, p in enumerate(np.where(known, counts, 1.0)):
-            tc, total = t[..., c], self.alpha[classes[c], column].sum(axis=-1)
-            some = log_gamma_difference(p, tc) - log_gamma_difference(total, tc)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                never = np.where(tc == 0, 0.0, tc * np.log(new[c] / (total + new[c])))
-            out = out + np.where(known, some, never)
-        return out
-
 
 def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
     """A three-dimensional prior of `shape`, or an error."""

@@ -346,13 +346,6 @@ class GammaPoisson(ConjugateFamily):
         table[0] -= log_factorial(values)
         return np.moveaxis(passes.shared_sums(count, table), 1, -1)
 
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """As `cgf`, cell by cell."""
-        a, b = self.shape[classes, column], self.rate[classes, column]
-        return np.sum(
-            [special.log_poisson_power(x, a[c], b[c], t[..., c]) for c in range(len(a))], axis=0
-        )
-
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log rates as weights of the counts, minus the sum of rates; plug-ins only."""
         if theta is None:

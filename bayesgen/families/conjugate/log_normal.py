@@ -77,11 +77,6 @@ class LogNormal(NormalInverseGamma):
         total = np.atleast_2d(t).sum(axis=-1)
         return super().cgf(self.cells(X), t) + total * self._log_slope(X)
 
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """(K, n), as in `SeparateColumns`."""
-        slope = np.where(self.live[column], np.where(x <= 0, -np.inf, -self.cells(x)), 0.0)
-        return super().cell_cgf(self.cells(x), column, classes, t) + t.sum(axis=-1) * slope
-
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`: the Jacobian moves the mean alone."""
         out = super().density_cumulants(self.cells(X), seen)

@@ -756,23 +756,6 @@ class NormalInverseGamma(ConjugateFamily):
             out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
         return out
 
-    def cell_cgf(self, x: Array, column: Array, classes: Array, t: Array) -> Array:
-        """(K, n), as in `SeparateColumns`: a variance group is then one cell of each class."""
-        shape, t = self.mu.shape, np.moveaxis(t, -1, 0)
-        mu, kappa, nu, ss = (  # (M, 1, n)
-            np.broadcast_to(v, shape)[classes, column][:, None]
-            for v in (self.mu, self.kappa, self.nu, self.sum_of_squares)
-        )
-        square = np.square(x - self.shift[column] - mu) / ss
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            T, B = t, t * kappa / (kappa + t) * square
-            if self.over_classes:
-                T, B, nu, ss = T.sum(0, keepdims=True), B.sum(0, keepdims=True), nu[:1], ss[:1]
-            norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
-            each = norm - (nu + T) / 2 * log1p(B)
-            out = each.sum(axis=0) - 0.5 * log1p(t / kappa).sum(axis=0)
-        return np.where(self.live[column], out, 0.0)
-
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C), as in `DensityDraws`."""
         z = rng.standard_normal(size=(n, len(self.mu)))
