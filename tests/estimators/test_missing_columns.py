@@ -38,8 +38,7 @@ EMPTY = {
         (bg.MixedNB, "float"),
         (bg.CategoricalNB, "string"),
         (bg.TreeAugmentedNB, "category"),
-        (bg.MetaTreeForest, "float"),
-        (lambda: bg.LogLinearPool({"a": bg.MixedNB(), "b": bg.MetaTreeForest()}), "object"),
+        (lambda: bg.LogLinearPool({"a": bg.MixedNB(), "b": bg.MixedNB(variance="tied")}), "object"),
     ],
 )
 def test_a_column_without_cells_in_training_is_left_out(make, dtype, tmp_path):

@@ -116,13 +116,3 @@ def test_files_keep_the_ranks(iris, tmp_path):
     pool.save(tmp_path / "pool.nc")
     again = bg.load(tmp_path / "pool.nc")
     np.testing.assert_array_equal(again.typicality(X)["by_class"], pool.typicality(X)["by_class"])
-    for wrong in (
-        {"codes": np.full(50, 3)},
-        {"weight": np.zeros(50)},
-        {"overall": np.full((2, 50), np.nan)},
-        {"of_class": np.zeros((5, 50))},
-    ):
-        ranks = pool.fitted_.training.ranks
-        fields = {name: value for name, (_, value) in ranks.arrays().items()} | wrong
-        with pytest.raises(ValueError, match="densities of the members"):
-            MemberRanks(**fields).refuse_invalid(2, 3)
