@@ -1,9 +1,8 @@
 """A pool of classifiers with exponents learned from exact leave-one-out: LogLinearPool."""
 
-import copy
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -23,16 +22,16 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import feature_names, refuse_elsewhere
 from bayesgen.encoding.views import Selection, TableView
+from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.saving import refuse_subclass
 from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
-from bayesgen.estimators.text import Documents
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
-from bayesgen.inference.fitting import Gathered, Unlabelled
+from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
 from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
@@ -528,16 +527,12 @@ class LogLinearPool(GenerativeClassifier):
         left_out: dict[str, str],
         seen: MemberRows,
         rows: Labelled,
-        n_rows: int | None = None,
     ) -> Fitted:
-        """Exponents and intercepts of fitted members, from rows that are all of theirs or some.
-
-        `n_rows`: those that members were fitted to, if these are some.
-        """
+        """Exponents and intercepts of fitted members, from rows that are all of theirs or some."""
         classes = _common_classes(members)
         codes, weight = rows.coded()[1], rows.weight_of_each()
         known = np.flatnonzero(codes >= 0)
-        if self.prefit or n_rows is not None:  # whose members may know more classes
+        if self.prefit:  # whose members may know more classes
             codes = codes_of(rows.labels, classes)
         scored_at = self._sample_of(codes[known])
         at = known[scored_at]
@@ -564,7 +559,7 @@ class LogLinearPool(GenerativeClassifier):
         model = ClassModel(np.ones(len(classes)), prior)
         posterior = PooledPosterior(tuple(members), model, found, len(at), draw, scored)
         training = Training(
-            len(codes) if n_rows is None else n_rows,
+            len(codes),
             len(codes) - len(known),
             _ROUTE,
             suspects=odd,
@@ -870,46 +865,24 @@ def _common_classes(members: list[Member]) -> Array:
 
 
 # ------------------------------------------------------------------------------------------------
-# Rows in parts, read twice: a uniform sample, from which members are chosen and exponents learned;
-# then all others, which the members count.
+# Rows in parts: the pool is fitted to a uniform sample of them.
 
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """What each member has counted in some rows that are not of the sample; () if there are none.
-
-    `n_rows` and `n_drawn`: all of them, and those of the sample.
-    """
-
-    parts: tuple[Gathered, ...]
-    n_rows: int
-    n_drawn: int
+_SAMPLE = 200_000  # rows
 
 
 @dataclass(frozen=True, eq=False)
 class PoolLearner:
-    """Learner of a pool from rows in parts, for `fit_stream`, `fit_dask` and the command line.
-
-    The first pass makes a `RowSample`, and `then` a learner of the second, whose members have been
-    fitted to the sample and which makes a `Counted`. It is a pickle's size, for workers.
-    """
+    """Learner of a pool from rows in parts, for `fit_stream`, `fit_dask` and the command line."""
 
     pool: LogLinearPool
-    drawn: RowSample | None = None
-    members: tuple[Member, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
 
     family_type: ClassVar[Any] = LogLinear
-    passes: ClassVar[int] = 2
+    passes: ClassVar[int] = 2  # not 1: the rows themselves are kept, and settled at the end alone
     unsaved: ClassVar[tuple[str, ...]] = ()
-
-    def __bayesgen_learner__(self) -> Self:
-        """Itself: what a worker is given in place of a classifier."""
-        return self
 
     @property
     def reader(self) -> PoolReader:
-        """That has read nothing."""
+        """Reader that has read nothing."""
         return self.pool._reader()
 
     def refuse_no_statistics(self, what: str) -> None:
@@ -917,99 +890,34 @@ class PoolLearner:
         self.pool._check_arguments()
         if self.pool.prefit:
             raise NoClosedFormError(f"{what} fits the members: give the pool without prefit=True")
-        for member in self.members:
-            learner = member.clf.__bayesgen_learner__()
-            try:  # whatever its reader would ask of parts: their encoding is that of the sample
-                replace(learner, reader=Reader(learner.name)).refuse_no_statistics(what)
-            except NoClosedFormError as error:
-                raise NoClosedFormError(f"member {member.name!r}: {error}") from None
 
     def gather(
-        self, before: Any, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
-    ) -> Any:
-        """A sample of rows, or what members count in them, added to those `before`."""
+        self,
+        before: RowSample | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        classes: Any = None,
+    ) -> RowSample:
+        """Return a sample of some rows and of those `before`."""
         if classes is not None:
             raise ValueError("classes= is not for a pool, which learns of a class by its rows")
         _, rows = self.pool._read(X, y, sample_weight)
         first = 0 if before is None else before.n_rows
-        own = RowSample.of_rows(rows, integer(self.pool.random_state), first)
-        if self.drawn is None:
-            parts = [own] if before is None else [before, own]
-            return RowSample.of_parts(parts, self.pool.max_rows)
-        at, n = np.flatnonzero(own.key > self.drawn.key.max()), own.n_rows
-        some = rows._replace(X=rows.X.take(at), labels=own.labels[at], weight=own.weight[at])
-        counted = Counted(self._counts(some) if len(at) else (), n, n - len(at))
-        return counted if before is None else self.merge(before, counted)
+        sample = RowSample.of_rows(rows, integer(self.pool.random_state), first)
+        return RowSample.of_parts([sample] if before is None else [before, sample], _SAMPLE)
 
-    def _counts(self, rows: Labelled) -> tuple[Gathered, ...]:
-        """Of each member, by its encoding of the sample; tokens may be new."""
-        assert self.drawn is not None, "this is the second pass"
-        seen, classes, out = MemberRows(rows.X, _joint), self.drawn.classes, []
-        codes = codes_of(rows.labels, classes)
-        for member in self.members:
-            learner = member.clf.__bayesgen_learner__()
-            if isinstance(member.fitted.reader, Documents):
-                own = learner.gather(None, seen.seen(member), rows.labels, rows.weight, classes)
-            else:
-                known = _lenient(member)
-                read = seen.read(known)
-                own = learner.count(known.fitted, read, codes, classes, rows.weight)
-            out.append(own)
-        return tuple(out)
+    def merge(self, mine: RowSample, theirs: RowSample) -> RowSample:
+        """Return a sample of the rows of both."""
+        return RowSample.of_parts([mine, theirs], _SAMPLE)
 
-    def merge(self, mine: Any, theirs: Any) -> Any:
-        """What is known of the rows of both."""
-        if isinstance(mine, RowSample):
-            return RowSample.of_parts([mine, theirs], self.pool.max_rows)
-        parts = mine.parts or theirs.parts
-        if mine.parts and theirs.parts:
-            parts = tuple(map(_added, self.members, mine.parts, theirs.parts))
-        return Counted(parts, mine.n_rows + theirs.n_rows, mine.n_drawn + theirs.n_drawn)
+    def then(self, sample: RowSample) -> None:
+        """Return None: there is no second pass."""
 
-    def then(self, drawn: Any) -> "PoolLearner | None":
-        """The learner of a second pass, if the sample does not hold all rows."""
-        if self.drawn is not None or drawn.n_rows == len(drawn.labels):
-            return None
-        pool = clone(self.pool)
-        _, rows = pool._read(*drawn.parts)
-        members, left_out = pool._members(MemberRows(rows.X, _joint), rows)
-        out = PoolLearner(pool, drawn, tuple(members), left_out)
-        out.refuse_no_statistics("learning from more than max_rows rows in parts")
-        return out
-
-    def settle(self, state: Any) -> Fitted:
-        """The fit."""
-        drawn, pool = self.drawn, clone(self.pool)
-        if drawn is None:
-            whole = None if (state.weight == 1).all() else state.weight
-            return pool.fit(state.X, state.labels, whole).fitted_
-        if (state.n_rows, state.n_drawn) != (drawn.n_rows, len(drawn.labels)):
-            raise ValueError("the rows were others when they were read again: a pool reads twice")
-        members = []
-        for member, part in zip(self.members, state.parts, strict=True):
-            learner, clf = member.clf.__bayesgen_learner__(), copy.copy(member.clf)
-            own, _ = Gathered.of(member.fitted).covering(drawn.classes)
-            clf.fitted_ = learner.settle(_added(member, own, part))
-            members.append(replace(member, clf=clf))
-        reader, rows = pool._read(*drawn.parts)
-        seen = MemberRows(rows.X, _joint)
-        return pool._weighed(reader, members, self.left_out, seen, rows, drawn.n_rows)
-
-
-def _added(member: Member, mine: Gathered, theirs: Gathered) -> Gathered:
-    """What a member has counted in the rows of both; encodings differ in tokens alone."""
-    if isinstance(mine.reader, Documents):
-        found: Gathered = member.clf.__bayesgen_learner__().merge(mine, theirs)
-        return found
-    stats = mine.stats.merge(theirs.stats)
-    return replace(mine, stats=stats, n_rows=mine.n_rows + theirs.n_rows)
-
-
-def _lenient(member: Member) -> Member:
-    """The member, reading a category that it does not know as a missing cell."""
-    reader = member.fitted.reader
-    if not hasattr(reader, "unseen"):
-        return member
-    clf = copy.copy(member.clf)
-    clf.fitted_ = replace(member.fitted, reader=replace(reader, unseen="ignore"))
-    return replace(member, clf=clf)
+    def settle(self, sample: RowSample) -> Fitted:
+        """Return the fit to the sample."""
+        n_rows = len(sample.labels)
+        if n_rows < sample.n_rows:
+            warn(f"the pool is fitted to a uniform sample of {n_rows} of {sample.n_rows} rows")
+        weight = None if (sample.weight == 1).all() else sample.weight
+        return clone(self.pool).fit(sample.X, sample.labels, weight).fitted_
