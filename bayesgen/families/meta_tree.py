@@ -167,7 +167,7 @@ class MetaTree(ConjugateFamily):
     def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
         """With structures that half of the rows choose, for each tree its own."""
         from bayesgen.numerics.kernels import meta_trees as kernels
-        from bayesgen.numerics.kernels.threads import n_threads, shared
+        from bayesgen.numerics.kernels.threads import run_in_threads
 
         rows = self._rows(X, y, weight)
         order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
@@ -188,7 +188,7 @@ class MetaTree(ConjugateFamily):
             )  # fmt: skip
             return found
 
-        trees = shared(tree, range(self.n_trees), n_threads())
+        trees = run_in_threads(tree, range(self.n_trees))
         roots = np.cumsum([0, *(len(test) for test, _, _ in trees)])[:-1]
         test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
@@ -216,10 +216,10 @@ class MetaTree(ConjugateFamily):
     def _counts(self, rows: "Rows", n_classes: int) -> Array:
         """(node, C) weights of the rows; of those that choose, if they have keys."""
         from bayesgen.numerics.kernels.meta_trees import count
-        from bayesgen.numerics.kernels.threads import n_threads, shared
+        from bayesgen.numerics.kernels.threads import run_in_threads
 
         out = np.zeros((len(self.test), n_classes))
-        shared(lambda t: count(rows, t, self._tests, out), range(self.n_trees), n_threads())
+        run_in_threads(lambda t: count(rows, t, self._tests, out), range(self.n_trees))
         return out
 
     # -- posterior ---------------------------------------------------------------------------
@@ -250,20 +250,20 @@ class MetaTree(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """(N, C) log p(y = c | x_i, D)."""
         from bayesgen.numerics.kernels.meta_trees import predict
-        from bayesgen.numerics.kernels.threads import over_blocks
+        from bayesgen.numerics.kernels.threads import run_in_threads
 
         x, out = _cells(X), np.zeros((X.shape[0], self.count.shape[1]))
 
-        def part(start: int, stop: int) -> None:
-            predict(x[start:stop], self._tests, self._nodes, out[start:stop])
+        def predict_some(rows: slice) -> None:
+            predict(x[rows], self._tests, self._nodes, out[rows])
 
-        list(over_blocks(part, len(x), _WIDTH))
+        run_in_threads(predict_some, row_blocks(len(x), _WIDTH))
         return np.log(out, out=out)
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
         from bayesgen.numerics.kernels.meta_trees import predict_without
-        from bayesgen.numerics.kernels.threads import over_blocks
+        from bayesgen.numerics.kernels.threads import run_in_threads
 
         if self.n_trees < 2:
             raise ValueError(
@@ -273,18 +273,18 @@ class MetaTree(ConjugateFamily):
         rows, out = self._rows(_cells(X), y, weight), np.empty((X.shape[0], self.count.shape[1]))
         a = self._a(out.shape[1])
 
-        def part(start: int, stop: int) -> None:
-            cells, codes, weight, keys, copies = (each[start:stop] for each in rows)
+        def predict_some(block: slice) -> None:
+            cells, codes, weight, keys, copies = (each[block] for each in rows)
             some = cells, codes, weight, keys, copies
-            predict_without(some, self._tests, self._nodes, a, self.split, out[start:stop])
+            predict_without(some, self._tests, self._nodes, a, self.split, out[block])
 
-        list(over_blocks(part, len(out), _WIDTH))
+        run_in_threads(predict_some, row_blocks(len(out), _WIDTH))
         return np.log(out, out=out), np.ones(len(out))
 
     def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
         """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
         from bayesgen.numerics.kernels import meta_trees as kernels
-        from bayesgen.numerics.kernels.threads import n_threads, shared
+        from bayesgen.numerics.kernels.threads import run_in_threads
 
         x, a = _cells(X), self._a(self.count.shape[1])
         probability = np.empty((n, len(x), self.count.shape[1]))
@@ -293,7 +293,7 @@ class MetaTree(ConjugateFamily):
         def draw(s: int) -> None:
             kernels.draw(x, self._tests, self._nodes, a, seeds[s], probability[s])
 
-        shared(draw, range(n), n_threads())
+        run_in_threads(draw, range(n))
         return np.log(probability, out=probability)
 
     # -- what there is not -------------------------------------------------------------------

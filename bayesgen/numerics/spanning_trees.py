@@ -201,7 +201,6 @@ class Elimination:
         -------
         (n,)
         """
-        from bayesgen.numerics.kernels.threads import over_blocks
         from bayesgen.numerics.kernels.trees import log_ratios, log_ratios_in_parts
 
         out = np.empty(len(codes))
@@ -209,13 +208,10 @@ class Elimination:
             given = np.exp(table), np.exp(-_SPAN / self.n_nodes)
         w = np.exp(self._log_w - self._log_w.max())
 
-        def part(start: int, stop: int) -> None:
-            if self._wide:
-                log_ratios_in_parts(codes[start:stop], *given, *self._packed, out[start:stop])
-            else:
-                log_ratios(codes[start:stop], *given, w, out[start:stop])
-
-        list(over_blocks(part, len(codes), self.n_nodes**2))
+        if self._wide:
+            log_ratios_in_parts(codes, *given, *self._packed, out)
+        else:
+            log_ratios(codes, *given, w, out)
         i, j = np.tril_indices(self.n_nodes - 1, -1)
         wide = np.flatnonzero(np.isnan(out))
         for rows in (wide[some] for some in row_blocks(len(wide), self.n_nodes**2, _CELLS)):

@@ -646,7 +646,6 @@ class Mixture:
 
     def _solve_compiled(self, p: Array, l: Array, error: Array) -> None:
         from bayesgen.numerics.kernels.mixtures import solve as compiled
-        from bayesgen.numerics.kernels.threads import over_blocks
 
         base = np.cumsum([0, *(len(law.cells) for law in self.laws[:-1])])
         parts = [law._replace(first=law.first + b) for law, b in zip(self.laws, base, strict=True)]
@@ -660,11 +659,7 @@ class Mixture:
 
         arrays = *fields, np.ascontiguousarray(p), logit(p), ndtri(p), error, l
 
-        def block(start: int, stop: int) -> None:
-            compiled(cells, *(f[start:stop] for f in arrays))
-
-        for _ in over_blocks(block, len(p), 4 * fields[5][0].size):
-            pass
+        compiled(cells, *arrays)
 
 
 def _resampled(law: Law, rest: Array, weight: Array) -> tuple[Law, Array]:
