@@ -103,9 +103,8 @@ def fit(
     is left out exactly. Rows without a label are dropped.
 
     The file is read in parts, so it may be larger than memory (but not for forest, ande and
-    histogram). A first look at all rows decides what the columns hold. auto reads more than 20000
-    rows twice: it keeps a sample of 20000, which decides the exponents, bins and categories, and
-    counts all rows.
+    histogram). A first look at all rows decides what the columns hold. auto learns from a
+    uniform sample of at most 200000 rows.
 
     Examples
     --------

@@ -33,14 +33,14 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
         return clf, tally
     look = plan.look()
     clf, tally = plan.untrained(look.kinds), Tally(look.kinds)
-    scored = clf.__bayesgen_learner__().passes == 1  # a pool keeps a sample of its own
+    scored = not clf.__bayesgen_learner__().keeps_rows  # a pool keeps a sample of its own
     types = {**look.columns.types, plan.target: look.label_type}
 
     def chunks() -> Iterator[streams.Chunk]:
-        selection, is_first_pass = Selection(plan), not tally.n_rows
+        selection = Selection(plan)
         for part in rows_of(plan.table, types, "learning", advice=plan.advice):
             rows = selection.take(part.frame, look, clf)
-            if is_first_pass and len(rows.labels):
+            if len(rows.labels):
                 tally.add(rows, scored)
             yield streams.Chunk(rows.X, rows.labels, None, "", 0.0, rows.numbers)
         selection.report(clf)

@@ -877,7 +877,7 @@ class PoolLearner:
     pool: LogLinearPool
 
     family_type: ClassVar[Any] = LogLinear
-    passes: ClassVar[int] = 2  # not 1: the rows themselves are kept, and settled at the end alone
+    keeps_rows: ClassVar[bool] = True
     unsaved: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -910,9 +910,6 @@ class PoolLearner:
     def merge(self, mine: RowSample, theirs: RowSample) -> RowSample:
         """Return a sample of the rows of both."""
         return RowSample.of_parts([mine, theirs], _SAMPLE)
-
-    def then(self, sample: RowSample) -> None:
-        """Return None: there is no second pass."""
 
     def settle(self, sample: RowSample) -> Fitted:
         """Return the fit to the sample."""

@@ -291,10 +291,7 @@ class Learner:
         refuse_large_cells(model.family, rows.as_read, names, stats.features)
         return Gathered(classes, known.reader, stats, len(codes))
 
-    passes: ClassVar[int] = 1  # over rows that come in parts, at most
-
-    def then(self, gathered: Gathered) -> None:
-        """No second pass."""
+    keeps_rows: ClassVar[bool] = False  # of rows that come in parts: only their statistics
 
     def gathered(self, fitted: Fitted) -> Gathered:
         """Statistics behind a fit."""

@@ -54,7 +54,7 @@ def fit_dask[Classifier: Additive](
     -----
     ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column of
     objects that holds numbers elsewhere.
-    A `LogLinearPool` reads the blocks twice, as `bayesgen.fit_stream` reads chunks.
+    A `LogLinearPool` is fitted to a uniform sample of at most 200 000 rows.
     The predict methods take dask collections too, and return dask arrays.
 
     Examples
@@ -74,22 +74,19 @@ def fit_dask[Classifier: Additive](
         import dask
     except ImportError:
         raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
-    learner: Any = refuse_other(clf, "fit_dask")
+    learner = refuse_other(clf, "fit_dask")
+    empty = dask.delayed(clone(clf))
     blocks = _blocks(X, y, sample_weight)
-    of, again = clone(clf), learner
-    while again is not None:
-        learner, empty = again, dask.delayed(of)
-        parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
-        while len(parts) > 1:
-            parts = [
-                dask.delayed(_merged)(empty, parts[k : k + _ARITY])
-                for k in range(0, len(parts), _ARITY)
-            ]
-        (found,) = dask.compute(*parts)
-        if found is None:
-            raise ValueError("X has no rows: there is nothing to learn from")
-        of = again = learner.then(found)
-    clf.fitted_ = learner.settle(found)
+    parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
+    while len(parts) > 1:
+        parts = [
+            dask.delayed(_merged)(empty, parts[k : k + _ARITY])
+            for k in range(0, len(parts), _ARITY)
+        ]
+    (state,) = dask.compute(*parts)
+    if state is None:
+        raise ValueError("X has no rows: there is nothing to learn from")
+    clf.fitted_ = learner.settle(state)
     return clf
 
 

@@ -391,10 +391,8 @@ def fit_stream[Classifier: Additive](
     like, or blank. The documents of a `MarkovNB` are the cells as they stand. A folder is not
     searched further down.
 
-    A `LogLinearPool` of more than `max_rows` rows reads them twice. A uniform sample of that many
-    rows chooses the members, their views and bins, and the exponents. All rows are counted by the
-    members, with categories that the sample does not show as missing cells. In memory are a chunk,
-    the sample and the members' statistics.
+    A `LogLinearPool` is fitted to a uniform sample of at most 200 000 rows, and warns if it was
+    less than all.
 
     See Also
     --------
@@ -413,17 +411,18 @@ def fit_stream[Classifier: Additive](
     >>> clf.n_rows_seen_
     12000
     """
-    learner: Any = refuse_other(clf, "fit_stream")
+    learner = refuse_other(clf, "fit_stream")
     source = open_source(chunks, target, sample_weight, clf)
     saved = None
     if checkpoint is not None:
-        if learner.passes > 1:
-            raise ValueError("checkpoint= is not for a pool, which may read its rows twice")
-        labels = None if classes is None else np.unique(np.asarray(classes))
-        listed = None if labels is None else storage.labels_to_json(labels)
+        if learner.keeps_rows:
+            raise ValueError("checkpoint= is not for a pool, which keeps a sample of the rows")
+        listed = None
+        if classes is not None:
+            listed = storage.labels_to_json(np.unique(np.asarray(classes)))
         arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
         saved = Checkpoint(checkpoint, clf, arguments, every)
-    clf.fitted_ = learn(clf, source, classes, saved, progressbar, once=isinstance(chunks, Iterator))
+    clf.fitted_ = learn(clf, source, classes, saved, progressbar)
     return clf
 
 
@@ -433,47 +432,36 @@ def learn(
     classes: Any = None,
     saved: Checkpoint | None = None,
     progressbar: bool = True,
-    once: bool = False,
 ) -> "Fitted":
-    """Return the fit to all rows of a source; `once`: it cannot be read a second time."""
-    learner: Any = clf.__bayesgen_learner__()
-    while True:
-        n_read, state = (0, None) if saved is None else saved.resume()
-        k, n_saved, numbered = 0, n_read, False
-        with row_progress("learning", source.size, progressbar) as advance:
-            for k, chunk in enumerate(source.chunks(), 1):
-                if k <= n_read:
-                    continue
-                numbered = chunk.rows is not None
-                some = chunk.weight is None or np.any(np.ma.getdata(chunk.weight))
-                if some and (n_rows(chunk.X) or n_rows(chunk.y)):
-                    with placed(chunk.place, chunk.rows):
-                        state = learner.gather(state, chunk.X, chunk.y, chunk.weight, classes)
-                if saved is not None and state is not None and saved.is_due(k):
-                    saved.write(_settled(learner, state, classes), k)
-                    n_saved = k
-                advance(chunk.done, 0 if state is None else state.n_rows)
-        if k < n_read:
-            assert saved is not None
-            raise saved.other(
-                f"it holds {n_read} chunks, and there are {k} (an iterator that was used before "
-                "starts where it was left: give a fresh one, from the first row)"
-            )
-        if state is None:
-            raise ValueError("chunks holds no rows: there is nothing to learn from")
-        with placed("", getattr(getattr(state, "X", None), "index", None) if numbered else None):
-            if (again := learner.then(state)) is None:
-                fitted: Fitted = learner.settle(state)
-                break
-        if once:
-            raise ValueError(
-                f"{state.n_rows} rows are more than max_rows: a pool reads them twice, and an "
-                "iterator ends after the first time. Give files, a list, or an object whose "
-                "__iter__ begins anew"
-            )
-        learner = again
-    if saved is not None and n_saved < k:
-        saved.write(fitted, k)
+    """Return the fit to all rows of a source."""
+    learner = clf.__bayesgen_learner__()
+    n_read, state = (0, None) if saved is None else saved.resume()
+    n_chunks, n_saved, numbered = 0, n_read, False
+    with row_progress("learning", source.size, progressbar) as advance:
+        for n_chunks, chunk in enumerate(source.chunks(), 1):
+            if n_chunks <= n_read:
+                continue
+            numbered = chunk.rows is not None
+            some = chunk.weight is None or np.any(np.ma.getdata(chunk.weight))
+            if some and (n_rows(chunk.X) or n_rows(chunk.y)):
+                with placed(chunk.place, chunk.rows):
+                    state = learner.gather(state, chunk.X, chunk.y, chunk.weight, classes)
+            if saved is not None and state is not None and saved.is_due(n_chunks):
+                saved.write(_settled(learner, state, classes), n_chunks)
+                n_saved = n_chunks
+            advance(chunk.done, 0 if state is None else state.n_rows)
+    if saved is not None and n_chunks < n_read:
+        raise saved.other(
+            f"it holds {n_read} chunks, and there are {n_chunks} (an iterator that was used before "
+            "starts where it was left: give a fresh one, from the first row)"
+        )
+    if state is None:
+        raise ValueError("chunks holds no rows: there is nothing to learn from")
+    kept_rows: Any = state
+    with placed("", kept_rows.X.index if learner.keeps_rows and numbered else None):
+        fitted = learner.settle(state)
+    if saved is not None and n_saved < n_chunks:
+        saved.write(fitted, n_chunks)
     return fitted
 
 

@@ -126,8 +126,8 @@ def test_documents_in_parts(tmp_path, parts):
     )
 
 
-def test_a_pool_reads_a_large_file_twice(tmp_path, parts, monkeypatch):
-    """All rows are counted; the log loss is that of exact leave-one-out, stated with its rivals."""
+def test_a_pool_in_parts(tmp_path, parts, monkeypatch):
+    """The log loss is that of exact leave-one-out, stated with its rivals."""
     data, model = tmp_path / "data.csv", tmp_path / "m.nc"
     rows().to_csv(data, index=False)
     untrained = models.Plan.untrained
