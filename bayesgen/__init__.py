@@ -51,7 +51,6 @@ __all__ = [
     "mutual_information",
     "plots",
     "report",
-    "simulation_based_calibration",
     "top_words",
     "validate",
 ]
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare import compare_predictives
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.label_errors import label_errors
-    from bayesgen.checks.sbc import simulation_based_calibration
     from bayesgen.checks.validate import validate
     from bayesgen.estimators import (
         BayesianLogisticRegression,
@@ -127,7 +125,6 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "mutual_information": "explain.mutual_information",
         "plots": "plots",
         "report": "reporting.report",
-        "simulation_based_calibration": "checks.sbc",
         "top_words": "explain.top_words",
         "validate": "checks.validate",
     }

@@ -69,7 +69,6 @@ TYPES = {
     "bg.estimate_class_prior(clf, X)": "xr.DataTree",
     "bg.mutual_information(clf)": "xr.DataArray",
     "bg.mutual_information(clf, posterior=True, prob=0.9)": "xr.Dataset",
-    "bg.simulation_based_calibration(clf)": "xr.DataTree",
     "bg.validate(clf, X, y).passed": "bool",
     "bg.validate(clf, X, y).tree": "xr.DataTree",
     "bg.MutualInformationSelector().fit(X, y).scores_": "np.ndarray",

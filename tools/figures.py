@@ -19,9 +19,7 @@ from matplotlib.ticker import NullLocator
 from scipy.stats import t
 
 import bayesgen as bg
-from bayesgen.checks.uniformity import _ROUNDING, _probability_inside, _tails
 from bayesgen.datasets import load_penguins
-from bayesgen.posterior.model import ClassModel
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
@@ -149,114 +147,6 @@ def _refuse_drift() -> None:
             raise SystemExit(f"the import contract does not put {above} above {below}")
 
 
-# ---------------------------------------------------------------------------------- calibration
-
-REPLICATES, SBC_ROWS, SBC_DRAWS = 300, 12, 99
-FALSE_ALARM = 0.01
-
-
-def sbc() -> Figure:
-    """ECDFs of ranks less their expectation: both routes, and two posteriors that are wrong."""
-    X, y = load_penguins()
-    clf = bg.GaussianNB().fit(X[["bill_length_mm", "flipper_length_mm"]], y)
-
-    def wrong(update):
-        prior = clf.prior_.family
-        broken = type("Broken", (type(prior),), {"update": update})
-        arrays = {name: value for name, (_, value) in prior.arrays().items()}
-        return ClassModel(clf.prior_.alpha, broken.from_parts(arrays, prior.settings()))
-
-    def twice(prior, stats):
-        return type(clf.prior_.family).update(prior, stats.merge(stats))
-
-    def not_at_all(prior, stats):
-        return prior
-
-    panels = (
-        ("Closed form", "Every line keeps to the band.", clf, "closed form"),
-        ("NUTS", "The sampler of the PyMC model does so, too.", clf, "nuts"),
-        (
-            "Bug: every row counted twice",
-            "Intervals are too narrow: the truth is often outside.",
-            wrong(twice),
-            "closed form",
-        ),
-        (
-            "Bug: prior returned as posterior",
-            "No parameter shows it; the likelihood does.",
-            wrong(not_at_all),
-            "closed form",
-        ),
-    )
-    fig, axes = plt.subplots(2, 2, figsize=(7.4, 6.2), sharex=True, sharey=True)
-    fig.subplots_adjust(left=0.095, right=0.98, bottom=0.085, top=0.79, hspace=0.38, wspace=0.17)
-    for ax, (title, says, what, route) in zip(axes.flat, panels, strict=True):
-        options = {"route": route, "false_alarm": FALSE_ALARM, "progressbar": False}
-        _ecdf_panel(
-            ax, bg.simulation_based_calibration(what, SBC_ROWS, REPLICATES, SBC_DRAWS, **options)
-        )
-        ax.set_title(title, loc="left", size=10.5, weight="bold", pad=19)
-        ax.text(0, 1.035, says, transform=ax.transAxes, color=MUTED)
-    ax = axes[0, 0]
-    ax.text(0.5, -0.15, "band", color=MUTED, ha="center", va="center")
-    ax.text(0.03, 0.175, "a parameter", color=BLUE, va="center")
-    ax.text(0.97, 0.175, "log likelihood", color=ORANGE, ha="right", va="center")
-    for row in axes:
-        row[0].set_ylabel("ECDF less the diagonal")
-    for ax in axes[1]:
-        ax.set_xlabel(f"rank of the truth among {SBC_DRAWS} draws, as a share")
-    fig.text(
-        0.015,
-        0.985,
-        "Where a posterior is right, the truth has any rank among its draws",
-        va="top",
-        size=12.5,
-        weight="bold",
-    )
-    fig.text(
-        0.015,
-        0.942,
-        f"GaussianNB with the prior of its fit to penguins, {REPLICATES} data sets of {SBC_ROWS} "
-        f"rows simulated from that prior.\nA right posterior keeps all lines in the band with "
-        f"probability {1 - FALSE_ALARM:g} or more.",
-        va="top",
-        color=MUTED,
-        linespacing=1.3,
-    )
-    return fig
-
-
-def _ecdf_band(n_ranks, n_draws, prob):
-    """(L,) least and greatest count below each rank that uniform ranks keep to, all at once."""
-    tails = _tails(n_ranks, n_draws)
-    levels = np.unique(np.concatenate([[0.0], tails.ravel()]))
-    low, high = 0, len(levels) - 1  # the first level is wide enough, the last leaves nothing
-    while high - low > 1:
-        middle = (low + high) // 2
-        wide = _probability_inside(tails, levels[[middle]])[0] >= prob
-        low, high = (middle, high) if wide else (low, middle)
-    inside = tails > levels[low] * _ROUNDING
-    return inside.argmax(axis=1), n_ranks - inside[:, ::-1].argmax(axis=1)
-
-
-def _ecdf_panel(ax, found):
-    """The lines of all quantities tested, and the band that one of them leaves if refused."""
-    table = found["calibration"].to_dataset()
-    lower, upper = _ecdf_band(REPLICATES, SBC_DRAWS, 1 - table["threshold"].item())
-    k = np.arange(SBC_DRAWS + 2) / (SBC_DRAWS + 1)
-    band = (np.array([0, *n, REPLICATES]) / REPLICATES - k for n in (lower, upper))
-    ax.fill_between(k, *band, color="#e4eaef", lw=0)
-    ax.axhline(0, color="white", lw=1)
-    groups = found["prior_sbc"].to_dataset()
-    pit = np.column_stack([v.values.reshape(REPLICATES, -1) for v in groups.values()])
-    for q in np.flatnonzero(table["p_value"].notnull()):
-        delta = (pit[:, q, None] < k).mean(axis=0) - k
-        last = q == pit.shape[1] - 1
-        style = {"color": ORANGE, "lw": 1.8, "zorder": 3} if last else {"color": BLUE, "lw": 0.7}
-        ax.plot(k, delta, **style)
-    ax.set(xlim=(0, 1), ylim=(-0.2, 0.2), yticks=[-0.2, -0.1, 0, 0.1, 0.2])
-
-
 # ------------------------------------------------------------------------------ learning curves
 
 CURVES = FOLDER.parents[1] / "tests" / "benchmarks" / "learning_curves.json"
@@ -323,7 +213,6 @@ FIGURES = {
     "architecture": (architecture, ("svg", "png")),
     "first_screen": (first_screen, ("png",)),
     "learning_curves": (learning_curves, ("png",)),
-    "sbc": (sbc, ("png",)),
 }
 
 

@@ -374,8 +374,7 @@ def validate(
         return found
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
-            f"validate compares a closed form with NUTS, and {type(clf).__name__} has none: "
-            "bg.simulation_based_calibration asks whether its draws are right"
+            f"validate compares a closed form with NUTS, and {type(clf).__name__} has none"
         )
     fitted = clone(clf).fit(X, y, sample_weight=sample_weight)
     start = perf_counter()

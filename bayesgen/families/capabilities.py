@@ -83,18 +83,6 @@ class DataScaledDefaults(Protocol):
 
 
 @runtime_checkable
-class LearnedHyperparameters(Protocol):
-    """Hyper-parameters with a prior of their own: asked by simulation-based calibration."""
-
-    @property
-    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
-        """{name: dims} of the variables of `to_pymc` that theta has a prior of.
-
-        Of those whose meaning does not depend on the rows; a prior object may stand for some.
-        """
-
-
-@runtime_checkable
 class PartlyIdentified(Protocol):
     """Theta of which different values are the same density of x: labels, signs.
 

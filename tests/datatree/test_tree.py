@@ -62,10 +62,6 @@ def test_trees_of_the_closed_form_say_who_made_them(gaussian: Any) -> None:
     assert_told(gaussian.draw_posterior(9, 2, np.random.default_rng(4)), "closed form")
     assert_told(gaussian.posterior_groups(REALS, Y), "closed form", seed=0)
     assert_told(gaussian.predict_posterior(REALS[:2], 9, random_state=3), "closed form", seed=3)
-    found = bg.simulation_based_calibration(
-        gaussian, replicates=20, draws=9, random_state=2, progressbar=False
-    )
-    assert_told(found, "closed form", seed=2)
     shift = bg.estimate_class_prior(gaussian, REALS, draws=20, random_state=6)
     assert_told(shift, "gibbs", seed=6)
 

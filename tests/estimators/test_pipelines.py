@@ -14,7 +14,7 @@ import bayesgen as bg
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 2, 40)
 X = RNG.normal(size=(40, 2)) * 3 + Y[:, None]
-FITS_ANEW = {"validate", "simulation_based_calibration", "fit_dask"}
+FITS_ANEW = {"validate", "fit_dask"}
 
 
 @pytest.fixture(scope="module")

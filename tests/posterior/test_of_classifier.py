@@ -15,7 +15,6 @@ X, Y = load_iris(return_X_y=True)
 OF_THE_POSTERIOR = {
     "mutual_information": bg.mutual_information,
     "estimate_class_prior": lambda clf: bg.estimate_class_prior(clf, X),
-    "simulation_based_calibration": bg.simulation_based_calibration,
 }
 AT_TRAINING_ROWS = {
     "label_errors": lambda clf: bg.label_errors(clf, X, Y)["wrong"],

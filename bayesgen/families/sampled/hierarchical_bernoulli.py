@@ -83,11 +83,6 @@ class HierarchicalBernoulli(Family):
         """``theta``: p(x_j = 1 | y = c)."""
         return {"theta": (CLASS, FEATURE)}
 
-    @property
-    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
-        """Base log-odds ``mu``, spread ``tau`` and ``inequality``."""
-        return {"mu": (FEATURE,), "tau": (), "inequality": ()}
-
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Levels that are base rates, and that are not; base rates that differ by column."""

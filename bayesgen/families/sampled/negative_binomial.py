@@ -97,11 +97,6 @@ class NegativeBinomial(Family):
         """``mu``: events per unit of exposure; ``delta``: non-Poissonness."""
         return {"mu": (CLASS, FEATURE), "delta": (FEATURE,)}
 
-    @property
-    def hyperparameters(self) -> dict[str, tuple[str, ...]]:
-        """``common`` rates and the ``spread`` of the classes about them."""
-        return {"common": (FEATURE,), "spread": ()}
-
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Few events and many; the first column as exposure."""
