@@ -341,8 +341,8 @@ class _Posterior:
         doubt = (w * w * true * (1 - true)).T @ given  # what the labels themselves leave open
         sd = np.sqrt(noise * (1 - noise) / (total + 1) + doubt / total**2)
         below = np.cumsum(self.mass) - self.mass / 2
-        ends = request.ends(1, lambda p: np.interp(p, below, self.log_odds))
-        return noise, sd, rate, expit(np.concatenate(ends))
+        tails = np.array([1 - request.prob, 1 + request.prob]) / 2
+        return noise, sd, rate, expit(np.interp(tails, below, self.log_odds))
 
 
 def _posterior(

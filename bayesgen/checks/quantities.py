@@ -40,7 +40,7 @@ from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import ConjugateFamily
 from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.pymc_parts import by_cell
-from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax, log_sum_exp
+from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax
 from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, log_densities
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
@@ -318,39 +318,6 @@ def add_coverage(
             name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
             found = Agreement.of(ess, slack, **compared)
             into.add(name, places, found, INTERVALS, source=source, unit="probability")
-
-
-def add_weighted(
-    into: Comparisons,
-    fitted: Any,
-    X: Any,
-    log_joint: dict[str, Array],
-    places: list[str],
-) -> None:
-    """Compare intervals given the row with draws weighted by p(x | theta), as `add_coverage`.
-
-    `log_joint` (chain, draw, N, C) are draws of log p(y = c, x | theta), of each source.
-    """
-    found = fitted.predict_interval(X, prob=_PROB, kind="eti", given="training and row")
-    ends = found["log_odds"].transpose("obs_id", "class", "bound").values
-    error = np.repeat(found["error"].values, ends.shape[1])
-    for source, a in log_joint.items():
-        weight = np.exp(log_sum_exp(a) - log_sum_exp(a).max(axis=(0, 1)))
-        weight /= weight.mean(axis=(0, 1))
-        compared = {}
-        for statistic, sign, k in (("q05", 1, 0), ("q95", -1, 1)):
-            beyond = _beyond(sign * against_rest(a), sign * ends[..., k])
-            series = (weight[..., None] * (beyond - _TAIL)).reshape(*a.shape[:2], -1)
-            own = compare_mean(series, np.zeros(error.size), source == INDEPENDENT)
-            gap, z = own.chain[:, 0], np.where(np.isinf(own.z[:, 0]), np.nan, own.z[:, 0])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                se = np.hypot(gap / z, error)
-                z = np.sign(z) * np.maximum(np.abs(gap) - error, 0) / se
-            z[~np.isfinite(ends[..., k].ravel())] = np.nan
-            compared[statistic] = gap + _TAIL, _TAIL, z, se
-        variable = f"{100 * _PROB:.0f} % interval given the row" + f", {source}" * (source != NUTS)
-        agreement = Agreement.of(own.ess, error, **compared)
-        into.add(variable, places, agreement, INTERVALS, source=source, unit="probability")
 
 
 def _beyond(draws: Array, ends: Array) -> Array:

@@ -575,7 +575,6 @@ def _compared(
         own, at = _safe_indexing(tested, used[few]), [p for of_row in shown for p in of_row]
         odds = {source: quantities.against_rest(a) for source, a in joint.items()}
         quantities.add_coverage(out, fitted, own, odds, at)
-        quantities.add_weighted(out, fitted, own, joint, at)
     else:
         skipped.append("credible intervals: one class has probability 1")
     skipped += _add_simulated(out, fitted, data, rng)

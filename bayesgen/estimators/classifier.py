@@ -44,7 +44,6 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables
-from bayesgen.predict.distribution import DrawRequest
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from arviz_stats.utils import ELPDData
 
-    from bayesgen.predict.request import Given, KindName
+    from bayesgen.predict.request import KindName
 
 
 def _no_density(what: str, clf: Any) -> None:
@@ -749,11 +748,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        method: Literal["auto", "exact", "draws"] = "auto",
+        draws: int | None = None,
         class_prior: Any = None,
         random_state: Any = 0,
-        posterior: Any = None,
-        given: "Given" = "training",
     ) -> "xr.Dataset":
         """Return credible intervals of the class probabilities p(y = c | x, theta).
 
@@ -769,68 +766,40 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         kind : {"eti", "hdi"}, optional
             Equal tails, or the shortest interval of the probability; default
             ``az.rcParams["stats.ci_kind"]``.
-        method : {"auto", "exact", "draws"}
-            For two classes ``"auto"`` and ``"exact"`` invert the characteristic function of the
-            log-odds; nothing is drawn. For more classes both average over quasi-random points that
-            all rows share. ``"auto"`` expands nearly normal distributions (Cornish-Fisher) and
-            takes 256 to 1024 points: percentiles are nearly always right to .003 (see ``error``).
-            ``"exact"`` inverts every class and takes 4096 points. ``"draws"`` draws theta.
+        draws : int, optional
+            Draws of theta. None: 2000, of documents 500, of a posterior by MCMC all.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
-            Seed of routes that draw. By default each call draws the same numbers.
-        posterior : xarray.DataTree, optional
-            Draws of this model's parameters that replace the closed form.
-        given : {"training", "training and row"}
-            Posterior of theta: p(theta | D), or p(theta | D, x), to which the row has been added
-            without its label. See Notes.
+            Seed of the draws. By default each call draws the same numbers.
 
         Returns
         -------
         xarray.Dataset
             ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
-            ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``route``, how it was computed,
-            and ``error`` of the posterior probability beyond an end. For draws weighted by the row
-            also ``weight_ess``, their effective number.
-
-        Warns
-        -----
-        MonteCarloWarning
-            If a posterior known by draws is weighted by p(x | theta) and too few draws carry the
-            weight; the warning names the rows.
+            ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``error``, the standard error of
+            the posterior probability below an end, sqrt(q (1 - q) / effective number of draws).
+            ``attrs["joint"]``: whether a draw is one theta for all rows.
 
         Notes
         -----
-        Both intervals have nominal coverage of p(y = c | x, theta), but for different rows (theta
-        drawn from the prior, training rows from theta). ``"training"``: for rows x that do not
-        depend on theta, for example points of a grid. A row drawn from the same theta is evidence
-        about it, which this interval does not use: with few training rows it covers less
-        (two classes of Poisson counts in 100 columns with Gamma(1, 1) priors: .83 in place of .90
-        with 40 training rows, .65 with 10). ``"training and row"``: for new rows from the
-        same source as the training rows alone (.90 in both cases). It covered rows from elsewhere
-        .26 and .13 of the time. Its mean is `predict_proba`.
+        A row has the same interval alone and among others, and `predict_posterior` and
+        `predict_uncertainty` use the same draws.
 
-        ``predictive`` may lie outside the interval of ``"training"``. This is not an error:
-        ``predictive`` is a ratio of expectations, E p(y, x | theta) / E p(x | theta), in which
-        those theta count most that make the row likely (6 % of the rows of simulated tables of 5 to
-        80 rows per class; more with few rows, and in rows unlike the training rows, see
-        `typicality`).
+        Coverage is nominal for rows x that do not depend on theta, for example points of a grid. A
+        row drawn from the same theta is evidence about it, which the interval does not use: with
+        few training rows it covers less (two classes of Poisson counts in 100 columns with
+        Gamma(1, 1) priors: .83 in place of .90 with 40 training rows, .65 with 10).
 
-        A posterior in closed form given the row is a mixture of ordinary posteriors, one for each
-        label that the row may have. One that is known by draws is weighted by p(x | theta). A
-        discriminative model (`BayesianLogisticRegression`) learns nothing from a row without its
-        label: both intervals are the same.
+        ``predictive`` may lie outside the interval. This is not an error: it is a ratio of
+        expectations, E p(y, x | theta) / E p(x | theta), in which those theta count most that make
+        the row likely (6 % of the rows of simulated tables of 5 to 80 rows per class; more with few
+        rows, and in rows unlike the training rows, see `typicality`).
 
-        Cost: a row takes time in proportion to the number of classes, given the row too (Gaussian,
-        5 columns, 10 rows per class, a row of its own: 1000 classes .2 s, given the row .5 s;
-        10 000 classes 3 and 7 s and 1.4 GB; with a covariance that the classes share 1000 classes
-        about 1 and 2 s, 10 000 classes 15 s). Of up to 64 classes that share variances each label
-        that the row may have takes as long as one row. Of more than 64 all labels share one set of
-        points, weighted, unless the weights leave less than an eighth of them (``route`` "draws",
-        one posterior per label: minutes where many are possible). Of more than
-        64 classes, those that hold less than .001 of the probability in all and have no good
-        expansion are taken for Gamma variables with their mean, variance and skewness: percentiles
-        of their own ends are right to about .01, and ``error`` is of the others.
+        Draws of theta are made once per fit and `random_state`, and kept while they take at most
+        256 MiB. Where they take more (large vocabularies), and where a row alone costs less (more
+        than 30 columns of `QuadraticDiscriminant`, 200 of `LinearDiscriminant`), the densities of
+        each row are drawn without theta; rows then have no joint distribution.
 
         Examples
         --------
@@ -838,51 +807,31 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
         >>> table = clf.predict_interval([[1, 1]], prob=0.9)
-        >>> table["interval"].sel({"class": 1}).values.round(3)
-        array([[0.045, 0.723]])
+        >>> table["interval"].sel({"class": 1}).values.round(1)
+        array([[0. , 0.7]])
         >>> float(table["predictive"].sel({"class": 1})[0].round(3))
         0.349
         """
-        request = IntervalRequest.of(prob, kind, method=method, given=given)
-        return tables.intervals(self._fitted(), X, request, class_prior, random_state, posterior)
+        request = IntervalRequest.of(prob, kind)
+        return tables.intervals(self._fitted(), X, request, draws, class_prior, random_state)
 
     @named_rows
     def predict_posterior(
-        self,
-        X: Any,
-        draws: int = 1000,
-        chains: int = 1,
-        random_state: Any = 0,
-        class_prior: Any = None,
-        posterior: Any = None,
-        per_row: bool = False,
-        max_memory: float = 4.0,
+        self, X: Any, draws: int | None = None, class_prior: Any = None, random_state: Any = 0
     ) -> "xr.DataTree":
         """Draw the class probabilities p(y = c | x, theta) of rows.
 
         Parameters
         ----------
         X : (N, D)
-        draws, chains : int
-        random_state : int or numpy.random.Generator
-        class_prior : array (class,) or {label: weight}, optional
-        posterior : xarray.DataTree, optional
-            Draws of this model's parameters that replace the closed form. All of them are used;
-            `draws` and `chains` have no effect.
-        per_row : bool
-            False: one theta per draw for all rows. A draw is then a possible rule, and rows can be
-            compared within it. True: draw, in place of theta, the quantities on which each row's
-            probabilities depend. This is faster for Gaussian families with many features, and a
-            hundred times for sparse rows of 2^18 columns. Every row has its exact distribution, but
-            rows have no joint one.
-        max_memory : float
-            GiB for the result and temporary arrays. Draws and rows are processed in blocks that
-            fit. A result that is larger by itself is refused.
+        draws, class_prior, random_state
+            As in `predict_interval`.
 
         Returns
         -------
         xarray.DataTree
-            ``predictions``: ``class_probability`` (chain, draw, obs_id, class).
+            ``predictions``: ``class_probability`` (chain, draw, obs_id, class). A draw is one
+            possible rule, and rows can be compared within it, if ``attrs["joint"]``.
 
         Examples
         --------
@@ -891,18 +840,16 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.predict_posterior([[2.0], [3.0]])["predictions"]["class_probability"].dims
         ('chain', 'draw', 'obs_id', 'class')
         """
-        request = DrawRequest(draws, chains, per_row, max_memory)
-        return tables.draws(self._fitted(), X, request, random_state, class_prior, posterior)
+        return tables.posterior(self._fitted(), X, draws, class_prior, random_state)
 
     @named_rows
     def predict_uncertainty(
         self,
         X: Any,
         unit: Literal["nats", "bits"] = "nats",
-        given: Literal["training", "training and row"] = "training",
+        draws: int | None = None,
         class_prior: Any = None,
         random_state: Any = 0,
-        posterior: Any = None,
     ) -> "xr.Dataset":
         """Return the entropy of each row's label, and the part that more rows could remove.
 
@@ -914,23 +861,15 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : (N, D)
         unit : {"nats", "bits"}
-        given : {"training", "training and row"}
-            Posterior of theta: p(theta | D), or p(theta | D, x), to which the unlabelled row has
-            been added. Only the second has `predict_proba` as its mean and the entropy
-            of `predict_proba` as its total.
-        class_prior : array (class,) or {label: weight}, optional
-        random_state : int or numpy.random.Generator
-        posterior : xarray.DataTree, optional
-            Draws of this model's parameters that replace the closed form; only for
-            ``given="training"``.
+        draws, class_prior, random_state
+            As in `predict_interval`.
 
         Returns
         -------
         xarray.Dataset
             (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
             p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
-            ``route`` and ``error``, in nats: a bound on the error of any of these (of ``sd``, its
-            square) for two classes by inversion; else twice the error holds 95 % of them.
+            ``error``, in nats: the largest standard error of these (of ``sd``, of its square).
 
         Examples
         --------
@@ -938,12 +877,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
         >>> clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
         >>> table = clf.predict_uncertainty([[1, 1]])
-        >>> {k: round(float(table[k][0]), 3) for k in ("total", "aleatoric", "epistemic")}
-        {'total': 0.637, 'aleatoric': 0.529, 'epistemic': 0.108}
+        >>> {k: round(float(table[k][0]), 2) for k in ("total", "aleatoric", "epistemic")}
+        {'total': 0.64, 'aleatoric': 0.54, 'epistemic': 0.11}
         """
-        return tables.uncertainty(
-            self._fitted(), X, unit, given, class_prior, random_state, posterior
-        )
+        return tables.uncertainty(self._fitted(), X, unit, draws, class_prior, random_state)
 
     @named_rows
     def explain(

@@ -35,7 +35,7 @@ from bayesgen.families.capabilities import FeatureTerms, TokenDraws, require
 from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, draw_log_beta, log_gamma_difference
-from bayesgen.posterior.drawn import MonteCarloWarning, log_joint_blocks
+from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import incomplete, probabilities
@@ -287,20 +287,12 @@ def _draws_of(question: Question) -> LogJoint:
     """Return the function from encoded rows to (S, n, C) log joint densities of draws."""
     fitted = question.fitted
     posterior: Any = fitted.posterior
-    family: Any = fitted.family
-    if family.discriminative and posterior.exact:
-        return lambda x: np.asarray(family.draw_log_density(question.rng(), x, N_DRAWS))
     if fitted.reader.sums_missing:
         question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
-    if posterior.exact:
-        theta = posterior.draw(question.rng(), N_DRAWS, 1)
-    else:
-        some = np.linspace(0, posterior.n_draws - 1, N_DRAWS).astype(np.int64)
-        theta = {k: _flat(v)[None, some] for k, v in posterior.theta.items()}
 
     def draws(x: Array) -> Array:
-        blocks = log_joint_blocks(family, theta, x, None, "probability")
-        return np.concatenate([block[0] for _, block in blocks], axis=1)
+        blocks = posterior.log_joint_draws(x, N_DRAWS, question.seed).blocks
+        return np.concatenate([_flat(block) for _, block in blocks], axis=1)
 
     return draws
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesgen.families.errors import MissingCapabilityError
 from bayesgen.families.names import Method
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, Seed
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -235,12 +235,16 @@ class RowRemoval(Protocol):
 class DensityDraws(Protocol):
     """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
 
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
+    @property
+    def draws_by_row(self) -> bool:
+        """Whether that costs less than draws of theta that all rows share, though these fit."""
+
+    def draw_log_density(self, seed: "Seed", X: Matrix, n: int) -> Array:
         """(n, N, C) draws of the class log-densities of each row.
 
-        Up to a term common to the classes of a row. Joint over the classes of a row; rows may be
-        dependent in any way. The first axis of every ``size`` asked of `rng` is n or the block's
-        share of it.
+        Up to a term common to the classes of a row. Joint over the classes of a row. A row has the
+        same draws alone and among others: the generator is started anew for each row, or rows
+        share its numbers.
         """
 
 
@@ -256,23 +260,6 @@ class DensityCumulants(Protocol):
 
         `seen` is 0, or 1: under the posterior that has seen x_i as a row of class c too. They are
         the derivatives of `cgf` along each axis at t = `seen`.
-        """
-
-
-@runtime_checkable
-class SharedVariances(Protocol):
-    """Normal classes with common variances: given these, independent. For ``predict_interval``.
-
-    Up to a term common to the classes, log p(x_i | theta_c) is then -1/2 of a noncentral
-    chi-squared variable with d degrees of freedom and noncentrality kappa_c u, over kappa_c.
-    """
-
-    def distance_draws(
-        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-    ) -> tuple[Array, Array, Array]:
-        """(N, C, n) draws of u, which only the common variances vary; (C,) kappa, and (N,) d.
-
-        With `label`, after each row was seen as one of this class.
         """
 
 

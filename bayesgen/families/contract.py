@@ -135,6 +135,8 @@ class Family(Record, abc.ABC):
     no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not
     # whether log p(x | theta_c) is a sum over columns: ``at(FEATURE, [j])`` is that of column j
     separable: ClassVar[bool] = False
+    default_draws: ClassVar[int] = 2000  # of class probabilities, in closed form
+    draws_by_row: ClassVar[bool] = False  # `DensityDraws`, where it is offered
     # {attribute: parameter}: where scikit-learn's users look for the posterior means
     attributes: ClassVar[Mapping[str, str]] = {}
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
+Seed = int | list[int]  # of numpy.random.default_rng
 Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
@@ -33,6 +34,14 @@ def few_at_a_time(positions: Array) -> Iterator[Array]:
     """Positions of rows in parts of 256, for what holds much more of a row than its cells."""
     for start in range(0, len(positions), 256):
         yield positions[start : start + 256]
+
+
+def draws_of_each_row(
+    draw: Callable[[np.random.Generator, Matrix], Array], seed: Seed, X: Matrix
+) -> Array:
+    """(S, N, C) from ``draw(generator, row)`` (S, 1, C), with a generator as new for each row."""
+    rows = (X[i : i + 1] for i in range(X.shape[0]))
+    return np.concatenate([draw(np.random.default_rng(seed), row) for row in rows], axis=1)
 
 
 def dense_block(X: Matrix, rows: slice | Array) -> Array:

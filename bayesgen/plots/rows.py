@@ -38,7 +38,6 @@ def plot_class_probability(
     prob: float | None = None,
     kind: "KindName | None" = None,
     class_prior: Any = None,
-    posterior: Any = None,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
@@ -58,7 +57,7 @@ def plot_class_probability(
         classes are many, the most probable of them for each row; the label of the axis says so.
     names : sequence (N,), optional
         Of the rows. Default: the index of a DataFrame, else their positions.
-    prob, kind, class_prior, posterior
+    prob, kind, class_prior
         As in ``clf.predict_interval``.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
@@ -77,8 +76,7 @@ def plot_class_probability(
         names = list(X.index) if hasattr(X, "index") and hasattr(X, "columns") else range(n)
     if len(names) != n:
         raise ValueError(f"names has {len(names)} entries, but there are {n} rows")
-    options = {"class_prior": class_prior, "posterior": posterior}
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {} if class_prior is None else {"class_prior": class_prior}
     table = clf.predict_interval(X, prob, kind, **options)
     p, ends = table["predictive"].values, table["interval"].values
     mean = clf.predict_uncertainty(X, **options)["mean"].values

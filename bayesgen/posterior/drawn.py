@@ -13,6 +13,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
+from bayesgen.posterior.joint_draws import JointDraws
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -557,10 +558,16 @@ class DrawnPosterior:
         return estimate(self.model.family, self.theta, X, weights)
 
     def log_joint_draws(
-        self, X: Matrix, class_prior: Array | None = None, quantity: Quantity = "density"
-    ) -> Iterator[tuple[slice, Array]]:
-        """(rows, (chain, draw, n, C) log p(y = c, x_i | theta)) in blocks of rows."""
-        return log_joint_blocks(self.model.family, self.theta, X, class_prior, quantity)
+        self, X: Matrix, n_draws: int | None, seed: int, class_prior: Array | None = None
+    ) -> JointDraws:
+        """The draws that there are, or `n_draws` of them, evenly spaced along each chain."""
+        theta, (chains, length) = self.theta, self.shape
+        if n_draws is not None and n_draws < chains * length:
+            kept = np.linspace(0, length - 1, max(1, n_draws // chains)).astype(int)
+            theta, length = {k: v[:, kept] for k, v in theta.items()}, len(kept)
+        blocks = log_joint_blocks(self.model.family, theta, X, class_prior, "probability")
+        shape = chains, length, X.shape[0], len(self.model.alpha)
+        return JointDraws(blocks, shape, independent=False)
 
     def log_joint_without(
         self, X: Matrix, codes: Array, weight: Array

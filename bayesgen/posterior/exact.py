@@ -1,20 +1,22 @@
 """The posterior in closed form."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.families.capabilities import RowRemoval
+from bayesgen.families.capabilities import DensityDraws, RowRemoval
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.families.shared.removal_by_cgf import (
     removal_by_cgf,
 )
-from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.drawn import DrawnPosterior
+from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
+from bayesgen.posterior.drawn import DrawnPosterior, no_density
+from bayesgen.posterior.joint_draws import BLOCK, JointDraws
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -22,6 +24,7 @@ from bayesgen.posterior.model import (
     log_weights,
     log_weights_without,
     plug_in_score,
+    score,
     split_chains,
 )
 
@@ -118,6 +121,10 @@ def averaged(mass: Array, joints: Array) -> Array:
         log_p = np.where(np.isfinite(log_x)[..., None], joints - log_x[..., None], -np.inf)
     mean: Array = log_sum_exp(log_p + log_mass[..., None], axis=0)
     return mean + log_sum_exp(log_x + log_mass, axis=0)[:, None]
+
+
+_KEPT = 1 << 28  # bytes of draws of theta that are kept, or drawn at a time
+_HELD = 1 << 30  # bytes of them that are held during a call
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +292,106 @@ class ExactPosterior:
     def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
         """The same of the features' parameters alone, without class weights."""
         return split_chains(self.model.family.draw(rng, draws * chains), chains)
+
+    # -- draws of the log joint densities of rows --------------------------------------------
+
+    def log_joint_draws(
+        self, X: Matrix, n_draws: int | None, seed: int, class_prior: Array | None = None
+    ) -> JointDraws:
+        """Draw log p(y = c, x_i | theta) of rows.
+
+        A row has the same draws alone and among others. One theta serves all rows, and the draws of
+        theta are kept for the next call with this seed if they take at most 256 MiB. Where they
+        take more, or the family says that a row alone costs less (`DensityDraws`), densities are
+        drawn row by row.
+
+        Parameters
+        ----------
+        X : (N, D) as the family takes it
+        n_draws : int, optional
+            None: as many as the family's `default_draws`.
+        seed : int
+        class_prior : (C,), optional
+            Class weights that replace the fitted ones, and are not uncertain.
+        """
+        family = self.model.family
+        n_draws = family.default_draws if n_draws is None else n_draws
+        shape = 1, n_draws, X.shape[0], len(self.model.alpha)
+        by_row = family.capability(DensityDraws)
+        if class_prior is None and not family.discriminative:
+            rng = np.random.default_rng([seed, 1])
+            # independent Gamma variables: what makes them add up to 1 is common to the classes
+            log_pi = draw_log_gamma(rng, self.model.alpha, (n_draws, len(self.model.alpha)))
+        else:
+            weights = self.model.mean_weights() if class_prior is None else class_prior
+            log_pi = np.repeat(log_weights(weights)[None], n_draws, axis=0)
+        if by_row is not None and (by_row.draws_by_row or self._too_large(n_draws)):
+            blocks = self._draws_by_row(by_row, X, log_pi, seed)
+            return JointDraws(blocks, shape, joint=False)
+        return JointDraws(self._draws_by_theta(X, log_pi, seed), shape)
+
+    def _too_large(self, n_draws: int) -> bool:
+        return 8 * n_draws * self._n_parameters > _KEPT
+
+    @cached_property
+    def _n_parameters(self) -> int:
+        return self.model.family.n_parameters()
+
+    @cached_property
+    def _thetas(self) -> dict[tuple[int, int], Theta]:
+        """The draws of theta that were last asked for, by seed and number."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled and copied: draws are made again."""
+        return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_n_parameters")}
+
+    def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
+        """Draws of theta, all of them or some at a time, always the same."""
+        if (seed, n_draws) in self._thetas:
+            yield self._thetas[seed, n_draws]
+            return
+        rng = np.random.default_rng([seed, 0])
+        for part in row_blocks(n_draws, self._n_parameters, _KEPT // 8):
+            theta = self.model.family.draw(rng, part.stop - part.start)
+            if part == slice(0, n_draws):
+                self._thetas.clear()
+                self._thetas[seed, n_draws] = theta
+            yield theta
+
+    def _draws_by_theta(self, X: Matrix, log_pi: Array, seed: int) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows under the same draws of theta."""
+        family, n_draws = self.model.family, len(log_pi)
+        density, by_row = score(family, "probability"), family.capability(DensityDraws)
+        n_numbers = n_draws * self._n_parameters
+        held = list(self._theta_parts(n_draws, seed)) if 8 * n_numbers <= _HELD else None
+        # what a family derives from theta it derives once per block: no fewer rows than it is worth
+        size = max(BLOCK, min(n_numbers // 4, 8 * BLOCK))
+        for rows in row_blocks(X.shape[0], log_pi.size, size):
+            joint = np.empty((n_draws, rows.stop - rows.start, log_pi.shape[1]))
+            first = 0
+            for theta in self._theta_parts(n_draws, seed) if held is None else held:
+                log_x = density(X[rows], theta)
+                joint[first : first + len(log_x)] = log_x
+                first += len(log_x)
+            least = joint.min(axis=0)
+            if np.isnan(least).any():
+                raise no_density(joint, X, rows.start)
+            if by_row is not None:  # theta itself may underflow, its logarithm does not
+                lost = np.flatnonzero(np.isneginf(least).any(axis=1))
+                if len(lost):
+                    row = X[rows.start + lost]
+                    joint[:, lost] = by_row.draw_log_density([seed, 2], row, n_draws)
+            joint += log_pi[:, None]
+            yield rows, joint[None]
+
+    def _draws_by_row(
+        self, family: DensityDraws, X: Matrix, log_pi: Array, seed: int
+    ) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows, each drawn on its own."""
+        for rows in row_blocks(X.shape[0], log_pi.size, BLOCK):
+            log_x = family.draw_log_density([seed, 2], X[rows], len(log_pi))
+            yield rows, (log_x + log_pi[:, None])[None]
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool

@@ -25,6 +25,7 @@ from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
+from bayesgen.posterior.joint_draws import BLOCK, JointDraws
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ SHAPE = 0.5  # of the Gamma prior of an exponent
 INTERCEPT_SCALE = 2.0  # standard deviation of the prior of an intercept, in nats
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
 _REFITS = 10  # rows at the most for which new draws are made
+_DRAWS = 2000  # of class probabilities
 _TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
 
 Joint = Callable[[Any, Rows, Quantity], Array]  # (Fitted, rows, quantity) to (N, C)
@@ -446,6 +448,23 @@ class PooledPosterior:
         theta = {"exponent": eta, "intercept": b + self.shift(class_prior)}
         family = replace(self.model.family, intercepts=True)
         return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
+
+    def log_joint_draws(
+        self, X: MemberRows, n_draws: int | None, seed: int, class_prior: Array | None = None
+    ) -> JointDraws:
+        """Draws of the pooled scores (`JointDraws`): of exponents and intercepts."""
+        n_draws = _DRAWS if n_draws is None else n_draws
+        rng = np.random.default_rng(seed)
+        which = rng.permutation(np.arange(n_draws) % self.n_draws)
+        eta, b = (values[which] for values in self.exponents.flat)
+        b = b + self.shift(class_prior)
+
+        def blocks() -> Iterator[tuple[slice, Array]]:
+            for rows in row_blocks(X.shape[0], b.size, BLOCK):
+                scores = self.scores(X[rows])
+                yield rows, np.einsum("sm,mnc->snc", eta, scores, optimize=True)[None] + b[:, None]
+
+        return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))
 
     def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).

@@ -1,252 +1,165 @@
-r"""Joint draws of the log joint densities of all classes, and what they say of a probability.
+r"""Intervals and uncertainty of :math:`\rho_c = p(y = c \mid x, \theta)`, from the same draws.
 
-For two classes nothing is drawn (`inversion`), and for classes that are independent given the data,
-or given variances that they share, only the combination of their laws is averaged (`against_rest`).
-Draws remain where neither holds, for few rows with a shared covariance, and where a series does not
-converge.
+A posterior gives draws of log p(y = c, x | theta) (`JointDraws`); everything on this page is a
+function of them, row by row. None of it is p(y | x, D), which is a ratio of expectations and not
+the mean of rho. With :math:`H` the entropy,
+
+.. math:: \underbrace{H(E\rho)}_\text{total} = \underbrace{E\,H(\rho)}_\text{aleatoric}
+          + \underbrace{I(y; \theta)}_\text{epistemic}
+
+Source: Depeweg et al. (2018), Decomposition of uncertainty in Bayesian deep learning.
 """
 
-import pickle
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from scipy.special import entr, gammaincinv, log_ndtr, ndtr, ndtri
-from scipy.stats import qmc
+from scipy.special import entr
 
-from bayesgen.families.capabilities import DensityDraws
-from bayesgen.families.contract import ConjugateFamily
-from bayesgen.numerics.rows import Matrix, row_blocks
-from bayesgen.numerics.special import Array, draw_log_gamma
-from bayesgen.posterior.model import ClassModel
+from bayesgen.io.progress import row_progress
+from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
+from bayesgen.posterior.drawn import effective_sample_size
+from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.predict.request import IntervalRequest
 
-REPLICATES = 8
-_COORDINATES = 64
-_CELLS = 3 << 20  # numbers of one block of draws: 24 MiB
-_FEW_SHOW = 16  # draws that show a class: below, replicates do not tell the error
-_FEW = 4  # quantiles that take less time by partition than by sorting
+_NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
+_CERTAIN = 1e300  # log odds of a class that no other draws away from
+_SOON = 3.0  # seconds without a progress bar
+_MOST = 4 << 30  # bytes of draws that are returned
 
 
-class QuasiGenerator:
-    """Scrambled Sobol points with the interface of `numpy.random.Generator`.
-
-    The first axis of every ``size`` is the point; each other cell is one coordinate. The first 64
-    coordinates are quasi-random, the rest, and draws of any other size or kind, pseudo-random.
-    Averages over n points of a smooth function of few coordinates are wrong by about 1/n instead of
-    1/sqrt(n).
+@dataclass(frozen=True)
+class Intervals:
+    """Credible intervals of N rows.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-        Scrambles the points: generators with other scrambles are independent replicates.
-    n : int
-        Points, a power of 2.
+    lower, upper : (N, C)
+        Log odds. NaN for a row that is impossible under every class.
+    error : (N,)
+        Largest standard error of the probability below an end.
     """
 
-    def __init__(self, rng: np.random.Generator, n: int) -> None:
-        self._given = rng
-        points = pickle.loads(_scrambled(pickle.dumps(rng))).random(n)
-        rng.spawn(1)  # as a new engine would: its scramble is that of the next child
-        self._points = np.clip(points, 2.0**-32, 1 - 2.0**-32)
-        self._used = 0
-        self._made: dict[Any, Array] = {}
-
-    def restarted(self) -> "QuasiGenerator":
-        """The same numbers again, from the first; those asked for before are kept, not remade."""
-        out = object.__new__(type(self))
-        vars(out).update({k: v for k, v in vars(self).items() if k != "_rng"}, _used=0)
-        return out
-
-    def __getattr__(self, name: str) -> Any:
-        """Other distributions are pseudo-random."""
-        if name == "_rng":
-            # its own, so that a restart begins anew; `deepcopy` takes five times as long
-            self._rng = pickle.loads(pickle.dumps(self._given))
-            return self._rng
-        return getattr(self._rng, name)
-
-    def random(self, size: Any = None) -> Any:
-        """Uniform."""
-        if not isinstance(size, tuple) or size[0] != len(self._points):
-            return self._rng.random(size)
-        wanted = int(np.prod(size[1:]))
-        quasi = self._points[:, self._used : self._used + wanted]
-        self._used += quasi.shape[1]
-        if quasi.shape[1] == wanted:
-            return quasi.reshape(size)
-        pseudo = self._rng.random((size[0], wanted - quasi.shape[1]))
-        return np.concatenate([quasi, pseudo], axis=1).reshape(size)
-
-    def standard_normal(self, size: Any = None) -> Any:
-        """Normal(0, 1)."""
-        return self._once(size, "normal", ndtri)
-
-    def _once(self, size: Any, key: Any, function: Any) -> Any:
-        """``function(uniform numbers)``, computed once for all that restart."""
-        start, u = self._used, self.random(size)
-        if self._used == start + u[:1].size:  # quasi-random throughout
-            if (start, size, key) not in self._made:
-                self._made[start, size, key] = function(u)
-            return self._made[start, size, key]
-        return function(u)
-
-    def standard_exponential(self, size: Any = None) -> Any:
-        """Exponential(1)."""
-        return -np.log1p(-self.random(size))
-
-    def standard_gamma(self, shape: Any, size: Any = None) -> Any:
-        """Gamma(shape, 1)."""
-        size = np.shape(shape) if size is None else size
-        key = np.asarray(shape, dtype=np.float64).tobytes()
-        n, left = len(self._points), self._points.shape[1] - self._used
-        if not isinstance(size, tuple) or size[:1] != (n,) or np.prod(size[1:]) <= left:
-            return self._once(size, key, lambda u: gammaincinv(shape, u))
-        # the others are pseudo-random: inversion would take a hundred times as long
-        a = np.broadcast_to(shape, size).reshape(n, -1)
-        first = self._once((n, left), key, lambda u: gammaincinv(a[:, :left], u))
-        return np.concatenate([first, self._rng.standard_gamma(a[:, left:])], axis=1).reshape(size)
-
-    def chisquare(self, df: Any, size: Any = None) -> Any:
-        """Chi-squared."""
-        return 2 * self.standard_gamma(np.asarray(df) / 2, size)
+    lower: Array
+    upper: Array
+    error: Array
 
 
-@lru_cache(maxsize=8 * REPLICATES)
-def _scrambled(generator: bytes) -> bytes:
-    """A Sobol engine scrambled by a pickled generator, pickled (10 kB).
+@dataclass(frozen=True)
+class Averages:
+    """Of N rows and C classes, over draws; entropies in nats."""
 
-    Scrambling takes longer than a thousand points, and each row of a request takes the same.
+    total: Array  # (N,) entropy of the mean probabilities, less its bias
+    aleatoric: Array  # (N,) mean entropy
+    mean: Array  # (N, C)
+    sd: Array  # (N, C)
+    top: Array  # (N, C) share of draws in which a class is the most probable
+    error: Array  # (N,) largest Monte Carlo standard error of these
+
+
+def intervals(draws: JointDraws, request: IntervalRequest) -> Intervals:
+    """Return credible intervals of the log odds of each class against all others."""
+    summary = partial(intervals_of_joint, request=request, independent=draws.independent)
+    return _by_rows(summary, draws, "intervals")
+
+
+def averages(draws: JointDraws) -> Averages:
+    """Return entropies and moments of the class probabilities."""
+    return _by_rows(partial(_averages, draws.independent), draws, "uncertainty")
+
+
+def probabilities(draws: JointDraws) -> Array:
+    """Return (chain, draw, N, C) class probabilities.
+
+    Raises
+    ------
+    ValueError
+        If they would take more than 4 GiB.
     """
-    return pickle.dumps(qmc.Sobol(_COORDINATES, rng=pickle.loads(generator)))
+    chains, length, n_rows, n_classes = draws.shape
+    size = 8 * chains * length * n_rows * n_classes
+    if size > _MOST:
+        raise ValueError(
+            f"{chains * length} draws of {n_rows} rows and {n_classes} classes "
+            f"would take {size / (1 << 30):.1f} GiB, more than 4: give fewer rows at a time or "
+            "fewer draws, or use predict_interval, which keeps none"
+        )
+    rho = np.empty(draws.shape)
+    for rows, joint in _shown(draws, "draws"):
+        rho[:, :, rows] = softmax(joint)
+    return rho
 
 
-def replicates(rng: np.random.Generator, n: int) -> Iterator[QuasiGenerator]:
-    """Independent generators of n points in all."""
-    for child in rng.spawn(REPLICATES):
-        yield QuasiGenerator(child, n // REPLICATES)
+def _shown(draws: JointDraws, what: str) -> Iterator[tuple[slice, Array]]:
+    """Yield the blocks, with a progress bar where they take more than some seconds."""
+    start, update, n_rows = time.monotonic(), None, draws.shape[2]
+    with ExitStack() as stack:
+        for rows, joint in draws.blocks:
+            yield rows, joint
+            if update is None and time.monotonic() - start > _SOON and rows.stop < n_rows:
+                update = stack.enter_context(row_progress(what, n_rows))
+            if update is not None:
+                update(rows.stop, rows.stop)
 
 
-def log_joint_draws(
-    model: ClassModel,
-    X: Matrix,
-    rng: Any,
-    n: int,
-    class_prior: Array | None = None,
-    by_theta: bool = False,
-) -> Array:
-    """(n, N, C) draws of log p(y = c, x_i | theta), up to a term common to the classes of a row.
-
-    Parameters
-    ----------
-    model : ClassModel
-        The posterior.
-    X : (N, D)
-    rng : numpy.random.Generator or QuasiGenerator
-    n : int
-    class_prior : (C,), optional
-        Fixed class weights that replace the fitted ones.
-    by_theta : bool
-        Draw all parameters, so that the rows too are jointly distributed.
-    """
-    if class_prior is None:
-        # independent Gamma variables: the normaliser of the Dirichlet is common to the classes
-        log_weights = draw_log_gamma(rng, model.alpha, (n, len(model.alpha)))
-    else:
-        with np.errstate(divide="ignore"):
-            log_weights = np.log(class_prior)[None]
-    own = model.family.capability(DensityDraws)
-    if own is not None and model.family.discriminative:
-        return own.draw_log_density(rng, X, n)
-    if own is not None and not by_theta:
-        return log_weights[:, None, :] + own.draw_log_density(rng, X, n)
-    return log_weights[:, None, :] + _draws_by_theta(model.family, rng, X, n)
+def _by_rows[T](summary: Callable[[Array], T], draws: JointDraws, what: str) -> T:
+    """Join ``summary(joint)`` of some rows at a time, records of arrays (n, ...)."""
+    parts: list[T] = []
+    for _, joint in _shown(draws, what):
+        n = joint.shape[2]
+        step = max(1, _NUMBERS * n // max(1, joint.size))
+        parts += [summary(joint[:, :, start : start + step]) for start in range(0, n, step)]
+    if not parts:
+        parts = [summary(np.zeros(draws.shape))]
+    fields = {k: np.concatenate([vars(part)[k] for part in parts]) for k in vars(parts[0])}
+    return type(parts[0])(**fields)
 
 
-def _draws_by_theta(family: ConjugateFamily, rng: Any, X: Matrix, n: int) -> Array:
-    """(n, N, C) log densities of the rows at draws of theta, in blocks of draws."""
-    out = np.empty((n, X.shape[0], 0))
-    for part in row_blocks(n, family.n_parameters() + X.shape[0]):
-        found = family.log_likelihood(X, family.draw(rng, part.stop - part.start))
-        if not out.shape[2]:
-            out = np.empty((n, *found.shape[1:]))
-        out[part] = found
-    return out
+def intervals_of_joint(
+    joint: Array, request: IntervalRequest, independent: bool = False
+) -> Intervals:
+    """Intervals from (chain, draw, n, C) log joint densities."""
+    n_chains, length, n, n_classes = joint.shape
+    n_draws = n_chains * length
+    by_class = np.ascontiguousarray(joint.transpose(3, 2, 0, 1)).reshape(n_classes, n, n_draws)
+    odds = np.clip(log_odds_against_rest(by_class), -_CERTAIN, _CERTAIN)  # inf has no differences
+    if n_classes == 2:  # the second class is the mirror image of the first
+        odds = odds[:1]
+    low, high = request.ends_of_log_odds(odds)
+    error = np.zeros(n)
+    for end in (low, high):
+        below = odds <= end[..., None]
+        share = below.mean(axis=-1)
+        sample_size = n_draws
+        if not independent:
+            series = below.reshape(*below.shape[:2], n_chains, length)
+            sample_size = effective_sample_size(series.astype(float))
+        error = np.maximum(error, np.sqrt(share * (1 - share) / sample_size).max(axis=0))
+    low, high = (np.where(np.abs(e) < _CERTAIN, e, np.copysign(np.inf, e)).T for e in (low, high))
+    if n_classes == 2:
+        low, high = np.hstack([low, -high]), np.hstack([high, -low])
+    impossible = np.isneginf(by_class).all(axis=(0, 2))
+    low[impossible] = high[impossible] = np.nan
+    return Intervals(low, high, error)
 
 
-def order_statistic(ordered: Array, place: Array) -> Array:
-    """(n, Q) values at places (n, Q) among the sorted draws (n, S), linear between them."""
-    n, size = ordered.shape
-    place = np.clip(place, 0.0, size - 1.0)
-    j = np.minimum(place.astype(np.intp), size - 2)
-    at = j + size * np.arange(n)[:, None]
-    flat = ordered.ravel()
-    with np.errstate(invalid="ignore"):  # both -inf or +inf
-        step = np.nan_to_num((place - j) * (flat[at + 1] - flat[at]))
-    return flat[at] + step
-
-
-class Sample:
-    """Quantiles of n samples of S draws each: sorted once, or not at all where few are wanted.
-
-    Parameters
-    ----------
-    draws : (n, S), in any order
-    weights : (n, S), optional
-        In proportion to which a draw counts.
-    """
-
-    def __init__(self, draws: Array, weights: Array | None = None) -> None:
-        self._draws, self._sorted, self._below = draws, False, None
-        if weights is not None:
-            order = np.argsort(draws, axis=1)
-            self._draws, self._sorted = np.take_along_axis(draws, order, axis=1), True
-            each = np.take_along_axis(weights, order, axis=1)
-            upto = np.cumsum(each, axis=1)
-            self._below = (upto - each / 2) / upto[:, -1:]
-
-    def quantile(self, p: Array) -> Array:
-        """(n, Q) quantiles at p (n, Q), linear between draws; at 0 and 1 the extreme draws."""
-        if self._below is not None:
-            upto = np.arange(self._draws.shape[1])
-            at = [np.interp(*own, upto) for own in zip(p, self._below, strict=True)]
-            return order_statistic(self._draws, np.reshape(at, p.shape))
-        place = p * self._draws.shape[1] - 0.5
-        if not self._sorted and p.shape[1] <= _FEW and (p == p[:1]).all():
-            size = self._draws.shape[1]
-            j = np.clip(place[:1], 0, size - 2).astype(np.intp).ravel()
-            part = np.partition(self._draws, np.union1d(j, j + 1), axis=1)
-            return order_statistic(part, place)
-        if not self._sorted:
-            self._draws, self._sorted = np.sort(self._draws, axis=1), True
-        return order_statistic(self._draws, place)
-
-
-def percentile_error(l: Array, end: Array, weights: Array | None = None) -> Array:
-    """(n,) standard error of the share of the draws (n, draw, replicate) below an end (n,).
-
-    `weights` (draw,) sum to 1.
-    """
-    below = l <= end[:, None, None]
-    share = below.mean(axis=1) if weights is None else np.einsum("ndr,d->nr", below, weights)
-    return share.std(axis=1, ddof=1) / np.sqrt(l.shape[2])
-
-
-def rare_classes(mean: Array, sd: Array, n_draws: int) -> tuple[Array, Array]:
-    """(n,) what a class that few of the draws may show, or none, can add to a mean and to a total.
-
-    A class of which log p(c | x, theta) has this mean and sd (n, C) has about the probability
-    E min(1, e^L), L normal: q. Where q n_draws is small, replicates do not tell their error. It is
-    q itself, or that of a share of n_draws.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        tail = np.exp(mean + sd**2 / 2 + log_ndtr(-mean / sd - sd))
-        q = np.nan_to_num(np.clip(ndtr(mean / sd) + tail, 0.0, 1.0))
-        seen = q * n_draws
-        part = np.where(seen < _FEW_SHOW, np.minimum(1.0, 1 / np.sqrt(seen)), 0.0)
-    return (part * q).sum(axis=1), (part * entr(q)).sum(axis=1)
-
-
-def block_rows(n_draws: int, n_classes: int) -> int:
-    """Rows of one block of draws."""
-    return max(1, _CELLS // (n_draws * n_classes))
+def _averages(independent: bool, joint: Array) -> Averages:
+    """Averages over (chain, draw, n, C) log joint densities."""
+    rho = np.ascontiguousarray(np.moveaxis(softmax(joint), (0, 1), (2, 3)))  # (n, C, chain, draw)
+    entropy = entr(rho).sum(axis=1)
+    mean, sd = rho.mean(axis=(2, 3)), rho.std(axis=(2, 3))
+    n_draws = joint.shape[0] * joint.shape[1]
+    noise = sd**2 / (n_draws if independent else effective_sample_size(rho))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = np.where(mean > 0, noise / (2 * mean), 0.0).sum(axis=1)
+    top = (rho == rho.max(axis=1, keepdims=True)).astype(float)
+    top /= top.sum(axis=1, keepdims=True)  # ties share
+    spread = entropy.std(axis=(1, 2))
+    spread = spread / np.sqrt(n_draws if independent else effective_sample_size(entropy))
+    error = np.maximum(np.sqrt(noise).max(axis=1), spread)
+    aleatoric = entropy.mean(axis=(1, 2))
+    total = np.maximum(entr(mean).sum(axis=1) + bias, aleatoric)  # an information is not negative
+    return Averages(total, aleatoric, mean, sd, top.mean(axis=(2, 3)), error)

@@ -20,6 +20,7 @@ Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150
 """
 
 import warnings
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -39,9 +40,9 @@ from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
-from bayesgen.predict import distribution
+from bayesgen.predict.draws import intervals_of_joint
 from bayesgen.predict.probabilities import posterior_of
-from bayesgen.predict.request import KINDS, IntervalRequest, KindName
+from bayesgen.predict.request import IntervalRequest, KindName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 _CELLS = 1 << 21  # numbers of one temporary: 16 MiB
 _FACTORS = 8  # densities multiplied before a logarithm is taken; none is below 1e-38 in effect
 _TAIL = 45.0  # natural logarithms of a density that are followed to either side
+_FIRST_MESH, _NEXT_MESH = 128, 16  # intervals of the probability below an interval; in later passes
 _SEARCH = 33  # nodes while the mass is sought
 
 
@@ -528,19 +530,17 @@ Variables = dict[str, tuple[tuple[str, ...], Array]]
 
 def _summary(rho: Array, request: IntervalRequest) -> Variables:
     with np.errstate(divide="ignore"):
-        found = distribution.interval(np.log(rho)[:, :, None], request)
+        ends = intervals_of_joint(np.log(rho)[:, :, None], request)
     return {
         "mean": ((CLASS,), rho.mean(axis=(0, 1))),
         "sd": ((CLASS,), rho.std(axis=(0, 1))),
-        "interval": ((CLASS, BOUND), np.stack([found.lower[0], found.upper[0]], axis=-1)),
+        "interval": ((CLASS, BOUND), expit(np.stack([ends.lower[0], ends.upper[0]], axis=-1))),
     }
 
 
 def _of_density(density: MeshDensity, request: IntervalRequest) -> Variables:
-    low, high = request.ends(1, density.quantile)
+    low, high = _interval_ends(density.quantile, request)
     back = -high, -low
-    if not KINDS[request.kind].symmetric:
-        back = request.ends(1, lambda p: -density.quantile(1 - p))
     mean = density.expectation(_on_simplex(density.l))[0]
     sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
     return {
@@ -548,6 +548,38 @@ def _of_density(density: MeshDensity, request: IntervalRequest) -> Variables:
         "sd": ((CLASS,), np.array([sd, sd])),
         "interval": ((CLASS, BOUND), expit([[*back[0], *back[1]], [*low, *high]])),
     }
+
+
+def _interval_ends(
+    quantile: Callable[[Array], Array], request: IntervalRequest
+) -> tuple[Array, Array]:
+    """(1,) each, as log odds: the ends of an interval of a probability by quantiles of log odds.
+
+    The shortest interval begins at the probability below it, u, that minimises its length: 1 - prob
+    and 0 are allowed, and finer meshes follow.
+    """
+    prob, left = request.prob, 1 - request.prob
+    if request.kind == "eti":
+        low, high = quantile(np.array([[left / 2, left / 2 + prob]])).T
+        return low, high
+    u = left * np.sin(np.linspace(0, np.pi / 2, _FIRST_MESH + 1)) ** 2  # denser at both ends
+    for _ in range(3):
+        low, high = _beyond(quantile, u, prob, left)
+        with np.errstate(invalid="ignore"):
+            length = expit(high) * expit(-low) * -np.expm1(np.minimum(low - high, 0.0))
+        best = int(np.argmin(length))
+        found = low[best : best + 1], high[best : best + 1]
+        u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], _NEXT_MESH + 1)
+    return found
+
+
+def _beyond(
+    quantile: Callable[[Array], Array], u: Array, prob: float, left: float
+) -> tuple[Array, Array]:
+    """Quantiles at u and u + prob, infinite where nothing is beyond them."""
+    inner = np.clip(u, 1e-12, left * (1 - 1e-12))
+    low, high = quantile(inner[None])[0], quantile(inner[None] + prob)[0]
+    return np.where(u <= 0, -np.inf, low), np.where(u >= left * (1 - 1e-12), np.inf, high)
 
 
 def _diagnostics(group: "xr.Dataset") -> Variables:

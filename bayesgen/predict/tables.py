@@ -6,6 +6,7 @@ Arguments are those of the methods of `GenerativeClassifier` of the same subject
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import PREDICTIONS
@@ -14,133 +15,114 @@ from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.predict import distribution
-from bayesgen.predict.distribution import WeightedIntervals
-from bayesgen.predict.probabilities import posterior_of
+from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.predict import draws
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def _posterior_of(fitted: Fitted, posterior: Any, what: str) -> Any:
-    """The draws given, or the model's own posterior, where it is as wide as it should be."""
-    training = fitted.training
-    if posterior is None and training.unlabelled_weight:
-        fitted.refuse_estimated_weights(what)
-    return posterior_of(fitted, posterior)
+def _log_joint_draws(
+    fitted: Fitted, X: Any, n_draws: int | None, class_prior: Any, random_state: Any, what: str
+) -> tuple[JointDraws, Any, Array | None]:
+    """Draws of the log joint densities of rows; the rows; class weights that replace the fitted."""
+    fitted.refuse_estimated_weights(what)
+    if n_draws is not None:
+        refuse_below(2, draws=n_draws)
+    weights = fitted.weights_of(class_prior)
+    rows = fitted.encoded_near(X)
+    seed = int(generator(random_state).integers(2**63))
+    return fitted.posterior.log_joint_draws(rows, n_draws, seed, weights), rows, weights
 
 
 def intervals(
     fitted: Fitted,
     X: Any,
     request: IntervalRequest,
+    n_draws: int | None = None,
     class_prior: Any = None,
     random_state: Any = 0,
-    posterior: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
-    own = _posterior_of(fitted, posterior, "predict_interval")
-    weights = fitted.weights_of(class_prior)
-    encoded = fitted.encoded_near(X)
-    joint = own.log_joint(encoded, "posterior_predictive", weights, "probability")
-    found = distribution.credible_intervals(own, encoded, joint, request, weights, random_state)
-    by_class = (OBS, CLASS)
+    what = "predict_interval"
+    drawn, rows, weights = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    joint = fitted.posterior.log_joint(rows, "posterior_predictive", weights, "probability")
+    ends = draws.intervals(drawn, request)
+    log_odds = np.stack([ends.lower, ends.upper], axis=-1)
     with np.errstate(invalid="ignore"):
         predictive = np.exp(log_softmax(joint))
-    out = tree.group(
+    by_class = (OBS, CLASS)
+    table = tree.group(
         {
-            "interval": ((*by_class, BOUND), np.stack([found.lower, found.upper], axis=-1)),
-            "log_odds": (
-                (*by_class, BOUND),
-                np.stack([found.log_odds_lower, found.log_odds_upper], axis=-1),
-            ),
+            "interval": ((*by_class, BOUND), expit(log_odds)),
+            "log_odds": ((*by_class, BOUND), log_odds),
             "predictive": (by_class, predictive),
-            "route": ((OBS,), found.method),
-            "error": ((OBS,), found.error),
+            "error": ((OBS,), ends.error),
         },
         {CLASS: fitted.classes, BOUND: ["lower", "upper"]},
     )
-    if isinstance(found, WeightedIntervals):
-        out["weight_ess"] = (OBS,), found.weight_ess
-    if request.given != "training":
-        out.attrs["given"] = request.given
-    return out.assign_attrs(prob=request.prob, kind=request.kind)
+    return table.assign_attrs(prob=request.prob, kind=request.kind, joint=drawn.joint)
 
 
-def draws(
-    fitted: Fitted,
-    X: Any,
-    request: distribution.DrawRequest,
-    random_state: Any,
-    class_prior: Any,
-    posterior: Any,
+def posterior(
+    fitted: Fitted, X: Any, n_draws: int | None, class_prior: Any, random_state: Any
 ) -> "xr.DataTree":
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
-    own = _posterior_of(fitted, posterior, "predict_posterior")
-    weights = fitted.weights_of(class_prior)
-    encoded = fitted.encoded_near(X)
-    refuse_below(1, draws=request.draws, chains=request.chains)
-    if not request.max_memory > 0:
-        raise ValueError(f"max_memory must be > 0 GiB, got {request.max_memory!r}")
-    rng = generator(random_state)
-    rho, drawn = distribution.probability_draws(own, encoded, request, weights, rng)
+    what = "predict_posterior"
+    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    rho = draws.probabilities(drawn)
     dims = (CHAIN, DRAW, OBS, CLASS)
     group = tree.group({"class_probability": (dims, rho)}, {CLASS: fitted.classes})
-    out = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
-    out.attrs |= _provenance(fitted, posterior, random_state)
-    out.attrs["draws"] = drawn
-    return out
+    predictions = xr.DataTree.from_dict({f"/{PREDICTIONS}": group})
+    predictions.attrs |= _provenance(fitted, random_state)
+    predictions.attrs["joint"] = drawn.joint
+    return predictions
 
 
-def _provenance(fitted: Fitted, posterior: Any, random_state: Any) -> dict[Any, Any]:
-    """Attributes of a tree made from draws: those of `posterior`, None for the model's own."""
+def _provenance(fitted: Fitted, random_state: Any) -> dict[Any, Any]:
+    """Attributes of a tree made from draws."""
     family = type(fitted.posterior.prior.family).__name__
-    given: Any = fitted.training.draws if posterior is None else posterior
+    fit_draws: Any = fitted.training.draws
     route = fitted.training.inference
-    if posterior is None and (given is None or route == "closed form"):
+    if fit_draws is None or route == "closed form":
         return tree.provenance(family, route, random_state)
-    drawn = given.attrs
     of_draws = ("route", "seed", "inference_library", "inference_library_version")
-    own = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
-    return own | {k: drawn[k] for k in of_draws if k in drawn}
+    attributes = tree.provenance(family, "posterior draws given")  # of a Dataset, or by other hands
+    return attributes | {k: fit_draws.attrs[k] for k in of_draws if k in fit_draws.attrs}
 
 
 def uncertainty(
     fitted: Fitted,
     X: Any,
     unit: str,
-    given: str,
+    n_draws: int | None,
     class_prior: Any,
     random_state: Any,
-    posterior: Any,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
-    own = _posterior_of(fitted, posterior, "predict_uncertainty")
-    if given not in ("training", "training and row"):
-        raise ValueError(f"given must be 'training' or 'training and row', got {given!r}")
     if unit not in ("nats", "bits"):
         raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
-    weights = fitted.weights_of(class_prior)
-    encoded = fitted.encoded_near(X)
-    found: Any = distribution.summary(own, encoded, given, unit, weights, random_state)
+    what = "predict_uncertainty"
+    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    means = draws.averages(drawn)
+    scale = 1.0 if unit == "nats" else 1 / np.log(2)
     by_row, by_class = (OBS,), (OBS, CLASS)
-    out = tree.group(
+    table = tree.group(
         {
-            "total": (by_row, found.total),
-            "aleatoric": (by_row, found.aleatoric),
-            "epistemic": (by_row, found.total - found.aleatoric),
-            "mean": (by_class, found.mean),
-            "sd": (by_class, found.sd),
-            "top": (by_class, found.top),
-            "route": (by_row, found.route),
-            "error": (by_row, found.error),
+            "total": (by_row, scale * means.total),
+            "aleatoric": (by_row, scale * means.aleatoric),
+            "epistemic": (by_row, scale * (means.total - means.aleatoric)),
+            "mean": (by_class, means.mean),
+            "sd": (by_class, means.sd),
+            "top": (by_class, means.top),
+            "error": (by_row, means.error),
         },
         {CLASS: fitted.classes},
     )
-    return out.assign_attrs(unit=unit, given=given)
+    return table.assign_attrs(unit=unit, joint=drawn.joint)
 
 
 def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) -> tuple[Any, Array]:

@@ -486,9 +486,7 @@ def least_certain(held: HeldOut) -> Section:
             f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
             f"interval of {number(float(width[widest].max()))}."
         )
-    if held.is_pool and ends is not None:
-        notes.append("A pool's interval is made wider where it would not hold the prediction.")
-    elif outside:
+    if outside and not held.is_pool:
         notes.append(
             f"Outside its interval is a probability of row {', '.join(dict.fromkeys(outside))}. "
             "That is no error: the interval is of p(y | x, parameters), and the prediction counts "

@@ -188,8 +188,8 @@ def _each_draw(density: Callable[[int], np.ndarray], theta: Any, n: int) -> Call
 def draws(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
     def prepare(X: Any, y: Any) -> Call:
         clf = make().fit(*_part(X, y))
-        posterior = clf.draw_posterior(DRAWS, chains=1, groups=())
-        return lambda: clf.predict_posterior(X, posterior=posterior)
+        drawn = clf.with_posterior(clf.draw_posterior(DRAWS, chains=1, groups=()))
+        return lambda: drawn.predict_posterior(X)
 
     return prepare
 
@@ -266,7 +266,7 @@ def shared_draws(make: Callable[[], Any]) -> Any:
         clf = make().fit(*_part(X, y))
 
         def call() -> Any:
-            rho = clf.predict_posterior(X, draws=DRAWS, max_memory=16)["predictions"]
+            rho = clf.predict_posterior(X, draws=DRAWS)["predictions"]
             return np.quantile(rho["class_probability"].values, [0.05, 0.95], axis=(0, 1))
 
         return call

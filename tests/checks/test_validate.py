@@ -263,25 +263,6 @@ def test_a_classifier_without_a_closed_form_is_refused_before_it_is_fitted(monke
         bg.validate(bg.StudentTNB(), [[1.0], [2.0], [4.0]], [0, 1, 1])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_intervals_given_a_row_of_the_wrong_label_are_refused(n_classes, monkeypatch):
-    from bayesgen.predict import intervals, inversion
-
-    Exact(monkeypatch)
-    y = Y[:7].copy()
-    y[2::3] = "c" if n_classes == 3 else y[2::3]
-    right, many = inversion.log_odds, intervals._Source.label_weights
-    monkeypatch.setattr(
-        inversion, "log_odds", lambda *args: right(*args[:5], args[5:] and args[5][:1])
-    )
-    monkeypatch.setattr(
-        intervals._Source, "label_weights", lambda *args: np.ones_like(many(*args)) / n_classes
-    )
-    result = bg.validate(bg.BernoulliNB(), BITS[:7], y, draws=200, **QUIET)
-    assert result.verdict == "disagree"
-    assert "90 % interval given the row" in " ".join(result.reasons)
-
-
 @pytest.mark.parametrize("weight", [None, np.arange(15.0)])
 @pytest.mark.parametrize("name", ["BernoulliNB", "LinearDiscriminant", "missing"])
 def test_a_rank_that_forgets_the_row_itself_is_refused(name, weight, monkeypatch):

@@ -70,10 +70,11 @@ def test_what_is_made_of_given_draws_has_their_provenance(gaussian: Any) -> None
     drawn = gaussian.draw_posterior(9, 2, random_state=4)
     drawn.attrs |= {"route": "nuts", "inference_library": "nutpie", "seed": 17}
     drawn.attrs["inference_library_version"] = version("nutpie")
-    made = gaussian.predict_posterior(REALS[:2], posterior=drawn)
+    made = gaussian.with_posterior(drawn).predict_posterior(REALS[:2])
     assert_told(made, "nuts", "nutpie", 17)
-    alone = gaussian.predict_posterior(REALS[:2], posterior=drawn["posterior"].to_dataset())
-    assert alone.attrs["route"] == "posterior draws given"
+    of_draws = gaussian.with_posterior(drawn["posterior"].to_dataset())
+    alone = of_draws.predict_posterior(REALS[:2])
+    assert alone.attrs["route"] == "draws given"
     assert "seed" not in alone.attrs
 
 

@@ -104,8 +104,6 @@ def test_intervals_hold_parameters_and_exponents(penguins):
     both = single.predict_interval(X[:40], prob=0.9, kind="eti")
     wider = both["log_odds"].diff("bound").mean() / one["log_odds"].diff("bound").mean()
     assert 0.7 < float(wider) < 2.5  # the exponent is about 1 and uncertain
-    with pytest.raises(NotImplementedError, match="a pool of predictives has none"):
-        single.predict_interval(X[:2], given="training and row")
     entropy = single.predict_uncertainty(X[:40], unit="bits")
     assert (entropy["epistemic"] > -1e-9).all()
 

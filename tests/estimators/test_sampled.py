@@ -118,13 +118,6 @@ def test_predictions(name):
     found = clf.predict_interval(X, prob=0.8)
     assert found["interval"].shape == (N, 3, 2)
     np.testing.assert_allclose(found["predictive"], p)
-    with_row = clf.predict_interval(X, prob=0.8, given="training and row")
-    assert with_row["interval"].shape == (N, 3, 2)
-    if name == "BayesianLogisticRegression":  # without its label a row says nothing of theta
-        np.testing.assert_array_equal(with_row["interval"], found["interval"])
-        assert "weight_ess" not in with_row
-    else:
-        assert with_row["weight_ess"].shape == (N,)
     table = clf.predict_uncertainty(X)
     np.testing.assert_allclose(table["total"], table["aleatoric"] + table["epistemic"])
     rho = clf.predict_posterior(X[:5])["predictions"]["class_probability"]

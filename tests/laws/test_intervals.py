@@ -1,87 +1,106 @@
-"""Intervals of class probabilities given the row too, against draws weighted by p(x | theta)."""
-
-from functools import cache
+"""Draws of the log joint densities of rows, which all intervals and uncertainties are made of."""
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy import stats
 
+from bayesgen.families.capabilities import DensityDraws
 from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.posterior import exact
+from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.model import ClassModel
-from bayesgen.predict.intervals import class_probability_intervals
-from bayesgen.predict.request import IntervalRequest
-from tests.laws.cases import N_SIGMA, is_table, only, takes_missing, with_missing
+from tests.laws.cases import is_table, only, takes_missing, with_missing
 
-ENOUGH = 400.0  # draws that the weights of a row must leave
-
-
-def draws(case, model, X, n=6000):
-    """(n, C) class weights and (n, N, C) log densities of plain draws of theta."""
-    theta = model.draw(case.rng(31), n)
-    return theta.pop(CLASS_WEIGHTS), model.family.log_likelihood(X, theta)
+N_DRAWS = 2000
+UNLIKELY = 1e-6  # p-value of two samples of one distribution
 
 
-def weighted(weights, log_x, class_prior=None):
-    """(n, N) weights of sum 1 and (n, N, C) log-odds of plain draws of theta."""
-    pi = weights if class_prior is None else np.asarray(class_prior)[None]
-    a = np.log(pi)[:, None] + log_x
-    log_x = logsumexp(a, axis=-1)
-    rest = [logsumexp(np.delete(a, c, axis=-1), axis=-1) for c in range(a.shape[-1])]
-    return np.exp(log_x - logsumexp(log_x, axis=0)), a - np.stack(rest, axis=-1)
+def posterior(case, missing=False):
+    family, *_ = case.fitted(30)
+    model = ClassModel(np.arange(2.0, 2 + case.n_classes), family)
+    X, _ = case.rows(4, salt=6)
+    if missing:
+        X = with_missing(X, case.rng(32))
+    return ExactPosterior(model, model, None), X
 
 
-def held_to_weighted_draws(model, X, plain, **options):
-    """The posterior probability below each end, by the weighted draws, in their own MCSE."""
-    weights, odds = weighted(*plain, options.get("class_prior"))
-    sane = 1 / np.square(weights).sum(axis=0) > ENOUGH
-    assert sane.any()
-    request = IntervalRequest(0.8, "eti", options.pop("method", "auto"), "training and row")
-    found = class_probability_intervals(model, X, request, n_draws=1 << 12, **options)
-    assert (found.log_odds_lower < found.log_odds_upper).all()
-    for tail, end in ((0.1, found.log_odds_lower), (0.9, found.log_odds_upper)):
-        below = odds <= end
-        miss = np.einsum("sn,snc->nc", weights, below - tail)
-        mcse = np.sqrt(np.einsum("sn,snc->nc", weights**2, (below - tail) ** 2))
-        slack = N_SIGMA * np.hypot(mcse, found.error[:, None]) + 1e-3
-        assert (np.abs(miss) <= slack)[sane].all(), np.abs(miss / slack)[sane].max()
+def joint(own, X, class_prior=None):
+    """(S, N, C) of all blocks."""
+    blocks = [block[0] for _, block in own.log_joint_draws(X, N_DRAWS, 7, class_prior).blocks]
+    return np.concatenate(blocks, axis=1)
 
 
-def posterior(case, n_rows=30):
-    family, *_ = case.fitted(n_rows)
-    X, _ = case.rows(3, salt=6)
-    return ClassModel(np.arange(2.0, 2 + case.n_classes), family), X
+def odds(log_joint):
+    return log_joint[..., 1:] - log_joint[..., :1]
 
 
-@cache
-def posterior_and_draws(case):
-    model, X = posterior(case)
-    return model, X, draws(case, model, X)
+def of_theta(case, own, X):
+    """Log odds under other draws of theta, by the likelihood itself."""
+    theta = own.model.draw(case.rng(31), N_DRAWS)
+    pi = theta.pop(CLASS_WEIGHTS)
+    return odds(np.log(pi)[:, None] + own.model.family.log_likelihood(X, theta))
+
+
+def assert_same_margins(some, others):
+    for i in range(some.shape[1]):
+        for c in range(some.shape[2]):
+            assert stats.ks_2samp(some[:, i, c], others[:, i, c]).pvalue > UNLIKELY
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_given_the_row_draws_are_weighted_by_its_density(case, n_classes):
-    held_to_weighted_draws(*posterior_and_draws(case.sized(n_classes, 2)))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_class_weights_that_replace_the_fitted_ones(case, n_classes):
-    model, X, (pi, log_x) = posterior_and_draws(case.sized(n_classes, 2))
-    prior = np.arange(1.0, n_classes + 1)
-    # without class weights to smooth it a cumulant generating function falls slowly: one row
-    held_to_weighted_draws(model, X[:1], (pi, log_x[:, :1]), class_prior=prior / prior.sum())
+def test_draws_are_those_of_theta(case, n_classes):
+    case = case.sized(n_classes, 3)
+    own, X = posterior(case)
+    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
 
 
 @only(takes_missing)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_cells(case, n_classes):
-    case = case.sized(n_classes, 3)
-    model, X = posterior(case)
+def test_missing_cells_are_left_out(case):
+    own, X = posterior(case.sized(2, 3), missing=True)
     assert is_table(X)
-    X = with_missing(X, case.rng(32))
-    held_to_weighted_draws(model, X, draws(case, model, X))
+    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
 
 
-def test_the_route_by_draws(case):
-    # the number of classes that the laws above have of this example
-    model, X, (pi, log_x) = posterior_and_draws(case.sized(3 - case.index % 2, 2))
-    held_to_weighted_draws(model, X[:2], (pi, log_x[:, :2]), method="draws")
+def test_rows_drawn_without_theta_have_the_same_margins(case, monkeypatch):
+    case = case.sized(2, 3)
+    own, X = posterior(case)
+    if own.model.family.capability(DensityDraws) is None:
+        pytest.skip("draws theta alone")
+    monkeypatch.setattr(exact, "_KEPT", 0)
+    assert not own.log_joint_draws(X, N_DRAWS, 7).joint
+    assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
+
+
+@pytest.mark.parametrize("kept", [1 << 28, 0])
+def test_a_row_has_the_same_draws_alone_and_among_others(case, kept, monkeypatch):
+    case = case.sized(3, 3)
+    own, X = posterior(case)
+    if kept == 0 and own.model.family.capability(DensityDraws) is None:
+        pytest.skip("draws theta alone")
+    monkeypatch.setattr(exact, "_KEPT", kept)
+    together = odds(joint(own, X))
+    alone = np.concatenate([odds(joint(own, X[i : i + 1])) for i in range(4)], axis=1)
+    np.testing.assert_allclose(alone, together, rtol=1e-9, atol=1e-9)
+
+
+def test_draws_of_theta_in_parts_are_the_same_for_every_block_of_rows(case, monkeypatch):
+    case = case.sized(2, 3)
+    own, X = posterior(case)
+    size = 8 * own.model.family.n_parameters()
+    if own.model.family.capability(DensityDraws) is not None:
+        pytest.skip("draws rows where theta is large")
+    monkeypatch.setattr(exact, "_KEPT", 300 * size)
+    monkeypatch.setattr(exact, "_HELD", 0)
+    monkeypatch.setattr(exact, "BLOCK", 1)
+    drawn = odds(joint(own, X))
+    assert len(np.unique(drawn[:, 0, 0])) > N_DRAWS / 2
+    again = odds(joint(own, X[2:3]))
+    np.testing.assert_allclose(again, drawn[:, 2:3], rtol=1e-9, atol=1e-9)
+
+
+def test_class_weights_that_replace_the_fitted_ones(case):
+    case = case.sized(2, 2)
+    own, X = posterior(case)
+    log_x = own.model.family.log_likelihood(X, own.model.family.draw(case.rng(31), N_DRAWS))
+    prior = np.array([0.2, 0.8])
+    assert_same_margins(odds(joint(own, X, prior)), odds(log_x + np.log(prior)))

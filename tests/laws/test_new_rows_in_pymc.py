@@ -37,7 +37,8 @@ def test_it_is_that_of_predict_posterior(name):
     make, X = CASES[name]
     clf, few = make().fit(X, Y), take(X, np.arange(7))
     found = drawn(clf.to_pymc(observed=False, X_new=few), clf.prior_.params)
-    p = clf.predict_posterior(few, posterior=found.drop_vars("class_probability"))
+    own = clf.with_posterior(found.drop_vars("class_probability"))
+    p = own.predict_posterior(few)
     p = p["predictions"]["class_probability"].values
     np.testing.assert_allclose(found["class_probability"].values, p, rtol=1e-7, atol=1e-12)
 

@@ -589,24 +589,3 @@ def test_labels_that_are_no_strings(three):
     posterior = clf.posterior_["posterior"].to_dataset()
     theta = read(clf, posterior)
     same(read(clf, posterior.isel({"class": [1, 0]})), theta)
-
-
-def test_summaries_of_draws_do_not_depend_on_the_blocks(monkeypatch):
-    from bayesgen.predict import distribution
-    from bayesgen.predict.request import IntervalRequest
-
-    joint = np.random.default_rng(3).standard_normal((2, 25, 11, 3))
-    blocks = [(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])]
-    for summary in (
-        distribution.averages,
-        lambda j: distribution.interval(j, IntervalRequest(0.9)),
-    ):
-        whole = summary(joint)
-        for numbers in (1, 450, 1 << 19):
-            monkeypatch.setattr(distribution, "_NUMBERS", numbers)
-            parts = distribution.by_rows(summary, blocks)
-            for name, value in vars(whole).items():
-                if value.dtype.kind == "f":
-                    np.testing.assert_allclose(vars(parts)[name], value, rtol=1e-12)
-                else:
-                    np.testing.assert_array_equal(vars(parts)[name], value)

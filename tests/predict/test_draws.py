@@ -1,115 +1,164 @@
-"""Quasi-random numbers, quantiles of samples, and sums over the other classes."""
+"""Intervals, uncertainty and draws of class probabilities are functions of the same draws."""
+
+import pickle
 
 import numpy as np
 import pytest
-from scipy.special import gammaincinv, logsumexp
-from scipy.stats import qmc
+from scipy import stats
+from scipy.special import entr
 
-from bayesgen.numerics.special import log_odds_against_rest, log_sum_of_others
+import bayesgen as bg
+from bayesgen.posterior.joint_draws import JointDraws
 from bayesgen.predict import draws
-from bayesgen.predict.draws import QuasiGenerator, Sample, block_rows, percentile_error
+from bayesgen.predict.draws import averages, intervals
+from bayesgen.predict.request import IntervalRequest
 
 
-def generator():
-    return QuasiGenerator(np.random.default_rng(3), 64)
+def drawn(joint, **options):
+    blocks = iter([(slice(0, joint.shape[2]), joint)])
+    return JointDraws(blocks, joint.shape, **options)
 
 
-def test_points_are_even_in_the_first_coordinates_and_any_number_can_be_asked():
-    u = generator().random((64, 7, 10))
-    assert u.shape == (64, 7, 10)
-    cells = np.sort((u.reshape(64, 70) * 64).astype(int), axis=0)
-    np.testing.assert_array_equal(cells[:, :64], np.arange(64)[:, None] * np.ones(64, dtype=int))
-    assert (cells[:, 64:] != np.arange(64)[:, None]).any(axis=0).all()
-    assert generator().random((5, 2)).shape == (5, 2)  # of another size: pseudo-random
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    y = np.arange(45) % 3
+    X = rng.normal(size=(45, 3)) + y[:, None]
+    return bg.GaussianNB().fit(X, y), X[:6]
 
 
-def test_every_generator_of_one_parent_has_the_scramble_that_scipy_gives_it():
-    for _ in range(2):  # the second time the scrambles are known
-        rng, theirs = np.random.default_rng(3), np.random.default_rng(3)
-        for n in (8, 8, 16):
-            found = QuasiGenerator(rng, n).random((n, 64))
-            np.testing.assert_allclose(found, qmc.Sobol(64, rng=theirs).random(n), atol=1e-9)
+def test_the_three_answers_agree(fitted):
+    clf, X = fitted
+    rho = clf.predict_posterior(X)["predictions"]["class_probability"].values[0]
+    table = clf.predict_interval(X, 0.8, "eti")
+    expected = np.percentile(rho, [10, 90], axis=0)
+    np.testing.assert_allclose(table["interval"], np.moveaxis(expected, 0, -1), atol=1e-4)
+    found = clf.predict_uncertainty(X)
+    np.testing.assert_allclose(found["mean"], rho.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["sd"], rho.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["aleatoric"], entr(rho).sum(axis=-1).mean(axis=0), rtol=1e-9)
 
 
-def test_restarted_it_gives_the_same_numbers_again():
-    q = generator()
-    once = [q.standard_normal((64, 3)), q.standard_gamma([0.5, 2.0], (64, 2)), q.random((64, 70))]
-    q = q.restarted()
-    again = [q.standard_normal((64, 3)), q.standard_gamma([0.5, 2.0], (64, 2)), q.random((64, 70))]
-    for a, b in zip(once, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(once[2], q.random((64, 70)))
+@pytest.mark.parametrize("method", ["predict_interval", "predict_uncertainty"])
+def test_a_row_alone_and_among_others(fitted, method):
+    clf, X = fitted
+    together = getattr(clf, method)(X)
+    for i in range(len(X)):
+        alone = getattr(clf, method)(X[i : i + 1])
+        for name in alone.data_vars:
+            expected = together[name].values[i : i + 1]
+            np.testing.assert_allclose(alone[name], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_gammas_beyond_the_even_coordinates_are_drawn_as_usual(monkeypatch):
-    inverted = []
-
-    def counting(a, u):
-        inverted.append(u.size)
-        return gammaincinv(a, u)
-
-    monkeypatch.setattr(draws, "gammaincinv", counting)
-    q = QuasiGenerator(np.random.default_rng(3), 4096)
-    shape = np.linspace(0.5, 9.0, 400)
-    q.standard_normal((4096, 10))
-    found = q.standard_gamma(shape, (4096, 400))
-    assert sum(inverted) == 54 * 4096  # inversion takes a hundred times as long
-    z = (found.mean(axis=0) - shape) / np.sqrt(shape / 4096)
-    assert np.abs(z[:54]).max() < 0.5  # evenly spread
-    assert 0.9 < z[54:].std() < 1.1
-    assert np.abs(z).max() < 5
-    np.testing.assert_allclose(found.var(axis=0), shape, rtol=0.3)
-    again = q.restarted()
-    again.standard_normal((4096, 10))
-    np.testing.assert_array_equal(again.standard_gamma(shape, (4096, 400)), found)
-    assert sum(inverted) == 54 * 4096
+def test_draws_are_not_pickled_and_a_new_posterior_has_others(fitted):
+    clf, X = fitted
+    clf.predict_interval(X)
+    assert clf.fitted_.posterior._thetas
+    again = pickle.loads(pickle.dumps(clf))
+    assert "_thetas" not in vars(again.fitted_.posterior)
+    np.testing.assert_array_equal(
+        again.predict_interval(X)["interval"], clf.predict_interval(X)["interval"]
+    )
+    again.partial_fit(X + 1, np.arange(6) % 3)
+    assert "_thetas" not in vars(again.fitted_.posterior)
 
 
-def test_a_block_of_draws_has_a_row_at_least():
-    for n_draws, n_classes in ((1 << 10, 3), (1 << 21, 2), (1 << 22, 10)):
-        n = block_rows(n_draws, n_classes)
-        assert n >= 1
-        assert n == 1 or n * n_draws * n_classes <= 1 << 22
+def test_the_seed_decides(fitted):
+    clf, X = fitted
+    one, same, other = (
+        clf.predict_interval(X, random_state=s)["log_odds"].values for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).all()
 
 
-@pytest.mark.parametrize("n", [2, 9])  # quantiles: by partition, and by sorting
-def test_quantiles_are_those_of_numpy(n):
-    rng = np.random.default_rng(4)
-    draws, p = rng.normal(size=(5, 40)), np.linspace(0, 1, n)
-    expected = np.quantile(draws, p, axis=1, method="hazen").T
-    ps = np.broadcast_to(p, (5, n))
-    np.testing.assert_allclose(Sample(draws).quantile(ps), expected)
-    np.testing.assert_allclose(Sample(draws, np.full((5, 40), 0.3)).quantile(ps), expected)
-    each = rng.uniform(size=(5, n))  # another p for each sample
-    found = Sample(draws).quantile(each)
-    for own, sample, wanted in zip(found, draws, each, strict=True):
-        np.testing.assert_allclose(own, np.quantile(sample, wanted, method="hazen"))
+def test_the_error_of_a_percentile():
+    """Of independent draws binomial; of a chain by its autocorrelation."""
+    rng = np.random.default_rng(1)
+    joint = np.zeros((4, 1000, 1, 2))
+    joint[..., 1] = rng.normal(size=(4, 1000, 1))
+    request = IntervalRequest(0.8, "eti")
+    error = intervals(drawn(joint), request).error[0]
+    assert error == pytest.approx(np.sqrt(0.1 * 0.9 / 4000), rel=1e-3)
+    joint[..., 1] = np.repeat(joint[:, ::10, :, 1], 10, axis=1)
+    slow = intervals(drawn(joint, independent=False), request).error[0]
+    assert slow == pytest.approx(np.sqrt(0.1 * 0.9 / 400), rel=0.25)
 
 
-def test_a_whole_weight_is_so_many_draws():
+def test_ends_of_two_classes_mirror_each_other():
+    joint = np.random.default_rng(2).normal(size=(1, 500, 3, 2))
+    for kind in ("eti", "hdi"):
+        ends = intervals(drawn(joint.copy()), IntervalRequest(0.9, kind))
+        np.testing.assert_array_equal(ends.lower[:, 0], -ends.upper[:, 1])
+        np.testing.assert_array_equal(ends.upper[:, 0], -ends.lower[:, 1])
+
+
+def test_impossible_classes_and_rows():
+    joint = np.random.default_rng(3).normal(size=(1, 500, 2, 3))
+    joint[:, :, 0, 1] = -np.inf
+    joint[:, :, 1] = -np.inf
+    ends = intervals(drawn(joint), IntervalRequest(0.9))
+    assert ends.lower[0, 1] == ends.upper[0, 1] == -np.inf
+    assert np.isfinite(ends.lower[0, [0, 2]]).all()
+    assert np.isnan(ends.lower[1]).all()
+
+
+def test_entropies_are_those_of_beta_draws():
+    """E H and H(E) of rho ~ Beta(a, b), by quadrature."""
+    a, b = 2.0, 3.5
+    rho = np.random.default_rng(4).beta(a, b, size=(1, 200_000, 1))
+    joint = np.log(np.stack([rho, 1 - rho], axis=-1))
+    found = averages(drawn(joint))
+    law = stats.beta(a, b)
+    expected = law.expect(lambda p: entr(p) + entr(1 - p))
+    assert found.aleatoric[0] == pytest.approx(expected, abs=5 * found.error[0])
+    total = entr(a / (a + b)) + entr(b / (a + b))
+    assert found.total[0] == pytest.approx(total, abs=5 * found.error[0])
+    assert found.top[0, 0] == pytest.approx(law.sf(0.5), abs=5 * found.error[0])
+
+
+def test_the_bias_of_the_entropy_of_a_mean_is_removed():
+    """Of few draws the plain entropy is too small by Var(mean) / (2 mean), summed."""
     rng = np.random.default_rng(5)
-    draws, weight = np.sort(rng.normal(size=(1, 30))), rng.integers(1, 4, size=(1, 30))
-    p = np.array([[0.1, 0.5, 0.9]])
-    often = np.repeat(draws[0], weight[0])
-    found = Sample(draws, weight.astype(float)).quantile(p)[0]
-    step = np.diff(draws[0]).max()
-    np.testing.assert_allclose(found, np.quantile(often, p[0], method="hazen"), atol=step)
+    rho = rng.beta(2.0, 2.0, size=(4000, 1, 20, 1, 1))
+    joint = np.log(np.concatenate([rho, 1 - rho], axis=-1))
+    totals = [averages(drawn(one)).total[0] for one in joint]
+    error = np.std(totals) / np.sqrt(len(totals))
+    assert np.mean(totals) == pytest.approx(np.log(2), abs=4 * error + 5e-4)
 
 
-def test_the_others_are_summed_without_cancellation():
-    a = np.random.default_rng(6).normal(size=(4, 6)) * [[1.0], [30.0], [900.0], [2.0]]
-    a[3, 0] = -np.inf
-    expected = [logsumexp(np.delete(a, c, axis=0), axis=0) for c in range(4)]
-    np.testing.assert_allclose(log_sum_of_others(a), expected, rtol=1e-12)
-    odds = log_odds_against_rest(a)
-    np.testing.assert_allclose(odds[:3], (a - expected)[:3], rtol=1e-12)
-    assert odds[3, 0] == -np.inf
+def test_bits_of_which_many_are_absent():
+    """Most of the absent columns enter as one Normal variable."""
+    rng = np.random.default_rng(6)
+    y = np.arange(20) % 2
+    X = (rng.random((20, 900)) < rng.beta(0.3, 3.0, size=(2, 900))[y]).astype(int)
+    clf = bg.BernoulliNB(alpha=0.5).fit(X, y)
+    family, row = clf.model_.family, X[:1]
+    theta = family.draw(rng, 4000)
+    plain = family.log_likelihood(row, theta)[:, 0]
+    found = family.draw_log_density([1], row, 4000)[:, 0]
+    for c in range(2):
+        assert stats.ks_2samp(plain[:, c], found[:, c]).pvalue > 1e-4
 
 
-def test_the_error_of_a_share_is_that_of_replicates():
-    l = np.random.default_rng(7).normal(size=(3, 50, 8))
-    below = (l <= 0.2).mean(axis=1)
-    expected = below.std(axis=1, ddof=1) / np.sqrt(8)
-    np.testing.assert_allclose(percentile_error(l, np.full(3, 0.2)), expected)
-    even = np.full(50, 1 / 50)
-    np.testing.assert_allclose(percentile_error(l, np.full(3, 0.2), even), expected)
+def test_probabilities_that_underflow_are_drawn_as_logarithms():
+    """Pseudo-counts of .001: theta itself is often 0, its logarithm near -1000."""
+    X = np.eye(6, dtype=int).repeat(3, axis=0)
+    clf = bg.MultinomialNB(alpha=0.001).fit(X, np.arange(18) // 9)
+    row = [[1, 0, 0, 0, 0, 1]]  # a word of either class alone
+    table = clf.predict_interval(row, 0.8)
+    assert np.isfinite(table["log_odds"]).all()
+    rho = clf.predict_posterior(row)["predictions"]["class_probability"].values
+    assert not np.isnan(rho).any()
+
+
+def test_summaries_do_not_depend_on_the_blocks(monkeypatch):
+    joint = np.random.default_rng(3).standard_normal((2, 25, 11, 3))
+    for summary in (averages, lambda given: intervals(given, IntervalRequest(0.9))):
+        whole = summary(drawn(joint, independent=False))
+        for numbers in (1, 450):
+            monkeypatch.setattr(draws, "_NUMBERS", numbers)
+            parts = iter([(slice(0, 4), joint[:, :, :4]), (slice(4, 11), joint[:, :, 4:])])
+            found = summary(JointDraws(parts, joint.shape, independent=False))
+            for name, value in vars(whole).items():
+                np.testing.assert_allclose(vars(found)[name], value, rtol=1e-12)

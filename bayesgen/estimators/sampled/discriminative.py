@@ -18,9 +18,7 @@ class BayesianLogisticRegression(SampledClassifier):
     `QuadraticDiscriminant` (``features="quadratic"``): class probabilities of the same form,
     without a density of x. Prefer it with many rows, or where x is far from Normal in every class.
     With few rows the generative ones are usually better, and they alone take missing cells, use
-    rows without a label, say how odd a row is, and make new ones. For the same reason
-    ``predict_interval(given="training and row")`` is ``given="training"``: without its label a row
-    says nothing of the coefficients.
+    rows without a label, say how odd a row is, and make new ones.
 
     Parameters
     ----------

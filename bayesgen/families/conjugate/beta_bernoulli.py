@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
+from scipy.special import digamma, polygamma, xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import refuse_undefined
@@ -22,9 +22,7 @@ from bayesgen.families.records import array
 from bayesgen.families.shared.codes import (
     checked_bits,
     deal,
-    first_of_equals,
     pymc_log_likelihood_of_bits,
-    sum_of_log_betas,
 )
 from bayesgen.families.shared.densities import (
     beta_mode,
@@ -37,6 +35,8 @@ from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, distinct_pairs, draw_log_gamma, log_gamma_difference
+
+_DRAWN = 256  # columns of 0 that are drawn one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,36 +300,38 @@ class BetaBernoulli(ConjugateFamily):
         out = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
         return out if missing is None else out - passes.dot(missing, zero)
 
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """By draws of log theta and log(1 - theta): 1 - theta itself underflows near theta = 1.
+    def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
+        """(n, N, C) by draws of log theta and log(1 - theta): 1 - theta itself underflows near 1.
 
-        Of sparse rows only what they hold: columns with equal pseudo-counts share draws.
+        Of very many columns that are 0 most enter as one Normal variable with their mean and
+        variance: each is small beside the sum, since those that vary most are drawn.
         """
-        if sparse.issparse(X) and not passes.has_nan(X):
-            return self._draws_of_sparse(rng, checked_bits(X), n)
-        out = np.empty((n, X.shape[0], len(self.alpha)))
-        for part in passes.row_blocks(n, 4 * self.alpha.size):
-            size = (part.stop - part.start, *self.alpha.shape)
-            one, zero = (draw_log_gamma(rng, a, size) for a in (self.alpha, self.beta))
-            norm = np.logaddexp(one, zero)
-            out[part] = self._linear(X, one - norm, zero - norm)
-        return out
+        X, n_classes = checked_bits(X), len(self.alpha)
+        total = self.alpha + self.beta
+        mean = digamma(self.beta) - digamma(total)
+        variance = polygamma(1, self.beta) - polygamma(1, total)
 
-    def _draws_of_sparse(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C); each row by itself has the right distribution, two rows together have not."""
-        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        out = np.empty((n, X.shape[0], len(self.alpha)))
-        for c, (a, b) in enumerate(zip(self.alpha, self.beta, strict=True)):
-            cells, held, rest = first_of_equals(X, a, b)
-            for part in passes.row_blocks(n, 4 * len(held)):
-                size = (part.stop - part.start, len(held))
-                one, zero = (draw_log_gamma(rng, p[held], size) for p in (a, b))
-                no_ones = (zero - np.logaddexp(one, zero)).sum(axis=1)
-                out[part, :, c] = (cells @ (one - zero).T + no_ones).T
-            out[:, :, c] += sum_of_log_betas(rng, b[rest], a[rest], n)[:, None]
-        return out
+        def draw(rng: np.random.Generator, row: Matrix) -> Array:
+            x = passes.dense_block(row, slice(None))[0]
+            off = x == 0
+            drawn = ~off & ~np.isnan(x)
+            log_x = np.empty((n, 1, n_classes))
+            for c, spread in enumerate(np.where(off, variance, -1.0)):
+                many = np.argpartition(spread, -_DRAWN)[-_DRAWN:] if len(x) > _DRAWN else off
+                apart = np.zeros(len(x), dtype=bool)
+                apart[many] = True
+                rest = off & ~apart
+                columns = np.flatnonzero(drawn | (apart & off))
+                one, zero = (
+                    draw_log_gamma(rng, p[c, columns], (n, len(columns)))
+                    for p in (self.alpha, self.beta)
+                )
+                log_p = np.where(off[columns], zero, one) - np.logaddexp(one, zero)
+                normal = rng.standard_normal(n) * np.sqrt(variance[c, rest].sum())
+                log_x[:, 0, c] = log_p.sum(axis=1) + mean[c, rest].sum() + normal
+            return log_x
+
+        return passes.draws_of_each_row(draw, seed, X)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log-odds weights of the bits; the posterior predictive is linear too."""

@@ -48,7 +48,7 @@ from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.removal_by_cgf import digits_left
 from bayesgen.numerics import kernels, special
-from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.rows import Seed, draws_of_each_row, row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
 from bayesgen.numerics.special import Array
 
@@ -144,10 +144,9 @@ def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Arra
     """(n, N, C): forests, and of the tables given them the cells of each row alone, Beta each."""
     out = np.empty((n, len(codes), len(f.strength)))
     column = np.arange(codes.shape[1])
-    gamma = rng.spawn(1)[0]  # so many shapes: quantiles of quasi-random numbers would take longer
     for c, strength in enumerate(f.strength):
         single = f.pairs[c][column, column, codes, codes] + strength / f.levels
-        parents = f.draw_parents(gamma, n, c)
+        parents = f.draw_parents(rng, n, c)
         for draws in row_blocks(n, codes.size):
             up = parents[draws, None]  # (n, 1, D)
             root, other = up < 0, np.where(up < 0, column, up)
@@ -155,7 +154,7 @@ def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Arra
             pair = f.pairs[c][other, column, codes[above], codes]
             cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
             whole = np.where(root, f.totals[c], single[above])
-            each = special.draw_log_beta(gamma, cell, whole - cell, 1)[0]
+            each = special.draw_log_beta(rng, cell, whole - cell, 1)[0]
             out[draws, :, c] = each.sum(axis=-1)
     return out
 
@@ -551,9 +550,11 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     # -- theta -----------------------------------------------------------------------------------
 
-    def draw_log_density(self, rng: np.random.Generator, X: Any, n: int) -> Array:
+    def draw_log_density(self, seed: Seed, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
-        return draw_log_density(self, rng, self.codes(X), n)
+        return draws_of_each_row(
+            lambda rng, codes: draw_log_density(self, rng, codes, n), seed, self.codes(X)
+        )
 
     def log_density(self, theta: Theta) -> Array:
         """(...) log probability of the forests plus log density of the tables given them."""

@@ -21,7 +21,7 @@ Source: MacKay and Peto (1995), A hierarchical Dirichlet language model, section
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -41,7 +41,14 @@ from bayesgen.families.shared.densities import (
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import container, dirichlet, prefixed, sum_cells
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import cgf_by_rows, dot_log, row_blocks, row_sums
+from bayesgen.numerics.rows import (
+    Seed,
+    cgf_by_rows,
+    dot_log,
+    draws_of_each_row,
+    row_blocks,
+    row_sums,
+)
 from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_gamma, log_gamma_difference
 
 # ------------------------------------------------------------------------------------------------
@@ -163,6 +170,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
            [0.2  , 0.6  ]])
     """
 
+    default_draws: ClassVar[int] = 500
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
 
     order: int = 2
@@ -535,8 +543,12 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         out[0] += self.held(docs)
         return out
 
-    def draw_log_density(self, rng: np.random.Generator, X: Array, n: int) -> Array:
-        """(n, N, C) draws of the log probabilities of documents, under the same tables."""
+    def draw_log_density(self, seed: Seed, X: Array, n: int) -> Array:
+        """(n, N, C) log probabilities of documents, without the tables that they do not need."""
+        return draws_of_each_row(partial(self._draws_of_row, n), seed, X)
+
+    def _draws_of_row(self, n: int, rng: np.random.Generator, X: Array) -> Array:
+        """(n, 1, C) of one document."""
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         known = np.flatnonzero(docs.grams[:, -1] != ngrams.UNKNOWN)
         grams = docs.grams[known]

@@ -33,7 +33,7 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import array
 from bayesgen.families.shared import pymc_parts
-from bayesgen.families.shared.codes import deal, first_of_equals
+from bayesgen.families.shared.codes import deal
 from bayesgen.families.shared.densities import (
     density_by_draws,
     dirichlet_mode,
@@ -133,6 +133,9 @@ _STEPS = 4  # that a cell takes in `stats`
 _TABLE_CELLS = 1 << 22  # of terms that are looked up
 
 
+_ROUNDING = 1e-12  # of all pseudo-counts: no other word is left
+
+
 @dataclass(frozen=True, eq=False)
 class MultinomialStats(Stats):
     """Weighted word counts, and what the evidence needs to be a probability of count vectors."""
@@ -168,6 +171,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     """
 
     statistics: ClassVar[type[Stats]] = MultinomialStats
+    default_draws: ClassVar[int] = 500
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
 
@@ -305,28 +309,26 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         """Independent Dirichlet draws."""
         return {"theta": special.draw_dirichlet(rng, self.alpha, n)}
 
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """Words that no row holds are drawn as one sum; those with equal pseudo-counts share draws.
+    def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
+        """(n, N, C): words of a row, and one Gamma variable for all others, whose sum is one.
 
-        The sum of Gamma variables is one; the coefficients, common to the classes, are left out.
+        The coefficients, common to the classes, are left out.
         """
         self.check(X)
-        X = sparse.csr_matrix(X, dtype=np.float64, copy=True)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        out = np.zeros((n, X.shape[0], len(self.alpha)))
-        for c, alpha in enumerate(self.alpha):
-            cells, held, rest = first_of_equals(X, alpha, alpha)
-            if not len(held):
-                continue
-            others = alpha[rest].sum()
-            for part in passes.row_blocks(n, 4 * len(held)):
-                size = part.stop - part.start
-                logs = special.draw_log_gamma(rng, alpha[held], (size, len(held)))
-                total = special.draw_log_gamma(rng, others, (size, 1)) if len(rest) else -np.inf
-                logs -= np.logaddexp(special.log_sum_exp(logs)[:, None], total)
-                out[part, :, c] = (cells @ logs.T).T
-        return out
+
+        def draw(rng: np.random.Generator, row: Matrix) -> Array:
+            cells = passes.stored_cells(row, slice(None))
+            log_x = np.zeros((n, 1, len(self.alpha)))
+            for c, alpha in enumerate(self.alpha if cells.nnz else []):
+                used, total = alpha[cells.indices], alpha.sum()
+                logs = special.draw_log_gamma(rng, used, (n, len(used)))
+                norm = special.log_sum_exp(logs)
+                if (others := total - used.sum()) > _ROUNDING * total:
+                    norm = np.logaddexp(norm, special.draw_log_gamma(rng, others, (n,)))
+                log_x[:, 0, c] = (logs - norm[:, None]) @ cells.data
+            return log_x
+
+        return passes.draws_of_each_row(draw, seed, X)
 
     def log_density(self, theta: Theta) -> Array:
         """(...) sum over classes of log Dirichlet densities."""

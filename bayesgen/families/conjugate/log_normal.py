@@ -83,16 +83,6 @@ class LogNormal(NormalInverseGamma):
         out[0] += self._log_slope(X)[:, None]
         return out
 
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C), up to the Jacobian, which the classes share."""
-        return super().draw_log_density(rng, self.cells(X), n)
-
-    def distance_draws(
-        self, rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-    ) -> tuple[Array, Array, Array]:
-        """As in `SharedVariances`."""
-        return super().distance_draws(rng, self.cells(X), n, label)
-
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: the rule is linear in log x at best."""
         raise NotLinearError("the log-odds of lognormal columns are a function of log x, not of x")

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from bayesgen.families.capabilities import DensityCumulants, DensityDraws, SharedVariances
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
     NotLinearError,
@@ -41,7 +40,6 @@ from bayesgen.families.shared.densities import (
 )
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
-    noncentral,
     prior_location,
     unit_information,
     warn_lost_digits,
@@ -209,46 +207,6 @@ def _log1p_sum_of_squares(r: Array) -> Array:
     return out
 
 
-# ------------------------------------------------------------------------------------------------
-# Draws of the class log-densities where the classes share variances.
-#
-# One number per class stands for all its means: with weights w = chi2_nu/SS of the features, the
-# squared distance of class c is
-# :math:`[(z + \sqrt{\kappa \sum_j w_j \delta_{cj}^2})^2 + \chi^2_{d-1}]/\kappa`, d the number of
-# observed cells, if the columns have one kappa in each class.
-
-
-def distances(
-    f: "NormalInverseGamma", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-) -> tuple[Array, Array, Array]:
-    """As in `SharedVariances`."""
-    kappa = f.kappa[:, f.live][:, 0] if f.live.any() else f.kappa[:, 0]
-    out, d = np.empty((X.shape[0], len(f.mu), n)), np.empty(X.shape[0], dtype=np.intp)
-    share = 0.0 if label is None else kappa[label] / (kappa[label] + 1)
-    chi: dict[int, Array] = {}
-    for rows in passes.row_blocks(*X.shape):
-        x = passes.dense_block(X, rows) - f.shift
-        seen = ~np.isnan(x) & f.live
-        d[rows] = seen.sum(axis=1)
-        delta2 = np.where(seen[:, None], np.square(x[:, None] - f.mu), 0.0)  # (n, C, D)
-        if f.over_features:
-            delta2 = delta2.sum(axis=2, keepdims=True)
-        ss = np.broadcast_to(f.sum_of_squares[0], delta2[:, 0].shape)
-        if label is not None:
-            ss = ss + share * delta2[:, label]
-            delta2[:, label] *= share**2
-        # cells that the row has seen, of each variance: 0 or 1, or all
-        more = d[rows] if label is not None and f.over_features else np.array([label is not None])
-        for one in np.unique(more):
-            if int(one) not in chi:
-                chi[int(one)] = rng.chisquare(f.nu[0] + int(one), size=(n, f.nu.shape[1]))
-            own = np.flatnonzero(more == one) if len(more) > 1 else slice(None)
-            out[rows][own] = (delta2[own] / ss[own, None]) @ chi[int(one)].T
-    if label is not None:
-        kappa = kappa + np.eye(len(kappa))[label]
-    return out, kappa, d
-
-
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
 
 _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
@@ -258,7 +216,6 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "spherical": (),
 }
 _LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
-_BY_FORMULA = (DensityDraws, SharedVariances, DensityCumulants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +279,6 @@ class NormalInverseGamma(ConjugateFamily):
 
     # methods with a page of their own
     student = cached_property(student)
-    distance_draws = distances
 
     def __post_init__(self) -> None:
         """Refuse an unknown variance structure."""
@@ -608,23 +564,6 @@ class NormalInverseGamma(ConjugateFamily):
         )
         return groups, -0.5 * np.log1p(seen / self.kappa)
 
-    def capability[K](self, kind: type[K]) -> K | None:
-        """Draws and cumulants where their formulas hold; the others as in `Family`."""
-        if kind in _BY_FORMULA and kind in self._without_formula:
-            return None
-        return super().capability(kind)
-
-    @cached_property
-    def _without_formula(self) -> tuple[type, ...]:
-        """Capabilities whose formulas do not hold for these variances and columns."""
-        kappa, out = self.kappa[:, self.live], []
-        alike = bool(kappa.size and not np.ptp(kappa, axis=1).any())  # within each class
-        if not (self.over_classes and alike):
-            out += [DensityDraws, SharedVariances]
-        if self.over_classes or not kappa.size or (self.over_features and not alike):
-            out += [DensityCumulants]
-        return tuple(out)
-
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """w = mu/sigma2 for plug-ins with variances shared by the classes."""
         if theta is None:
@@ -755,11 +694,6 @@ class NormalInverseGamma(ConjugateFamily):
             cells = student_derivatives(k + q, nu, one, t)
             out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
         return out
-
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C), as in `DensityDraws`."""
-        z = rng.standard_normal(size=(n, len(self.mu)))
-        return noncentral(rng, z, *distances(self, rng, X, n, None))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesgen.errors import Facts
-from bayesgen.families.capabilities import DensityCumulants, SharedVariances
+from bayesgen.families.capabilities import DensityCumulants
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import (
@@ -244,34 +244,24 @@ def _refuse_missing(X: Array, rows: slice, weight: Array | None) -> None:
 # :math:`[(z + \sqrt{\kappa W_{cc}})^2 + \chi^2_{D-1}]/\kappa`. Exact for each row.
 
 
-def distances(
-    f: "NormalInverseWishart", rng: np.random.Generator, X: Matrix, n: int, label: int | None = None
-) -> tuple[Array, Array, Array]:
-    """As in `SharedVariances`."""
-    n_classes, more = len(f.mu), int(label is not None)
-    out, d = np.zeros((X.shape[0], n_classes, n)), np.zeros(X.shape[0], dtype=np.intp)
-    triangles: dict[int, Array] = {}
-    kappa = f.kappa
+def _shared_draws(f: "NormalInverseWishart", seed: passes.Seed, X: Matrix, n: int) -> Array:
+    """(n, N, C) draws of -1/2 of the squared distances, less what the classes share."""
+    log_x = np.zeros((n, X.shape[0], len(f.mu)))
     for rows, columns, part, x in f.parts(X):
         if not len(columns):
             continue
-        z = _distances_whitened(part, x)
-        if label is not None:  # psi grows by a matrix of rank 1, and the mean moves to the row
-            own, share = z[:, label], kappa[label] / (kappa[label] + 1)
-            far = 1 + share * np.square(own).sum(axis=1)
-            step = share / (far + np.sqrt(far))
-            along = step[:, None] * np.einsum("ncd,nd->nc", z, own)
-            z = z - along[:, :, None] * own[:, None]
-            z[:, label] *= share
-        rank = min(n_classes, part.dim)
+        rng = np.random.default_rng(seed)  # the same numbers for every pattern of missing cells
+        z = rng.standard_normal((n, len(f.mu)))
+        # a squared distance is noncentral chi-squared: the direction of the mean, and all others
+        others = rng.chisquare(part.dim - 1, size=z.shape) if part.dim > 1 else 0.0
+        away = _distances_whitened(part, x)
         # not by the products z z', in which a far row's differences of the classes are lost
-        root = np.linalg.qr(z.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
-        if part.dim not in triangles:
-            triangles[part.dim] = _triangles(rng, part.nu[0] + more, rank, n)
-        out[rows], d[rows] = _diagonals(root, triangles[part.dim]), part.dim
-    if label is not None:
-        kappa = kappa + np.eye(n_classes)[label]
-    return out, kappa, d
+        root = np.linalg.qr(away.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
+        triangles = _triangles(rng, part.nu[0], min(len(f.mu), part.dim), n)
+        u = _diagonals(root, triangles).transpose(2, 0, 1)  # (S, n, C)
+        distance = np.square(z[:, None] + np.sqrt(f.kappa * u))
+        log_x[:, rows] = -0.5 / f.kappa * (distance + np.expand_dims(others, 1))
+    return log_x
 
 
 def _distances_whitened(f: "NormalInverseWishart", x: Array) -> Array:
@@ -302,10 +292,11 @@ def _triangles(rng: np.random.Generator, nu: float, rank: int, n: int) -> Array:
 
 
 def _draws_of_complete_rows(
-    f: "NormalInverseWishart", rng: np.random.Generator, z: Array, x: Array
+    f: "NormalInverseWishart", seed: passes.Seed, n: int, x: Array
 ) -> Array:
     """(n, N, C) of classes with covariances of their own."""
-    n, dim = len(z), f.dim
+    rng, dim = np.random.default_rng(seed), f.dim
+    z = rng.standard_normal(size=(n, len(f.mu)))
     rest = rng.chisquare(dim - 1, size=z.shape) if dim > 1 else np.zeros(z.shape)
     out = np.empty((n, len(x), len(f.mu)))
     for c, (nu, kappa) in enumerate(zip(f.nu, f.kappa, strict=True)):
@@ -418,7 +409,6 @@ class NormalInverseWishart(ConjugateFamily):
     shared: bool = False
 
     # methods with a page of their own
-    distance_draws = distances
     linear_form = weights
 
     @cached_property
@@ -718,7 +708,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     def capability[K](self, kind: type[K]) -> K | None:
         """What holds of one covariance, or of several."""
-        if kind is (DensityCumulants if self.shared else SharedVariances):
+        if self.shared and kind is DensityCumulants:
             return None
         return super().capability(kind)
 
@@ -831,16 +821,20 @@ class NormalInverseWishart(ConjugateFamily):
                 out[..., rows] = _of_complete_rows(part, x, t_rows)
         return out
 
-    def draw_log_density(self, rng: np.random.Generator, X: Matrix, n: int) -> Array:
-        """(n, N, C), as in `DensityDraws`."""
-        z = rng.standard_normal(size=(n, len(self.mu)))
+    @property
+    def draws_by_row(self) -> bool:  # type: ignore[override]
+        """Where a product with a matrix for each draw and class costs more than scalars."""
+        return self.dim > (_MANY_SHARED if self.shared else _MANY_OWN)
+
+    def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
+        """(n, N, C), as in `DensityDraws`; rows share the random numbers."""
         if self.shared:
-            return gaussian.noncentral(rng, z, *distances(self, rng, X, n, None))
-        out = np.zeros((n, X.shape[0], len(self.mu)))
+            return _shared_draws(self, seed, X, n)
+        log_x = np.zeros((n, X.shape[0], len(self.mu)))
         for rows, columns, part, x in self.parts(X):
             if len(columns):
-                out[:, rows] = _draws_of_complete_rows(part, rng, z, x)
-        return out
+                log_x[:, rows] = _draws_of_complete_rows(part, seed, n, x)
+        return log_x
 
     def density_cumulants(self, X: Matrix, seen: int) -> Array:
         """(5, N, C), as in `DensityCumulants`, of classes with covariances of their own."""
@@ -948,6 +942,7 @@ def shrunken_correlations(scatter: Array, freedom: float) -> Array:
 # and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. One triangular solve for all rows and no
 # matrix of any row's own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
 
+_MANY_OWN, _MANY_SHARED = 30, 200  # columns, from which a row is drawn by scalars
 _FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
 
 

@@ -175,21 +175,6 @@ def recorded_step(X: Array, scale: Array, weight: Array | None = None) -> Array:
     return np.where(repeated, step, 0.0)
 
 
-def noncentral(rng: np.random.Generator, z: Array, u: Array, kappa: Array, d: Array) -> Array:
-    """(n, N, C) draws of -1/2 of noncentral chi-squared variables over kappa: `SharedVariances`.
-
-    Parameters
-    ----------
-    z : (n, C) standard normal
-    u, kappa, d : (N, C, n), (C,) and (N,), as of `SharedVariances.distance_draws`
-    """
-    chi = {int(k): rng.chisquare(k - 1, size=z.shape) if k > 1 else 0 * z for k in np.unique(d)}
-    rest = np.stack([chi[int(k)] for k in d]) if len(chi) > 1 else next(iter(chi.values()))
-    distance = np.square(z + np.sqrt(kappa * u.transpose(0, 2, 1))) + rest
-    distance[d == 0] = 0.0
-    return (-0.5 / kappa * distance).transpose(1, 0, 2)
-
-
 # ------------------------------------------------------------------------------------------------
 # Squared Mahalanobis distances of rows from class means, and Normal densities of draws.
 #

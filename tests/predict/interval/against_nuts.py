@@ -22,9 +22,9 @@ def percentile_errors(
     """
     nominal = np.array([(1 - prob) / 2, (1 + prob) / 2])
     found = clf.predict_interval(X, prob=prob, kind="eti", **options)["interval"].values
-    drawn = clf.predict_posterior(X, posterior=tree)["predictions"]["class_probability"].values
+    drawn = clf.with_posterior(tree).predict_posterior(X)["predictions"]["class_probability"].values
     told = (found > 1e-12) & (found < 1 - 1e-12)
     below = (drawn[..., None] < found)[:, :, told].astype(np.float64)  # (chain, draw, K)
     share = np.broadcast_to(nominal, found.shape)[told]
     ess = np.minimum(effective_sample_size(np.moveaxis(below, -1, 0)), below[..., 0].size)
-    return below.mean(axis=(0, 1)) - share, np.sqrt(share * (1 - share) / ess)
+    return below.mean(axis=(0, 1)) - share, np.sqrt(share * (1 - share) * (1 / ess + 1 / 2000))
