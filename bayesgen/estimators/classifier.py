@@ -193,10 +193,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """Return the choice of prior that `prior` and the other arguments make."""
         return self.prior or "default"
 
-    def _why_apart(self, fitted: Fitted, draws: Any) -> str:
-        """Return a reason of this model for chains that disagree, or ""."""
-        return ""
-
     def _learner(self) -> Learner:
         """Return the learner, which makes fits of rows with these arguments."""
         options = {k: v for k in ("draws", "tune", "chains") if (v := getattr(self, k, None))}
@@ -213,7 +209,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self._prior_choice(),
             options,
             text=hasattr(self, "categories"),
-            why_apart=self._why_apart,
             unsaved=unsaved(self),
         )
 

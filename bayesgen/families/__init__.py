@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         refuse_negative,
         refuse_undefined,
     )
-    from bayesgen.families.records import Record, array, guide, prior_object
+    from bayesgen.families.records import Record, array, prior_object
     from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
     from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
     from bayesgen.families.sampled.logistic_regression import LogisticRegression
@@ -63,7 +63,6 @@ if TYPE_CHECKING:  # for checkers and editors, which cannot walk a folder
         "UndefinedEstimateError",
         "array",
         "broadcast_prior",
-        "guide",
         "prior_object",
         "refuse_negative",
         "refuse_undefined",
@@ -80,7 +79,7 @@ _WRITTEN_WITH = {
         "refuse_negative",
         "refuse_undefined",
     ),
-    "records": ("Record", "array", "guide", "prior_object"),
+    "records": ("Record", "array", "prior_object"),
     "shared.hyperparameters": ("broadcast_prior",),
 }
 

@@ -86,26 +86,17 @@ class DataScaledDefaults(Protocol):
 class PartlyIdentified(Protocol):
     """Theta of which different values are the same density of x: labels, signs.
 
-    Which one a sampler finds is chance. Asked by ``fit`` by MCMC, and by calibration.
+    Which one a sampler finds is chance. Asked by ``fit`` by MCMC.
     """
 
-    def identified(self, theta: "Theta") -> Variables:
-        """{name: (dims, (..., *dims))} functions of theta that the likelihood determines."""
-
-    def relabelled(self, draws: dict[str, Array], X: Matrix, y: Array) -> dict[str, Array]:
-        """The same draws, with one meaning for labels between which the likelihood cannot decide.
+    def row_densities(self, theta: "Theta", X: Matrix, y: Array) -> Variables:
+        """{name: (dims, (chain, draw, row))} of some training rows: by these chains are compared.
 
         Parameters
         ----------
-        draws : {name: (chain, draw, *dims)}
-            All variables of the PyMC model.
+        theta : {name: (chain, draw, *dims)}
         X, y : training rows
             `y` as in `DataScaledDefaults.with_defaults`.
-
-        Returns
-        -------
-        {name: (chain, draw, *dims)}
-            Of the variables that change.
         """
 
 
@@ -165,8 +156,8 @@ class StartingPoint(Protocol):
     For posteriors with several modes, or far away.
     """
 
-    def start(self, rng: np.random.Generator) -> dict[str, Array] | None:
-        """Values of the free variables of `to_pymc`; None: near the centre of the prior."""
+    def start(self, rng: np.random.Generator, X: Matrix, y: Array) -> dict[str, Array]:
+        """Values of the free variables of `to_pymc`, near what the training rows say."""
 
 
 @runtime_checkable

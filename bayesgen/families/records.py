@@ -21,14 +21,6 @@ def array(*dims: str, default: Any = MISSING, signed: bool = False) -> Any:
     return field(default=default, metadata={"dims": dims, "signed": signed})
 
 
-def guide(*dims: str) -> Any:
-    """Dataclass field of an array that the rows fill in and no density of parameters depends on.
-
-    It says in which coordinates their posterior is best sampled.
-    """
-    return field(default=None, metadata={"dims": dims, "guide": True})
-
-
 def prior_object() -> Any:
     """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
     return field(default=None, metadata={"prior": True})
@@ -54,11 +46,6 @@ class Record:
         """The same with the prior objects of `other`, which no file holds."""
         names = [f.name for f in fields(self) if "prior" in f.metadata]
         return replace(self, **{name: getattr(other, name) for name in names})
-
-    def without_guides(self) -> Self:
-        """The same with the guides blank."""
-        names = [f.name for f in fields(self) if "guide" in f.metadata]
-        return replace(self, **dict.fromkeys(names))
 
     def filled(self, **defaults: Array) -> Self:
         """The same with these fields as float64 arrays: the default of each that is None.

@@ -100,8 +100,6 @@ class Learner:
         Of the sampler, where the fit is not told otherwise.
     text : bool
         Whether columns of text are taken.
-    why_apart : callable
-        (fitted, draws) to what to say where chains disagree.
     unsaved : names of constructor arguments that a file cannot hold
     """
 
@@ -113,7 +111,6 @@ class Learner:
     prior: str = "default"
     options: dict[str, Any] = field(default_factory=dict)
     text: bool = False
-    why_apart: Callable[[Fitted, Any], str] = lambda fitted, draws: ""
     unsaved: tuple[str, ...] = ()
     _made: dict[Any, ClassModel] = field(default_factory=dict)
 
@@ -387,7 +384,7 @@ class Learner:
         options = sampled.check_options(self.options, options)
         fitted, rows = self._undrawn(X, y, sample_weight)
         draws, stats = sampled.sample(fitted.posterior.prior, rows, fitted.coords, options)
-        tree = sampled_tree(fitted, draws, stats, options, self.why_apart(fitted, draws))
+        tree = sampled_tree(fitted, draws, stats, options)
         return replace(fitted, posterior=drawn_posterior(fitted, tree)).with_training(draws=tree)
 
     def _undrawn(
@@ -449,13 +446,12 @@ def sampled_tree(
     draws: "xr.Dataset",
     sample_stats: "xr.Dataset",
     options: dict[str, Any],
-    why_apart: str = "",
 ) -> "xr.DataTree":
     """Return draws by NUTS as a tree; warn where they are not to be trusted."""
     sampler = options.get("nuts_sampler", "nutpie")
     groups = {POSTERIOR: draws, SAMPLE_STATS: sample_stats}
     tree = tree_of(fitted, groups, "nuts", options.get("random_state"), sampler)
-    diagnosis = nuts.warn_unless_sound(draws, sample_stats, disagreement=why_apart)
+    diagnosis = nuts.warn_unless_sound(draws, sample_stats)
     tree.attrs |= {"sampler": sampler} | diagnosis.attributes()
     return tree
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesgen.errors import Facts, refuse_below, refuse_other_spelling, warn
 from bayesgen.families.errors import refuse_unknown
-from bayesgen.families.names import CHAIN, DRAW
+from bayesgen.families.names import CHAIN, COMPONENT, DRAW
 from bayesgen.families.shared.graph_rows import third_parties
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
@@ -151,11 +151,8 @@ class Diagnosis(NamedTuple):
         own = {"divergences": self.divergences, "r_hat": self.r_hat, "ess": self.ess}
         return own | {"verdict": "; ".join(self.complaints()) or "sound"}
 
-    def complaints(self, disagreement: str = "") -> list[str]:
-        """What is wrong, and what to try; empty if nothing is.
-
-        `disagreement`, if any, says what it means in this model that chains disagree.
-        """
+    def complaints(self) -> list[str]:
+        """What is wrong, and what to try; empty if nothing is."""
         out = [self.broken] if self.broken else []
         if self.divergences:
             out.append(
@@ -165,12 +162,9 @@ class Diagnosis(NamedTuple):
         if self.r_hat > LARGEST_R_HAT:
             out.append(
                 f"R-hat of {self.r_hat_of} is {self.r_hat:.4g} (> {LARGEST_R_HAT}): the chains "
-                "disagree; "
-                + (
-                    disagreement
-                    or "try more tune and draws, and if it stays, the posterior has several "
-                    "modes: label more rows, or give priors that tell the classes apart"
-                )
+                "disagree; try more tune and draws, and if it stays, the posterior has several "
+                "modes: label more rows, give priors that tell the classes apart, or divide a "
+                "class into fewer components"
             )
         if self.ess < FEWEST_DRAWS * self.n_chains:
             out.append(
@@ -181,7 +175,11 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
-    """Divergences, the largest R-hat and the smallest effective sample size (bulk and tail)."""
+    """Divergences, the largest R-hat and the smallest effective sample size (bulk and tail).
+
+    Components of a mixture have no order, hence no R-hat: densities of rows stand for them.
+    """
+    posterior = posterior.drop_dims(COMPONENT, errors="ignore")
     n_chains, n_draws = posterior.sizes[CHAIN], posterior.sizes["draw"]
     diverging = int(sample_stats["diverging"].sum()) if "diverging" in sample_stats else 0
     if n_draws < 4:
@@ -238,11 +236,10 @@ def warn_unless_sound(
     posterior: "xr.Dataset",
     sample_stats: "xr.Dataset",
     sampler: str = "NUTS",
-    disagreement: str = "",
 ) -> Diagnosis:
     """One `SamplingWarning` with all `Diagnosis.complaints`, if there are any."""
     found = diagnose(posterior, sample_stats)
-    complaints = found.complaints(disagreement)
+    complaints = found.complaints()
     if complaints:
         warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning)
     return found

@@ -1,7 +1,6 @@
 """Fit a family without a closed form: its prior of the rows, its PyMC model, draws by NUTS."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,22 +57,15 @@ def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new: Any = No
     return prior.to_pymc(coords, X=X, y=codes, weight=weight, summed=True, X_new=X_new)
 
 
-def graph_under(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new: Any = None) -> Any:
-    """Return the same of other rows than those that `prior` has its coordinates from."""
-    family = with_defaults(prior.family.without_guides(), *rows[:2], len(prior.alpha))
-    return graph(replace(prior, family=family), rows, coords, X_new)
-
-
 def _chosen_start(prior: ClassModel, rows: LabelledRows) -> Start | None:
     """Return where chains start, if the family has a choice."""
     family = prior.family.capability(capabilities.StartingPoint)
-    if family is None or family.start(np.random.default_rng(0)) is None:
+    if family is None:
         return None
-
     alpha = prior.alpha + class_counts(rows.codes, len(prior.alpha), rows.weight)
 
     def start(rng: np.random.Generator) -> dict[str, Array]:
-        return {CLASS_WEIGHTS: rng.dirichlet(alpha), **(family.start(rng) or {})}
+        return {CLASS_WEIGHTS: rng.dirichlet(alpha), **family.start(rng, rows.X, rows.codes)}
 
     return start
 
@@ -103,8 +95,8 @@ def sample(
     Returns
     -------
     posterior : xarray.Dataset
-        (chain, draw, *dims) of the variables of the PyMC model. Labels that the likelihood does
-        not distinguish (which cluster is the first) have one meaning in all draws.
+        (chain, draw, *dims) of the variables of the PyMC model. Where the likelihood does not
+        tell labels apart (which cluster is the first), densities of rows as well.
     sample_stats : xarray.Dataset
     """
     model = graph(prior, rows, coords)
@@ -112,6 +104,5 @@ def sample(
     partly = prior.family.capability(capabilities.PartlyIdentified)
     if partly is not None:
         theta = {str(k): np.asarray(v.values) for k, v in draws.data_vars.items()}
-        changed = partly.relabelled(theta, rows.X, rows.codes)
-        draws = draws.assign({k: (draws[k].dims, v) for k, v in changed.items()})
+        draws = draws.assign(partly.row_densities(theta, rows.X, rows.codes))
     return draws, stats

@@ -225,4 +225,4 @@ def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str, new: dict[str
     rows = _rows(fitted, X, y)
     if likelihood == "rows":
         return prior.to_pymc(coords, X=rows.X, y=rows.y, **new)
-    return sampled.graph_under(prior, LabelledRows(rows.X, rows.y), coords, **new)
+    return sampled.graph(prior, LabelledRows(rows.X, rows.y), coords, **new)

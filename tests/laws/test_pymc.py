@@ -7,7 +7,7 @@ function of, `log_density` has their Jacobian in addition, here by differences o
 graph. A sampled family has no `log_density`; its prior is the same beside rows as alone.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -337,11 +337,10 @@ def check_clones(family, X, y):
     rest = {v.name: start[v.name] for v in known.value_vars}
     close(log_p(known, rest, jacobian=False), expected)
     # the prior of other hyper-parameters, coordinates and all
-    guides = {f.name for f in fields(family) if "guide" in f.metadata}
     names = {
         name
         for name, (_, value) in family.arrays().items()
-        if value.dtype.kind == "f" and name not in FIXED | guides and hasattr(family, name)
+        if value.dtype.kind == "f" and name not in FIXED and hasattr(family, name)
     }
     other = replace(family, **{name: 1.25 * getattr(family, name) for name in names})
     altered, _ = declare(other, coords_of(family), X=X, y=y)

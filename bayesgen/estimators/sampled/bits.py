@@ -23,7 +23,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     r"""Naive Bayes for bits that learns from the data how much the classes share.
 
     .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
-              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj} e^{\text{asinh}\, \omega u_j}
+              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj}
 
     Prefer it to `BernoulliNB` where there are many columns or few rows per class: each class
     borrows the base rate of a column from the others, and columns that do not tell the classes
@@ -31,13 +31,11 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     Parameters
     ----------
-    mu, tau, inequality : prior objects, optional
-        Of the base log-odds of the columns (feature,); of the spread of the classes about them, in
-        log-odds; and of how unequal the columns are in that (0: alike; 0.5: a few columns tell the
-        classes apart by much, while all others do not). A distribution of PyMC
-        (``pm.HalfNormal.dist(1)``), PreliZ or pymc-extras, or a function of (name, dims). None: mu
-        Normal about the mean log-odds of all columns, with variance 1 + their variance; log tau
-        Normal(log 0.5, 1); inequality HalfNormal(0.5).
+    mu, tau : prior objects, optional
+        Of the base log-odds of the columns (feature,), and of the spread of the classes about
+        them, in log-odds. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
+        pymc-extras, or a function of (name, dims). None: mu Normal about the mean log-odds of all
+        columns, with variance 1 + their variance; log tau Normal(log 0.5, 1).
     binarize : float or None, default 0.0
         Values above it are 1, the others 0. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
@@ -61,7 +59,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
     """
 
-    _unsaved = ("mu", "tau", "inequality")
+    _unsaved = ("mu", "tau")
     _target_accept = 0.9  # with few rows, far out in the tail of tau
 
     _family_type = HierarchicalBernoulli
@@ -70,7 +68,6 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
         self,
         mu: Any = None,
         tau: Any = None,
-        inequality: Any = None,
         *,
         binarize: float | None = 0.0,
         class_alpha: Any = 1.0,
@@ -81,14 +78,13 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     ) -> None:
         self.mu = mu
         self.tau = tau
-        self.inequality = inequality
         self.binarize = binarize
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
 
     def _family(self, reader: Reader, classes: Array) -> HierarchicalBernoulli:
         refuse_no_threshold(self.binarize)
-        return HierarchicalBernoulli(self.mu, self.tau, self.inequality)
+        return HierarchicalBernoulli(self.mu, self.tau)
 
     def _reader(self) -> Reader:
         return WholeBits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)

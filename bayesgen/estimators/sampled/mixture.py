@@ -1,18 +1,12 @@
 """MixtureDiscriminant: real features in several clusters per class."""
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from bayesgen.encoding.reader import Reader
 from bayesgen.estimators.sampled.classifier import SampledClassifier
-from bayesgen.families.names import DRAW
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
-from bayesgen.inference.nuts import LARGEST_R_HAT
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import Fitted
 
 if TYPE_CHECKING:
     pass
@@ -54,15 +48,15 @@ class MixtureDiscriminant(SampledClassifier):
 
     Notes
     -----
-    Chains start at the clusters that k-means finds, and the clusters of every draw are renumbered
-    afterwards, the heaviest of a class first, so that means and R-hat of ``posterior_`` speak of
-    clusters. All chains start near one mode: that no other is as good is not shown. A class with
-    fewer clusters than another has entries of weight 0 in ``posterior_``, which follow the prior.
+    Chains start at the clusters that k-means finds. All start near one mode: that no other is as
+    good is not shown. Clusters have no order, and a chain may exchange them, so that R-hat is that
+    of ``log_density``, the densities of some training rows; means of single clusters in
+    ``posterior_`` say little. A class with fewer clusters than another has entries of weight 0,
+    which follow the prior.
 
     A class that is given more clusters than it has, or few rows for the covariances of many
-    columns, can be divided in many ways, and chains seldom go from one to the other: R-hat of the
-    clusters stays above 1.01, and a warning names the class. Fewer clusters or
-    ``covariance="diagonal"`` help; more draws take long.
+    columns, can be divided in many ways, and chains seldom go from one to the other: a warning
+    says that they disagree. Fewer clusters or ``covariance="diagonal"`` help; more draws take long.
 
     References
     ----------
@@ -103,36 +97,6 @@ class MixtureDiscriminant(SampledClassifier):
         self.eta = eta
         self.class_alpha = class_alpha
         self._set_sampler(draws, tune, chains, random_state)
-
-    def _why_apart(self, fitted: Fitted, draws: Any) -> str:
-        """Which classes' clusters differ from chain to chain."""
-        if draws.sizes[DRAW] < 4:
-            return ""
-        import arviz as az
-
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # the weight of one cluster is constant
-            tables = az.rhat(draws[["weight", "mu", "sigma"]])
-        family: Any = fitted.family
-        real = family.concentration > 0  # (C, K), elsewhere padding
-        worst = np.zeros(len(real))
-        for name in ("weight", "mu", "sigma"):
-            by_cluster = tables[name].values.reshape(*real.shape, -1)
-            by_cluster = np.where(real[..., None], np.nan_to_num(by_cluster), 0.0)
-            worst = np.maximum(worst, by_cluster.max(axis=(1, 2)))
-        several = [
-            f"{label!r} ({r:.3g})"
-            for label, r, k in zip(fitted.classes.tolist(), worst, real.sum(axis=1), strict=True)
-            if k > 1 and r > LARGEST_R_HAT
-        ]
-        if not several:
-            return ""
-        return (
-            f"there is more than one way to divide class {', '.join(several)} into so many "
-            "clusters, and the chains do not go about equally in all of them. Class probabilities "
-            "are averages over the ways that were found; means of single clusters say little. Try "
-            "fewer clusters there (n_components={label: number}), or more draws"
-        )
 
     def _family(self, reader: Reader, classes: Array) -> GaussianMixture:
         n_components: Any = self.n_components

@@ -1,35 +1,24 @@
 r"""Bits whose classes share strength: log-odds about the column's own, how far is learned.
 
 .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \quad
-          \text{logit}\, \theta_{cj} = \mu_j + \delta_{cj}, \quad
-          \mu_j \sim \text{Normal}(m, s^2)
+          \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj}, \quad \sum_c z_{cj} = 0
 
-.. math:: \delta_{cj} = \tau z_{cj} e^{\text{asinh}\, \omega u_j}, \quad
-          z_{cj} \sim \text{Normal}(0, 1), \quad
-          u_j = \Bigl(\sum_c z_{cj}^2 - C\Bigr) / \sqrt{2C}
-
-.. math:: \log \tau \sim \text{Normal}(\log 0.5, 1), \quad \omega \sim \text{HalfNormal}(0.5)
+.. math:: \mu_j \sim \text{Normal}(m, s^2), \quad z_j \sim \text{ZeroSumNormal}(1), \quad
+          \log \tau \sim \text{Normal}(\log 0.5, 1)
 
 Classes are pooled towards the base rate of their column, and columns towards a common spread tau,
-in log-odds; omega says how unequal the columns are. At 0 all deviations are Normal; above it some
-columns stand out, with tails as of the cube of a Normal variable. m and s^2 are the mean and 1 +
-variance of the columns' log-odds, all classes together.
+in log-odds. m and s^2 are the mean and 1 + variance of the columns' log-odds, all classes together.
+Deviations that sum to 0 leave mu the mean of the classes: with free deviations the rows would not
+tell mu from their mean, and NUTS would walk along that ridge. Contrasts of the classes have the
+same prior as under independent Normal deviations.
 
 Prefer it to Beta priors where there are many columns or few rows per class: a rare word needs no
 pseudo-count of its own, its classes share one base rate, and columns that tell little are shrunk
 to less. Log-odds rather than a Beta with learned concentration: at a base rate of 0.001 a Beta of
 small concentration has its mass at log-odds of -100 and beyond, where nothing is believed and no
-sampler goes. A function of Normal variables rather than a Student t: where a class has never
-shown a word its likelihood is flat towards minus infinity, and the tail of a t is explored slowly.
+sampler goes.
 
-Sampled is what the rows determine best: instead of z coordinates between z and delta
-(`pooled_log_odds`), along contrasts of the classes, and instead of mu the level mu + sum_c w_c
-delta_c, w the share of the classes in what is known of the column. The model depends on no choice.
-
-Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16; Hoaglin (1985),
-Summarizing shape numerically: the g-and-h distributions (a Normal variable stretched, as here);
-Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the parametrization of
-hierarchical models (z, w).
+Source: Gelman et al., Bayesian Data Analysis (2013), section 5.4 and chapter 16.
 """
 
 from dataclasses import dataclass
@@ -38,9 +27,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
-from bayesgen.families.records import array, guide, prior_object
+from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
 from bayesgen.numerics import rows as passes
@@ -56,12 +46,10 @@ class HierarchicalBernoulli(Family):
     ----------
     mu : prior object, optional
         Of the base log-odds (feature,). None: the default above, as in all.
-    tau, inequality : prior objects, optional
-        Of the spread of the classes about them, in log-odds, and of omega, ().
+    tau : prior object, optional
+        Of the spread of the classes about them, in log-odds, ().
     location, scale : array (feature,), optional
         m and s, in log-odds. None: from the rows.
-    share : array (class, feature), optional
-        w. None: from the rows.
     """
 
     describes: ClassVar[str] = PROBABILITY
@@ -73,10 +61,8 @@ class HierarchicalBernoulli(Family):
 
     mu: Any = prior_object()
     tau: Any = prior_object()
-    inequality: Any = prior_object()
     location: Any = array(FEATURE, default=None)
     scale: Any = array(FEATURE, default=None)
-    share: Any = guide(CLASS, FEATURE)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -85,48 +71,36 @@ class HierarchicalBernoulli(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """Levels that are base rates, and that are not; base rates that differ by column."""
-        cells = np.arange(n_classes * n_features).reshape(n_classes, n_features)
+        """Columns that are alike, and columns that differ in base rate and spread."""
         unit = np.ones(n_features)
         return [
-            cls(location=0 * unit, scale=unit, share=0.0 * cells),
-            cls(location=-unit.cumsum(), scale=2 * unit, share=cells / cells.size),
+            cls(location=0 * unit, scale=unit),
+            cls(location=-unit.cumsum(), scale=2 * unit),
         ]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sums over the observed cells."""
+        """(..., N, C) sums over the observed cells: the density of `BetaBernoulli`.
+
+        The graph's own would visit every cell for every draw, where this is a matrix product.
+        """
         # a log-odds beyond 37 rounds to certainty, which no finite log-odds is
         p = np.clip(np.asarray(theta["theta"], dtype=np.float64), 1e-300, 1 - 2.0**-53)
-        on, off = np.log(p), np.log1p(-p)
-        ones, missing = passes.split_missing(X)
-        if missing is None:
-            return passes.dot(ones, on - off) + off.sum(axis=-1)[..., None, :]
-        # a row without observed cells is worth 0, not a rounding error
-        return passes.dot(ones, on) - passes.sum_except(ones + missing, passes.exact_parts(-off))
+        return BetaBernoulli().log_likelihood(X, {"theta": p})
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) rows of 0 and 1, as uint8."""
-        p = self.rows_of(theta, "theta", y)
-        return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
+        return BetaBernoulli().simulate(rng, theta, y)
 
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """The columns' log-odds with half a row of either bit; information of the labelled rows."""
+        """The columns' log-odds with half a row of either bit."""
         one = np.zeros(X.shape[0], dtype=np.int64)
         ones, zeros = (a[0] for a in _count(X, one, 1, weight))
         log_odds = np.log((ones + 0.5) / (zeros + 0.5))
         unit = np.ones_like(log_odds)
-        known = np.flatnonzero(y >= 0)
-        own = None if weight is None else weight[known]
-        on, off = _count(X[known], y[known], n_classes, own)
-        p = (on + (ones + 0.5) / (ones + zeros + 1)) / (on + off + 1)
-        information = (on + off) * p * (1 - p)
-        return self.filled(
-            location=log_odds.mean() * unit,
-            scale=np.sqrt(1 + log_odds.var()) * unit,
-            share=information / (information.sum(axis=0) + 1 / pymc_parts.SPREAD**2),
-        )
+        scale = np.sqrt(1 + log_odds.var())
+        return self.filled(location=log_odds.mean() * unit, scale=scale * unit)
 
     def to_pymc(
         self,
@@ -143,35 +117,19 @@ class HierarchicalBernoulli(Family):
 
         prior = pymc_parts.declare(self, "prior", prefix)
         dims = pymc_parts.prefixed(prefix, self.params["theta"])
-        n_classes, n_features = self.share.shape
-        known = pymc_parts.known_share(prior["share"]).mean(axis=0)
-        rotated = pymc_parts.declare_deviations(
-            self,
-            prefix,
-            known / (1 + known),
-            np.full(n_features, n_classes),
-            np.arange(n_features),
-            lambda cells: cells.sum(axis=0),
-            shape=(n_classes, n_features),
-            cell_dim=dims[1],
+        mu = pymc_parts.variable(
+            f"{prefix}mu",
+            self.mu,
+            dims[1:],
+            lambda name, dims: pm.Normal(name, prior["location"], prior["scale"], dims=dims),
         )
-        axes = pm.Data(f"{prefix}axes", pymc_parts.class_axes(self.share))
-        deviation = (axes * rotated).sum(axis=1)
-
-        def base_rates(name: str, dims: tuple[str, ...]) -> Any:
-            shift = (prior["share"] * deviation).sum(axis=0)
-            level = pm.Normal(
-                f"{prefix}level", prior["location"] + shift, prior["scale"], dims=dims
-            )
-            return pm.Deterministic(name, level - shift, dims=dims)
-
-        mu = pymc_parts.parameter(self, prefix, "mu", base_rates)
-        log_odds = mu + deviation
+        tau = pymc_parts.variable(
+            f"{prefix}tau", self.tau, (), lambda name, _: pm.LogNormal(name, np.log(0.5), 1.0)
+        )
+        log_odds = mu + tau * pymc_parts.declare_contrasts(prefix, dims[1])
         theta = pm.Deterministic(f"{prefix}theta", pt.sigmoid(log_odds), dims=dims)
         if X is not None and not summed:
-            pymc_parts.observe_cells(
-                prefix, X, lambda z, **size: pm.Bernoulli.dist(logit_p=z, **size), log_odds[y]
-            )
+            pymc_parts.observe_cells(prefix, X, _cells, theta[y])
         elif X is not None:
             codes = pymc_parts.known_codes(y)
             on, off = _count(X, codes, len(pm.modelcontext(None).coords[CLASS]))
@@ -181,6 +139,12 @@ class HierarchicalBernoulli(Family):
         return {"theta": theta}
 
     pymc_log_likelihood = pymc_log_likelihood_of_bits
+
+
+def _cells(theta: Any, **size: Any) -> Any:
+    import pymc as pm
+
+    return pm.Bernoulli.dist(p=theta, **size)
 
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:

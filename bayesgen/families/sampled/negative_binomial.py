@@ -11,8 +11,10 @@ Gamma(mu/delta, 1/delta), and a Poisson count with w times that rate. delta = 0 
 
 .. math::
 
-    \log \mu_{cj} \sim \text{Normal}(\log \text{common}_j, \text{spread}^2), \quad
-    \log \text{common}_j \sim \text{Normal}(\log m_j, 1), \quad
+    \log \mu_{cj} = \log \text{common}_j + \text{spread}\, z_{cj}, \quad
+    z_j \sim \text{ZeroSumNormal}(1), \quad
+    \log \text{common}_j \sim \text{Normal}(\log m_j, 1),
+
     \text{spread} \sim \text{HalfNormal}(1), \quad
     \delta_j \sim \text{Exponential}(\text{mean } 1/\bar w + m_j)
 
@@ -30,21 +32,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
-from bayesgen.families.records import array, guide, prior_object
-from bayesgen.families.shared import documents
-from bayesgen.families.shared.pymc_parts import (
-    declare,
-    guided,
-    known_codes,
-    observe_cells,
-    parameter,
-    sum_cells,
-)
+from bayesgen.families.records import array, prior_object
+from bayesgen.families.shared import pymc_parts
+from bayesgen.families.shared.documents import refuse_fractional_counts, row_of_cells
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_negative_binomial
@@ -72,9 +66,6 @@ class NegativeBinomial(Family):
         That column is given, not modelled: its own mu and delta keep their priors.
     unit : float, optional
         Mean exposure, that of simulated rows. None: from the rows.
-    log_rate, precision : array (class, feature), optional
-        What the labelled rows say of log mu: the coordinates in which mu is sampled go by it, and
-        no density depends on it. None: from the rows.
     """
 
     describes: ClassVar[str] = PROBABILITY
@@ -89,8 +80,6 @@ class NegativeBinomial(Family):
     rate: Any = array(FEATURE, default=None)
     exposure: Any = array(FEATURE, default=None)
     unit: Any = array(default=None)
-    log_rate: Any = guide(CLASS, FEATURE)
-    precision: Any = guide(CLASS, FEATURE)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -101,14 +90,11 @@ class NegativeBinomial(Family):
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Few events and many; the first column as exposure."""
         rate = np.exp2(np.arange(n_features))
-        precision = 4.0 * np.arange(n_classes * n_features).reshape(n_classes, n_features)
         first = (np.arange(n_features) == 0).astype(np.float64)
         plain = cls(
             rate=rate,
             exposure=0 * first,
             unit=np.array(1.0),
-            log_rate=np.zeros_like(precision),
-            precision=precision,
         )
         return [plain, replace(plain, exposure=first, unit=np.array(3.0))]
 
@@ -147,34 +133,20 @@ class NegativeBinomial(Family):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """Pooled rates, mean exposure, and what the labelled rows say of each rate."""
-        n_features = X.shape[1]
-        exposure = np.zeros(n_features) if self.exposure is None else np.asarray(self.exposure)
-        out = replace(self, exposure=exposure)
-        X, w = out._split(X)
-        counted = out._counted(n_features)
+        """Pooled rates and the mean exposure."""
+        exposure = np.zeros(X.shape[1]) if self.exposure is None else np.asarray(self.exposure)
+        family = replace(self, exposure=exposure)
+        X, w = family._split(X)
         weight = np.ones(len(w)) if weight is None else weight
-        out = out.filled(unit=np.average(w, weights=weight))
+        family = family.filled(unit=np.average(w, weights=weight))
         counts, missing = passes.split_missing(X)
-        labelled = np.flatnonzero(y >= 0)
-
-        pooled = passes.class_sums(counts, np.zeros(len(w), dtype=np.int64), 1, weight)[0]
-        seen = np.full(n_features, weight @ w)
+        all_rows = np.zeros(len(w), dtype=np.int64)
+        events = passes.class_sums(counts, all_rows, 1, weight)[0]
+        seen = np.full(X.shape[1], weight @ w)
         if missing is not None:
-            seen -= passes.class_sums(missing, np.zeros(len(w), dtype=np.int64), 1, weight * w)[0]
-        rate = (pooled + 0.5) / np.where(seen > 0, seen, out.unit)
-        out = out.filled(rate=np.where(counted, rate, 1.0))
-        # by class, labelled rows alone; half an event at the pooled rate for those without
-        own, codes, each = counts[labelled], y[labelled], (weight * w)[labelled]
-        events = passes.class_sums(own, codes, n_classes, weight[labelled])
-        total = np.broadcast_to(passes.class_counts(codes, n_classes, each)[:, None], events.shape)
-        if missing is not None:
-            total = total - passes.class_sums(missing[labelled], codes, n_classes, each)
-        return out.filled(
-            log_rate=np.log((events + 0.5) / (np.maximum(total, 0) + 0.5 / out.rate)),
-            # of a log rate: events over their prior dispersion 1 + delta w
-            precision=np.where(counted, events / (2 + out.unit * out.rate), 0.0),
-        )
+            seen -= passes.class_sums(missing, all_rows, 1, weight * w)[0]
+        rate = (events + 0.5) / np.where(seen > 0, seen, family.unit)
+        return family.filled(rate=np.where(family._counted(X.shape[1]), rate, 1.0))
 
     def to_pymc(
         self,
@@ -185,35 +157,31 @@ class NegativeBinomial(Family):
         stats: Any = None,
         summed: bool = False,
     ) -> dict[str, Any]:
-        """The hierarchy of rates; rows, summed over distinct factors."""
+        """The hierarchy of rates; rows, or a sum over their distinct cells."""
         import pymc as pm
         import pytensor.tensor as pt
 
-        prior = declare(self, "prior", prefix)
+        prior = pymc_parts.declare(self, "prior", prefix)
         m = prior["rate"]
-        delta = parameter(
+        delta = pymc_parts.parameter(
             self,
             prefix,
             "delta",
-            lambda delta, dims: pm.Exponential(delta, scale=1 / prior["unit"] + m, dims=dims),
+            lambda name, dims: pm.Exponential(name, scale=1 / prior["unit"] + m, dims=dims),
         )
 
         def shrunk(name: str, dims: tuple[str, ...]) -> Any:
-            spread = parameter(self, prefix, "spread", lambda name, _: pm.HalfNormal(name, 1.0))
-            common = pm.LogNormal(f"{prefix}common", pt.log(m), 1.0, dims=dims[1:])
-            seen, precision = prior["log_rate"], prior["precision"]
-            return guided(
-                name,
-                pm.LogNormal,
-                (pt.log(common), spread),
-                (seen, precision),
-                _standardised(),
-                dims,
+            spread = pymc_parts.variable(
+                f"{prefix}spread", self.spread, (), lambda name, _: pm.HalfNormal(name, 1.0)
             )
+            common = pm.LogNormal(f"{prefix}common", pt.log(m), 1.0, dims=dims[1:])
+            deviation = pymc_parts.declare_contrasts(prefix, dims[1])
+            return pm.Deterministic(name, common * pt.exp(spread * deviation), dims=dims)
 
-        mu = parameter(self, prefix, "mu", shrunk)
+        mu = pymc_parts.parameter(self, prefix, "mu", shrunk)
         if X is not None and summed:
-            pm.Potential(f"{prefix}x", self._log_rows(f"{prefix}x", X, known_codes(y), mu, delta))
+            log_p = self._log_rows(f"{prefix}x", X, pymc_parts.known_codes(y), mu, delta)
+            pm.Potential(f"{prefix}x", log_p)
         elif X is not None:
             self._observe(prefix, X, y, mu, delta)
         return {"mu": mu, "delta": delta}
@@ -223,91 +191,77 @@ class NegativeBinomial(Family):
         import pymc as pm
 
         X, w = self._split(X)
-        documents.refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
+        refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
         counted = self._counted(X.shape[1])
         exposure = pm.Data(f"{prefix}exposure", w, dims=OBS)[:, None]
 
         def cells(mu: Any, alpha: Any, **size: Any) -> Any:
             return pm.NegativeBinomial.dist(mu=mu, alpha=alpha, **size)
 
-        observe_cells(prefix, X, cells, exposure * mu[y], mu[y] / delta, counted=counted)
+        params = exposure * mu[y], mu[y] / delta
+        pymc_parts.observe_cells(prefix, X, cells, *params, counted=counted)
 
     def _log_rows(self, name: str, X: Matrix, y: Array, mu: Any, delta: Any) -> Any:
-        """Tensor: log likelihood of labelled rows.
-
-        With G = log(1 + w delta), a cell has sum_k log(mu + k delta) - (x + mu/delta) G and
-        constants: the factors are few, and so are the distinct exposures w.
-        """
+        """Tensor: log likelihood of labelled rows, summed over the distinct cells of a class."""
         import pymc as pm
-        import pytensor.tensor as pt
 
         X, w = self._split(X)
-        counts, missing = passes.split_missing(X)
-        cells = passes.stored_cells(counts, slice(None))
-        documents.refuse_fractional_counts(cells.data)
-        n_features, n_classes = X.shape[1], len(self.precision)
-        owner = documents.row_of_cells(cells)
-        factors = documents.Factors.of(y[owner] * n_features + cells.indices, cells.data)
-        values, at = np.unique(w, return_inverse=True)
-        events = passes.class_sums(counts, at, len(values))  # (W, D)
-        kind, n_kinds = y * len(values) + at, n_classes * len(values)
-        n_rows = passes.class_counts(kind, n_kinds)[:, None] * self._counted(n_features)
-        if missing is not None:
-            n_rows -= passes.class_sums(missing, kind, n_kinds)
-        n_rows = n_rows.reshape(n_classes, len(values), n_features)
-        same = bool((n_rows == n_rows[..., :1]).all())
-        constant = float(np.sum(cells.data * np.log(w[owner]) - gammaln(cells.data + 1)))
-        data = {
-            k: pm.Data(f"{name}_{k}", v)
-            for k, v in {
-                "exposures": values,
-                "events": events,
-                "rows": n_rows[..., 0] if same else n_rows,
-            }.items()
-        }
-        n = data["rows"][..., None] if same else data["rows"]
-        growth = pt.log1p(data["exposures"][:, None] * delta)  # (W, D)
-        rate = (n * growth).sum(axis=1) / delta  # (C, D)
-        spread = pt.zeros((n_classes, n_features)) + delta
-        return (
-            factors.log_sum(name, mu.ravel(), spread.ravel())
-            - (data["events"] * growth).sum()
-            - (rate * mu).sum()
-            + pm.Data(f"{name}_constant", constant)
+        cells = passes.stored_cells(X, slice(None))
+        refuse_fractional_counts(cells.data)
+        exposures, exposure_of = np.unique(w, return_inverse=True)
+        group = y * len(exposures) + exposure_of  # rows of one class and exposure
+        n_groups = (int(y.max()) + 1) * len(exposures)
+        owner = group[row_of_cells(cells)]
+        kinds = np.stack([owner, cells.indices, cells.data])
+        kinds, number = np.unique(kinds[:, ~np.isnan(cells.data)], axis=1, return_counts=True)
+        # cells that are not stored are 0
+        stored = np.zeros((n_groups, X.shape[1]))
+        np.add.at(stored, (owner, cells.indices), 1)
+        zeros = (np.bincount(group, minlength=n_groups)[:, None] - stored) * self._counted(
+            X.shape[1]
         )
+        of_zeros = np.nonzero(zeros)
+        of_group = np.concatenate([kinds[0], of_zeros[0]]).astype(np.int64)
+        data = {
+            "class": of_group // len(exposures),
+            "column": np.concatenate([kinds[1], of_zeros[1]]).astype(np.int64),
+            "count": np.concatenate([kinds[2], np.zeros(len(of_zeros[0]))]),
+            "exposure": exposures[of_group % len(exposures)],
+            "number": np.concatenate([number, zeros[of_zeros]]),
+        }
+        c, j, x, w, n = (pm.Data(f"{name}_{key}", value) for key, value in data.items())
+        dist = pm.NegativeBinomial.dist(mu=w * mu[c, j], alpha=mu[c, j] / delta[j])
+        return (n * pm.logp(dist, x)).sum()
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums over the cells that are positive or missing, and what a row of zeros has."""
         import pymc as pm
-        import pytensor.tensor as pt
 
         X, w = self._split(X)
         cells = passes.stored_cells(X, slice(None))
-        mu, delta = theta["mu"].T, theta["delta"]
-        shape = mu / delta[:, None]  # (D, C)
-        values, at = np.unique(w, return_inverse=True)
-        exposures = pm.Data(f"{prefix}exposures", values)
-        growth = pt.log1p(exposures[:, None] * delta)  # (W, D)
+        exposures, exposure_of = np.unique(w, return_inverse=True)
         counted = self._counted(X.shape[1]).astype(np.float64)
-        zeros = -(growth[:, :, None] * (counted[:, None] * shape)).sum(axis=1)  # (W, C)
-        owner = documents.row_of_cells(cells)
-        is_nan = np.isnan(cells.data)
-        kinds = np.stack([cells.indices, at[owner], np.where(is_nan, -1.0, cells.data)])
+        alpha = theta["mu"] / theta["delta"]  # (C, D)
+
+        def log_p(x: Any, w: Any, columns: Any) -> Any:
+            mean = w * theta["mu"][:, columns]
+            return pm.logp(pm.NegativeBinomial.dist(mu=mean, alpha=alpha[:, columns]), x)
+
+        each = pm.Data(f"{prefix}exposures", exposures)[:, None, None]
+        zeros = (log_p(0.0, each, slice(None)) * counted).sum(axis=-1)  # (W, C)
+        values = np.where(np.isnan(cells.data), -1.0, cells.data)
+        kinds = np.stack([cells.indices, exposure_of[row_of_cells(cells)], values])
         kinds, place = np.unique(kinds, axis=1, return_inverse=True)
-        is_nan = kinds[2] < 0
         column = pm.Data(f"{prefix}column", kinds[0].astype(np.int64))
-        which = pm.Data(f"{prefix}which", kinds[1].astype(np.int64))
-        seen = pm.Data(f"{prefix}seen", np.where(is_nan, 0.0, kinds[2]))[:, None]
-        mask = pm.Data(f"{prefix}missing", is_nan.astype(np.float64))[:, None]
-        a, g = shape[column], growth[which, column][:, None]
-        log_w = pt.log(exposures[which])[:, None]
-        table = documents.log_product(mu[column], delta[column][:, None], seen) + seen * (log_w - g)
-        table = table - pt.gammaln(seen + 1) + mask * a * g
+        own_exposure = pm.Data(f"{prefix}exposure", exposures[kinds[1].astype(np.int64)])
+        count = pm.Data(f"{prefix}count", np.maximum(kinds[2], 0.0))
+        seen = pm.Data(f"{prefix}seen", (kinds[2] >= 0).astype(np.float64))
+        table = seen * log_p(count, own_exposure, column) - log_p(0.0, own_exposure, column)
         shared = sparse.csr_matrix(
-            (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), len(is_nan))
+            (np.ones(len(cells.data)), place.ravel(), cells.indptr), shape=(len(w), kinds.shape[1])
         )
-        row = pm.Data(f"{prefix}exposure_of", at.astype(np.int64))
-        return zeros[row] + sum_cells(f"{prefix}counts", shared, table)
+        row = pm.Data(f"{prefix}exposure_of", exposure_of.astype(np.int64))
+        return zeros[row] + pymc_parts.sum_cells(f"{prefix}counts", shared, table.T)
 
     # -- exposure ----------------------------------------------------------------------------
 
@@ -368,45 +322,3 @@ def _log_mass(X: Matrix, mu: Array, delta: Array) -> Array:
             mass = log_negative_binomial(x, a, 1 / d) + a * np.log1p(d)
             out[:, rows] += np.moveaxis(passes.shared_sums(shared, mass), -1, -2)
     return out
-
-
-def _standardised() -> Any:
-    r"""Transform of a log-Normal mu, log mu ~ Normal(m, s), to what the rows leave open of it.
-
-    If the rows alone say log mu ~ Normal(seen, 1/precision), then given m and s
-
-    .. math:: \log\mu \sim \text{Normal}(w\,\text{seen} + (1 - w)\,m, (1 - w)\,s^2), \qquad
-              w = \frac{s^2}{s^2 + 1/\text{precision}}
-
-    The transform is the distance from that mean in that standard deviation: nearly Normal(0, 1),
-    whatever m and s, for rates with many events (where it is the centred parametrisation) and
-    with none (where it is the non-centred one). So there is no funnel where the spread is small.
-    seen and precision are guides (`guided`).
-
-    Source: Papaspiliopoulos, Roberts and Sköld (2003), Non-centered parameterisations for
-    hierarchical models and data augmentation.
-    """
-    import pytensor.tensor as pt
-    from pymc.logprob.transforms import Transform
-
-    def mean_and_sd(_: Any, m: Any, s: Any, seen: Any, precision: Any, *__: Any) -> tuple[Any, Any]:
-        rest = 1 / (1 + precision * s**2)  # 1 - w
-        return seen + rest * (m - seen), s * pt.sqrt(rest)
-
-    class Standardised(Transform):
-        name = "standardised"
-        ndim_supp = 0
-
-        def forward(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs)
-            return (pt.log(value) - mean) / sd
-
-        def backward(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs)
-            return pt.exp(mean + sd * value)
-
-        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
-            mean, sd = mean_and_sd(*inputs)
-            return mean + sd * value + pt.log(sd)
-
-    return Standardised()

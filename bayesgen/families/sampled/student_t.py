@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, DENSITY, FEATURE
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
-from bayesgen.numerics.rows import Matrix, dense_block, has_nan, row_blocks
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 
@@ -71,28 +70,6 @@ class StudentT(Family):
         unit = np.exp2(np.arange(n_features))
         return [cls(location=unit - 2, scale=unit, resolution=h * unit) for h in (0.0, 1.0)]
 
-    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sums over the observed cells."""
-        mu, sigma = (np.asarray(theta[name], dtype=np.float64) for name in ("mu", "sigma"))
-        nu = np.broadcast_to(np.asarray(theta["nu"])[..., None, :], mu.shape)
-        *batch, n_classes, n_features = mu.shape
-        mu, sigma, nu = (a.reshape(-1, n_features) for a in (mu, sigma, nu))
-        power = -(nu + 1) / 2
-        log_norm = gammaln((nu + 1) / 2) - gammaln(nu / 2) - np.log(sigma) - np.log(np.pi * nu) / 2
-        width = sigma * np.sqrt(nu)
-        out = np.empty((len(mu), X.shape[0]))
-        for rows in row_blocks(*X.shape):
-            x = dense_block(X, rows)
-            total = np.nansum if has_nan(x) else np.sum
-            for k in range(len(mu)):
-                z = (x - mu[k]) / width[k]
-                with np.errstate(over="ignore"):
-                    tail = np.log1p(np.square(z))
-                if np.isposinf(tail).any():
-                    tail = 2 * np.log(np.hypot(1.0, z))
-                out[k, rows] = total(log_norm[k] + power[k] * tail, axis=1)
-        return np.moveaxis(out.reshape(*batch, n_classes, X.shape[0]), -1, -2)
-
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """(N, D) rows."""
         mu, sigma = (self.rows_of(theta, name, y) for name in ("mu", "sigma"))
@@ -112,7 +89,7 @@ class StudentT(Family):
     ) -> dict[str, Any]:
         """Normal locations, log-Normal scales, Gamma degrees of freedom; Student t rows.
 
-        ``sigma_raw`` is r, sigma without the rounding.
+        ``mu_raw`` is mu in units of s about m, ``sigma_raw`` is r, sigma without the rounding.
         """
         import pymc as pm
 

@@ -15,7 +15,6 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.errors import warn
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.pymc_parts import kernel_operation
 from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_sum_exp
 
@@ -442,74 +441,6 @@ def inverse_of_lower(factor: Array) -> Array:
     return out
 
 
-# ------------------------------------------------------------------------------------------------
-# Rows with missing cells under a Normal with full covariance, theta known.
-#
-# With o the observed and m the missing cells of a row, and :math:`K =
-# \Sigma_{mo}\Sigma_{oo}^{-1}`,
-#
-# .. math:: x_o \sim \text{Normal}(\mu_o, \Sigma_{oo}), \qquad
-#           x_m \mid x_o \sim \text{Normal}(\mu_m + K(x_o - \mu_o), \; \Sigma_{mm} - K\Sigma_{om})
-#
-# The missing cells are integrated out of the likelihood, exactly. There is
-# no conjugate prior: each pattern of missing cells has its own :math:`\Sigma_{oo}^{-1}`.
-#
-# Source: Little and Rubin, Statistical Analysis with Missing Data (3rd ed.), section 11.2.
-
-
-class Patterns(NamedTuple):
-    """Rows sorted by which cells they have; P patterns."""
-
-    order: Array  # (N,) rows, those of one pattern together
-    first: Array  # (P + 1,) where each pattern begins in `order`
-    seen: Array  # (P, D) bool
-
-    @classmethod
-    def of(cls, X: Array) -> "Patterns":
-        """Of rows (N, D); NaN is a missing cell."""
-        seen, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
-        which = which.ravel()
-        first = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(seen)))])
-        return cls(np.argsort(which, kind="stable"), first, seen)
-
-    def __iter__(self) -> Any:
-        """(rows, observed columns, missing columns) of each pattern."""
-        for p, seen in enumerate(self.seen):
-            rows = self.order[self.first[p] : self.first[p + 1]]
-            yield rows, np.flatnonzero(seen), np.flatnonzero(~seen)
-
-
-def sigma_points(X: Array, weight: Array) -> tuple[Array, Array]:
-    """At most 2D rows for each pattern, with the weight, mean and scatter of all that have it.
-
-    No Normal can tell the two sets of rows apart, so that the likelihood of many rows of one class
-    costs no more than that of few.
-
-    Source: Julier and Uhlmann (1997), A new extension of the Kalman filter, section 3.
-    """
-    rows_out, weights_out = [], []
-    for rows, columns, _ in Patterns.of(X):
-        d, w = len(columns), weight[rows]
-        if len(rows) <= max(1, 2 * d):
-            rows_out.append(X[rows])
-            weights_out.append(w)
-            continue
-        points = np.full((max(1, 2 * d), X.shape[1]), np.nan)
-        if d:
-            x = X[np.ix_(rows, columns)]
-            mean = x[0] + w @ (x - x[0]) / w.sum()
-            x = x - mean
-            scatter = (x.T * w) @ x / w.sum()
-            unit = np.sqrt(np.diagonal(scatter))
-            unit = np.where(unit > 0, unit, 1.0)  # columns of any units: the axes of correlations
-            size, axes = np.linalg.eigh(scatter / np.outer(unit, unit))
-            step = (axes * np.sqrt(d * np.maximum(size, 0.0))).T * unit
-            points[:, columns] = mean + np.concatenate([step, -step])
-        rows_out.append(points)
-        weights_out.append(np.full(len(points), w.sum() / len(points)))
-    return np.concatenate(rows_out), np.concatenate(weights_out)
-
-
 # ------------------------------------------------------------------------------------- in PyMC
 
 
@@ -524,31 +455,42 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
         Stands before the names of the data.
     """
     import pymc as pm
-    import pytensor.tensor as pt
 
-    at = Patterns.of(X)
-    data = {"": np.nan_to_num(X), "_order": at.order, "_first": at.first, "_seen": at.seen * 1}
-    rows = [pm.Data(f"{name}{key}", value) for key, value in data.items()]
-    return _observed_normal()(*rows, mu, pt.as_tensor(sigma))
+    x = pm.Data(name, np.nan_to_num(X))
+    if not has_nan(X):
+        return _log_normal(mu, sigma, x)
+    seen = pm.Data(f"{name}_seen", (~np.isnan(X)).astype(np.float64))
+    return log_density_of_cells(x, seen, mu, sigma)
 
 
 def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
-    """The same of rows and of which cells are seen, tensors (N, D): each has its own pattern."""
+    """The same of rows and of which cells are seen, tensors (N, D).
+
+    A missing cell is independent of the others, with variance 1, and at its mean: its density is
+    a constant, which is taken off.
+    """
     import pytensor.tensor as pt
 
-    n = x.shape[0]
-    return _observed_normal()(x, pt.arange(n), pt.arange(n + 1), seen.astype("int64"), mu, sigma)
+    # PyTensor has no factors of no matrices: a row without cells stands behind all others
+    x, seen = (pt.concatenate([rows, pt.zeros((1, mu.shape[1]))]) for rows in (x, seen))
+    both = seen[:, None, :, None] * seen[:, None, None, :]
+    masked = both * sigma + (1 - both) * pt.eye(mu.shape[1])
+    factor = pt.linalg.cholesky(masked)  # (N, C, D, D)
+    step = seen[:, None, :] * (x[:, None, :] - mu)
+    z = pt.linalg.solve_triangular(factor, step[..., None], lower=True, b_ndim=2)[..., 0]
+    log_det = pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+    n_seen = seen.sum(axis=1)[:, None]
+    log_p = -pt.sqr(z).sum(axis=-1) / 2 - log_det - np.log(2 * np.pi) / 2 * n_seen
+    return log_p[:-1]
 
 
-@cache
-def _observed_normal() -> Any:
-    """`kernels.gaussian.observed_normal` as a PyTensor operation: it has no arrays (N, C, D, D)."""
-    from bayesgen.numerics.kernels import gaussian
+def _log_normal(mu: Any, sigma: Any, x: Any) -> Any:
+    """(N, C) of complete rows, which share the factor of their class."""
+    import pytensor.tensor as pt
 
-    slope = kernel_operation(gaussian.observed_normal_gradient, lambda *given: [*given[4:6]])
-    return kernel_operation(
-        gaussian.observed_normal,
-        lambda *given: [(given[0][0], given[4][0])],
-        lambda inputs, _, g: slope(*inputs, g),
-        (4, 5),
-    )
+    factor = pt.linalg.cholesky(pt.as_tensor(sigma))
+    step = x.T - mu[:, :, None]  # (C, D, N)
+    z = pt.linalg.solve_triangular(factor, step, lower=True, b_ndim=2)
+    log_det = pt.log(pt.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
+    log_norm = log_det + x.shape[1] * np.log(2 * np.pi) / 2
+    return (-pt.sqr(z).sum(axis=1) / 2 - log_norm[:, None]).T

@@ -465,7 +465,7 @@ def believed[Rows](
         except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
             why = str(error).strip().splitlines()[:1] or [type(error).__name__]
             continue
-        if abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
+        if found == expected or abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
             return candidate
         why = [f"{found:.6g} row by row, {expected:.6g} in the model"]
     raise ValueError(why[0])

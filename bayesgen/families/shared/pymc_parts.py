@@ -4,8 +4,6 @@ pymc is imported inside the functions: nothing here costs a user who does not sa
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -161,8 +159,8 @@ Declared = Callable[[str, tuple[str, ...]], Any]  # a function of (name, dims) d
 
 
 def parameter(family: Any, prefix: str, name: str, default: Declared) -> Any:
-    """`variable` of a parameter or hyper-parameter that the family has a prior object for."""
-    dims = family.params.get(name) or family.hyperparameters[name]
+    """`variable` of a parameter that the family has a prior object for."""
+    dims = family.params[name]
     return variable(f"{prefix}{name}", getattr(family, name), prefixed(prefix, dims), default)
 
 
@@ -221,55 +219,13 @@ def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) 
     return parameter(family, prefix, "sigma", default)
 
 
-def guided(
-    name: str,
-    distribution: Any,
-    params: tuple[Any, ...],
-    guides: tuple[Any, ...],
-    transform: Any,
-    dims: tuple[str, ...] | None,
-    signature: str | None = None,
-) -> Any:
-    """The free variable `name` of a PyMC distribution, in coordinates that `guides` decide on.
-
-    A transform is given the inputs of its variable. Data that it held by itself would be left
-    behind where a model is cloned (`pm.do`, `pm.observe`), so that the guides are inputs too:
-    those of `transform` are (size, *params, *guides, generator).
-    """
-    import pymc as pm
-    from pymc.distributions.distribution import support_point
-
-    n = len(params)
-
-    def log_p(value: Any, *inputs: Any) -> Any:
-        return pm.logp(distribution.dist(*inputs[:n]), value)
-
-    def draw(*inputs: Any) -> Any:
-        return distribution.dist(*inputs[:n], size=given_size(inputs[-1]))
-
-    return pm.CustomDist(
-        name,
-        *params,
-        *guides,
-        dist=draw,
-        logp=log_p,
-        support_point=lambda rv, size, *inputs: support_point(draw(*inputs[:n], size)),
-        signature=signature,
-        class_name=distribution.__name__,
-        transform=transform,
-        dims=dims,
-    )
-
-
-def given_size(size: Any) -> Any:
-    """The size that PyMC hands to a custom distribution; None for none."""
-    from pymc.distributions.shape_utils import rv_size_is_none
-
-    return None if rv_size_is_none(size) else size
-
-
 def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ...]) -> Any:
-    """A Normal location, sampled as its distance from the prior mean in `unit`."""
+    """A Normal location, sampled as its distance from the prior mean in `unit`.
+
+    NUTS starts within 1 of the centre, which must not be far away whatever the unit of a column.
+    The unit is an input of the variable: data that a transform holds by itself is left behind where
+    a model is cloned (`pm.do`, `pm.observe`).
+    """
     import pymc as pm
     import pytensor.tensor as pt
     from pymc.logprob.transforms import Transform
@@ -289,14 +245,37 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
         def log_jac_det(self, value: Any, *inputs: Any) -> Any:
             return pt.log(inputs[3]) + pt.zeros_like(value)
 
-    return guided(name, pm.Normal, (mean, sd), (unit,), Centred(), dims)
+    return pm.CustomDist(
+        name,
+        mean,
+        sd,
+        unit,
+        dist=lambda mean, sd, unit, size: pm.Normal.dist(mean, sd, size=given_size(size)),
+        logp=lambda value, mean, sd, unit: pm.logp(pm.Normal.dist(mean, sd), value),
+        support_point=lambda rv, size, mean, sd, unit: pt.broadcast_to(mean, rv.shape),
+        class_name="Normal",
+        transform=Centred(),
+        dims=dims,
+    )
+
+
+def given_size(size: Any) -> Any:
+    """The size that PyMC hands to a custom distribution; None for none."""
+    from pymc.distributions.shape_utils import rv_size_is_none
+
+    return None if rv_size_is_none(size) else size
 
 
 def declare_location(family: Any, prefix: str, m: Any, s: Any) -> Any:
-    """Locations ``mu`` with the prior given, or Normal about `m` with variance 10 s^2."""
+    """Locations ``mu`` with the prior given, or Normal about `m` with variance 10 s^2.
+
+    By default the free variable is ``mu_raw``, the distance from `m` in units of `s`.
+    """
+    import pymc as pm
 
     def default(name: str, dims: tuple[str, ...]) -> Any:
-        return centred_normal(name, m, np.sqrt(10.0) * s, s, dims)
+        raw = pm.Normal(f"{name}_raw", 0.0, np.sqrt(10.0), dims=dims)
+        return pm.Deterministic(name, m + s * raw, dims=dims)
 
     return parameter(family, prefix, "mu", default)
 
@@ -647,150 +626,27 @@ class _CellProbabilities:
         return CellsSimplex()
 
 
-# ------------------------------------------------------------------------------------------------
-# Kernels as PyTensor operations: the same as graphs of its own take numba a minute to compile.
+# ------------------------------------------------------------- priors that sampled families share
 
 
-def kernel_operation(
-    kernel: Callable[..., Any],
-    shapes: Callable[..., list[Any]],
-    slopes: Callable[[Any, Any, Any], list[Any]] | None = None,
-    varying: tuple[int, ...] = (0,),
-    batched: Callable[..., Any] | None = None,
-) -> Any:
-    """A compiled function of arrays as an operation, to be made once per process.
+def declare_contrasts(prefix: str, feature_dim: str) -> Any:
+    """Declare ``deviation``: how classes differ in each column, in units of their spread.
 
-    Parameters
-    ----------
-    kernel : compiled
-        Of a name of its own, by which operations are equal, and kept on disk.
-    shapes : shapes of the inputs to those of the outputs, which are float64; None: not known
-    slopes : (inputs, outputs, gradient in the first output) to gradients in the `varying` inputs
-    varying : positions of the inputs that the first output may be differentiated in
-    batched : the same for arrays with more axes in front; None: PyTensor loops over these
+    Returns
+    -------
+    tensor (class, feature)
+        Standard Normal contrasts that sum to 0 over the classes.
     """
-    return _kernel_class()(kernel, shapes, slopes, varying, batched)
+    import pymc as pm
 
-
-@cache
-def _kernel_class() -> Any:
-    from pytensor.gradient import disconnected_type
-    from pytensor.graph.basic import Apply
-    from pytensor.graph.op import Op
-    from pytensor.graph.replace import _vectorize_node
-    from pytensor.link.numba.dispatch import basic
-    from pytensor.tensor.blockwise import vectorize_node_fallback
-    from pytensor.tensor.type import tensor
-
-    from bayesgen.numerics.kernels.compiling import version
-
-    class Kernel(Op):
-        __props__ = ("name",)
-
-        def __init__(
-            self, kernel: Any, shapes: Any, slopes: Any, varying: tuple[int, ...], batched: Any
-        ) -> None:
-            self.name, self.kernel, self.shapes = kernel.__name__, kernel, shapes
-            self.slopes, self.varying, self.batched = slopes, varying, batched
-
-        def make_node(self, *inputs: Any) -> Any:
-            shapes = self.shapes(*(i.type.shape for i in inputs))
-            return Apply(self, list(inputs), [tensor(dtype="float64", shape=s) for s in shapes])
-
-        def found(self, *inputs: Any) -> tuple[Any, ...]:
-            found = (self.batched or self.kernel)(*inputs)
-            return found if isinstance(found, tuple) else (found,)
-
-        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-            for cell, value in zip(outputs, self.found(*inputs), strict=True):
-                cell[0] = value
-
-        def connection_pattern(self, node: Any) -> list[list[bool]]:
-            others = [False] * (len(node.outputs) - 1)
-            return [[i in self.varying, *others] for i in range(len(node.inputs))]
-
-        def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-            if self.slopes is None:
-                raise NotImplementedError(f"{self.name} has no gradient")
-            own = self.slopes(inputs, outputs, cotangents[0])
-            found = dict(zip(self.varying, own, strict=True))
-            return [found.get(i, disconnected_type()) for i in range(len(inputs))]
-
-    @_vectorize_node.register(Kernel)
-    def vectorized(op: Any, node: Any, *inputs: Any) -> Any:
-        one_by_one = op.batched is None
-        return vectorize_node_fallback(op, node, *inputs) if one_by_one else op.make_node(*inputs)
-
-    @basic.register_funcify_default_op_cache_key(Kernel)
-    def compiled(op: Any, **kwargs: Any) -> Any:
-        return op.kernel, version()
-
-    if find_spec("jax") is not None:
-        _run_in_jax(Kernel)
-    return Kernel
-
-
-def _run_in_jax(kernel_class: Any) -> None:
-    """Let JAX call kernels on the host, with the same gradients."""
-    import jax
-    from pytensor.graph.fg import FunctionGraph
-    from pytensor.link.jax.dispatch import jax_funcify
-
-    @jax_funcify.register(kernel_class)
-    def in_jax(op: Any, node: Any, **kwargs: Any) -> Any:
-        def host(*inputs: Any) -> tuple[Any, ...]:
-            return op.found(*map(np.array, inputs))  # copies that are writable, as kernels ask
-
-        def call(*inputs: Any) -> Any:
-            shapes = op.shapes(*(i.shape for i in inputs))
-            out = tuple(jax.ShapeDtypeStruct(s, np.float64) for s in shapes)
-            return jax.pure_callback(host, out, *inputs, vmap_method="sequential")
-
-        def plain(found: Any) -> Any:
-            return found if found[1:] else found[0]
-
-        if op.slopes is None:
-            return lambda *inputs: plain(call(*inputs))
-        given, made = ([v.type() for v in own] for own in (node.inputs, node.outputs))
-        slope = node.outputs[0].type()
-        gradient = FunctionGraph([*given, *made, slope], op.slopes(given, made, slope), clone=True)
-        pull = jax_funcify(gradient, **kwargs)
-
-        def forward(*inputs: Any) -> Any:
-            found = call(*inputs)
-            return found, (*inputs, *found)
-
-        def backward(kept: Any, slopes: Any) -> Any:
-            found = dict(zip(op.varying, pull(*kept, slopes[0]), strict=True))
-            return tuple(found.get(i) for i in range(len(given)))
-
-        own = jax.custom_vjp(call)
-        own.defvjp(forward, backward)
-        return lambda *inputs: plain(own(*inputs))
-
-
-# ------------------------------------------------------------------------------------------------
-# Correlation matrices with the LKJ prior, in coordinates that are free of each other.
-#
-# The canonical partial correlations :math:`r_{ij}`, i > j, of axes i and j given the axes before
-# j, make the Cholesky factor of a correlation matrix row by row:
-#
-# .. math:: L_{ij} = r_{ij} \prod_{k<j} \sqrt{1 - r_{ik}^2}, \qquad
-#           L_{ii} = \prod_{k<i} \sqrt{1 - r_{ik}^2}
-#
-# Any numbers in (-1, 1) do, and under the LKJ prior, :math:`p(\Omega) \propto |\Omega|^{\eta-1}`,
-# they are independent: :math:`(1 + r_{ij})/2 \sim \text{Beta}(b_j, b_j)` with
-# :math:`b_j = \eta + (D - 2 - j)/2`, j from 0. The prior does not depend on the order of the axes.
-#
-# Source: Lewandowski, Kurowicka and Joe (2009), Generating random correlation matrices based on
-# vines and extended onion method, section 2.4.
+    return pm.ZeroSumNormal(f"{prefix}deviation", 1.0, dims=(feature_dim, CLASS)).T
 
 
 def declare_correlation(family: Any, prefix: str) -> Any:
-    """Declare ``correlation`` (..., D, D) with an LKJ prior in the PyMC model on the stack.
+    """Declare ``correlation`` (..., D, D) with an LKJ prior of shape `family.eta`.
 
-    The matrices are a function of the free variable ``correlation_partial``, (1 + r)/2, which has
-    the dim ``pair`` in place of their own two. The prior's shape is `family.eta`.
+    It is the product of the free variable ``correlation_factor``, lower Cholesky factors, with
+    their transposes.
     """
     import pymc as pm
     import pytensor.tensor as pt
@@ -800,188 +656,5 @@ def declare_correlation(family: Any, prefix: str) -> Any:
     shape = tuple(len(model.coords[d]) for d in dims)
     if shape[-1] == 1:
         return pm.Deterministic(name, pt.ones(shape), dims=dims)
-    j = np.tril_indices(shape[-1], -1)[1]
-    pair, b = f"{prefix}pair", family.eta + (shape[-1] - 2 - j) / 2
-    model.add_coords({pair: np.arange(len(j))})
-    half = pm.Beta(f"{name}_partial", b, b, dims=(*dims[:-2], pair))
-    return pm.Deterministic(name, _correlation()(half), dims=dims)
-
-
-@cache
-def _correlation() -> Any:
-    """`kernels.sampling.correlations` as a PyTensor operation on (..., D (D - 1)/2)."""
-    from bayesgen.numerics.kernels import sampling
-
-    def shapes(half: Any) -> list[Any]:
-        axis = None if half[-1] is None else round(0.5 + np.sqrt(0.25 + 2 * half[-1]))
-        return [(*half[:-1], axis, axis)]
-
-    slope = kernel_operation(sampling.correlations_gradient, lambda half, _: [half])
-    return kernel_operation(
-        sampling.correlations,
-        shapes,
-        lambda inputs, _, g: [slope(*inputs, g)],
-        batched=sampling.correlations,
-    )
-
-
-# ------------------------------------------------------------------------------------------------
-# How far classes stand apart in log-odds: what bits and categories that pool them share.
-#
-# The n deviations of a column are a Normal vector z that its radius stretches,
-#
-# .. math:: \delta = \tau z s(\omega u), \qquad s(x) = e^{\text{asinh}\, x}, \qquad
-#           u = (|z|^2 - n) / \sqrt{2n}
-#
-# The rows determine delta, and z through tau and omega alone: where they say much z, tau and omega
-# lie on a narrow bent ridge, where they say little delta, tau and omega on another. Sampled is
-#
-# .. math:: v = \tau^a z s(a \omega u)
-#
-# z for a = 0 and delta for a = 1, with a for each column from what its rows are worth beside the
-# prior. Its density is that of z, over
-# :math:`\tau^{an} s^n (1 + 2 k |z|^2 / \sqrt{1 + x^2})`, where :math:`x = a\omega u` and
-# :math:`k = a \omega / \sqrt{2n}`.
-#
-# Source: Papaspiliopoulos, Roberts and Sköld (2007), A general framework for the parametrization
-# of hierarchical models (partial centring).
-
-SPREAD = 0.5  # median of tau, in log-odds
-
-
-def known_share(share: Any) -> Any:
-    """Information on the difference of a cell to the other classes, beside that of the prior.
-
-    Parameters
-    ----------
-    share : tensor (class, ...)
-        I_c / (sum_c I_c + 1 / SPREAD^2), I_c the information of the rows of a class.
-
-    Returns
-    -------
-    tensor (class, ...)
-        1 where the two are equal.
-    """
-    import pytensor.tensor as pt
-
-    total = share.sum(axis=0)
-    return share * (total - share) / pt.maximum(total * (1 - total), 1e-9)
-
-
-def class_axes(share: Array) -> Array:
-    """(C, C, D) orthonormal: contrasts of the classes about which the rows say as much as they can.
-
-    A Normal vector is as Normal in these axes: the prior does not depend on them.
-
-    Parameters
-    ----------
-    share : (C, D), as in `known_share`
-    """
-    w = np.asarray(share, dtype=np.float64).T
-    information = w[:, :, None] * np.eye(w.shape[1]) - w[:, :, None] * w[:, None, :]
-    return np.ascontiguousarray(np.moveaxis(np.linalg.eigh(information)[1], 0, 2))
-
-
-def declare_deviations(
-    family: Any,
-    prefix: str,
-    centring: Any,
-    number: Any,
-    column: Any,
-    by_column: Callable[[Any], Any],
-    shape: tuple[int, int],
-    cell_dim: str,
-) -> Any:
-    """Deviations of the classes about the base log-odds, by the free variable ``deviation_raw``.
-
-    Their spread ``tau`` is log-Normal about 0.5, ``inequality``, how unequal the columns are in it,
-    half-Normal with 0.5, unless the family has priors of them.
-
-    Parameters
-    ----------
-    centring : tensor (feature,)
-        a, from 0 to 1.
-    number : (feature,)
-        n, the numbers of cells that make a column, in all classes.
-    column : int (cell,)
-        Of which column a cell is.
-    by_column : sums (class, cell) to (feature,)
-    shape : numbers of classes and of cells
-    cell_dim : str
-        Dim of the cells, beside ``class_axis``.
-
-    Returns
-    -------
-    tensor (class, cell)
-    """
-    import pymc as pm
-    import pytensor.tensor as pt
-
-    tau = parameter(family, prefix, "tau", lambda name, _: pm.LogNormal(name, np.log(SPREAD), 1.0))
-    omega = parameter(family, prefix, "inequality", lambda name, _: pm.HalfNormal(name, 0.5))
-    unit = 1 / np.sqrt(2.0 * np.asarray(number))
-    count = pt.as_tensor(np.asarray(number, dtype=np.float64))
-
-    def stretched(z: Any, scale: Any, bend: Any, size: Any) -> Any:
-        excess = bend * (by_column(pt.sqr(z)) - count)
-        return z * scale * _stretch(excess)[column]
-
-    def draw(scale: Any, bend: Any, size: Any) -> Any:
-        return stretched(pm.Normal.dist(0.0, 1.0, size=scale.shape), scale, bend, size)
-
-    def log_p(value: Any, scale: Any, bend: Any) -> Any:
-        y = _squared_radius()(by_column(pt.sqr(value / scale)), bend, count)
-        excess = bend * (y - count)
-        root = pt.sqrt(1 + pt.sqr(excess))
-        out = -y / 2 - count * pt.log(excess + root) - pt.log1p(2 * bend * y / root)
-        return out.sum() - (pt.log(scale) + np.log(2 * np.pi) / 2).sum()
-
-    bend = centring * omega * unit
-    scale = pt.exp(centring * pt.log(tau))
-    cells = pt.ones((shape[0], 1)) * scale[column]
-    pm.modelcontext(None).add_coords({f"{prefix}class_axis": np.arange(shape[0])})
-    raw = pm.CustomDist(
-        f"{prefix}deviation_raw",
-        cells,
-        bend,
-        dist=draw,
-        logp=log_p,
-        support_point=lambda rv, size, *inputs: pt.zeros_like(rv),
-        signature="(c,f),(d)->(c,f)",
-        class_name="StretchedNormal",
-        shape=shape,
-        dims=(f"{prefix}class_axis", cell_dim),
-    )
-    y = _squared_radius()(by_column(pt.sqr(raw / cells)), bend, count)
-    ratio = _stretch(omega * unit * (y - count)) / _stretch(bend * (y - count))
-    return raw * (tau / scale * ratio)[column]
-
-
-def _stretch(excess: Any) -> Any:
-    """exp(asinh(excess)) > 0: grows and falls like a line, so that NUTS meets no cliff."""
-    import pytensor.tensor as pt
-
-    return excess + pt.sqrt(1 + pt.sqr(excess))
-
-
-@cache
-def _squared_radius() -> Any:
-    """`kernels.sampling.squared_radius` as a PyTensor operation on (..., feature)."""
-    import pytensor.tensor as pt
-
-    from bayesgen.numerics.kernels.sampling import squared_radius
-
-    def slopes(inputs: Any, outputs: Any, g: Any) -> list[Any]:
-        (_, bend, size), y = inputs, outputs[0]
-        excess = bend * (y - size)
-        root = pt.sqrt(1 + pt.sqr(excess))
-        slope = root + 2 * bend * y
-        by_square = root / (pt.sqr(excess + root) * slope)
-        return [g * by_square, -2 * g * y * (y - size) / slope]
-
-    def batched(*inputs: Any) -> Array:
-        every = np.broadcast_arrays(*inputs)
-        return squared_radius(*map(np.ravel, every)).reshape(every[0].shape)
-
-    longest = lambda *shapes: [max(shapes, key=len)]  # noqa: E731
-    return kernel_operation(squared_radius, longest, slopes, (0, 1), batched)
+    factor = pm.LKJCorr(f"{name}_factor", n=shape[-1], eta=family.eta, shape=shape, dims=dims)
+    return pm.Deterministic(name, factor @ factor.mT, dims=dims)

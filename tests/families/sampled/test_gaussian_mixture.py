@@ -1,6 +1,5 @@
 """GaussianMixture and MixtureDiscriminant: densities against SciPy, label switching, NUTS."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,9 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
-from bayesgen.encoding.reader import Reader
-from bayesgen.families.sampled import gaussian_mixture
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
-from bayesgen.inference.nuts import Diagnosis
-from bayesgen.posterior.drawn import DrawnPosterior
-from bayesgen.posterior.fitted import Fitted
+from bayesgen.inference.nuts import diagnose
 from bayesgen.posterior.model import ClassModel
-from bayesgen.posterior.training import Training
 from tests.families.sampled.recovery import inside, likelier, sound
 from tests.graphs import PYTHON, pm
 
@@ -32,14 +26,6 @@ TRUTH = {
     "sigma": np.ones((2, 2, 2)),
     "correlation": np.array([[LEAN, np.eye(2)], [np.eye(2), np.eye(2)]]),
 }
-
-
-def test_clusters_of_rounded_rows_are_found_without_a_warning():
-    # starts drawn from equal rows leave a cluster empty, of which SciPy warns
-    x = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], [20, 1, 9], axis=0)
-    centres, label = gaussian_mixture._clusters(x, 2)
-    np.testing.assert_allclose(np.sort(centres[:, 1]), [0.0, 5.0])
-    assert sorted(np.bincount(label)) == [9, 21]
 
 
 def family(covariance: str = "full", sizes: Any = SIZES, **given: Any) -> GaussianMixture:
@@ -84,7 +70,7 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
 
 
-def test_weights_by_breaking_a_stick_are_dirichlet():
+def test_weights_are_dirichlet():
     own = family(sizes=[3, 2], component_alpha=1.5)
     model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
     with model:
@@ -145,43 +131,6 @@ def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
     assert given.resolution.tolist() == [0.5] * 5
 
 
-def test_renumbering_undoes_any_switch():
-    """Draws near one truth, clusters permuted at random in each."""
-    rng = np.random.default_rng(4)
-    own = family(sizes=[1, 3])
-    n = 50
-    theta = {
-        "weight": np.tile([[1.0, 0.0, 0.0], [0.5, 0.3, 0.2]], (n, 1, 1)),
-        "mu": np.tile([[[0.0, 0.0]] * 3, [[-4.0, 0.0], [0.0, 4.0], [4.0, 0.0]]], (n, 1, 1, 1)),
-        "sigma": np.ones((n, 2, 3, 2)),
-        "correlation": np.tile(np.eye(2), (n, 2, 3, 1, 1)),
-        "correlation_partial": np.full((n, 2, 3, 1), 0.5),
-        "sigma_raw": rng.random((n, 2, 3, 2)),
-    }
-    theta["mu"] = theta["mu"] + 0.3 * rng.normal(size=theta["mu"].shape)
-    y = np.repeat([0, 1], 60)
-    X = own.simulate(rng, {k: v[0] for k, v in theta.items()}, y)
-    X[2] = NAN
-    before = own.log_likelihood(X, theta)
-    mixed = {k: v.copy() for k, v in theta.items()}
-    for s in range(n):
-        order = rng.permutation(3)
-        for v in mixed.values():
-            v[s, 1] = v[s, 1, order]
-    w = mixed["weight"]
-    left = 1 - w.cumsum(axis=-1)[..., :-1] + w[..., :-1]
-    share = np.divide(w[..., :-1], left, out=np.full(left.shape, 0.5), where=left > 1e-9)
-    draws = {k: v.reshape(2, n // 2, *v.shape[1:]) for k, v in (mixed | {"stick": share}).items()}
-    found = own.relabelled(draws, X, y)
-    for name, value in theta.items():
-        np.testing.assert_allclose(found[name].reshape(value.shape), value, rtol=1e-12)
-    expected = np.array([0.5, 0.3 / 0.5])
-    np.testing.assert_allclose(found["stick"][:, :, 1], np.broadcast_to(expected, (2, 25, 2)))
-    np.testing.assert_array_equal(found["stick"][:, :, 0], draws["stick"][:, :, 0])
-    flat = {k: found[k].reshape(v.shape) for k, v in theta.items()}
-    np.testing.assert_allclose(own.log_likelihood(X, flat), before, rtol=1e-12)
-
-
 def test_defaults_follow_shift_and_scale():
     rng = np.random.default_rng(5)
     X, y = np.round(rng.normal(size=(30, 2)), 1), rng.integers(-1, 2, 30)
@@ -201,11 +150,31 @@ def test_chains_start_where_the_density_is_finite(k):
     X, y = rng.normal(size=(14, 2)) * [1.0, 1e4], np.repeat([0, 1], [12, 2])
     X[0, 0], X[1], X[12:] = NAN, NAN, 7.0
     own = GaussianMixture(n_components=k).with_defaults(X, y, 2)
-    point = own.start(rng)
-    assert point is not None
+    point = own.start(rng, X, y)
     assert all(np.isfinite(v).all() for v in point.values())
     assert np.all(point["sigma"] > 0)
     assert np.all(point["sigma_raw"] > 0)
+
+
+def test_chains_start_at_the_clusters_of_rounded_rows():
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], [20, 1, 9], axis=0)
+    own = GaussianMixture(n_components=2).with_defaults(X, np.zeros(30, dtype=int), 1)
+    mu = own.start(np.random.default_rng(0), X, np.zeros(30, dtype=int))["mu"]
+    np.testing.assert_allclose(np.sort(mu[0, :, 1]), [0.0, 5.0], atol=0.5)
+
+
+def test_densities_of_rows_do_not_know_the_order_of_clusters():
+    own, theta = family(), drawn_theta("full")
+    turned = {k: np.concatenate([v[:, :1], v[:, 1:, ::-1]], axis=1) for k, v in theta.items()}
+    X, y = np.random.default_rng(1).normal(size=(250, 2)), np.arange(250) % 2
+    (dims, found), (_, other) = (
+        own.row_densities({k: v[None] for k, v in t.items()}, X, y)["log_density"]
+        for t in (theta, turned)
+    )
+    assert dims == ("chain", "draw", "checked_row")
+    assert found.shape[:2] == (1, 3)
+    assert 50 <= found.shape[2] <= 100
+    np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
 def test_arguments_that_make_no_sense_are_refused():
@@ -247,37 +216,19 @@ def test_recovers_clusters_and_beats_its_conjugate_sibling():
     assert likelier(clf, sibling, X_test, y_test)
 
 
-# ---------------------------------------------------------------------------------- disagreement
-
-
-def chains(moved: int) -> xr.Dataset:
-    """Two chains of three classes with 2, 2 and 1 clusters; they differ in the class `moved`."""
+def test_chains_are_compared_by_densities_of_rows():
+    """One chain has its clusters in another order than the other: that is no disagreement."""
     rng = np.random.default_rng(5)
-    cells = {"weight": (3, 2), "mu": (3, 2, 2), "sigma": (3, 2, 2)}
-    draws = {k: rng.normal(size=(2, 4000, *shape)) for k, shape in cells.items()}
-    draws["mu"][1, :, moved] += 3
-    draws["weight"][:, :, 2] = 1.0, 0.0
-    return xr.Dataset(
+    mu = rng.normal(size=(2, 500, 2, 2, 2)) + np.array([0.0, 9.0])[:, None]
+    mu[1] = mu[1, :, :, ::-1]
+    density = rng.normal(size=(2, 500, 6))
+    draws = xr.Dataset(
         {
-            k: (("chain", "draw", *(f"{k}_{i}" for i in range(v.ndim - 2))), v)
-            for k, v in draws.items()
+            "mu": (("chain", "draw", "class", "component", "feature"), mu),
+            "log_density": (("chain", "draw", "checked_row"), density),
         }
     )
-
-
-def test_the_warning_names_the_classes_whose_clusters_differ_between_chains(monkeypatch):
-    clf = bg.MixtureDiscriminant({"a": 2, "b": 2, "c": 1})
-    prior = GaussianMixture(n_components=[2, 2, 1])._sized(3)
-    model = ClassModel(np.ones(3), prior)
-    own = DrawnPosterior(model, model, None, {})
-    fitted = Fitted("clf", np.array(["a", "b", "c"]), Reader("clf"), own, Training(1))
-    why_apart = partial(clf.__bayesgen_learner__().why_apart, fitted)
-    said = why_apart(chains(1))
-    assert "class 'b' (" in said
-    assert "'a'" not in said
-    assert "n_components={label: number}" in said
-    assert why_apart(chains(2)) == ""  # one cluster: its R-hat is no news of clusters
-    assert why_apart(chains(1).isel(draw=slice(3))) == ""
-    found = Diagnosis(0, 1.5, "mu", 1e4, "mu", 2)
-    assert said in found.complaints(said)[0]
-    assert "label more rows" in found.complaints()[0]
+    found = diagnose(draws, xr.Dataset())
+    assert (found.r_hat_of, found.r_hat < 1.01) == ("log_density", True)
+    density[1] += 1
+    assert "fewer components" in diagnose(draws, xr.Dataset()).complaints()[0]

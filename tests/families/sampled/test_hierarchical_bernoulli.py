@@ -1,13 +1,12 @@
 """Bits with pooled log-odds: densities, defaults, and what the fit makes of few rows."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.linalg import helmert
+from scipy.special import expit
 
 import bayesgen as bg
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
@@ -53,7 +52,6 @@ def test_defaults_turn_with_the_bits():
     one, other = resolved(GAPS), resolved(1 - GAPS)
     np.testing.assert_allclose(other.location, -one.location, atol=1e-12)
     np.testing.assert_allclose(other.scale, one.scale)
-    np.testing.assert_allclose(other.share, one.share, atol=1e-12)
     for name, (_, value) in resolved(sparse.csr_matrix(GAPS)).arrays().items():
         np.testing.assert_allclose(value, getattr(one, name))
     w = np.array([1, 2, 1, 3, 1, 1])
@@ -66,31 +64,8 @@ def test_defaults_turn_with_the_bits():
     np.testing.assert_array_equal(given.scale, 2.0)
 
 
-def test_rows_without_a_label_say_what_is_common_and_no_more():
-    unlabelled = np.where(np.arange(6) < 3, -1, Y)
-    some, all_ = resolved(y=unlabelled), resolved()
-    np.testing.assert_allclose(some.location, all_.location)
-    assert np.all(some.share.sum(axis=0) < all_.share.sum(axis=0))
-
-
 def compiled(model: Any, name: str) -> Any:
     return model.compile_logp(vars=[model[name]], jacobian=False, mode=PYTHON)
-
-
-def stretched(v: Any, tau: Any, omega: Any, known: Any) -> tuple[Any, float]:
-    """Deviations behind the coordinates v of one column, and the log density of v."""
-    a, n, length = known / (1 + known), v.size, np.sqrt(np.square(v).sum())
-
-    def log_length(r: Any, power: Any) -> Any:  # of a z of length r, stretched
-        u = (r * r - n) / np.sqrt(2 * n)
-        return np.log(r) + power * np.log(tau) + np.arcsinh(power * omega * u)
-
-    r = brentq(lambda r: log_length(r, a) - np.log(length), 1e-9, 1e3, xtol=1e-14)
-    h = 1e-5 * r
-    slope = length * (log_length(r + h, a) - log_length(r - h, a)) / (2 * h)
-    z = v * r / length
-    log_det = (n - 1) * np.log(length / r) + np.log(slope)
-    return v / length * np.exp(log_length(r, 1)), stats.norm.logpdf(z).sum() - log_det
 
 
 def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
@@ -100,42 +75,18 @@ def test_the_prior_and_the_likelihood_are_those_of_the_formulas():
     model = ClassModel(np.ones(3), family).to_pymc(coords, X=GAPS, y=Y)
     rng = np.random.default_rng(0)
     point = {k: rng.normal(size=np.shape(v)) for k, v in model.initial_point().items()}
-    theta, mu, tau, omega = named_at(model, ["theta", "mu", "tau", "inequality"])(point)
-    total = family.share.sum(axis=0)
-    known = (family.share * (total - family.share)).mean(axis=0) / (total * (1 - total))
-    raw, axes = point["deviation_raw"], model["axes"].get_value()
-    columns = [stretched(raw[:, j], tau, omega, known[j]) for j in range(4)]
-    delta = np.stack([axes[..., j] @ d for j, (d, _) in enumerate(columns)], axis=1)
-    np.testing.assert_allclose(np.einsum("cmj,cnj->jmn", axes, axes), [np.eye(3)] * 4, atol=1e-12)
-    assert compiled(model, "deviation_raw")(point) == pytest.approx(sum(p for _, p in columns))
-    np.testing.assert_allclose(theta, expit(mu + delta), rtol=1e-12)
-    np.testing.assert_allclose(mu, point["level"] - (family.share * delta).sum(axis=0))
-    # the level has the prior of mu, moved
-    assert compiled(model, "level")(point) == pytest.approx(
+    theta, mu, tau, z = named_at(model, ["theta", "mu", "tau", "deviation"])(point)
+    np.testing.assert_allclose(z.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(theta, expit(mu + tau * z.T), rtol=1e-12)
+    contrasts = z @ helmert(3).T  # orthonormal
+    assert compiled(model, "deviation")(point) == pytest.approx(stats.norm.logpdf(contrasts).sum())
+    assert compiled(model, "mu")(point) == pytest.approx(
         stats.norm.logpdf(mu, family.location, family.scale).sum()
     )
     assert compiled(model, "tau")(point) == pytest.approx(stats.lognorm.logpdf(tau, 1, 0, 0.5))
     expected = family.log_likelihood(GAPS, {"theta": theta})[np.arange(6), Y].sum()
     assert compiled(model, "x")(point) == pytest.approx(expected, rel=1e-12)
     assert slope_error(model, point) < 1e-6
-
-
-@pytest.mark.slow
-def test_the_coordinates_do_not_change_the_prior():
-    """theta and tau have the same distributions whatever the shares."""
-    import pymc as pm
-
-    coords = {"class": list("abc"), "feature": list("uvwx")}
-    draws = []
-    for share in (0.0, 0.3):
-        family = replace(resolved(), share=np.full((3, 4), share))
-        model = ClassModel(np.ones(3), family).to_pymc(coords)
-        theta, tau = pm.draw([model["theta"], model["tau"]], 4000, random_seed=1, mode=PYTHON)
-        assert stats.kstest(np.log(tau), stats.norm(np.log(0.5), 1).cdf).pvalue > 1e-3
-        draws.append(logit(np.clip(theta, 1e-12, 1 - 1e-12)))
-    for statistic in (np.mean, np.std):
-        first, second = (statistic(np.clip(d, -8, 8), axis=0) for d in draws)
-        np.testing.assert_allclose(first, second, atol=0.25)
 
 
 # ----------------------------------------------------------------------------------- by NUTS
