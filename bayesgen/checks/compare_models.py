@@ -167,7 +167,9 @@ def compare_models(
     ValueError
         If the models differ in their classes, or were fitted to other rows.
 
-    Notes ----- Leave-one-out is exact if the posterior has a closed form: one pass over the rows,
+    Notes
+    -----
+    Leave-one-out is exact if the posterior has a closed form: one pass over the rows,
     without a refit. After a fit by draws it is Pareto-smoothed importance sampling, with a note if
     that cannot be trusted; so it is for the exponents of a pool (`LogLinearPool.loo`). A row counts
     once, whatever its weight, but for the exponents ``pool``. What was chosen from all rows and is

@@ -1105,7 +1105,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         MonteCarloWarning
             After a fit by draws, if Pareto-smoothed importance sampling cannot leave some rows out.
 
-        Notes ----- For new rows drawn like the training rows, each number is nearly uniform on
+        Notes
+        -----
+        For new rows drawn like the training rows, each number is nearly uniform on
         steps of 1 / (n + 1): the scores rest on one row less than the density of the new row. Tied
         densities, for example of discrete rows, make it larger. For a class without training rows
         every row is typical. Densities of rows with different missing cells, or of texts of
@@ -1172,7 +1174,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         MonteCarloWarning
             After a fit by draws, if Pareto-smoothed importance sampling cannot leave some rows out.
 
-        Notes ----- Coverage is an average: it is not guaranteed for a particular row, nor for new
+        Notes
+        -----
+        Coverage is an average: it is not guaranteed for a particular row, nor for new
         rows that are drawn differently from the training rows. For rows drawn alike, split
         conformal sets cover with at least the stated probability whatever the model; these compare
         a new row, under the posterior of all rows, with training rows under a posterior of one row
@@ -1500,7 +1504,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return trees.to_pymc(self._fitted(), X, y, likelihood, observed, X_new)
 
     def summary(self) -> Summary:
-        """Columns and kinds, class counts, missing cells, priors in units, evidence, warnings.
+        """Describe the fit: columns, class counts, missing cells, priors, evidence, warnings.
 
         Returns
         -------

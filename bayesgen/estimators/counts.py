@@ -206,15 +206,15 @@ class MultinomialNB(CountColumns):
         ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
         leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
 
+    See Also
+    --------
+    MarkovNB : word sequences.
+
     Notes
     -----
     X may be fractional (tf-idf): the gamma function continues the factorials, and densities are
     no longer probabilities. ``log_evidence_`` and ``score_samples`` include the multinomial
     coefficient: they are probabilities of count vectors, not of word sequences.
-
-    See Also
-    --------
-    MarkovNB : word sequences.
 
     References
     ----------

@@ -383,6 +383,10 @@ def fit_stream[Classifier: Additive](
         If a chunk is not labelled rows.
     FileNotFoundError
 
+    See Also
+    --------
+    bayesgen.fit_dask : the same on many machines.
+
     Notes
     -----
     A Parquet file says what its columns hold. CSV files are read twice: a column holds booleans if
@@ -393,10 +397,6 @@ def fit_stream[Classifier: Additive](
 
     A `LogLinearPool` is fitted to a uniform sample of at most 200 000 rows, and warns if it was
     less than all.
-
-    See Also
-    --------
-    bayesgen.fit_dask : the same on many machines.
 
     Examples
     --------
