@@ -291,16 +291,4 @@ DRAWN: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         wrapped("simulate_predictive", lambda rows, *_: 1.02 * rows),
         "simulated",
     ),
-    "mean log-odds of explain off by 0.1": (
-        THREE,
-        in_class(
-            GenerativeClassifier,
-            "explain",
-            lambda out, *_, **__: out.assign(
-                mean_log_odds=out["mean_log_odds"] + 0.1,
-                mean_intercept=out["mean_intercept"] + 0.1,
-            ),
-        ),
-        "log odds explained",
-    ),
 }
