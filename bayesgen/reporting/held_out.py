@@ -1,6 +1,6 @@
 """The rows of a report, and what the classifier says of them: computed once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
 _DOUBTFUL = 8
-_SMALL = 200  # rows of a table that is explained at once
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class HeldOut:
     training: Any = None
     is_training: bool = False
     cost: Any = None
-    _explained: "dict[bytes, xr.Dataset]" = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -165,25 +163,6 @@ class HeldOut:
     def doubtful(self) -> Array:
         """Positions of a few rows, those whose most probable class is the least probable."""
         return np.argsort(self.p.max(axis=1), kind="stable")[:_DOUBTFUL]
-
-    def contributions(self, at: Array) -> "tuple[Array, xr.Dataset]":
-        """(n, feature) contributions to the log-odds of some rows, and the table they are in.
-
-        Raises
-        ------
-        ValueError, NotImplementedError
-            If there are none.
-        """
-        is_small = np.size(getattr(self.X, "shape", 0)) == 2 and self.n <= _SMALL
-        rows = np.arange(self.n) if is_small else at  # of a small table all, once
-        if (key := rows.tobytes()) not in self._explained:
-            self._explained[key] = self.clf.explain(self.rows(rows))
-        table = self._explained[key]
-        table = table.isel(obs_id=at) if is_small else table
-        mean: Array = table["predictive"].values
-        if not mean.shape[1]:
-            raise ValueError("the members of the pool do not say what a column contributes")
-        return mean, table
 
     @cached_property
     def summary(self) -> Any:

@@ -537,20 +537,21 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
     """The largest contributions to the log-odds of each doubtful row, in words; and notes."""
     nothing = [""] * len(held.doubtful)
     try:
-        mean, table = held.contributions(held.doubtful)
+        table = held.clf.explain(held.rows(held.doubtful))
     except (NotImplementedError, ValueError) as error:
         return nothing, [f"No reasons: {error}."]
+    terms = table["predictive"].values
     names = [str(name) for name in table["feature"].values]
     ends = {k: held.label_names(table[k].values) for k in ("label", "against")}
     shown, out = _shown(held, names), []
     for k, i in enumerate(held.doubtful.tolist()):
-        largest = np.argsort(-np.abs(mean[k]), kind="stable")[:_REASONS]
+        largest = np.argsort(-np.abs(terms[k]), kind="stable")[:_REASONS]
         parts = []
-        for j in largest[np.abs(mean[k][largest]) > 1e-3]:
+        for j in largest[np.abs(terms[k][largest]) > 1e-3]:
             value = held.value(i, names[j])
             cell = shown[j] + (f" = {value}" if value else "")
-            label = ends["label" if mean[k, j] > 0 else "against"][k]
-            parts.append(f"{cell}: {signed(abs(float(mean[k, j])), 1)} for {label}")
+            label = ends["label" if terms[k, j] > 0 else "against"][k]
+            parts.append(f"{cell}: {signed(abs(float(terms[k, j])), 1)} for {label}")
         out.append("; ".join(parts))
     return out, []
 

@@ -1,5 +1,6 @@
 """Contributions to the log-odds against SciPy, enumeration and draws made apart."""
 
+from dataclasses import replace
 from itertools import combinations, permutations
 from math import comb
 from time import process_time
@@ -434,3 +435,7 @@ def test_bad_questions():
         clf.explain(new, prob=0.9, kind="both")
     with pytest.raises(ValueError, match="two classes"):
         bg.BernoulliNB().fit([[0], [1]], ["a", "a"]).explain([[1]])
+    whole = "the log density is of whole rows"
+    clf.fitted_ = replace(clf.fitted_, reader=replace(clf.fitted_.reader, whole=whole))
+    with pytest.raises(NotImplementedError, match=f"rows with missing cells: {whole}"):
+        clf.explain(np.nan_to_num(new))
