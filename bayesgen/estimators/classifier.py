@@ -24,7 +24,6 @@ from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.errors import spelled
-from bayesgen.estimators.lazy_rows import row_by_row
 from bayesgen.estimators.members import available
 from bayesgen.estimators.merging import refuse_other_arguments
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
@@ -545,7 +544,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     # -- new rows ------------------------------------------------------------------------------
 
-    @row_by_row
     def predict_joint_log_proba(
         self,
         X: Any,
@@ -558,9 +556,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : (N, D)
-            Rows in memory. This and the following methods also take a dask array or data frame,
-            and return a lazy dask array; or an xarray.DataArray (rows first, or ``obs_id``), and
-            return one with dims (obs_id, class) and their labels.
+            Rows in memory. For a dask array, ``X.map_blocks(clf.predict_proba, dtype=float,
+            chunks=(X.chunks[0], (n_classes,)))`` predicts block by block.
         method : {"posterior_predictive", "posterior_mean", "map", "mle"}
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
@@ -578,7 +575,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self._fitted().refuse_if_discriminative("predict_joint_log_proba")
         return log_joint(self._fitted(), X, method, class_prior, posterior, "density")
 
-    @row_by_row
     def predict_log_proba(
         self,
         X: Any,
@@ -590,7 +586,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._fitted()
         return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
 
-    @row_by_row
     def predict_proba(
         self,
         X: Any,
@@ -619,7 +614,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         log_p = normalised(fitted, joint, method)
         return np.exp(log_p, out=log_p)
 
-    @row_by_row
     def predict(
         self,
         X: Any,
@@ -632,7 +626,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         joint = log_joint(fitted, X, method, class_prior, posterior)
         return fitted.classes[np.argmax(normalised(fitted, joint, method), axis=1)]
 
-    @row_by_row
     def decision_function(
         self,
         X: Any,
@@ -649,7 +642,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return log_p if log_odds is None else log_odds
 
     @available(partial(_no_density, "score_samples"))
-    @row_by_row
     def score_samples(
         self,
         X: Any,

@@ -52,6 +52,11 @@ class Fitted:
 
     def read(self, X: Any) -> Rows:
         """New rows, checked against the columns of the fit; `Rows` have been so."""
+        if hasattr(X, "map_partitions"):
+            raise TypeError(
+                "X is a dask data frame: X.map_partitions(clf.predict_proba) predicts block by "
+                "block, X.compute() takes all rows into memory"
+            )
         return X if isinstance(X, Rows) else self.reader.read(X)
 
     def encoded(self, X: Any) -> Any:

@@ -93,7 +93,7 @@ def decide(
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
         options |= {"method": method, "posterior": posterior}
-    p = np.asarray(clf.predict_proba(X, **options))  # of dask and xarray too
+    p = np.asarray(clf.predict_proba(X, **options))
     expected = table.expected(p)
     best = expected.argmin(axis=1)
     if len(table.decisions) > 1:

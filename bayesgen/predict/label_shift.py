@@ -392,7 +392,7 @@ def estimate_class_prior(
             if theta != "integrated":  # only the mode rests on them
                 warnings.simplefilter("ignore", MonteCarloWarning)
             joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
-        f = relative(np.asarray(joint))  # of dask and xarray too
+        f = relative(np.asarray(joint))
         encoded = fitted.read(X).encoded
     exact = None
     if encoded is None or theta == "integrated":

@@ -257,7 +257,7 @@ def test_rows_are_read_by_name(case: Any) -> None:
     np.testing.assert_array_equal(clf.predict_proba(frame), p)
     table = xr.DataArray(frame[clf.columns_[::-1]].to_numpy(), dims=("obs_id", "column"))
     table = table.assign_coords(column=clf.columns_[::-1])
-    np.testing.assert_array_equal(clf.predict_proba(table).values, p)
+    np.testing.assert_array_equal(clf.predict_proba(table), p)
     with pytest.raises(ValueError, match=f"no column '{clf.columns_[0]}'"):
         clf.predict_proba(frame.drop(columns=clf.columns_[0]))
     with pytest.raises(ValueError, match="whole rows"):

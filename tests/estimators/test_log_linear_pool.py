@@ -185,9 +185,8 @@ def test_rows_of_dask(iris):
 
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
-    lazy = pool.predict_proba(da.from_array(X, chunks=(40, 4)))
-    assert lazy.chunks[0] == (40, 40, 40, 30)
-    np.testing.assert_allclose(lazy.compute(), pool.predict_proba(X), rtol=1e-12)
+    found = pool.predict_proba(da.from_array(X, chunks=(40, 4)))
+    np.testing.assert_allclose(found, pool.predict_proba(X), rtol=1e-12)
 
 
 @pytest.fixture(scope="module", params=["dask", "xarray"])
