@@ -422,7 +422,7 @@ def _of_members(
 ) -> dict[str, Validation]:
     """`validate` of each member, on the rows as it sees them."""
     fitted = clone(pool).fit(X, y, sample_weight=sample_weight).fitted_
-    seen = fitted.read(X).encoded
+    seen = fitted.read(X).encoded.as_training
     tested = seen if X_test is None else fitted.read(X_test).encoded
     out: dict[str, Validation] = {}
     for member in fitted.posterior.members:

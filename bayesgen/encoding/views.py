@@ -9,8 +9,8 @@ change of variables: its Jacobian is common to the classes and leaves p(y | x) a
 - ``"normal scores"``: the same with real columns as normal scores: the standard Normal quantile of
   the mid-rank, linear between knots and beyond the last ones (van der Waerden 1952).
 
-A missing cell, and a category without an indicator, is the mean of its columns. In the bins of
-`BinnedTable` a spike is a bin of its own.
+A missing cell, and a category without an indicator, stays missing in new rows, and is the mean of
+its columns in training rows. In the bins of `BinnedTable` a spike is a bin of its own.
 """
 
 import json
@@ -300,7 +300,7 @@ class TableView:
         Of a real column: values and scores for normal scores. Of categories: the codes that have no
         indicator. Empty for other columns.
     centre : tuple of float
-        (columns of the view) what stands for a missing cell.
+        (columns of the view) what stands for a missing cell of a training row.
     """
 
     name: ViewName
@@ -329,16 +329,17 @@ class TableView:
         return cls(name, schema, view.knots, tuple(centre))
 
     def of_cells(self, cells: Array) -> Array:
-        """(N, P) float64, of cells (N, D) as the schema encodes them."""
+        """(N, P) float64, of cells (N, D) as the schema encodes them; NaN where missing."""
         out = np.empty((len(cells), self.n_columns))
         end = 0
         for part in self._columns(cells):
             start, end = end, end + part.shape[1]
             out[:, start:end] = part
-        if self.centre:
-            rows, columns = np.nonzero(np.isnan(out))
-            out[rows, columns] = np.asarray(self.centre)[columns]
         return out
+
+    def filled(self, X: Array) -> Array:
+        """(N, P) float64, of rows (N, P): training rows, in which no cell may be missing."""
+        return np.where(np.isnan(X), self.centre, X)
 
     @property
     def origin(self) -> Array:

@@ -506,7 +506,7 @@ class LogLinearPool(GenerativeClassifier):
             elif self.prefit:
                 raise NoClosedFormError("unlabelled='weighted' needs members that are not fitted")
         reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
-        seen = MemberRows(rows.X, _joint)
+        seen = MemberRows(rows.X, _joint, of_training=True)
         members, left_out = self._members(seen, rows)
         self.fitted_ = self._weighed(reader, members, left_out, seen, rows)
         return self

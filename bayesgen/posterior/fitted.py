@@ -99,11 +99,14 @@ class Fitted:
         """Itself, or the members of a pool."""
         return [member.fitted for member in self.posterior.members] or [self]
 
-    def parts(self, X: Any) -> list[tuple["Fitted", Rows]]:
-        """`models`, and rows as each has read them."""
+    def parts(self, X: Any, *, of_training: bool = False) -> list[tuple["Fitted", Rows]]:
+        """`models`, and new rows as each has read them, or rows of training."""
         rows = self.read(X)
         members = self.posterior.members
-        return [(m.fitted, rows.encoded.read(m)) for m in members] if members else [(self, rows)]
+        if not members:
+            return [(self, rows)]
+        seen = rows.encoded.as_training if of_training else rows.encoded
+        return [(member.fitted, seen.read(member)) for member in members]
 
     # -- names -------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ M members, N rows, C classes, S draws.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -236,10 +237,13 @@ class MemberRows:
     ----------
     rows : as the pool has read them
     joint : (Fitted, rows, quantity) to (N, C) log joint densities of new rows
+    of_training : bool
+        Whether views put means in the place of missing cells, as full covariances are learned;
+        those of new rows are integrated out.
     """
 
-    def __init__(self, rows: Rows, joint: Joint) -> None:
-        self.rows, self._joint = rows, joint
+    def __init__(self, rows: Rows, joint: Joint, of_training: bool = False) -> None:
+        self.rows, self._joint, self.of_training = rows, joint, of_training
         self._made: list[tuple[tuple[Any, ...], Any]] = []
         self._read: list[tuple[Any, Rows]] = []
         self._learnt: list[tuple[Any, Reader, Rows]] = []  # by readers that had read nothing
@@ -258,7 +262,13 @@ class MemberRows:
         at = np.arange(len(self.rows))[at]
         if len(at) == len(self.rows) and (np.diff(at) == 1).all():
             return self
-        return MemberRows(Rows(_safe_indexing(self.X, at), self.rows.reader), self._joint)
+        rows = Rows(_safe_indexing(self.X, at), self.rows.reader)
+        return MemberRows(rows, self._joint, self.of_training)
+
+    @cached_property
+    def as_training(self) -> "MemberRows":
+        """The same rows as members learn from them."""
+        return self if self.of_training else MemberRows(self.rows, self._joint, True)
 
     def _once[T](self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         found: T | None = next((value for known, value in self._made if known == key), None)
@@ -284,7 +294,8 @@ class MemberRows:
         if view is None:
             return self.selected(selection).X
         cells = self.selected(selection).cells(view.schema)
-        return self._once(("seen", selection, view), lambda: view.of_cells(cells))
+        filled = view.filled if self.of_training else np.asarray
+        return self._once(("seen", selection, view), lambda: filled(view.of_cells(cells)))
 
     def given(self, member: Member, reader: Reader) -> Any:
         """The same; to a reader of tables with the table that others see too."""
@@ -327,7 +338,7 @@ class MemberRows:
 
     def log_joint_without(self, member: Member, codes: Array, weight: Array) -> Array:
         """(N, C) of training rows, each without itself."""
-        encoded = self.read(member).encoded
+        encoded = self.as_training.read(member).encoded
         joint: Array = member.fitted.posterior.log_joint_without(encoded, codes, weight)[0]
         return joint
 

@@ -64,7 +64,7 @@ def training_rows(
     rows = fitted.read(X)
     values, masked = labels_and_mask(y)
     check_consistent_length(rows, values)
-    parts = fitted.parts(rows)
+    parts = fitted.parts(rows, of_training=True)
     if any(part.training.unlabelled_weight for part, _ in parts):
         raise NoClosedFormError(
             "leave-one-out after unlabelled='weighted' needs the rows without a label again "

@@ -17,7 +17,7 @@ def learn(table, name):
 
 
 def encode(view, table):
-    return view.of_cells(view.schema.encode(table))
+    return view.filled(view.of_cells(view.schema.encode(table)))
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,12 @@ def test_numbers(table):
     np.testing.assert_array_equal(X[:, 5], table["sex"] == "m")
 
 
-def test_a_missing_cell_is_the_mean_of_its_column(table):
+def test_a_missing_cell_of_a_training_row_is_the_mean_of_its_column(table):
     view = learn(table, "numbers")
     blank = table.astype(object).iloc[:1].copy()
     blank[:] = None
     np.testing.assert_allclose(encode(view, blank)[0], encode(view, table).mean(axis=0))
+    assert np.isnan(view.of_cells(view.schema.encode(blank))).all()
 
 
 def test_normal_scores(table):

@@ -377,6 +377,23 @@ def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
 
 
 @few_exponents
+def test_missing_cells_are_means_in_training_and_integrated_out_later():
+    rng = np.random.default_rng(3)
+    y = np.arange(60) % 2
+    X = pd.DataFrame(rng.normal(size=(60, 3)) + y[:, None], columns=list("abc"))
+    X.loc[::7, "a"] = np.nan
+    pool = bg.LogLinearPool().fit(X, y)
+    alone = bg.LinearDiscriminant().fit(X.fillna(X.mean()), y)
+    (member,) = (m for m in pool.fitted_.posterior.members if m.name == "linear")
+    found = pool.fitted_.encoded(X).log_joint(member)
+    np.testing.assert_allclose(
+        log_softmax(found, axis=1), alone.predict_log_proba(X), rtol=1e-9, atol=1e-9
+    )
+    left_out = pool.fitted_.encoded(X).log_joint_without(member, y, np.ones(60))
+    np.testing.assert_allclose(left_out, alone.loo_log_joint(X.fillna(X.mean()), y), rtol=1e-9)
+
+
+@few_exponents
 def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
     X, y = iris
     pool = bg.LogLinearPool().fit(X, y)
