@@ -315,7 +315,7 @@ class LogLinearPool(GenerativeClassifier):
     max_rows : int, default 5000
         Largest number of rows from which exponents are learned; more rows are sampled.
     random_state : int, optional
-        Seed of that sample and of the draws of exponents, which are reproducible with None too.
+        Seed of that sample, of label trees and of the draws of exponents. None is reproducible too.
 
     Attributes
     ----------
@@ -434,7 +434,8 @@ class LogLinearPool(GenerativeClassifier):
         """Fitted members, and why others were left out."""
         left_out: dict[str, str] = {}
         if isinstance(self.members, str):
-            members, left_out = choose_members(X, len(y.coded()[0]))
+            seed = integer(self.random_state)
+            members, left_out = choose_members(X, len(y.coded()[0]), seed)
         elif self.prefit:
             for _, estimator in named(self.members):
                 check_is_fitted(estimator)

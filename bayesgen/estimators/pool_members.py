@@ -23,11 +23,12 @@ _TREES, _TREE_ROWS = (16, 200), 5_000_000  # label trees, and rows times trees
 
 
 class Size(NamedTuple):
-    """Size of a table whose categories are indicators."""
+    """Size of a table whose categories are indicators, and the seed of members that draw."""
 
     n_rows: int
     n_classes: int
     n_columns: int
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def _make_quadratic(size: Size) -> QuadraticDiscriminant:
 
 
 def _make_trees(size: Size) -> MetaTreeForest:
-    return MetaTreeForest(n_trees=int(np.clip(_TREE_ROWS // size.n_rows, *_TREES)))
+    n_trees = int(np.clip(_TREE_ROWS // size.n_rows, *_TREES))
+    return MetaTreeForest(n_trees, random_state=size.seed)
 
 
 def _cost_of_one(size: Size) -> float:
@@ -77,13 +79,17 @@ CANDIDATES = (
 )
 
 
-def choose_members(rows: MemberRows, n_classes: int) -> tuple[list[Member], dict[str, str]]:
+def choose_members(
+    rows: MemberRows, n_classes: int, seed: int = 0
+) -> tuple[list[Member], dict[str, str]]:
     """Return members for the columns, and the reasons for leaving out others.
 
     Parameters
     ----------
     rows : for training: a table, sparse counts, or documents
     n_classes : int
+    seed : int
+        Of label trees.
     """
     if sparse.issparse(rows.X):
         return _choose_for_counts(rows.X), {}
@@ -92,12 +98,12 @@ def choose_members(rows: MemberRows, n_classes: int) -> tuple[list[Member], dict
     names = feature_names(rows.X) if hasattr(rows.X, "shape") else None
     texts = documents(rows.X)
     if not texts:
-        return _choose_for_table(rows, None, n_classes)
+        return _choose_for_table(rows, None, n_classes, seed)
     others = Selection(tuple(names or ()), tuple(x for x in names or () if x not in texts))
     members: list[Member] = []
     left_out: dict[str, str] = {}
     if others.chosen:
-        members, left_out = _choose_for_table(rows, others, n_classes)
+        members, left_out = _choose_for_table(rows, others, n_classes, seed)
     for name in texts:
         selection = Selection(tuple(names or ()), (name,), documents=True)
         members += [
@@ -128,7 +134,7 @@ def _choose_for_counts(X: Any) -> list[Member]:
 
 
 def _choose_for_table(
-    rows: MemberRows, selection: Selection | None, n_classes: int
+    rows: MemberRows, selection: Selection | None, n_classes: int, seed: int
 ) -> tuple[list[Member], dict[str, str]]:
     independent = Member("independent columns", MixedNB(), selection=selection)
     encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)
@@ -140,7 +146,7 @@ def _choose_for_table(
             continue
         view = None if candidate.view is None else TableView.learn(schema, cells, candidate.view)
         n_columns = len(schema.kinds) if view is None else view.n_columns
-        size = Size(len(encoded), n_classes, n_columns)
+        size = Size(len(encoded), n_classes, n_columns, seed)
         if not n_columns:
             left_out[candidate.name] = "no category is in two rows, and there are no numbers"
         elif (cost := candidate.cost(size)) > _MOST_WORK:

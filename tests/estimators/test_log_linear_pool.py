@@ -393,6 +393,12 @@ def test_missing_cells_are_means_in_training_and_integrated_out_later():
     np.testing.assert_allclose(left_out, alone.loo_log_joint(X.fillna(X.mean()), y), rtol=1e-9)
 
 
+def test_the_seed_of_a_pool_is_that_of_its_label_trees(iris):
+    X, y = iris
+    pool = bg.LogLinearPool(random_state=5).fit(X[::3], y[::3])
+    assert pool.members_["label trees"].random_state == 5
+
+
 @few_exponents
 def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeypatch):
     X, y = iris
