@@ -357,8 +357,8 @@ class LogLinearPool(GenerativeClassifier):
     probability that made the rows is measured in the documentation (benchmarks, "Pools").
 
     *Explanations* are of the pool's own predictions, with cells of the row missing. Texts and
-    sparse counts: all tokens of a kind are left out together, and what these contributions do not
-    add up to is ``rest`` (obs_id). A pool has no intervals of contributions.
+    sparse counts: all tokens of a kind are left out together, what these contributions do not add
+    up to is ``rest`` (obs_id), and there are no intervals.
 
     *Leave-one-out*: the row is left out of members exactly (or by importance sampling, if they were
     fitted by draws). It is left out of exponents and intercepts by Pareto-smoothed importance

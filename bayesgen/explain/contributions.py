@@ -286,13 +286,17 @@ def _log_joint_of(fitted: Fitted) -> LogJoint:
 def _draws_of(question: Question) -> LogJoint:
     """Return the function from encoded rows to (S, n, C) log joint densities of draws."""
     fitted = question.fitted
-    posterior: Any = fitted.posterior
     if fitted.reader.sums_missing:
         question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
 
-    def draws(x: Array) -> Array:
-        blocks = posterior.log_joint_draws(x, N_DRAWS, question.seed).blocks
-        return np.concatenate([_flat(block) for _, block in blocks], axis=1)
+    def draws(rows: Any) -> Array:
+        drawn = fitted.posterior.log_joint_draws(rows, N_DRAWS, question.seed)
+        # a draw of label trees is the same tree for every row
+        if not drawn.joint and not fitted.family.discriminative:
+            question.refuse_intervals(
+                f"theta of {fitted.name} is too large to be drawn once for all rows"
+            )
+        return np.concatenate([_flat(block) for _, block in drawn.blocks], axis=1)
 
     return draws
 
@@ -446,17 +450,25 @@ def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
 def _of_pool(question: Question, X: Any) -> Terms:
     """Return the terms of a pool: its own predictions of rows that the user could have given."""
     fitted = question.fitted
-    question.refuse_intervals("a pool has no intervals of contributions")
 
     def log_joint(rows: Any) -> Array:
         return probabilities.log_joint(fitted, rows)
 
+    if sparse.issparse(X.X) or fitted.reader.n_features is None:
+        question.refuse_intervals("a pool of texts or sparse rows has no intervals")
     if sparse.issparse(X.X):
         return _of_kinds(question, X.X, _counts(fitted.reader.columns, X.X), log_joint)
     if fitted.reader.n_features is None:
         return _of_kinds(question, X.X, _words(X.X), log_joint)
     _refuse_large(X.shape[0], fitted.reader.n_features)
-    return _by_orders(question, fitted.reader.columns, _table(X.X), log_joint)
+    cells = _table(X.X)
+    terms = _by_orders(question, fitted.reader.columns, cells, log_joint)
+    if question.request is None:
+        return terms
+    draws = _draws_of(question)
+    return terms._replace(
+        ends=_ends_by_orders(question, cells, lambda rows: draws(fitted.read(rows).encoded))
+    )
 
 
 def _table(X: Any) -> Cells:
