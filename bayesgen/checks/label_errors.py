@@ -147,7 +147,7 @@ def label_errors(
     """
     refuse_unknown("form", form, ("auto", "one flip", "iterated"))
     request = IntervalRequest.of(prob, "eti")
-    rows = scored_rows(clf, X, y, sample_weight)
+    rows = _scored_rows(clf, X, y, sample_weight)
     found, passes = _found(rows, clf.classes_, label_noise, exponent, form)
     noise, sd, rate, ends = found.noise(request)
     names, classes = tree.row_names(X), clf.classes_
@@ -185,18 +185,16 @@ class ScoredRows(NamedTuple):
     again: Callable[[Array], Array] | None  # their scores when they weigh (n,); None: by draws
 
 
-def scored_rows(
-    clf: Any, X: Any, y: Any, sample_weight: Any = None, function: str = "label_errors"
-) -> ScoredRows:
-    """Training rows of a classifier or a pool; `function` is what errors say needs them."""
-    rows = _of_fit(fitted_of(clf, function, pools=True), X, y, sample_weight)
+def _scored_rows(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> ScoredRows:
+    """Return the training rows of a classifier or a pool, each scored without itself."""
+    rows = _of_fit(fitted_of(clf, "label_errors", pools=True), X, y, sample_weight)
     if getattr(clf, "prefit", True):  # which pools have alone
         return rows
 
     def again(weight: Array) -> Array:
         every = np.zeros(len(y))
         every[rows.at] = weight
-        return scored_rows(clone(clf).fit(X, y, sample_weight=every), X, y, every).scores
+        return _scored_rows(clone(clf).fit(X, y, sample_weight=every), X, y, every).scores
 
     return rows._replace(again=again)
 

@@ -259,7 +259,7 @@ def test_columns_left_out_are_not_compared(monkeypatch):
 
 def test_a_classifier_without_a_closed_form_is_refused_before_it_is_fitted(monkeypatch):
     monkeypatch.setattr(bg.StudentTNB, "fit", None)
-    with pytest.raises(NoClosedFormError, match=r"StudentTNB has none: bg\.simulation_based"):
+    with pytest.raises(NoClosedFormError, match="StudentTNB has none"):
         bg.validate(bg.StudentTNB(), [[1.0], [2.0], [4.0]], [0, 1, 1])
 
 
