@@ -698,12 +698,19 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return plug_ins.linear_form(self._fitted(), method)
 
-    def estimates(self, method: Method = "posterior_mean") -> "xr.Dataset":
+    def estimates(self, method: Method = "posterior_mean", *, training: Any = None) -> "xr.Dataset":
         """Return the estimate of every parameter that ``predict_proba(X, method=...)`` plugs in.
+
+        Without a closed form ``"map"`` and ``"mle"`` are the local optimum that is reached from the
+        posterior mean: of the posterior density of the free variables of the PyMC graph, and of
+        the likelihood. They are computed on first use.
 
         Parameters
         ----------
         method : {"posterior_mean", "map", "mle"}
+        training : (X, y) or (X, y, sample_weight), optional
+            The training rows, for a loaded model without a closed form, which keeps none. Later
+            calls, also of `predict_proba`, use what was found.
 
         Returns
         -------
@@ -714,9 +721,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimate does not exist (naming class and feature).
-        NoClosedFormError
-            After a fit by draws; take estimates from ``posterior_``.
+            If the estimate does not exist (naming class and feature); if a coordinate of the graph
+            ends 20 posterior standard deviations from the posterior mean; if the training rows are
+            needed, and are not there.
 
         Examples
         --------
@@ -725,7 +732,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.estimates("mle")["theta"].sel({"class": "a"}).values
         array([1. , 0.5])
         """
-        return plug_ins.estimates(self._fitted(), method)
+        return plug_ins.estimates(self._fitted(), method, training)
 
     # -- how sure it is ------------------------------------------------------------------------
 

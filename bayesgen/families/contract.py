@@ -164,6 +164,12 @@ class Family(Record, abc.ABC):
         """
         return self._graph(theta).simulate(rng, theta, y)
 
+    def mle_of_rows(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> dict[str, Array] | None:
+        """Maximum-likelihood theta of a sampled family; None: there is no closed form of it."""
+        return None
+
     @cached_property
     def _graphs(self) -> dict[Any, Any]:
         """{sizes: rows of the graph} of what has been asked for."""

@@ -474,6 +474,10 @@ class DrawnPosterior:
         known = np.isfinite(self.model.alpha).all()  # NaN: a prior that only draws know
         return replace(self, theta=theta, exact_weights=exact_weights and bool(known))
 
+    def at(self, theta: Theta) -> Self:
+        """The same with one draw, which is then its mean."""
+        return replace(self, theta={name: value[None, None] for name, value in theta.items()})
+
     def refuse_invalid(self) -> None:
         """Raise a ValueError for draws from a file under which a row has no density."""
         if not self.model.generative:
@@ -525,7 +529,7 @@ class DrawnPosterior:
             result = self.estimate(X, class_prior)
             warn_in_doubt(result, quantity)
             return result.log_joint
-        theta = self._mean(method)
+        theta = self.mean(method)
         log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
         if class_prior is None:
             generative = CLASS_WEIGHTS in theta
@@ -656,8 +660,8 @@ class DrawnPosterior:
                 at[own_rows] = rng.choice(len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum())
         return family.simulate(rng, {k: v[at] for k, v in flat.items()}, codes), codes
 
-    def _mean(self, method: Method) -> dict[str, Array]:
-        """Mean over chains and draws."""
+    def mean(self, method: Method = "posterior_mean") -> dict[str, Array]:
+        """Mean over chains and draws; a maximum is refused, as draws do not tell it."""
         if method != "posterior_mean":
             raise UndefinedEstimateError(
                 method,

@@ -14,7 +14,9 @@ from bayesgen.families.errors import (
 )
 from bayesgen.families.names import CATEGORY, CLASS, CLASS_WEIGHTS, METHODS, Method
 from bayesgen.numerics.special import Array
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
+from bayesgen.predict import local_optimum
 from bayesgen.predict.probabilities import check_method
 
 if TYPE_CHECKING:
@@ -52,21 +54,32 @@ def linear_form(fitted: Fitted, method: Method) -> LinearForm:
     return LinearForm(w, w0)
 
 
-def estimates(fitted: Fitted, method: Method) -> "xr.Dataset":
+def estimates(fitted: Fitted, method: Method, training: Any = None) -> "xr.Dataset":
     """One estimate of every parameter, as `GenerativeClassifier.estimates` gives it."""
-    own = fitted.closed_form
     if method not in METHODS or method == "posterior_predictive":
         allowed = ", ".join(map(repr, METHODS[:0:-1]))
         raise ValueError(f"method must be one of {allowed}, got {method!r}")
     try:
-        theta = own.model.estimate(method, own.stats)
-        weights = own.class_weights(method)
+        theta = _theta(fitted, method, training)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, fitted.feature_names) from None
-    params = own.model.family.params
-    found = {name: (dims, np.asarray(theta[name])) for name, dims in params.items()}
-    out = tree.group(found | {CLASS_WEIGHTS: ((CLASS,), weights)}, fitted.coords)
-    return out.assign_attrs(method=method)
+    params = dict(fitted.family.params)
+    if CLASS_WEIGHTS in theta:
+        params[CLASS_WEIGHTS] = (CLASS,)
+    variables = {name: (dims, np.asarray(theta[name])) for name, dims in params.items()}
+    return tree.group(variables, fitted.coords).assign_attrs(method=method)
+
+
+def _theta(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
+    """Estimates of the parameters, and class weights where there are any."""
+    own = fitted.posterior
+    if not isinstance(own, DrawnPosterior):
+        closed = fitted.closed_form
+        weights = closed.class_weights(method)
+        return closed.model.estimate(method, closed.stats) | {CLASS_WEIGHTS: weights}
+    if method != "posterior_mean":
+        return local_optimum.optimum(fitted, method, training)
+    return own.mean()
 
 
 def attribute(fitted: Fitted, name: str) -> Any:

@@ -20,10 +20,10 @@ from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, has_gap
+from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, DrawnPosterior, has_gap
 from bayesgen.posterior.fitted import Fitted, Posterior
 from bayesgen.posterior.model import Quantity
-from bayesgen.predict import incomplete
+from bayesgen.predict import incomplete, local_optimum
 
 
 def check_method(method: str) -> Method:
@@ -67,6 +67,8 @@ def log_joint(
     weights = fitted.weights_of(class_prior)
     rows = fitted.read(X)
     try:
+        if method in ("map", "mle") and isinstance(own, DrawnPosterior):
+            own, method = own.at(local_optimum.optimum(fitted, method)), "posterior_mean"
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
             encoded = rows.as_read
             joint = incomplete.log_joint(fitted, own, encoded, method, weights, quantity)

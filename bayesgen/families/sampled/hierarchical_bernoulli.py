@@ -29,6 +29,7 @@ from scipy import sparse
 
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
+from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import array, prior_object
 from bayesgen.families.shared import pymc_parts
@@ -101,6 +102,14 @@ class HierarchicalBernoulli(Family):
         unit = np.ones_like(log_odds)
         scale = np.sqrt(1 + log_odds.var())
         return self.filled(location=log_odds.mean() * unit, scale=scale * unit)
+
+    def mle_of_rows(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> dict[str, Array]:
+        """The share of ones among the observed cells of each class and column."""
+        ones, zeros = _count(X, y, n_classes, weight)
+        refuse_undefined("mle", ones + zeros == 0, "no row has this cell")
+        return {"theta": ones / (ones + zeros)}
 
     def to_pymc(
         self,
