@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from bayesgen.errors import other_spellings, refuse_other_spelling
-from bayesgen.families.names import CATEGORY, CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
+from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, OBS
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
 
@@ -109,8 +109,6 @@ def read_draws(
         if cells is not None:
             dims = (*dims[:-2], str(cells_dim(dims)))
         wanted = (CHAIN, DRAW, *dims)
-        if name == CLASS_WEIGHTS and name in dataset and OBS in dataset[name].dims:
-            wanted = (CHAIN, DRAW, OBS, *dims)  # class weights of each row, as of a regression
         if name not in dataset.data_vars:
             raise ValueError(
                 f"the posterior has no variable {name!r} with dims {wanted}, only "

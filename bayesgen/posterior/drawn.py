@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import fft
 
 from bayesgen.errors import Facts, InputError, warn
 from bayesgen.families.contract import Family, Theta
@@ -118,12 +117,11 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
     drawn = class_weights.ndim > 1
     log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
-    own = of_rows(log_weights(class_weights), X) if drawn else log_pi[None]
-    by_row = own.shape[-2] > 1
+    log_weights_drawn = log_weights(class_weights)[..., None, :] if drawn else None
     refuse_few_draws(np.shape(theta[next(iter(family.params))])[1])
     for rows, f in log_densities(family, theta, X, n_classes):
-        if drawn:
-            f += own[..., rows, :] if by_row else own
+        if log_weights_drawn is not None:
+            f += log_weights_drawn
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
             part = slice(start, min(start + step, f.shape[2]))
@@ -385,41 +383,12 @@ def _finite_sd(f: Array) -> Array:
 
 
 def effective_sample_size(series: Array) -> Array:
-    """(...,) number of independent draws with the variance of the mean of (..., chain, draw).
+    """Return (...,) effective sample sizes of the means of (..., chain, draw), by ArviZ."""
+    from arviz_stats.base import array_stats
 
-    Split chains, autocovariances by FFT, Geyer's initial monotone sequence: ``method="mean"``
-    of ArviZ, for many series at once. A constant series has as many as it has draws.
-
-    Source: Vehtari et al. (2021), Rank-normalization, folding, and localization, section 3.2.
-    """
     refuse_few_draws(series.shape[-1])
-    half = series.shape[-1] // 2
-    x = np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
-    chains = x.shape[-2]
-    chain_mean = x.mean(axis=-1)
-    spectrum = fft.rfft(x - chain_mean[..., None], n=fft.next_fast_len(2 * half, real=True))
-    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-2)
-    covariance = fft.irfft(power, n=fft.next_fast_len(2 * half, real=True))[..., :half] / half
-    within = covariance[..., :1] * half / (half - 1)
-    variance = covariance[..., :1] + chain_mean.var(axis=-1, ddof=1)[..., None]
-    largest = np.abs(x).max(axis=(-2, -1))[..., None]
-    constant = variance <= (np.finfo(np.float64).resolution * largest) ** 2
-    rho = 1 - (within - covariance) / np.where(constant, 1.0, variance)
-    rho[..., 0] = 1.0
-
-    # pairs (rho_2k, rho_2k+1): as long as positive, and made to decrease
-    last = max(0, (half - 3) // 2)
-    even, odd = rho[..., 0 : 2 * last + 1 : 2], rho[..., 1 : 2 * last + 2 : 2]
-    pairs = even + odd
-    ends = pairs <= 0
-    ends[..., last] = True
-    end = ends.argmax(axis=-1)[..., None]
-    kept = np.where(np.arange(last + 1) < end, np.minimum.accumulate(pairs, axis=-1), 0.0)
-    # ... and half of the pair at which they end; a negative one only where the lags run out
-    tail = np.take_along_axis(np.where(pairs >= 0, even, np.maximum(even, 0.0)), end, axis=-1)
-    n = chains * half
-    tau = np.maximum(2 * kept.sum(axis=-1) + tail[..., 0] - 1, 1 / np.log10(n))
-    return np.where(constant[..., 0], n, n / tau)
+    sizes: Array = array_stats.ess(series, chain_axis=-2, draw_axis=-1, method="mean")
+    return sizes
 
 
 _SAME = 1e-10  # spread of a log likelihood over draws that is rounding
@@ -453,11 +422,6 @@ class DrawnPosterior:
 
     exact: ClassVar[bool] = False
     members: ClassVar[tuple[Any, ...]] = ()
-
-    @property
-    def by_row(self) -> bool:
-        """Whether each row has class weights of its own, (chain, draw, N, C)."""
-        return np.ndim(self.theta.get(CLASS_WEIGHTS, 0)) > 3
 
     @property
     def n_draws(self) -> int:
@@ -636,11 +600,6 @@ class DrawnPosterior:
         A row of a given class has a theta drawn with weight pi_c: class weights and theta are
         dependent where labels were missing in training.
         """
-        if self.by_row:
-            raise NotImplementedError(
-                "simulate needs the class weights of new rows, and the draws have those of "
-                "the rows that they were drawn with"
-            )
         family = self.model.family
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in self.theta.items()}
         pi = flat[CLASS_WEIGHTS]
@@ -700,28 +659,9 @@ def log_joint_blocks(
         As in `log_densities`.
     """
     if class_weights is None:
-        log_pi = of_rows(log_class_weights(family, theta), X)
+        log_pi = log_class_weights(family, theta)[..., None, :]
     else:
         log_pi = log_weights(class_weights)[None]
-    by_row = log_pi.shape[-2] > 1
     for rows, density in log_densities(family, theta, X, log_pi.shape[-1], quantity):
-        density += log_pi[..., rows, :] if by_row else log_pi
+        density += log_pi
         yield rows, density
-
-
-def of_rows(log_pi: Array, X: Matrix) -> Array:
-    """(..., 1 or N, C) log class weights of draws (chain, draw, C), or of rows (..., N, C).
-
-    Raises
-    ------
-    ValueError
-        If rows have weights of their own, and these are not of as many rows as X has.
-    """
-    if log_pi.ndim < 4:
-        return log_pi[..., None, :]
-    if log_pi.shape[-2] != X.shape[0]:
-        raise ValueError(
-            f"the draws have class weights of {log_pi.shape[-2]} rows, and X has {X.shape[0]}: "
-            "give these rows together and in their order, or class_prior="
-        )
-    return log_pi

@@ -27,7 +27,7 @@ from bayesgen.families.capabilities import PlugInScore
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior import drawn
-from bayesgen.posterior.drawn import DrawnPosterior, MonteCarloWarning, effective_sample_size
+from bayesgen.posterior.drawn import DrawnPosterior, MonteCarloWarning
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.predict.probabilities import ImpossibleRowError, log_class_probability
 
@@ -77,28 +77,6 @@ def autoregressive(rng, shape, rho):
     for t in range(1, shape[-1]):
         z[..., t] += rho * z[..., t - 1]
     return z
-
-
-@pytest.mark.parametrize("rho", [-0.9, -0.4, 0.0, 0.5, 0.95])
-@pytest.mark.parametrize("chains", [1, 2, 4])
-@pytest.mark.parametrize("draws", [4, 5, 6, 7, 8, 9, 10, 13, 50, 101, 400])
-def test_effective_sample_size_is_that_of_arviz(rho, chains, draws):
-    rng = np.random.default_rng([draws, chains])
-    for series in (autoregressive(rng, (5, chains, draws), rho), rng.exponential(1, (5, 1, draws))):
-        expected = [
-            array_stats.ess(one, method="mean", chain_axis=0, draw_axis=1) for one in series
-        ]
-        np.testing.assert_allclose(effective_sample_size(series), expected, rtol=1e-8)
-
-
-def test_effective_sample_size_has_no_unit():
-    series = autoregressive(np.random.default_rng(0), (2, 4, 100), 0.7)
-    for scale in (1e-100, 1e-20, 1e20):
-        np.testing.assert_allclose(
-            effective_sample_size(scale * series), effective_sample_size(series), rtol=1e-6
-        )
-    assert effective_sample_size(np.full((3, 2, 10), 7.1)).tolist() == [20, 20, 20]
-    assert effective_sample_size(np.zeros((2, 10))) == 20
 
 
 # ------------------------------------------------------------------------ the formulas, in loops
