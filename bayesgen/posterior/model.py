@@ -137,7 +137,9 @@ class ClassModel(Record):
         import pytensor.tensor as pt
 
         rows = {} if y is None else {OBS: np.arange(len(y))}
-        with pm.Model(coords={**self._counted(coords), **coords, **rows}) as model:
+        # nutpie takes labels that are Python's numbers or strings, and no uint8
+        labels = {k: v.tolist() if _are_numbers(v) else v for k, v in coords.items()}
+        with pm.Model(coords={**self._counted(coords), **labels, **rows}) as model:
             pi = self._declare_weights() if self.generative else None
             if y is not None and weight is None:
                 codes = pm.Data("y", np.asarray(y, dtype=np.int64), dims=OBS)
@@ -254,6 +256,10 @@ class ClassModel(Record):
             self.alpha.sum(), t.sum(axis=-1)
         )
         return weights + self.family.cgf(X, t)
+
+
+def _are_numbers(labels: Any) -> bool:
+    return isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf"
 
 
 def declare_probability(log_joint: Any) -> Any:
