@@ -2,12 +2,14 @@
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -248,6 +250,10 @@ class Compiled(NamedTuple):
 
 KEPT: deque[Compiled] = deque(maxlen=16)  # each holds some MB of machine code
 LOCK = threading.RLock()
+_COMPILING = (
+    "compiling the model: 10 to 60 s, once per process; the next model of this shape starts "
+    "sampling at once"
+)
 
 
 def graph_of(model: Any) -> tuple[list[Any], list[Any], tuple[Any, ...]]:
@@ -281,29 +287,11 @@ def compiled(model: Any, progressbar: bool) -> Compiled:
             program = kept.program.with_data(**{k: v for k, v in data.items() if k in used})
             return kept._replace(program=program)
     _, outputs = clone(inputs, outputs, copy_inputs=False)  # the compiler rewrites in place
-    with _announced(progressbar):
-        program = nutpie.compile_pymc_model(model)
+    if progressbar:
+        sys.stderr.write(f"{_COMPILING}\n")
+    program = nutpie.compile_pymc_model(model)
     KEPT.append(Compiled(model, list(outputs), inputs, layout, program))
     return KEPT[-1]
-
-
-@contextmanager
-def _announced(progressbar: bool) -> Iterator[None]:
-    """Say that compiling has begun, and how long it may take."""
-    if not progressbar:
-        yield
-        return
-    from rich.console import Console
-
-    text = (
-        "compiling the model: 10 to 60 s, once per process; the next model of this shape starts "
-        "sampling at once"
-    )
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        console.print(text)
-    with console.status(text) if console.is_terminal else nullcontext():
-        yield
 
 
 # ------------------------------------------------------------------------------------- sampling
@@ -359,15 +347,21 @@ def sample(
     check(draws, tune, chains, nuts_sampler)
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
+    run = _by_nutpie if nuts_sampler == "nutpie" else partial(_by_pymc, nuts_sampler)
     sizes = {"draws": draws, "tune": tune, "chains": chains}
-    run = _by_nutpie if nuts_sampler == "nutpie" else _by_pymc
-    if nuts_sampler != "nutpie":
-        options |= {"nuts_sampler": nuts_sampler}
     with third_parties(), not_swallowed():
-        posterior, stats = run(model, sizes, random_state, progressbar, start, options)
+        tree = run(model, sizes, random_state, progressbar, start, options)
+    posterior, stats = (tree[name].to_dataset() for name in ("posterior", "sample_stats"))
     values = {str(name): variable.values for name, variable in posterior.data_vars.items()}
     refuse_incomplete(values, chains, draws, f"NUTS ({nuts_sampler})")
-    return posterior, stats
+    labels = {
+        name: np.asarray(label)
+        for name, label in model.coords.items()
+        if name in posterior.dims and label is not None
+    }
+    stats = stats.drop_vars(_OF_ADAPTATION, errors="ignore")
+    stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
+    return posterior.assign_coords(labels), stats
 
 
 def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
@@ -383,34 +377,32 @@ def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
 
 
 def _by_pymc(
+    sampler: str,
     model: Any,
     sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
-    start: "Start | None",
+    start: Start | None,
     options: dict[str, Any],
-) -> tuple["xr.Dataset", "xr.Dataset"]:
+) -> Any:
     import pymc as pm
 
-    sampler = options.pop("nuts_sampler")
+    initial = None
     if start is not None:
-        rng = generator(random_state)
-        names = {v.name for v in model.free_RVs}
+        rng, names = generator(random_state), {v.name for v in model.free_RVs}
         points = [start(rng) for _ in range(sizes["chains"])]
-        options["initvals"] = [{k: v for k, v in p.items() if k in names} for p in points]
-    if sampler != "pymc":  # in JAX
-        options = {"initvals": options.pop("initvals", None), "nuts": options}
-    tree = pm.sample(
+        initial = [{k: v for k, v in point.items() if k in names} for point in points]
+    return pm.sample(
         **sizes,
-        random_seed=random_state,
         model=model,
+        random_seed=random_state,
         nuts_sampler=sampler,
+        initvals=initial,
         progressbar=progressbar,
         compute_convergence_checks=False,
         quiet=True,
-        **options,
+        **(options if sampler == "pymc" else {"nuts": options}),
     )
-    return tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
 
 
 def _by_nutpie(
@@ -418,9 +410,9 @@ def _by_nutpie(
     sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
-    start: "Start | None",
+    start: Start | None,
     options: dict[str, Any],
-) -> tuple["xr.Dataset", "xr.Dataset"]:
+) -> Any:
     import nutpie
 
     with LOCK:  # a kept model holds the data of one user at a time
@@ -428,30 +420,16 @@ def _by_nutpie(
         if start is not None:
             default = program.initial_point_func
             program = replace(program, initial_point_func=_points(model, start, default))
+        sizes = sizes | {"tune": max(sizes["tune"], 1)}  # nutpie panics at 0
+        shown = {"progress_bar": progressbar, "save_warmup": False}
         try:
-            tree = nutpie.sample(
-                program,
-                **sizes | {"tune": max(sizes["tune"], 1)},  # nutpie panics at 0
-                seed=random_state,
-                save_warmup=False,
-                progress_bar=progressbar,
-                **options,
-            )
+            return nutpie.sample(program, **sizes, seed=random_state, **shown, **options)
         except RuntimeError as error:  # with the stack of a compiled library
             raise SamplingError(
                 f"NUTS (nutpie) stopped: {str(error).strip().splitlines()[0]}. The density is 0 or "
                 "not finite wherever the chains began: a prior may have no mass where its "
                 "parameter must lie, as a scale must be positive"
             ) from None
-    posterior, stats = tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
-    labels = {
-        name: np.asarray(values)
-        for name, values in model.coords.items()
-        if name in posterior.dims and values is not None
-    }
-    stats = stats.drop_vars([*_OF_ADAPTATION], errors="ignore")
-    stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
-    return posterior.assign_coords(labels), stats
 
 
 def _points(model: Any, start: "Start", default: Any) -> Any:

@@ -74,7 +74,6 @@ class MonteCarlo(NamedTuple):
     probability: Array  # (N, C) p(y = c | x)
     mcse: Array  # (N, C) Monte Carlo standard error of `probability`
     weight_ess: Array  # (N, C) number of draws that the mean of p(x | theta_c) rests on
-    log_density_sd: Array  # (N, C) sd over draws of log p(x | theta_c), where it is finite
     lower: Array  # (N, C) what `log_joint` may be: itself where `weight_ess` is enough
     upper: Array  # (N, C)
 
@@ -105,7 +104,7 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
     """`MonteCarlo` of each row; parameters as in `log_joint`.
 
     `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
-    is averaged, and ``log_density_sd`` is that of its logarithm.
+    is averaged.
 
     Raises
     ------
@@ -310,7 +309,7 @@ def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
         lower[poor] -= margin
         upper[poor] = np.maximum(upper[poor], guess) + margin
     mcse = np.where(possible, mcse, np.inf)
-    return joint, probability, mcse, weight_ess, _finite_sd(f), lower, upper
+    return joint, probability, mcse, weight_ess, lower, upper
 
 
 def weighted_sample_size(weight: Array) -> Array:
@@ -369,17 +368,6 @@ def _extrapolated(d: Array) -> Array:
         out[rest] = np.log(total / d.shape[1]) + far * mean + far * far / 2 * variance
         rest = rest[total * total < _ENOUGH * square]
     return out
-
-
-def _finite_sd(f: Array) -> Array:
-    """sd over the last two axes; draws under which x is impossible are left out."""
-    finite = np.isfinite(f)
-    if finite.all():
-        return f.std(axis=(-2, -1))
-    n = np.maximum(finite.sum(axis=(-2, -1)), 1)
-    centre = np.where(finite, f, 0.0).sum(axis=(-2, -1)) / n
-    d = np.where(finite, f - centre[..., None, None], 0.0)
-    return np.sqrt((d * d).sum(axis=(-2, -1)) / n)
 
 
 def effective_sample_size(series: Array) -> Array:

@@ -147,7 +147,8 @@ STUBS = {
 @pytest.mark.parametrize("kind", STUBS)
 def test_truncated_draws_are_an_error_and_change_nothing(kind, sampler, monkeypatch):
     posterior, message = STUBS[kind]
-    monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: (posterior, xr.Dataset()))
+    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": xr.Dataset()})
+    monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: tree)
     clf = bg.GaussianNB().fit(X, Y)
     before, probability = clf.__dict__.copy(), clf.predict_proba(X)
     options = {"draws": 50, "chains": 2, "nuts_sampler": sampler, "progressbar": False}
