@@ -59,10 +59,22 @@ def refuse_two_types(labels: Array, classes: Array) -> None:
         )
 
 
+def array_of_labels(labels: Any) -> Array:
+    """Return labels as an array; NaN in a list of text stays a missing label, not "nan"."""
+    if isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels):
+        if any(not isinstance(label, str) for label in labels):
+            array = np.empty(len(labels), dtype=object)
+            array[:] = labels
+            return array
+    return np.asarray(labels)
+
+
 def labels_and_mask(y: Any) -> tuple[Array, Array]:
     """y as an array (N,), and where a masked array says that there is no label."""
     mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
     refuse_mixed(y)
+    if isinstance(y, list | tuple):
+        y = array_of_labels(y)
     dtype: Any = getattr(y, "dtype", None)
     if hasattr(dtype, "numpy_dtype") and dtype.kind in "iub" and not y.isna().any():
         y = y.to_numpy(dtype=dtype.numpy_dtype)  # scikit-learn would make floats of pandas' Int64
@@ -197,7 +209,7 @@ def codes_of(labels: Any, classes: Array) -> Array:
     if np.ma.is_masked(labels):
         row = np.ma.getmaskarray(labels).ravel().argmax()
         raise InputError("y is masked", row=row, advice="leave out the rows without a label")
-    values = np.asarray(labels)
+    values = array_of_labels(labels)
     try:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
     except TypeError:  # None or another type: no order

@@ -125,3 +125,15 @@ def test_what_has_no_order_with_the_classes_is_no_class(label, dtype):
     labels[1] = label
     with pytest.raises(ValueError, match=r"is not a class; the classes are \['a', 'b'\]"):
         codes_of(labels, np.array(["a", "b"], dtype=dtype))
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+def test_nan_in_a_list_of_text_is_no_label(container):
+    y = container(["ash", "birch", np.nan, "ash"])
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match=r"no label in 1 row\(s\), the first is row 2"):
+        bg.GaussianNB().fit(X, y)
+    clf = bg.GaussianNB().fit(X, y, unlabelled="ignore")
+    assert clf.classes_.tolist() == ["ash", "birch"]
+    with pytest.raises(ValueError, match="nan is not a class"):
+        bg.label_errors(clf, X, y)
