@@ -61,11 +61,13 @@ def refuse_two_types(labels: Array, classes: Array) -> None:
 
 def array_of_labels(labels: Any) -> Array:
     """Return labels as an array; NaN in a list of text stays a missing label, not "nan"."""
-    if isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels):
-        if any(not isinstance(label, str) for label in labels):
-            array = np.empty(len(labels), dtype=object)
-            array[:] = labels
-            return array
+    is_text = (
+        [isinstance(label, str) for label in labels] if isinstance(labels, list | tuple) else []
+    )
+    if any(is_text) and not all(is_text):
+        array = np.empty(len(labels), dtype=object)
+        array[:] = labels
+        return array
     return np.asarray(labels)
 
 

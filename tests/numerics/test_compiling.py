@@ -65,3 +65,18 @@ def test_a_read_only_installation_without_a_home(tmp_path):
     )
     assert done.stdout == "right\n", done.stderr
     assert done.stderr.count("compiles it anew") == 1
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_truncated_cache_is_compiled_anew(tmp_path, monkeypatch, suffix, kept):
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"kernel_{suffix}_{kept}"
+    source = (
+        "from bayesgen.numerics.kernels.compiling import compiled\n\n\n@compiled\ndef double(x):\n"
+    )
+    (tmp_path / f"{name}.py").write_text(source + "    return 2 * x\n")
+    assert importlib.import_module(name).double(2.0) == 4.0
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
+    file.write_bytes(file.read_bytes()[:kept])
+    assert importlib.reload(sys.modules[name]).double(2.0) == 4.0

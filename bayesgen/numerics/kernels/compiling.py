@@ -6,6 +6,7 @@ variable NUMBA_CACHE_DIR, ``__pycache__`` beside the sources, the user's cache (
 """
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -44,10 +45,27 @@ def _compiled(function: Any, **options: Any) -> Any:
         _say_that_nothing_is_kept()
         return numba.njit(**options)(function)
     # numba's cache knows a kernel by its own file; what it calls may stand in another
-    file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    cache: Any = getattr(kernel, "_cache", None)
+    file: Any = getattr(cache, "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _digest())
+    if hasattr(cache, "load_overload"):
+        cache.load_overload = _compile_if_damaged(cache)
     return kernel
+
+
+def _compile_if_damaged(cache: Any) -> Callable[..., Any]:
+    """Return the cache's look-up, which finds nothing in files that a crash has cut short."""
+    load = cache.load_overload
+
+    def load_overload(*signature: Any) -> Any:
+        try:
+            return load(*signature)
+        except (EOFError, pickle.UnpicklingError, ValueError, AttributeError, IndexError):
+            cache.flush()
+            return None
+
+    return load_overload
 
 
 @cache
