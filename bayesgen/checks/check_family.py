@@ -68,7 +68,7 @@ def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0
     Compared are: `params` and the variables that `to_pymc` returns; `log_likelihood` and PyMC's
     log density of each row in each class, with missing cells if the family takes them; many draws
     at once and one by one; rows of `simulate`, PyMC's draws, and the density of both; a file. Of a
-    conjugate family also its evidence, predictive, merge and cumulant generating function.
+    conjugate family also its evidence, predictive and merge.
 
     Examples
     --------
@@ -326,9 +326,6 @@ class _Checks:
         laws: dict[str, Callable[[], Any]] = {
             "evidence": lambda: coherence.chain_rule(prior, self.rows, self.codes),
             "merge": lambda: coherence.merged(prior, stats, self.X, self.y, weight, few),
-            "cgf": lambda: coherence.cumulants(
-                posterior, self.rows, posterior.alpha / posterior.alpha.sum(), classes
-            ),
         }
         if self.family.capability(ThetaDensity) is not None:
             laws["densities of theta"] = lambda: "; ".join(

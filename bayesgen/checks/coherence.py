@@ -8,14 +8,6 @@ and the same for one more row: evidence, predictive, likelihood, prior and poste
 each other at any point of the parameter space. Source: Chib (1995), "Marginal likelihood from the
 Gibbs output", equation 5 ("candidate's formula").
 
-The cumulant generating function K(t) of the log joint densities a_d = log p(y = d, x | theta) of a
-row is tied to the posterior after that row. With D' the rows and the row once more, in class c,
-
-.. math:: E[e^{a_c} e^{t \cdot a} | D] = p(y = c, x | D) \, E[e^{t \cdot a} | D'],
-          \quad K_D(t + e_c) = \log p(y = c, x | D) + K_{D'}(t),
-
-for every t, real or complex.
-
 The rest needs no formula either: the evidence of a few rows is the product of their one-step
 predictives, to more digits than the evidence of many has; rows without one of them are fitted
 again; halves merge to the whole; contributions add up to the log-odds that they explain.
@@ -35,7 +27,6 @@ from bayesgen.posterior.model import ClassModel, ClassStats
 
 _THETAS = 50  # at which the formula is tried
 _ROWS = 5  # whose predictive is
-_ROWS_OF_CGF = 3
 _DIGITS = 1e-8  # of the sum of the magnitudes in it
 _DIGITS_OF_FEW = 1e-9  # of the evidence of a few rows
 
@@ -60,45 +51,6 @@ def unequal(name: str, found: Array, expected: Array) -> str:
         return ""
     at = np.unravel_index(gap.argmax(), gap.shape)
     return f"{name} is {found[at]:.8g}, and should be {expected[at]:.8g}"
-
-
-def cumulants(model: ClassModel, X: Any, weights: Array, classes: Sequence[Any]) -> str:
-    """What is wrong with the cumulant generating function; "" if nothing is.
-
-    Parameters
-    ----------
-    model : ClassModel
-        The posterior.
-    X : rows as the family takes them
-    weights : (C,)
-        p(y = c | D), computed elsewhere.
-    classes : sequence
-    """
-    n_classes = len(weights)
-    unit = np.eye(n_classes)
-    for i in np.unique(np.linspace(0, X.shape[0] - 1, _ROWS_OF_CGF).astype(int)):
-        row = X[i : i + 1]
-        log_joint = np.log(weights) + model.family.log_predictive(row)[0]
-        for c, label in enumerate(classes):
-            grown = model.update(model.stats(row, np.array([c]), n_classes))
-            own, other = unit[c], unit[(c + 1) % n_classes]
-            real = np.stack([0 * own, own, 2 * own, other, own + other, 0.5 * own + 0.25 * other])
-            for t in (real, real + 0j, 1j * (0.7 * own - 0.4 * other) + 0.3 * real[:2]):
-                before = model.cgf(row, (t + own)[:, None, :])[:, 0]
-                after = grown.cgf(row, t[:, None, :])[:, 0]
-                gap = before - log_joint[c] - after
-                if np.iscomplexobj(gap):  # a logarithm: up to whole turns
-                    gap = gap.real + 1j * ((gap.imag + np.pi) % (2 * np.pi) - np.pi)
-                if not _is_rounding(np.abs(gap), before, log_joint[c], after):
-                    size = np.nan_to_num(np.abs(gap), nan=np.inf)
-                    at = t[int(np.argmax(size))] + own
-                    shown = ", ".join(f"{v:.3g}" for v in at)
-                    return (
-                        f"the cumulant generating function of row {i} at t = ({shown}) is off by "
-                        f"{size.max():.2g} from log p(x, y = {label!r} | D) and the function after "
-                        "that row: the cgf, and with it the intervals, or the update is wrong"
-                    )
-    return ""
 
 
 def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:

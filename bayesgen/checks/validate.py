@@ -6,7 +6,7 @@ comparison has these parts:
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
 - with draws of NUTS or independent ones (`quantities`): predictive densities and p(y | x, D), class
-  weights, the cumulant generating function, the posterior probability of credible intervals,
+  weights, the posterior probability of credible intervals,
   mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
   (`plug_ins`);
 - without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
@@ -33,7 +33,6 @@ from bayesgen.checks import coherence, plug_ins, quantities
 from bayesgen.checks.agreement import STATISTICS, compare_mean
 from bayesgen.checks.coherence import contradictions
 from bayesgen.checks.quantities import (
-    CUMULANTS,
     DENSITIES,
     ESTIMATES,
     EXPLANATIONS,
@@ -69,7 +68,7 @@ _REFERENCE = 20_000  # independent draws from the closed form, fewer where theta
 _NUMBERS = 1 << 26  # of the reference: 512 MB
 _SCORES = 30_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
-_FEW_ROWS = 5  # whose intervals and cumulants are
+_FEW_ROWS = 5  # whose intervals are
 _SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their cells, at most
 _FEWEST_MADE = 1000  # fewer of them tell nothing
 _R_HAT = 1.01  # or what chance reaches, where that is more
@@ -566,7 +565,6 @@ def _compared(
     out.add("p(y | D)", labels, weights, PARAMETERS)
     few = _spaced(rows.shape[0], _FEW_ROWS)
     shown = [places[i] for i in few]
-    quantities.add_cumulants(out, model, rows[few], chain.log_joint[:, :, few], shown)
     if len(classes) > 1:
         joint = {
             source: draws.log_joint[:, :, few]
@@ -683,9 +681,6 @@ def _exact(fitted: Any, data: _Data) -> list[Identity]:
             or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
             (PROBABILITIES, "p(y | x, D)"): coherence.unequal(
                 "predict_proba", fitted.predict_proba(own), probability
-            ),
-            (CUMULANTS, "cumulant generating function"): coherence.cumulants(
-                model, rows, data.class_weights, classes
             ),
         }
         maxima = {

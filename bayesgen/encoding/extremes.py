@@ -98,7 +98,7 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
 
 
 def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
-    """Raise a ValueError for a cell of new rows whose cumulants overflow.
+    """Raise a ValueError for a cell of new rows whose densities under draws overflow.
 
     `stats` are those of the fit, None without.
     """

@@ -199,30 +199,6 @@ class Discriminant(Protocol):
 
 
 @runtime_checkable
-class RowRemoval(Protocol):
-    """The predictive without a training row in a form of its own: asked by ``loo``.
-
-    A family that does not offer it is asked for its `cgf` at negative arguments
-    (`posterior.removal`): as exact, and slower where classes share parameters.
-    """
-
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) log p(x_i | y_i = c) of each row, this posterior less the row itself.
-
-        Parameters
-        ----------
-        X, y, weight : rows of this posterior, their classes and weights (N,)
-
-        Returns
-        -------
-        log_x : (N, C)
-        left : (N,)
-            The least share of a sum that is left without the row, of squares or of two cumulant
-            generating functions: relative rounding errors of the result grow as its inverse.
-        """
-
-
-@runtime_checkable
 class DensityDraws(Protocol):
     """Draws of the class log-densities without drawing theta: asked by ``predict_interval``."""
 
@@ -236,21 +212,6 @@ class DensityDraws(Protocol):
         Up to a term common to the classes of a row. Joint over the classes of a row. A row has the
         same draws alone and among others: the generator is started anew for each row, or rows
         share its numbers.
-        """
-
-
-@runtime_checkable
-class DensityCumulants(Protocol):
-    """Cumulants of class log-densities that are independent given the data: ``predict_interval``.
-
-    A family that does not offer them has them read off its `cgf`, at 30 times the cost.
-    """
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """(5, N, C) the first five cumulants of log p(x_i | theta_c).
-
-        `seen` is 0, or 1: under the posterior that has seen x_i as a row of class c too. They are
-        the derivatives of `cgf` along each axis at t = `seen`.
         """
 
 

@@ -334,23 +334,24 @@ class ConjugateFamily(Family):
     def log_evidence(self, stats: Any) -> float:
         """log p(X | y) of the rows behind `stats`, with this family as their prior."""
 
-    @abc.abstractmethod
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """log E exp(sum_c t_c log p(x_i | theta_c)): joint cumulants of the class log-densities.
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(N, C) log p(x_i | y_i = c) of each row, this posterior less the row itself.
+
+        A family that leaves it out has each row left out by adding up all others, which takes a
+        call for each row.
 
         Parameters
         ----------
-        X : (N, D)
-        t : (..., C), real or complex
-            The leading axes broadcast against (N,): (C,) is one t for all rows, (K, 1, C) is K
-            values for all rows, (K, N, C) is K values of each row's own. Skip classes with t = 0.
+        X, y, weight : rows of this posterior, their classes and weights (N,)
 
         Returns
         -------
-        (..., N)
-            At a unit vector of t this is a column of `log_predictive`. For real t outside the
-            domain (an argument of a gamma function or a logarithm is not positive): NaN or inf.
+        log_x : (N, C)
+        left : (N,)
+            The least share of a sum that is left without the row: relative rounding errors of the
+            result grow as its inverse. 0: the row is to be left out by adding up the others.
         """
+        return self.log_predictive(X), np.zeros(X.shape[0])
 
     # -- what every conjugate family has -----------------------------------------------------
 

@@ -330,10 +330,6 @@ class MetaTree(ConjugateFamily):
         """Refuse: it is not defined."""
         raise self._refuse("the evidence")
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Refuse: the spread of the class log-densities is not known."""
-        raise self._refuse("the spread of class probabilities (intervals, uncertainty)")
-
     # -- PyMC --------------------------------------------------------------------------------
 
     def coords(self) -> dict[str, Any]:

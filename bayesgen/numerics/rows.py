@@ -18,6 +18,7 @@ Matrix = Any  # a dense (N, D) array or a scipy.sparse CSR matrix of that shape
 
 BLOCK_CELLS = 1 << 18  # cells of one row block: 2 MiB of float64, inside the second-level cache
 
+LEAST_LEFT = 1e-5  # share of a sum without a row: less has lost 5 of 16 digits and more
 _FEW_COLUMNS = 64  # up to so many a sparse block is multiplied as a dense one
 
 # ------------------------------------------------------------------------------------------- blocks
@@ -103,19 +104,20 @@ def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.c
         yield rows, stored_cells(X, rows)
 
 
-def cgf_by_rows(
-    cell: Callable[[slice, Array], Array], n_rows: int, n_features: int, t: Array
-) -> Array:
-    """Assemble a cgf (..., N) from ``cell(rows, t_rows) -> (..., n)``, in blocks of rows.
+def equal_weights(y: Array, weight: Array) -> Iterator[tuple[int, float, Array]]:
+    """(class, weight, positions of its rows of this weight), for tables that such rows share."""
+    for c in np.unique(y).tolist():
+        rows = np.flatnonzero(y == c)
+        values, which = np.unique(weight[rows], return_inverse=True)
+        for k, value in enumerate(values.tolist()):
+            yield c, value, rows[which == k]
 
-    `t` is (..., C) as in `ConjugateFamily.cgf`; `t_rows` is (..., n or 1, C).
-    """
-    t = np.atleast_2d(t)
-    lead = t.shape[:-2]
-    out = np.empty((*lead, n_rows), dtype=np.result_type(t, np.float64))
-    for rows in row_blocks(n_rows, n_features * max(1, int(np.prod(lead)))):
-        out[..., rows] = cell(rows, t if t.shape[-2] == 1 else t[..., rows, :])
-    return out
+
+def without_weight(total: Array, weight: Array | float) -> tuple[Array, Array]:
+    """``total - weight``, and whether too few digits are left of it, or nothing; there it is 1."""
+    left = total - weight
+    is_lost = ~(left > LEAST_LEFT * total)
+    return np.where(is_lost, 1.0, left), is_lost
 
 
 # -------------------------------------------------------------------------------- sums and products

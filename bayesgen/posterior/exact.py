@@ -7,13 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.families.capabilities import DensityDraws, RowRemoval
+from bayesgen.families.capabilities import DensityDraws
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
-from bayesgen.families.shared.removal_by_cgf import (
-    removal_by_cgf,
-)
-from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.rows import LEAST_LEFT, Matrix, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior, no_density
 from bayesgen.posterior.joint_draws import BLOCK, JointDraws
@@ -31,58 +28,37 @@ from bayesgen.posterior.model import (
 # ------------------------------------------------------------------------------------------------
 # The posterior without some of its rows, exactly and without refitting.
 #
-# A posterior is a function of statistics that add up, so a row leaves as it came. For one row of
-# class k and weight w, with the joint cgf K of the class log-densities under the whole posterior,
-#
-# .. math:: p(x_i \mid y_i = c, D_{-i})
-#           = \frac{E[p(x_i|\theta_c)\, p(x_i|\theta_k)^{-w}]}{E[p(x_i|\theta_k)^{-w}]}
-#           = \exp\{K(e_c - w e_k) - K(-w e_k)\},
-#
-# because dividing a posterior by the likelihood of a row gives the posterior of the others.
-# Families with subtractions inside offer a form of their own (`RowRemoval`). Either form says how
-# many digits it has lost: rows that are nearly all of a sum of squares, and those of large
-# weights, are left out by adding up the others instead. Groups of rows are left out by halving the
-# list of groups: each half is added to the rows outside, so that nothing is ever subtracted.
+# A posterior is a function of statistics that add up, so a row leaves as it came: a family takes it
+# from its hyper-parameters (`ConjugateFamily.log_predictive_without`), and says how many digits
+# that has cost. Rows that are nearly all of a sum, those of large weights, and all rows of a family
+# without such a form are left out by adding up the others instead. Groups of rows are left out by
+# halving the list of groups: each half is added to the rows outside, so that nothing is subtracted.
 # Source: Vehtari, Gelman and Gabry (2017), section 2, for the target; Gelman et al. (2013),
 # section 3.3, for the updates.
-
-# A sum of which less than this is left has lost 5 of 16 digits: the row is left out by adding up
-# all others, to the same 1e-10 or so as everywhere
-_LEAST_LEFT = 1e-5
 
 
 def log_predictive_without(
     family: ConjugateFamily, X: Matrix, y: Array, weight: Array
 ) -> tuple[Array, Array]:
-    """(N, C) log p(x_i | y_i = c) without row i itself, and (N,) as in `RowRemoval`.
-
-    Parameters
-    ----------
-    family : posterior
-    X, y, weight : rows of it, their classes and weights (N,)
-    """
-    log_x: Array | None = None
-    left = np.ones(X.shape[0])
+    """Return the sum over blocks of columns of `ConjugateFamily.log_predictive_without`."""
     blocks = list(family.blocks())
+    if not blocks:
+        raise ValueError("the family has no columns")
+    log_x: Any = 0.0
+    left = np.ones(X.shape[0])
     for block in blocks:
-        own = X if len(blocks) == 1 else X[:, block.columns]
-        removal = block.family.capability(RowRemoval)
+        columns = X if len(blocks) == 1 else X[:, block.columns]
         # beside a row of weight 1e15 the prior is rounded off: NaN or infinity, and `fragile`
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if removal is not None:
-                part, kept = removal.log_predictive_without(own, y, weight)
-            else:
-                part, kept = removal_by_cgf(block.family, own, y, weight)
-            left = np.minimum(left, kept)
-        log_x = part if log_x is None else log_x + part
-    if log_x is None:
-        raise ValueError("the family has no columns")
+            log_part, kept = block.family.log_predictive_without(columns, y, weight)
+        log_x = log_x + log_part
+        left = np.minimum(left, kept)
     return log_x, left
 
 
 def fragile(left: Array, log_x: Array) -> Array:
     """Positions of the rows whose closed form has lost too many digits."""
-    return np.flatnonzero(~(left > _LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
+    return np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
 
 
 def leave_out_each(

@@ -3,8 +3,8 @@ r"""Classes and features together: Dirichlet class weights times a family.
 .. math:: \pi \sim \text{Dirichlet}(\alpha), \quad y_i \sim \text{Categorical}(\pi), \quad
           x_i \mid y_i = c \sim p(\cdot \mid \theta_c)
 
-The weights and the features' parameters are independent a posteriori, so their log densities,
-evidences and cumulant generating functions add. Source: Murphy (2012), section 3.5.
+The weights and the features' parameters are independent a posteriori, so their log densities and
+evidences add. Source: Murphy (2012), section 3.5.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,6 @@ from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
     log_beta_difference,
-    log_gamma_difference,
 )
 
 
@@ -248,14 +247,6 @@ class ClassModel(Record):
         """log p(X, y): the labelled sequence of rows, everything integrated out."""
         labels = float(log_beta_difference(self.alpha, stats.count))
         return labels + self.family.log_evidence(stats.features)
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """(..., N) joint cgf of log pi_c + log p(x_i | theta_c); t as in `ConjugateFamily.cgf`."""
-        t = np.asarray(t)
-        weights = log_gamma_difference(self.alpha, t).sum(axis=-1) - log_gamma_difference(
-            self.alpha.sum(), t.sum(axis=-1)
-        )
-        return weights + self.family.cgf(X, t)
 
 
 def _are_numbers(labels: Any) -> bool:

@@ -90,15 +90,6 @@ def in_update(**fields: Callable[..., Any]) -> Callable[[Any, type], None]:
     return wrapped("update", wrong)
 
 
-def t_over(limit: float) -> Callable[..., Any]:
-    """A cgf that is off where the elements of t sum to more than a limit."""
-
-    def wrong(value: Any, _: Any, __: Any, t: Any) -> Any:
-        return value + 1e-3 * (np.real(np.asarray(t).sum(axis=-1)) > limit)
-
-    return wrong
-
-
 def shrunk(theta: Any, *_: Any) -> Any:
     """Draws of Sigma with off-diagonals 3 % too small."""
     sigma = theta["Sigma"]
@@ -128,14 +119,6 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         THREE,
         in_model("update", lambda out, _, rows: replace(out, alpha=rows.count)),
         "log evidence",
-    ),
-    "cgf times 1.1": (THREE, wrapped("cgf", lambda value, *_: 1.1 * value), "cumulant"),
-    "cgf of sums beyond 2": (THREE, wrapped("cgf", t_over(2.0)), "cumulant"),
-    "cgf of sums beyond 1": (THREE, wrapped("cgf", t_over(1.2)), "cumulant"),
-    "cgf at imaginary t": (
-        THREE,
-        wrapped("cgf", lambda value, _, __, t: value * (1 + 1e-5 * np.abs(np.imag(t)).max())),
-        "cumulant",
     ),
     "mle is the mean": (
         DISCRETE,

@@ -5,15 +5,11 @@ each family and of its sampler.
 """
 
 from functools import cache
-from math import factorial
 
 import numpy as np
-import pytest
 from scipy.special import gammaln
 
 from bayesgen.families.capabilities import (
-    DensityCumulants,
-    DensityDraws,
     Discriminant,
     FeatureInformation,
     LinearRule,
@@ -21,7 +17,6 @@ from bayesgen.families.capabilities import (
     NullDistribution,
     ObservedCells,
     SamplerCoordinates,
-    SharedVariances,
     TokenDraws,
 )
 from bayesgen.families.errors import NotLinearError
@@ -88,55 +83,6 @@ def test_a_linear_rule_is_the_likelihood_up_to_a_common_term(case):
         except NotLinearError:
             continue
         close(contrast(X @ w.T + w0), contrast(expected))
-
-
-@offering(DensityDraws)
-def test_draws_of_densities_have_the_moments_of_the_cgf(case):
-    case, posterior, X, _, _, found = offered(case, DensityDraws)
-    draws = contrast(found.draw_log_density(case.rng(2), X, 4000))[..., 1]
-    h = 1e-3
-    k = posterior.cgf(X, 1j * h * np.array([-1.0, 1.0]))
-    within_mcse(draws, k.imag / h, "mean of the log-odds")
-    within_mcse((draws - k.imag / h) ** 2, -2 * k.real / h**2, "variance of the log-odds")
-
-
-@offering(DensityCumulants)
-@pytest.mark.parametrize("seen", [0, 1])
-def test_cumulants_of_densities_are_derivatives_of_the_cgf(case, seen):
-    case, posterior, X, _, _, found = offered(case, DensityCumulants)
-    k = found.density_cumulants(X, seen)
-    for c in range(case.n_classes):
-        # Taylor's series along the axis of the class, through points around t = seen
-        sd = np.sqrt(k[1, :, c].max())
-        h, angle = min(0.4 / sd, 0.3), np.exp(2j * np.pi * (np.arange(32) + 0.5) / 32)
-        t = np.zeros((32, 1, case.n_classes), dtype=complex)
-        t[:, 0, c] = seen + h * angle
-        values = posterior.cgf(X, t)
-        for r in range(1, 6):
-            want = (values * angle[:, None] ** -r).mean(axis=0).real * factorial(r) / h**r
-            scale = sd**r + (np.abs(want).max() if r == 1 else 0.0)
-            np.testing.assert_allclose(k[r - 1, :, c], want, atol=1e-7 * scale, rtol=1e-7)
-
-
-@offering(SharedVariances)
-def test_distances_given_the_shared_variances_make_up_the_log_odds(case):
-    case, posterior, X, _, _, found = offered(case, SharedVariances)
-    n = 4000
-    for label in (None, 1):
-        u, kappa, d = found.distance_draws(case.rng(3), X, n, label)
-        z = case.rng(4).standard_normal((n, 2))
-        chi = case.rng(5).chisquare(np.maximum(d - 1, 1e-12), (2, n, len(X)))
-        q = [
-            (np.square(z[:, c] + np.sqrt(kappa[c] * u[:, c])) + chi[c].T) / kappa[c] for c in (0, 1)
-        ]
-        draws = ((q[0] - q[1]) / 2).T  # (n, N)
-        h = 1e-3
-        at = np.zeros(2) if label is None else np.eye(2)[label]
-        mean = posterior.cgf(X, at + 1j * h * np.array([-1.0, 1.0])).imag / h
-        within_mcse(draws, mean, "mean of the log-odds")
-        even = posterior.cgf(X, at + 1j * h * np.array([-1.0, 1.0])).real
-        variance = -2 * (even - posterior.cgf(X, at + 0j).real) / h**2
-        within_mcse(np.square(draws - mean), variance, "variance of the log-odds")
 
 
 @offering(TokenDraws)

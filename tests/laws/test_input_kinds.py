@@ -13,12 +13,9 @@ def _everything(case, X, y, weight, theta):
     """Every number that a family computes from rows."""
     stats = case.stats(X, y, weight)
     posterior = case.prior.update(stats)
-    t = np.array([0.2, 0.5, 0.1])
     return (
         posterior.log_predictive(X),
         posterior.log_likelihood(X, theta),
-        posterior.cgf(X, t),
-        posterior.cgf(X, t * 1j),
         np.array(case.prior.log_evidence(stats)),
     )
 
@@ -92,6 +89,3 @@ def test_any_memory_layout_will_do_and_nothing_is_written_to(case):
         value.setflags(write=False)
     case.prior.log_likelihood(X, theta)
     case.prior.simulate(case.rng(), first(theta), y)
-    t = np.full((2, 1, case.n_classes), 0.1j)
-    t.setflags(write=False)
-    case.prior.cgf(X, t)

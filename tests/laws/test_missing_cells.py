@@ -27,21 +27,16 @@ def test_a_row_without_observed_cells_says_nothing(case):
     close(posterior.log_predictive(X), np.zeros((1, case.n_classes)), 1e-13)
     theta = posterior.draw(case.rng(), 3)
     close(posterior.log_likelihood(X, theta), np.zeros((3, 1, case.n_classes)), 1e-13)
-    close(posterior.cgf(X, np.array([0.3, 1.0, 0.2]) + 1j), np.zeros(1, dtype=complex), 1e-12)
     if fits_missing(case):
         assert case.prior.log_evidence(case.stats(X, y[:1])) == 0.0
         same_stats(case, stats.merge(case.stats(X, y[:1])), stats, tol=1e-14)
 
 
-@only(takes_missing)
-def test_cgf_and_draws_leave_out_the_same_cells_as_the_predictive(case):
+@only(takes_missing, fits_missing)
+def test_draws_leave_out_the_same_cells_as_the_predictive(case):
     case = case.sized(2, 3)
     posterior, _, _, _ = case.fitted(40)
     X = with_missing(case.rows(6, salt=5)[0], case.rng())
-    expected = posterior.log_predictive(X)
-    for c in range(2):
-        close(posterior.cgf(X, np.eye(2)[c]), expected[:, c])
-        close(posterior.cgf(X, np.eye(2, dtype=complex)[c]).real, expected[:, c])
     likelihood_over_predictive_is_one(case, posterior, X, 2000)
 
 
@@ -89,7 +84,6 @@ def test_missing_cells_are_refused_with_the_reason(case):
         lambda: case.stats(X, y),
         lambda: posterior.log_predictive(X),
         lambda: posterior.log_likelihood(X, theta),
-        lambda: posterior.cgf(X, np.zeros(case.n_classes)),
     ):
         with pytest.raises(ValueError, match=r"(?i)nan|missing") as error:
             call()

@@ -47,7 +47,6 @@ def test_an_empty_block_of_rows_is_neutral(case):
     posterior = case.prior.update(empty)
     same_posterior(posterior, case.prior, X, stats, tol=1e-14)
     assert posterior.log_predictive(X[:0]).shape == (0, case.n_classes)
-    assert posterior.cgf(X[:0], np.ones((2, 1, case.n_classes))).shape == (2, 0)
     theta = posterior.draw(case.rng(), 2)
     assert posterior.log_likelihood(X[:0], theta).shape == (2, 0, case.n_classes)
     assert len(posterior.simulate_predictive(case.rng(), y[:0])) == 0
@@ -164,5 +163,3 @@ def test_any_split_of_any_rows_at_any_size(case, n_classes, n_features, n, seed,
     posterior = case.prior.update(whole)
     expected = posterior.log_predictive(X)
     assert expected.shape == (n, n_classes)
-    for c in range(n_classes):
-        close(posterior.cgf(X, np.eye(n_classes)[c]), expected[:, c])

@@ -8,11 +8,9 @@ Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import digamma, polygamma, xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta
@@ -28,13 +26,12 @@ from bayesgen.families.shared.densities import (
     beta_mode,
     density_by_draws,
     log_beta_density,
-    log_gamma_derivatives,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_priors
 from bayesgen.families.shared.pymc_parts import declare, observe_cells, prefixed
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, distinct_pairs, draw_log_gamma, log_gamma_difference
+from bayesgen.numerics.special import Array, draw_log_gamma, log_gamma_difference
 
 _DRAWN = 256  # columns of 0 that are drawn one by one
 
@@ -224,78 +221,24 @@ class BetaBernoulli(ConjugateFamily):
         cells = cells - log_gamma_difference(a + b, stats.ones + stats.zeros)
         return float(cells.sum())
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Sum over cells of lG(p+t) - lG(p) - lG(P+t) + lG(P), p the pseudo-count of the bit."""
-        t = np.atleast_2d(t)
-        if t.shape[-2] == 1:  # one t for all rows: linear in the bits
-            used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
-            a, b, tc = self.alpha[used], self.beta[used], t[..., 0, used, None]
-            norm = log_gamma_difference(a + b, tc)
-            one = (log_gamma_difference(a, tc) - norm).sum(axis=-2)  # (..., D)
-            zero = (log_gamma_difference(b, tc) - norm).sum(axis=-2)
-            out, left = self._linear_where_finite(X, one, zero)
-            if len(left):
-                out[..., left] = self._cgf_by_cells(X[left], t)
-            return out
-        return self._cgf_by_cells(X, t)
-
-    def _linear_where_finite(self, X: Matrix, one: Array, zero: Array) -> tuple[Array, Array]:
-        """(..., N) sums of tables (..., D) over the bits, and rows that hold an infinite one.
-
-        A count that is taken away whole leaves an infinity, which no row of those counted holds.
-        """
-        lost = [~np.isfinite(f).reshape(-1, f.shape[-1]).all(axis=0) for f in (one, zero)]
-        if not any(f.any() for f in lost):
-            return self._linear(X, one[..., None, :], zero[..., None, :])[..., 0], np.arange(0)
-        one, zero = (np.where(f, 0.0, table) for f, table in zip(lost, (one, zero), strict=True))
-        held = self._linear(X, *(f[None].astype(np.float64) for f in lost))[:, 0]
-        out = self._linear(X, one[..., None, :], zero[..., None, :])[..., 0]
-        return out, np.flatnonzero(held > 0.5)
-
-    def _cgf_by_cells(self, X: Matrix, t: Array) -> Array:
-        """(..., N) with an argument for each row."""
-        if sparse.issparse(X) and not passes.has_nan(X):
-            return self._cgf_of_sparse(X, t)
-        a, b, total = self.alpha, self.beta, self.alpha + self.beta
-
-        def cell(rows: slice, t: Array) -> Array:
-            x = passes.dense_block(X, rows)
-            out: Any = 0.0
-            for c in range(len(a)):
-                tc = t[..., c, None]  # (..., n or 1, 1)
-                norm = log_gamma_difference(total[c], tc)
-                one = log_gamma_difference(a[c], tc) - norm
-                zero = log_gamma_difference(b[c], tc) - norm
-                cells = np.where(x == 0, zero, np.where(x == 1, one, 0.0))
-                out = out + cells.sum(axis=-1)
-            return out
-
-        return passes.cgf_by_rows(cell, X.shape[0], X.shape[1], t)
-
-    def _cgf_of_sparse(self, X: Matrix, t: Array) -> Array:
-        """Columns with equal pseudo-counts, of which most have no ones, are counted."""
-        X, columns = sparse.csr_matrix(X, dtype=np.float64), np.arange(X.shape[1])
-        out: Any = 0.0
-        for c, pair in enumerate(zip(self.alpha, self.beta, strict=True)):
-            distinct, law = distinct_pairs(*pair)
-            group = sparse.csr_matrix((np.ones(len(law)), (columns, law)))
-            ones, many = X @ group, np.bincount(law)
-            cell = partial(_of_counted, distinct, ones, many)
-            out = out + passes.cgf_by_rows(cell, X.shape[0], len(many), t[..., c, None])
-        return np.asarray(out)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`: polygammas of the pseudo-counts, linear in the bits."""
-        norm = log_gamma_derivatives(self.alpha + self.beta, t=seen)
-        one, zero = (log_gamma_derivatives(a, t=seen) - norm for a in (self.alpha, self.beta))
-        return self._linear(X, one, zero)
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the pseudo-counts less the row's."""
+        log_x, left = self.log_predictive(X), np.ones(X.shape[0])
+        X = checked_bits(X)
+        for c, w, rows in passes.equal_weights(y, weight):
+            a, b = self.alpha[c], self.beta[c]
+            (one, one_is_lost), (zero, zero_is_lost) = (passes.without_weight(p, w) for p in (a, b))
+            log_x[rows, c] = self._linear(
+                X[rows], -np.log1p(b / one)[None], -np.log1p(a / zero)[None]
+            )[:, 0]
+            lost = [each.astype(np.float64)[None] for each in (one_is_lost, zero_is_lost)]
+            if any(each.any() for each in lost):
+                left[rows[self._linear(X[rows], *lost)[:, 0] > 0.5]] = 0.0
+        return log_x, left
 
     @staticmethod
     def _linear(X: Matrix, one: Array, zero: Array) -> Array:
         """(..., N, C) sums over each row of tables (..., C, D) for its ones and for its zeros."""
-        if np.iscomplexobj(one):
-            real = BetaBernoulli._linear(X, one.real, zero.real)
-            return real + 1j * BetaBernoulli._linear(X, one.imag, zero.imag)
         ones, missing = passes.split_missing(X)
         out = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
         return out if missing is None else out - passes.dot(missing, zero)
@@ -353,14 +296,3 @@ class BetaBernoulli(ConjugateFamily):
         mean = (pi * p).sum(axis=0)
         terms = xlogy(p, p) + xlogy(1 - p, 1 - p)
         return (pi * terms).sum(axis=0) - xlogy(mean, mean) - xlogy(1 - mean, 1 - mean)
-
-
-def _of_counted(distinct: Array, ones: Matrix, many: Array, rows: slice, t: Array) -> Array:
-    """(..., n) cgf of rows with `ones` (N, K) among the `many` (K,) columns of each law (2, K)."""
-    (a, b), held = distinct, ones[rows].toarray()
-    norm, out = log_gamma_difference(a + b, t), np.zeros(1)
-    for p, count in ((a, held), (b, many - held)):
-        with np.errstate(invalid="ignore"):  # infinite, if there were such a cell
-            each = count * (log_gamma_difference(p, t) - norm)
-        out = out + np.where(count > 0, each, 0.0).sum(axis=-1)
-    return out

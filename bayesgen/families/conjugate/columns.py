@@ -1,7 +1,7 @@
 """Columns of several kinds: a product of families over blocks of columns.
 
-Given the class the blocks are independent, in the prior and in the posterior, so log densities,
-evidences and cumulant generating functions add.
+Given the class the blocks are independent, in the prior and in the posterior, so log densities and
+evidences add.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -239,10 +239,6 @@ class Columns(ConjugateFamily):
         pairs = zip(self.families, stats.parts, strict=True)
         return sum(f.log_evidence(s) for f, s in pairs)
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Sum over blocks."""
-        return self._sum(lambda _, family, x: family.cgf(x, t), X)
-
     # -- files -------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Array]]:
@@ -430,13 +426,6 @@ class _PlugInScore(_Product):
         return self._each(lambda offer, _: offer.for_plug_in(method))
 
 
-class _DensityCumulants(_Product):
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Sum over blocks."""
-        own = (p.offer.density_cumulants(X[:, p.columns], seen) for p in self.parts)
-        return np.asarray(sum(own))
-
-
 class _LinearRule(_Product):
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """The blocks' weights in the order of the columns."""
@@ -472,7 +461,6 @@ _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
     kinds.SamplerCoordinates: (any, _SamplerCoordinates),
     kinds.GivenRows: (any, _GivenRows),
     kinds.PlugInScore: (any, _PlugInScore),
-    kinds.DensityCumulants: (all, _DensityCumulants),
     kinds.LinearRule: (all, _LinearRule),
     kinds.FeatureInformation: (all, _FeatureInformation),
     kinds.NullDistribution: (all, _NullDistribution),

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
@@ -29,7 +28,6 @@ from bayesgen.families.records import array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
     Codes,
-    code_index,
     count_codes,
     deal,
     draw_codes,
@@ -37,12 +35,11 @@ from bayesgen.families.shared.codes import (
     n_codes,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics.rows import Matrix, cgf_by_rows
+from bayesgen.numerics.rows import Matrix, equal_weights, without_weight
 from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
     log_beta_difference,
-    log_gamma_difference,
 )
 
 
@@ -340,56 +337,18 @@ class DirichletCategorical(ConjugateFamily):
         out[..., k] = new
         return out
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """(..., N), as in `ConjugateFamily.cgf`."""
-        t = np.atleast_2d(t)
-        total, p_new = self.alpha.sum(axis=-1), self.p_new()
-        n_classes, n_features, k = self.alpha.shape
-        real = self.alpha > 0
-        safe = np.where(real, self.alpha, 1.0)
-
-        def moments(c: int, tc: Array) -> Array:  # (..., 1, 1) -> (..., D, K)
-            norm = log_gamma_difference(total[c], tc[..., 0])[..., None]
-            with np.errstate(
-                invalid="ignore"
-            ):  # t < 0 may take more than a cell has that no row is in
-                return np.where(real[c], log_gamma_difference(safe[c], tc) - norm, 0.0)
-
-        def never(c: int, tc: Array) -> Array:  # (..., 1) -> (..., D)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(tc == 0, 0.0, tc * np.log(p_new[c]))
-
-        if t.shape[-2] == 1:  # one t for all rows: a table for each feature
-            used = [c for c in range(n_classes) if t[..., c].any()] or [0]
-            table: Any = sum(moments(c, t[..., 0, c, None, None]) for c in used)
-            new: Any = sum(never(c, t[..., 0, c, None]) for c in used)
-            return look_up(X, self.extended(table, new)[..., None, :, :])[..., 0]
-
-        def cell(rows: slice, t: Array) -> Array:
-            block = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            codes, column = code_index(block, k), np.arange(n_features)
-            known = codes < k
-            at = np.where(known, codes, 0)
-            out: Any = 0.0
-            for c in range(n_classes):
-                tc = t[..., c, None]
-                p, inside = safe[c][column, at], known & real[c][column, at]
-                some = log_gamma_difference(p, tc) - log_gamma_difference(total[c], tc)
-                none = np.where(codes <= k, never(c, tc), 0.0)
-                out = out + np.where(inside, some, none).sum(axis=-1)
-            return out
-
-        return cgf_by_rows(cell, X.shape[0], n_features, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """(5, N, C), as in `DensityCumulants`."""
-        real = self.alpha > 0
-        norm = densities.log_gamma_derivatives(self.alpha.sum(axis=-1), t=seen)[..., None]
-        table = densities.log_gamma_derivatives(np.where(real, self.alpha, 1.0), t=seen) - norm
-        new = np.zeros(table.shape[:-1])
-        with np.errstate(divide="ignore"):
-            new[0] = np.log(self.p_new())
-        return look_up(X, self.extended(np.where(real, table, 0.0), new))
+    def log_predictive_without(self, X: Codes, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the pseudo-counts less the row's."""
+        log_x, left = self.log_predictive(X), np.ones(X.shape[0])
+        for c, w, rows in equal_weights(y, weight):
+            alpha = self.alpha[c]
+            rest, is_lost = without_weight(alpha, w)
+            total, none_is_left = without_weight(alpha.sum(axis=-1, keepdims=True), w)
+            one = self.at(CLASS, [c])
+            log_x[rows, c] = one.log_likelihood(X[rows], {"theta": (rest / total)[None]})[:, 0]
+            kept = np.where(is_lost | none_is_left, 0.0, 1.0)[None]
+            left[rows[np.isneginf(one.log_likelihood(X[rows], {"theta": kept})[:, 0])]] = 0.0
+        return log_x, left
 
 
 def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:

@@ -44,9 +44,8 @@ from bayesgen.families.records import array
 from bayesgen.families.shared import forests
 from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
-from bayesgen.families.shared.forests import ForestAverage, best_forest, graph
+from bayesgen.families.shared.forests import ForestAverage, best_forest, digits_left, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.families.shared.removal_by_cgf import digits_left
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics.rows import Seed, draws_of_each_row, row_blocks
 from bayesgen.numerics.spanning_trees import heaviest_tree
@@ -491,7 +490,7 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
-        found = cgf_by_tables(self, self.codes(X), np.ones(len(self.pairs)))
+        found = growth_by_tables(self, self.codes(X), np.ones(len(self.pairs)))
         return super().log_predictive(X) if found is None else found
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
@@ -514,19 +513,13 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         out[..., gone, :] = np.moveaxis(found, -1, -2)
         return out
 
-    def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: the row's tables with t more counts (`forests.cgf`)."""
-        codes = self.codes(X)
-        found = cgf_by_tables(self, codes, np.asarray(t))
-        return forests.cgf(self, codes, t) if found is None else found.sum(axis=-1)
-
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the cgf; rows of all classes in one pass where compiled sums pay."""
+        """By the evidence with and without; in one pass where compiled sums pay."""
         codes, known, found = self.codes(X), np.flatnonzero(y >= 0), None
         if not self.chooses:
             own = np.eye(len(self.pairs))[y[known]]
             t = -weight[known, None] * own
-            found = cgf_by_tables(self, codes[known], np.stack([t + own, t]))
+            found = growth_by_tables(self, codes[known], np.stack([t + own, t]))
         if found is None:
             return super().log_predictive_without(X, y, weight)
         out, left, (after, base) = self.log_predictive(X), np.ones(len(y)), found.sum(axis=-1)
@@ -605,21 +598,21 @@ def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, 
 
 def log_growth(a: Array, t: Array) -> Array:
     """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
-    if np.iscomplexobj(t) or (np.abs(t) != 1).any():
+    if (np.abs(t) != 1).any():
         return special.log_gamma_difference(a, t)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(t * np.log(a + np.minimum(t, 0)))
 
 
-def cgf_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(..., N, C) terms of the cgf at real t (C,) or (..., N or 1, C), by tables and compiled sums.
+def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
+    """(..., N, C) log evidence with t (C,) or (..., N or 1, C) more of each row, by tables.
 
-    None where t is complex or has many values, or where compiled sums do not pay.
+    None where t has many values, or where compiled sums do not pay.
     """
-    if np.iscomplexobj(t) or f.is_forest:
+    if f.is_forest:
         return None
     if np.ndim(t) > 2:
-        each = [cgf_by_tables(f, codes, one) for one in t]
+        each = [growth_by_tables(f, codes, one) for one in t]
         return None if any(one is None for one in each) else np.array(each)
     t = np.atleast_2d(t).astype(np.float64)
     values = [np.unique(own[own != 0]) for own in t.T]

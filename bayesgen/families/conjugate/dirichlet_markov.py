@@ -36,14 +36,12 @@ from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import (
     density_by_draws,
     log_dirichlet_density,
-    log_gamma_derivatives,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.families.shared.pymc_parts import container, dirichlet, prefixed, sum_cells
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import (
     Seed,
-    cgf_by_rows,
     dot_log,
     draws_of_each_row,
     row_blocks,
@@ -531,17 +529,23 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         drawn = docs.run_n[docs.run]
         return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
 
-    def density_cumulants(self, X: Array, seen: int) -> Array:
-        """(5, N, C) the first cumulants of documents."""
+    def log_predictive_without(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the pseudo-counts less those of the document, of tokens and of contexts."""
+        log_x, left = self.log_predictive(X), np.ones(len(y))
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
-        known, out = docs.known, np.empty((5, len(X), len(self.alpha)))
-        for c, (cell, total) in enumerate(self.cells(known)):
-            terms, kind, factor, indptr = known.terms(cell, total)
-            matrix = sparse.csr_matrix((factor, kind, indptr), shape=(len(X), terms.shape[1]))
-            a, n = terms
-            out[..., c] = (matrix @ log_gamma_derivatives(a, n, seen).T).T
-        out[0] += self.held(docs)
-        return out
+        known, held = docs.known, self.held(docs)
+        tables = list(self.cells(known))
+        for c in np.unique(y).tolist():
+            rows = np.flatnonzero(y == c)
+            (before, n), kind, factor, indptr = known.terms(*tables[c])
+            terms = sparse.csr_matrix((factor, kind, indptr), (len(y), len(n)))[rows]
+            w = np.repeat(weight[rows], np.diff(terms.indptr))
+            rest, n = before[terms.indices] - w * n[terms.indices], n[terms.indices]
+            growth = terms.data * log_gamma_difference(rest, n)
+            log_x[rows, c] = row_sums(growth, terms.indptr) + held[rows, c]
+            row = np.repeat(rows, np.diff(terms.indptr))
+            np.minimum.at(left, row, rest / before[terms.indices])
+        return log_x, left
 
     def draw_log_density(self, seed: Seed, X: Array, n: int) -> Array:
         """(n, N, C) log probabilities of documents, without the tables that they do not need."""
@@ -584,42 +588,6 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
     def grams_of(self, X: Array) -> Array:
         """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
         return ngrams.DocumentCounts.count(X, self.order, self.n_tokens).grams
-
-    def cgf(self, X: Array, t: Array) -> Array:
-        """(..., N), as in `ConjugateFamily.cgf`."""
-        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
-        known, held = docs.known, self.held(docs)
-        tables = [known.terms(cell, total) for cell, total in self.cells(known)]
-
-        def cell(rows: slice, t: Array) -> Array:
-            own = t.shape[-2] > 1
-            n_rows = rows.stop - rows.start
-            out = np.zeros((*t.shape[:-2], n_rows), dtype=np.result_type(t, np.float64))
-            for c, (terms, kind, factor, indptr) in enumerate(tables):
-                tc = t[..., c]  # (..., n or 1)
-                part = slice(indptr[rows.start], indptr[rows.stop])
-                out += tc * held[rows, c]
-                if part.start == part.stop or not tc.any():
-                    continue
-                edges = indptr[rows.start : rows.stop + 1] - part.start
-                if own:
-                    a, n = terms[:, kind[part]]
-                    row = np.repeat(np.arange(n_rows), np.diff(edges))
-                    out += row_sums(factor[part] * log_gamma_difference(a, tc[..., row] * n), edges)
-                else:  # each distinct term once, for all rows
-                    use, column = np.unique(kind[part], return_inverse=True)
-                    a, n = terms[:, use]
-                    values = log_gamma_difference(a, tc * n)
-                    matrix = sparse.csr_matrix(
-                        (factor[part], column, edges), shape=(n_rows, len(use))
-                    )
-                    out += (matrix @ values.reshape(-1, len(use)).T).T.reshape(out.shape)
-            return out
-
-        t = np.asarray(t)
-        shared = t.ndim == 1 or t.shape[-2] == 1
-        n_terms = max(terms.shape[1] for terms, *_ in tables) if shared else len(docs.n)
-        return cgf_by_rows(cell, len(X), n_terms // max(1, len(X)) + 1, t)
 
 
 # ------------------------------------------------------------------------------------------------

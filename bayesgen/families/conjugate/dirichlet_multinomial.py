@@ -38,11 +38,9 @@ from bayesgen.families.shared.densities import (
     density_by_draws,
     dirichlet_mode,
     log_dirichlet_density,
-    log_gamma_derivatives,
 )
 from bayesgen.families.shared.documents import WordCounts, row_of_cells
 from bayesgen.families.shared.hyperparameters import broadcast_priors
-from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
@@ -79,37 +77,28 @@ def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
     return out
 
 
-def power_moment(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Array | None) -> Array:
-    """(..., n, C) log E[p(x | theta_c)^t_c] of long documents, t (..., n or 1, C); None is 1.
+def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
+    """(n, C) log predictive mass of long documents.
 
     Given the rates of independent Poisson counts, the counts given their total are multinomial;
-    with Gamma(alpha_j, b) rates the moments of numerator and denominator are known, for any b.
+    with Gamma(alpha_j, b) rates the mass of numerator and denominator are known, for any b.
     """
     total = alpha.sum(axis=-1)
     b = total / length[:, None]  # (n, C)
-    absent = log_absent(cells, length, alpha, 1.0 if t is None else t)
-    owner = row_of_cells(cells)
-    columns = []
+    owner, n = row_of_cells(cells), cells.data
+    log_mass = -log_absent(cells, length, alpha)
     for c in range(len(alpha)):
-        a, n = alpha[c, cells.indices], cells.data
-        if t is None:
-            words = special.log_negative_binomial(n, a, b[owner, c])
-            document = special.log_negative_binomial(length, total[c], b[:, c])
-        else:
-            tc = t[..., c]
-            own = tc[..., owner] if tc.shape[-1] == len(length) else tc
-            words = special.log_poisson_power(n, a, b[owner, c], own)
-            document = special.log_poisson_power(length, total[c], b[:, c], tc)
-        columns.append(passes.row_sums(words, cells.indptr) - document)
-    return np.stack(columns, axis=-1) - absent
+        words = special.log_negative_binomial(n, alpha[c, cells.indices], b[owner, c])
+        document = special.log_negative_binomial(length, total[c], b[:, c])
+        log_mass[:, c] += passes.row_sums(words, cells.indptr) - document
+    return log_mass
 
 
-def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array, t: Any) -> Array:
-    """(..., n, C) -log E[p(0 | rate)^t] of all words but those of some cells, of long documents."""
+def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
+    """(n, C) -log p(0) of all words but those of some cells, of long documents."""
     b = alpha.sum(axis=-1) / length[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-        alphas = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
-        return np.asarray(alphas * special.log1p(t / b))
+    alphas = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
+    return np.asarray(alphas * np.log1p(1 / b))
 
 
 def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
@@ -358,7 +347,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             log_mass[block] += norm[which]
         for row in passes.few_at_a_time(np.flatnonzero(is_long)):
             cells = passes.stored_cells(X, row)
-            log_mass[row] = power_moment(cells, length[row], self.alpha, None)
+            log_mass[row] = log_long(cells, length[row], self.alpha)
         return log_mass
 
     def _look_up_numerators(self, X: Matrix) -> Array:
@@ -427,12 +416,20 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return float(np.sum(mass) + given_totals.sum())
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the cgf; a long document that is nearly all words of its class leaves few digits."""
-        length = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-        total = self.alpha.sum(axis=-1)[y]
-        left = np.where(length >= LONG, 1 - weight * length / total, 1.0)
-        log_x, kept = removal_by_cgf(self, X, y, weight)
-        return log_x, np.minimum(left, kept)
+        """By the pseudo-counts less the row's; very long documents by adding up the others."""
+        self.check(X)
+        log_x, cells = self.log_predictive(X), passes.stored_cells(X, slice(None))
+        row, n = row_of_cells(cells), cells.data
+        length = passes.row_sums(n, cells.indptr)
+        before = self.alpha[y[row], cells.indices]
+        rest = before - weight[row] * n
+        words = passes.row_sums(special.log_gamma_difference(rest, n), cells.indptr)
+        total = self.alpha.sum(axis=-1)[y] - weight * length
+        words -= special.log_gamma_difference(total, length)
+        log_x[np.arange(len(y)), y] = words + log_coefficient(cells, length)
+        left = np.where(length >= LONG, 0.0, total / (total + weight * length))
+        np.minimum.at(left, row, rest / before)
+        return log_x, left
 
     def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
         """Of each token against all others."""
@@ -474,61 +471,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         p, pi = theta["theta"], weights[:, None]
         mean = (pi * p).sum(axis=0)
         return (pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """(..., N), as in `ConjugateFamily.cgf`."""
-        self.check(X)
-        alpha, total = self.alpha, self.alpha.sum(axis=-1)
-
-        def cell(rows: slice, t: Array) -> Array:
-            cells = passes.stored_cells(X, rows)
-            length = passes.row_sums(cells.data, cells.indptr)
-            coefficient = log_coefficient(cells, length)
-            row = np.flatnonzero(length >= LONG)
-            own_t = t.shape[-2] > 1
-            if own_t:
-                owner, word, times = row_of_cells(cells), cells.indices, cells.data
-            else:  # one t for all rows: each distinct cell once
-                word, times, count = passes.distinct_cells(cells)
-            out: Any = 0.0
-            for c in range(len(alpha)):
-                tc = t[..., c]  # (..., n or 1)
-                if not tc.any():
-                    continue
-                own = tc[..., owner] if own_t else tc
-                words = special.log_gamma_difference(alpha[c, word], own * times)
-                words = (
-                    passes.row_sums(words, cells.indptr)
-                    if own_t
-                    else passes.shared_sums(count, words)
-                )
-                document = words + tc * coefficient
-                document -= special.log_gamma_difference(total[c], tc * length)
-                if len(row):
-                    own = t[..., row, :] if t.shape[-2] == len(length) else t
-                    document[..., row] = power_moment(
-                        cells[row], length[row], alpha[[c]], own[..., [c]]
-                    )[..., 0]
-                out = out + document
-            return out
-
-        width = max(1, X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
-        return passes.cgf_by_rows(cell, X.shape[0], width, t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """(5, N, C), as in `DensityCumulants`: derivatives of `cgf`, each distinct cell once."""
-        self.check(X)
-        cells = passes.stored_cells(X, slice(None))
-        length, which = np.unique(passes.row_sums(cells.data, cells.indptr), return_inverse=True)
-        word, times, count = passes.distinct_cells(cells)
-        words = log_gamma_derivatives(self.alpha[:, word], times, seen)
-        total = self.alpha.sum(axis=-1)[:, None]
-        out = (
-            passes.shared_sums(count, words)
-            - log_gamma_derivatives(total, length, seen)[..., which]
-        )
-        out[0] += log_coefficient(cells, length[which])
-        return np.moveaxis(out, 1, -1)
 
 
 def _distinct(length: Array) -> tuple[Array, Array]:

@@ -293,58 +293,23 @@ class GammaPoisson(ConjugateFamily):
         cells += log_factorial(total) - total * np.log(n) - stats.log_factorial
         return float(np.sum(cells, where=some))
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """Sum over cells of lG(a+tx) - lG(a) + a log b - (a+tx) log(b+t) - t log x!."""
-        passes.refuse_negative_counts(X)
-        a, b = self.shape, self.rate
-
-        def cell(rows: slice, t: Array) -> Array:
-            x = passes.dense_block(X, rows)
-            zero, stored = x == 0, np.flatnonzero((x != 0) & ~np.isnan(x))
-            i, j = np.divmod(stored, x.shape[1])
-            indptr = np.searchsorted(i, np.arange(len(x) + 1))
-            values, count = x.ravel()[stored], None
-            if t.shape[-2] == 1:  # one t for all rows: each distinct cell once
-                j, values, count = passes.distinct_cells(
-                    sparse.csr_matrix((values, j, indptr), shape=x.shape)
-                )
-            out: Any = 0.0
-            for c in range(len(a)):
-                tc = t[..., c]  # (..., n or 1)
-                if not tc.any():
-                    continue
-                own = tc if count is not None else tc[..., i]
-                some = special.log_poisson_power(values, a[c, j], b[c, j], own)
-                if count is None:
-                    out = out + passes.row_sums(some, indptr)
-                else:
-                    out = out + passes.shared_sums(count, some)
-                with np.errstate(invalid="ignore", divide="ignore"):  # t outside the domain
-                    none = a[c] * special.log1p(tc[..., None] / b[c])
-                if count is not None and np.isfinite(none).all():
-                    out = out - passes.shared_sums(zero.astype(none.dtype), none[..., 0, :])
-                else:
-                    out = out - np.sum(np.where(zero, none, 0.0), axis=-1)
-            return out
-
-        return passes.cgf_by_rows(cell, X.shape[0], X.shape[1], t)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """Derivatives of `cgf`, each distinct cell once."""
-        passes.refuse_negative_counts(X)
-        x = passes.dense_block(X, slice(None))
-        here = np.flatnonzero(~np.isnan(x))
-        row, column = np.divmod(here, x.shape[1])
-        indptr = np.searchsorted(row, np.arange(len(x) + 1))
-        cells = sparse.csr_matrix((x.ravel()[here], column, indptr), shape=x.shape)
-        column, values, count = passes.distinct_cells(cells)
-        a, b = self.shape[:, column], self.rate[:, column]
-        rate = densities.product_derivatives(
-            a + seen * values, values, np.log(b + seen), densities.log1p_derivatives(1 / b, seen)
-        )
-        table = densities.log_gamma_derivatives(a, values, seen) - rate
-        table[0] -= log_factorial(values)
-        return np.moveaxis(passes.shared_sums(count, table), 1, -1)
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """By the counts and rows of the class less the row's."""
+        log_x, left = self.log_predictive(X), np.ones(X.shape[0])
+        for c, w, rows in passes.equal_weights(y, weight):
+            a = self.shape[c]
+            b, is_lost = passes.without_weight(self.rate[c], w)
+            cells = passes.stored_cells(X[rows], slice(None))
+            no_event = passes.exact_parts((a * np.log1p(1 / b))[None])
+            log_x[rows, c] = -passes.sum_except(passes.pattern(cells), no_event)[:, 0]
+            cells = _observed(cells)
+            n, before = cells.data, a[cells.indices]
+            mass = special.log_negative_binomial(n, before - w * n, b[cells.indices])
+            log_x[rows, c] += passes.row_sums(mass, cells.indptr)
+            row = np.repeat(rows, np.diff(cells.indptr))
+            np.minimum.at(left, row, 1 - w * n / before)
+            left[rows] = np.where(is_lost.any(), 0.0, left[rows])
+        return log_x, left
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Log rates as weights of the counts, minus the sum of rates; plug-ins only."""

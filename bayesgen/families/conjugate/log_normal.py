@@ -72,16 +72,10 @@ class LogNormal(NormalInverseGamma):
         groups, means = super()._log_evidence_terms(stats)
         return groups, means - stats.n * (stats.mean + stats.shift) * self.live
 
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """(..., N), as in `ConjugateFamily.cgf`."""
-        total = np.atleast_2d(t).sum(axis=-1)
-        return super().cgf(self.cells(X), t) + total * self._log_slope(X)
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """(5, N, C), as in `DensityCumulants`: the Jacobian moves the mean alone."""
-        out = super().density_cumulants(self.cells(X), seen)
-        out[0] += self._log_slope(X)[:, None]
-        return out
+    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
+        """As of the logarithms, with the Jacobian."""
+        log_x, left = super().log_predictive_without(self.cells(X), y, weight)
+        return log_x + self._log_slope(X)[:, None], left
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
         """Refused: the rule is linear in log x at best."""

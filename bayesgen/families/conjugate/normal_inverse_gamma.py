@@ -35,8 +35,6 @@ from bayesgen.families.shared.densities import (
     density_by_draws,
     log_inverse_gamma_density,
     log_normal_density,
-    student_derivatives,
-    student_table,
 )
 from bayesgen.families.shared.gaussian import (
     gaussian_information,
@@ -46,11 +44,10 @@ from bayesgen.families.shared.gaussian import (
 )
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
 from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, prefixed
-from bayesgen.families.shared.removal_by_cgf import removal_by_cgf
 from bayesgen.numerics import kernels
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log1p, log_gamma_difference
+from bayesgen.numerics.special import Array, log_gamma_difference
 
 # ------------------------------------------------------------------------------------------------
 # Counts, means and scatters of cells: the sufficient statistics of independent Normal columns.
@@ -185,6 +182,25 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
         x = as_rows(X[rows])
         sum_student_t(x, as_data(columns), shift, *tables, log_density[rows])
     return log_density
+
+
+def _student(
+    away: Array, kappa: Array, seen: Array, squares: Array, nu: Array, joint: bool
+) -> Array:
+    """(n,) log Student t densities of rows: of each cell, or of all that are seen together.
+
+    Parameters
+    ----------
+    away, kappa, seen : (n, D) distance from the mean, in a unit; 0 where a cell is not seen
+    squares, nu : (n, D), or (n, 1) if `joint`
+        Sums of squares and degrees of freedom of the variances.
+    """
+    q, m = kappa / (kappa + 1) * np.square(away), seen.astype(np.float64)
+    width = np.where(seen, np.log1p(1 / kappa), 0.0).sum(axis=1) / 2
+    if joint:
+        q, m = (v.sum(axis=1, keepdims=True) for v in (q, m))
+    norm = log_gamma_difference(nu / 2, m / 2) - m / 2 * np.log(np.pi * squares)
+    return np.asarray((norm - (nu + m) / 2 * np.log1p(q / squares)).sum(axis=1) - width)
 
 
 def _log1p_square(r: Array) -> Array:
@@ -627,27 +643,42 @@ class NormalInverseGamma(ConjugateFamily):
                 out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
         return out
 
-    def cells(self, X: Matrix) -> Matrix:
-        """(N, D) cells whose density is Normal: those of X, but in `log_normal`."""
-        return X
-
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the cgf; and what is left of the least sum of squares (`RowRemoval`)."""
-        left = np.ones(X.shape[0])
-        for rows in passes.row_blocks(X.shape[0], X.shape[1]):
-            own, w = y[rows], weight[rows, None]
-            square = np.square(passes.dense_block(self.cells(X), rows) - self.shift - self.mu[own])
-            seen, kappa = ~np.isnan(square) & self.live, self.kappa[own]
-            rest = np.where(seen, kappa - w, kappa)
-            lost = (rest < _LOST * kappa).any(axis=1)
-            rest = np.maximum(rest, _LOST * kappa)
-            taken = np.where(seen, square, 0.0) * (w * kappa / rest)
-            if self.over_features:
-                taken = taken.sum(axis=1, keepdims=True)
-            whole = self.sum_of_squares[0 * own if self.over_classes else own]
-            left[rows] = np.where(lost, 0.0, (1 - taken / whole).min(axis=1, initial=1.0))
-        log_x, kept = removal_by_cgf(self, X, y, weight)
-        return log_x, np.minimum(left, kept)
+        """By the means, precisions and sums of squares less the row's, cell by cell."""
+        log_x, left = NormalInverseGamma.log_predictive(self, X), np.ones(X.shape[0])
+        for rows in passes.row_blocks(X.shape[0], self.mu.size):
+            x = passes.dense_block(X, rows) - self.shift
+            log_x[rows], left[rows] = self._without(x, y[rows], weight[rows], log_x[rows])
+        return log_x, left
+
+    def _without(self, x: Array, y: Array, weight: Array, log_x: Array) -> tuple[Array, Array]:
+        """Densities of rows (n, D) without themselves; `log_x` (n, C) are those with themselves."""
+        n, w = np.arange(len(x)), weight[:, None]
+        seen = ~np.isnan(x) & self.live
+        kappa = self.kappa[y]
+        rest, is_lost = passes.without_weight(kappa, np.where(seen, w, 0.0))
+        step = np.where(seen, x - self.mu[y], 0.0)
+        taken = np.where(seen, w * kappa / rest, 0.0) * np.square(step)
+        whole, nu = (v[0 * y if self.over_classes else y] for v in (self.sum_of_squares, self.nu))
+        cells = np.where(seen, w, 0.0)
+        if self.over_features:
+            taken, cells = (v.sum(axis=1, keepdims=True) for v in (taken, cells))
+        squares, freedom = whole - taken, nu - cells
+        left = np.where(is_lost.any(axis=1), 0.0, (squares / whole).min(axis=1, initial=1.0))
+        # the row's class has moved away from it; with shared variances the others are as they were
+        classes = range(len(self.mu)) if self.over_classes else [None]
+        for c in classes:
+            mine = np.full(len(x), True) if c is None else y == c
+            away = np.where(seen, x - self.mu[y if c is None else c], 0.0)
+            k = kappa if c is None else np.broadcast_to(self.kappa[c], x.shape)
+            away = np.where(mine[:, None], away * k / rest, away)
+            k = np.where(mine[:, None], rest, k)
+            density = _student(away, k, seen, squares, freedom, self.over_features)
+            if c is None:
+                log_x[n, y] = density
+            else:
+                log_x[:, c] = density
+        return log_x, left
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """(N, C) tensor, over the observed cells of the live columns."""
@@ -661,39 +692,6 @@ class NormalInverseGamma(ConjugateFamily):
         step = x - (theta["mu"] - self.shift)
         cells = pt.log(2 * np.pi * variance) + pt.square(step) / variance
         return -0.5 * (mask * cells).sum(axis=-1)
-
-    def cgf(self, X: Matrix, t: Array) -> Array:
-        """(..., N), as in `ConjugateFamily.cgf`, over the observed cells."""
-        t = np.atleast_2d(t)
-        n_points = int(np.prod(t.shape[:-2]))
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            if n_points * X.size <= passes.BLOCK_CELLS:  # one block: nothing to assemble
-                return _of_block(self, X, t)
-            return passes.cgf_by_rows(
-                lambda rows, own: _of_block(self, X[rows], own), len(X), X.shape[1], t
-            )
-
-    def density_cumulants(self, X: Matrix, seen: int) -> Array:
-        """(5, N, C), as in `DensityCumulants`, of classes with variances of their own."""
-        out, t = np.empty((5, X.shape[0], len(self.mu))), float(seen)
-        nu, ss, live, spherical = self.nu, self.sum_of_squares, self.live, self.over_features
-        for rows in passes.row_blocks(X.shape[0], self.mu.size):
-            x = passes.dense_block(X, rows) - self.shift
-            here = ~np.isnan(x) & live
-            q = np.where(here[:, None], np.square(x[:, None] - self.mu), 0.0) / ss  # (n, C, D)
-            if spherical:
-                q, m = q.sum(axis=2, keepdims=True), here.sum(axis=1)[:, None, None]
-                k = np.broadcast_to(1 / self.kappa[:, live][:, :1], q.shape)
-                whole = student_table(nu, ss, k, m, t) + student_derivatives(k + q, nu, m, t)
-                out[:, rows] = whole[..., 0]
-                continue
-            k, one = 1 / self.kappa, np.ones(1)
-            out[:, rows] = (student_table(nu, ss, k, one, t) @ here.T.astype(np.float64)).swapaxes(
-                1, 2
-            )
-            cells = student_derivatives(k + q, nu, one, t)
-            out[:, rows] += np.sum(cells, axis=-1, where=here[:, None])
-        return out
 
 
 # ------------------------------------------------------------------------------------------------
@@ -762,35 +760,3 @@ def normal_log_densities(X: Matrix, live: Array, mu: Array, sigma2: Array, out: 
                 z = x - mu[s]
                 z *= z
                 out[s, rows] = total(log_norm[s] - z / (2 * sigma2[s]), axis=1)
-
-
-# ------------------------------------------------------------------------------------------------
-# Joint cumulant generating functions of the class log-densities, variance group by group.
-
-
-def _of_block(f: "NormalInverseGamma", X: Array, t: Array) -> Array:
-    """The same of so few rows that arrays (..., n, D) are small."""
-    x = X - f.shift
-    seen = ~np.isnan(x) & f.live
-    x = np.where(seen, x, 0.0)
-    out: Any = np.zeros((*t.shape[:-2], len(x)), dtype=t.dtype)
-    # (..., n or 1, D) of what does not depend on the value of a cell
-    table: Any = np.zeros((1, x.shape[1]))
-    used = np.flatnonzero(t.reshape(-1, t.shape[-1]).any(axis=0))
-    for members in [used] if f.over_classes and len(used) else used[:, None]:
-        T: Any = 0.0
-        B: Any = 0.0
-        nu, ss = (v[0 if f.over_classes else members[0]] for v in (f.nu, f.sum_of_squares))
-        for c in members:
-            tc, kappa = t[..., c, None], f.kappa[c]
-            table = table - 0.5 * log1p(tc / kappa)
-            square = seen * np.square(x - f.mu[c]) / ss  # first: t may be tiny
-            T, B = T + tc, B + tc * kappa / (kappa + tc) * square
-        if f.over_features:
-            T, B = T * seen.sum(axis=-1, keepdims=True), B.sum(axis=-1, keepdims=True)
-        norm = log_gamma_difference(nu / 2, T / 2) - T / 2 * np.log(np.pi * ss)
-        out = out - ((nu + T * (1.0 if f.over_features else seen)) / 2 * log1p(B)).sum(axis=-1)
-        out, table = (out + norm[..., 0], table) if f.over_features else (out, table + norm)
-    if table.shape[-2] > 1 or not np.isfinite(table).all():
-        return out + np.sum(np.where(seen, table, 0.0), axis=-1)
-    return out + table[..., 0, :] @ seen.T.astype(table.dtype)

@@ -16,86 +16,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import StructureName
-from bayesgen.families.shared.removal_by_cgf import digits_left, removal_by_cgf
-from bayesgen.numerics.rows import cgf_by_rows, row_blocks
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
 from bayesgen.numerics.special import Array
-
-# ------------------------------------------------------------------------------------------------
-# The argument of an average of complex terms, followed from the real axis.
-#
-# An average of exponentials of cumulant generating functions is a mixture of characteristic
-# functions, and its logarithm has many branches: the one that begins at 0 where all terms are
-# positive is found by following the average along a path.
-
-_STEP = 1.5  # radians that the terms of a sum may turn between two points of a path
-_LARGEST = 1.6  # radians between two points; beyond it the path is made finer
-_MOST = 1 << 12  # points of a path
-_CELLS = 1 << 21
-
-
-def followed_argument(
-    at: Callable[[Array, Array], Array], found: Array, turn: Array, t: Array, cells: int
-) -> Array:
-    """(..., n) argument of an average at complex t, on the branch that is 0 on the real axis.
-
-    Parameters
-    ----------
-    at : function of rows (m,) and t (points, m)
-        The complex logarithm of the average, on any branch: (points, m).
-    found : (..., n)
-        Its argument at t, on any branch.
-    turn : (..., n)
-        Bound on how far any term has turned, in radians.
-    t : (..., n or 1)
-    cells : int
-        Numbers that `at` computes for one row and point.
-    """
-    out = _wrapped(found)
-    # all terms within a quarter turn of the positive axis: so is their sum, on its first branch
-    far = np.argwhere(np.isfinite(turn) & (turn >= np.pi / 2))
-    if not len(far):
-        return out
-    place = tuple(far.T)
-    row, t_far, turn_far = far[:, -1], np.broadcast_to(t, out.shape)[place], turn[place]
-    order = np.argsort(turn_far)
-    angles = np.empty(len(far))
-    start = 0
-    while start < len(order):
-        size = 1
-        points = _points(turn_far[order[start]])
-        while start + size < len(order):
-            more = _points(turn_far[order[start + size]])
-            if more * (size + 1) * cells > _CELLS:
-                break
-            points, size = more, size + 1
-        some = order[start : start + size]
-        angles[some] = _along(at, row[some], t_far[some], points)
-        start += size
-    out[place] = angles
-    return out
-
-
-def _wrapped(angle: Array) -> Array:
-    whole = np.remainder(angle + np.pi, 2 * np.pi) - np.pi
-    return np.where(np.abs(angle) < np.pi, angle, whole)  # a tiny angle keeps its digits
-
-
-def _points(turn: float) -> int:
-    return int(min(_MOST, np.ceil(turn / _STEP)))
-
-
-def _along(at: Callable[[Array, Array], Array], row: Array, t: Array, points: int) -> Array:
-    """(n,) argument at t, followed over a path of `points` steps from its real part."""
-    share = np.arange(1, points + 1)[:, None] / points
-    angle = at(row, t.real + 1j * share * t.imag).imag
-    steps = _wrapped(np.diff(angle, axis=0, prepend=np.zeros((1, len(t)))))
-    total: Array = steps.sum(axis=0)
-    rough = np.abs(steps).max(axis=0) > _LARGEST
-    if rough.any() and points < _MOST:
-        total[rough] = _along(at, row[rough], t[rough], min(_MOST, 4 * points))
-    return total
-
 
 # ------------------------------------------------------------------------------------------------
 # Strength of the tables and weight of roots by the evidence, on a fixed lattice.
@@ -199,13 +122,8 @@ class ForestAverage(abc.ABC):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' predictives times a ratio of sums over forests."""
-        cells, unit = self.cells(X), np.eye(len(self.root_weight))
-        return np.stack([cgf(self, cells, e) for e in unit], axis=1)
-
-    def cgf(self, X: Any, t: Array) -> Array:
-        """In closed form: rows of weight t."""
-        with np.errstate(invalid="ignore", divide="ignore"):  # real t outside the domain: NaN
-            return cgf(self, self.cells(X), t)
+        cells, one = self.cells(X), np.ones(len(X))
+        return np.stack([growth(self, c, cells, one) for c in range(len(self.neighbours))], axis=1)
 
     @property
     def chooses(self) -> bool:
@@ -236,10 +154,16 @@ class ForestAverage(abc.ABC):
         return replace(self, structure="average", edges=every)  # type: ignore[type-var]
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the cgf, as any family's; a forest that rows choose is chosen without each row."""
-        if not self.chooses:
-            return removal_by_cgf(self, X, y, weight)  # type: ignore[arg-type] # a family too
+        """By the evidence with and without; a forest that rows choose is chosen without each."""
         out, left = self.log_predictive(X), np.ones(len(X))
+        if not self.chooses:
+            for c in np.unique(y).tolist():
+                rows = np.flatnonzero(y == c)
+                cells, w = self.cells(X[rows]), weight[rows]
+                base = growth(self, c, cells, -w)
+                out[rows, c] = growth(self, c, cells, 1 - w) - base
+                left[rows] = digits_left(out[rows, c], base, w)
+            return out, left
         every = self.over_all()
         whole = self.log_weights
         for c in np.unique(y):
@@ -470,18 +394,20 @@ def _reaches_roots(parents: Array) -> Array:
 
 
 # ------------------------------------------------------------------------------------------------
-# Joint cumulant generating functions of the class log-densities, theta integrated out.
+# Evidence of all rows with more of one row, theta integrated out.
 #
 # Under a forest T the density of a row is a product over columns and edges, and so is the evidence
 # of all rows. With W(D) and w(D) the evidences of columns and the weights of edges given data D,
-# and W(D + t x) those after a row of weight t,
+# and W(D + t x) those after a row of weight t, which may be negative,
 #
 # .. math:: E\, p(x \mid \theta)^t = \prod_u \frac{W_u(D + t x)}{W_u(D)}
-#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}},
-#
-# for real and complex t. Of complex t the sum over forests is a mixture of characteristic
-# functions: its argument is followed from the real axis, so that the result is one branch of the
-# logarithm.
+#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}}.
+
+
+def digits_left(difference: Array, base: Array, weight: Array) -> Array:
+    """How large a difference of evidences is beside what it is the difference of; at most 1."""
+    largest = np.maximum(np.abs(base), weight)  # within them too there are terms as large as w
+    return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
 
 
 def log_ratio(f: ForestAverage, c: int, edges: Array) -> Array:
@@ -496,41 +422,10 @@ def log_ratio(f: ForestAverage, c: int, edges: Array) -> Array:
     return f.eliminations[c].log_ratio(change)
 
 
-def cgf(f: ForestAverage, cells: Array, t: Array) -> Array:
-    """(..., N), as in `ConjugateFamily.cgf`, of rows (N, D) as `ForestAverage.changes` has them."""
-    t = np.asarray(t)
-    dtype = np.complex128 if np.iscomplexobj(t) else np.float64
-
-    def cell(rows: slice, t: Array) -> Array:
-        out = np.zeros((*t.shape[:-2], len(cells[rows])), dtype=dtype)
-        for c in range(len(f.neighbours)):
-            tc = t[..., c].astype(dtype)
-            some = np.flatnonzero(np.broadcast_to(tc, out.shape).reshape(-1, out.shape[-1]).any(0))
-            if not len(some):
-                continue
-            own, tc = cells[rows][some], tc if tc.shape[-1] == 1 else tc[..., some]
-            columns, edges = f.changes(c, own, tc)
-            ratio = log_ratio(f, c, edges)
-            if np.iscomplexobj(ratio) and not f.is_forest:
-
-                def at(far: Array, t: Array, c: int = c, own: Array = own) -> Array:
-                    return log_ratio(f, c, f.changes(c, own[far], t)[1])
-
-                turn = _turn(f, c, edges)
-                angle = followed_argument(at, ratio.imag, turn, tc, (own.shape[1] + 1) ** 2)
-                ratio = ratio.real + 1j * angle
-            out[..., some] += columns.sum(axis=-1) + ratio
-        return out
-
-    return cgf_by_rows(cell, len(cells), (cells.shape[1] + 1) ** 2, t)
-
-
-def _turn(f: ForestAverage, c: int, edges: Array) -> Array:
-    """(...) bound on how far the term of any forest has turned: each column's furthest edge."""
-    furthest = np.zeros((*edges.shape[:-1], f.n_columns))
-    angle = np.abs(edges.imag)
-    for p, (i, j) in enumerate(zip(*f.neighbours[c], strict=True)):
-        np.maximum(furthest[..., i], angle[..., p], out=furthest[..., i])
-        np.maximum(furthest[..., j], angle[..., p], out=furthest[..., j])
-    bound: Array = furthest.sum(axis=-1)
-    return bound
+def growth(f: ForestAverage, c: int, cells: Array, t: Array) -> Array:
+    """(n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
+    out = np.empty(len(cells))
+    for rows in row_blocks(len(cells), (cells.shape[1] + 1) ** 2):
+        columns, edges = f.changes(c, cells[rows], t[rows])
+        out[rows] = columns.sum(axis=-1) + log_ratio(f, c, edges)
+    return out

