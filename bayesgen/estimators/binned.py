@@ -2,101 +2,22 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.reader import Align, Rows
 from bayesgen.encoding.schema import named_kinds
 from bayesgen.encoding.views import BinnedTable, MissingCells
 from bayesgen.errors import InputError
-from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.tables import TableClassifier, TableReader
+from bayesgen.estimators.tables import TableReader
 from bayesgen.families.errors import IncompleteRowError
-from bayesgen.families.names import CLASS
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import ClassStats, declare_probability
 
 if TYPE_CHECKING:
-    import pymc as pm
+    pass
 
 _WIDEST = 1 << 15  # columns of which all pairs can be counted
-
-
-class GivenStructure(GenerativeClassifier):
-    """PyMC models for a given structure, as the average over all has a discrete parameter."""
-
-    def to_pymc(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        likelihood: Literal["statistics", "rows"] = "statistics",
-        observed: bool = True,
-        X_new: Any = None,
-        structure: Any = None,
-    ) -> "pm.Model":
-        """The model for a given structure as a PyMC model; its variables are in the class's Notes.
-
-        Parameters
-        ----------
-        X, y : rows and labels, optional
-            In place of the statistics of the fit.
-        likelihood : {"statistics"}
-        observed : bool
-            False: the prior alone.
-        X_new : rows, optional
-            As in `GenerativeClassifier.to_pymc`; of a forest of real columns alone.
-        structure : array of int, "all", or None
-            Of forests: (D,) or (class, D), the position of the column that each column depends on,
-            -1 for none; None: the forest of the fit, if it has one. Of `TreeAugmentedNB` also
-            "all": the mixture over all rooted forests of at most 4 columns, and None is "all" for
-            an average.
-
-        Returns
-        -------
-        pymc.Model
-        """
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        fitted = self._fitted()
-        if likelihood != "statistics":
-            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
-        if (X is None) != (y is None):
-            raise ValueError("X and y must be given together")
-        own = fitted.closed_form
-        stats: ClassStats = own.stats
-        if X is not None:
-            stats = own.prior.stats(fitted.encoded(X), fitted.codes_of(y), len(fitted.classes))
-        prior: Any = own.prior.family
-        given = self._structure(prior, stats, structure)
-        with pm.Model(coords={CLASS: fitted.classes}) as model:
-            pi = pm.Dirichlet("pi", own.prior.alpha, dims=CLASS)
-            if observed:
-                pm.Potential("label", (stats.count * pt.log(pi)).sum())
-            features = stats.features if observed else None
-            new = None if X_new is None else fitted.encoded(X_new)
-            log_x = self._declare(prior, features, given, new)
-            if new is not None and log_x is None:
-                raise NotImplementedError(
-                    f"X_new= needs the tables of all classes in one, which the model of "
-                    f"{fitted.name} has not: predict_posterior has class_probability of new rows"
-                )
-            if new is not None:
-                declare_probability(log_x + pt.log(pi))
-        return model
-
-    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> Any:
-        """`structure`, checked, or the one that stands for None."""
-        raise NotImplementedError
-
-    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> Any:
-        """Put the variables of `structure` into the PyMC model on the stack.
-
-        Returns (N, C) log p(x | theta) of `X_new`, or None.
-        """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,28 +177,3 @@ class BinnedColumns(TableReader):
     def restored(self, state: Mapping[str, Any]) -> Self:
         """The reader that `state` describes."""
         return replace(self, binned=BinnedTable.from_json(state["encoder"]))
-
-
-class BinnedClassifier(GivenStructure, TableClassifier):
-    """Joint tables of columns that are read as codes."""
-
-    def _set_bins(
-        self, n_bins: int, cuts: Any, columns: Any, categories: Any, missing: MissingCells
-    ) -> None:
-        """Keep the constructor arguments that all of them have."""
-        self.n_bins = n_bins
-        self.cuts = cuts
-        self.columns = columns
-        self.categories = categories
-        self.missing = missing
-
-    def _reader(self) -> Reader:
-        return BinnedColumns(
-            type(self).__name__,
-            unseen=self.unseen,
-            n_bins=self.n_bins,
-            given_cuts=self.cuts,
-            kinds=self.columns,
-            declared=self.categories,
-            missing=self.missing,
-        )

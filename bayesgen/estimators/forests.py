@@ -1,27 +1,28 @@
 """Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.views import MissingCells
-from bayesgen.estimators.binned import BinnedClassifier
+from bayesgen.estimators.binned import BinnedColumns
+from bayesgen.estimators.tables import TableClassifier
 from bayesgen.families.conjugate import dirichlet_forest
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, StructureName
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassStats
 
 if TYPE_CHECKING:
+    import pymc as pm
     import xarray as xr
 
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
 
 
-class TreeAugmentedNB(BinnedClassifier):
+class TreeAugmentedNB(TableClassifier):
     r"""Naive Bayes with an exact average over all forests of dependences among the columns.
 
     Within a class each column depends on at most one other. The tables and the forest are
@@ -130,10 +131,25 @@ class TreeAugmentedNB(BinnedClassifier):
         self.root_weight = root_weight
         self.structure = structure
         self.edges = edges
-        self._set_bins(n_bins, cuts, columns, categories, missing)
+        self.n_bins = n_bins
+        self.cuts = cuts
+        self.columns = columns
+        self.categories = categories
+        self.missing = missing
         self.unseen = unseen
         self.class_alpha = class_alpha
         self.prior = prior
+
+    def _reader(self) -> Reader:
+        return BinnedColumns(
+            type(self).__name__,
+            unseen=self.unseen,
+            n_bins=self.n_bins,
+            given_cuts=self.cuts,
+            kinds=self.columns,
+            declared=self.categories,
+            missing=self.missing,
+        )
 
     def _prior_choice(self) -> str:
         if self.prior is not None:
@@ -143,7 +159,12 @@ class TreeAugmentedNB(BinnedClassifier):
 
     def _family(self, reader: Reader, classes: Array) -> DirichletForest:
         levels = reader.encoder.levels
-        refuse_wide(len(levels), self.structure)
+        if self.structure == "average" and len(levels) > _WIDEST:
+            raise ValueError(
+                f"an average over all forests of {len(levels)} columns would take "
+                f"{len(levels) ** 3:.0e} operations for each row and class; beyond {_WIDEST} "
+                'columns use structure="tree" (one tree in each class), or fewer columns'
+            )
         return DirichletForest(
             self.strength, self.root_weight, levels, self.edges, structure=self.structure
         )
@@ -166,47 +187,90 @@ class TreeAugmentedNB(BinnedClassifier):
         cause that is not in the table makes edges as well. Two columns that copy each other split
         the edges to a third between them, and each looks less probable.
         """
-        return edge_table(self._fitted())
+        fitted = self._fitted()
+        family: Any = fitted.family
+        names = fitted.feature_names
+        table = {
+            "probability": ((CLASS, FEATURE, FEATURE_BIS), family.edge_probabilities()),
+            "root": ((CLASS, FEATURE), family.root_probabilities()),
+        }
+        return tree.group(table, {CLASS: fitted.classes, FEATURE: names, FEATURE_BIS: names})
 
-    def _declare(self, prior: Any, features: Any, structure: Any, X_new: Any) -> None:
-        pairs = None if features is None else features.pairs
-        dirichlet_forest.declare(prior, pairs, structure)
+    # -- PyMC ------------------------------------------------------------------------------------
 
-    def _structure(self, prior: Any, stats: ClassStats, structure: Any) -> list[Array]:
-        """(F, D) parents for each class."""
-        n_classes, n_columns = len(prior.pairs), len(prior.levels)
-        if structure is None and prior.is_forest:
-            theta = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)
-            return list(theta[:, None])
-        if structure is None or (isinstance(structure, str) and structure == "all"):
-            if n_columns > dirichlet_forest.MOST or prior.is_forest:
-                raise ValueError(
-                    f"the mixture over all rooted forests of {n_columns} columns has "
-                    f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
-                    f"{dirichlet_forest.MOST} columns of an average: give structure=, the position "
-                    "of the column that each column depends on, -1 for none"
-                )
-            return [dirichlet_forest.rooted_forests(n_columns)] * n_classes
-        parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
+    def to_pymc(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        likelihood: Literal["statistics", "rows"] = "statistics",
+        observed: bool = True,
+        X_new: Any = None,
+        structure: Any = None,
+    ) -> "pm.Model":
+        """Return the model of the tables of given forests, as a forest is a discrete parameter.
+
+        Parameters
+        ----------
+        X, y : rows and labels, optional
+            In place of the statistics of the fit.
+        likelihood : {"statistics"}
+        observed : bool
+            False: the prior alone.
+        X_new : None
+            Refused: the tables of the classes are variables of their own.
+        structure : array of int, "all", or None
+            (D,) or (class, D), the position of the column that each column depends on, -1 for none;
+            "all": the mixture over all rooted forests of at most 4 columns. None: the forest of the
+            fit, if it has one, else "all".
+
+        Returns
+        -------
+        pymc.Model
+        """
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        fitted = self._fitted()
+        if likelihood != "statistics":
+            raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together")
+        if X_new is not None:
+            raise NotImplementedError(
+                f"X_new= needs the tables of all classes in one, which the model of {fitted.name} "
+                "has not: predict_posterior has class_probability of new rows"
+            )
+        exact = fitted.closed_form
+        stats: ClassStats = exact.stats
+        if X is not None:
+            stats = exact.prior.stats(fitted.encoded(X), fitted.codes_of(y), len(fitted.classes))
+        family: Any = exact.prior.family
+        forests = _forests(family, structure)
+        features: Any = stats.features
+        pairs = features.pairs if observed else None
+        with pm.Model(coords={CLASS: fitted.classes}) as model:
+            pi = pm.Dirichlet("pi", exact.prior.alpha, dims=CLASS)
+            if observed:
+                pm.Potential("label", (stats.count * pt.log(pi)).sum())
+            dirichlet_forest.declare(family, pairs, forests)
+        return model
+
+
+def _forests(prior: DirichletForest, structure: Any) -> list[Array]:
+    """(F, D) parents for each class: those that `structure` names."""
+    n_classes, n_columns = len(prior.pairs), len(prior.levels)
+    if structure is None and prior.is_forest:
+        parents = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)
         return list(parents[:, None])
-
-
-def refuse_wide(n_columns: int, structure: StructureName) -> None:
-    """Raise where an average over forests would take too long."""
-    if structure == "average" and n_columns > _WIDEST:
-        raise ValueError(
-            f"an average over all forests of {n_columns} columns would take "
-            f"{n_columns**3:.0e} operations for each row and class; beyond {_WIDEST} "
-            'columns use structure="tree" (one tree in each class), or fewer columns'
-        )
-
-
-def edge_table(fitted: Fitted) -> "xr.Dataset":
-    """Probabilities of edges and roots, as ``edge_probabilities`` gives them."""
-    own: Any = fitted.family
-    names = fitted.feature_names
-    table = {
-        "probability": ((CLASS, FEATURE, FEATURE_BIS), own.edge_probabilities()),
-        "root": ((CLASS, FEATURE), own.root_probabilities()),
-    }
-    return tree.group(table, {CLASS: fitted.classes, FEATURE: names, FEATURE_BIS: names})
+    if structure is None or (isinstance(structure, str) and structure == "all"):
+        if n_columns > dirichlet_forest.MOST or prior.is_forest:
+            raise ValueError(
+                f"the mixture over all rooted forests of {n_columns} columns has "
+                f"{(n_columns + 1) ** (n_columns - 1)} terms, and is a model for at most "
+                f"{dirichlet_forest.MOST} columns of an average: give structure=, the position "
+                "of the column that each column depends on, -1 for none"
+            )
+        return [dirichlet_forest.rooted_forests(n_columns)] * n_classes
+    parents = np.broadcast_to(np.asarray(structure, dtype=np.int64), (n_classes, n_columns))
+    return list(parents[:, None])

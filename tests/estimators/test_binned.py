@@ -307,18 +307,3 @@ def test_a_category_never_seen_is_summed_over_or_named():
     for ask in (clf.predict_interval, clf.predict_uncertainty):
         with pytest.raises(ValueError, match="column 'size' in row 0: missing, or a category that"):
             ask(new)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_entropies_of_averages_are_by_draws(n_classes):
-    """Beside the mean over draws of p(y | x, theta), within both errors."""
-    X, y = table(90)
-    y = np.where(X["old"], "c", y) if n_classes == 3 else y
-    clf = bg.TreeAugmentedNB(missing="category").fit(X, y)
-    found = clf.predict_uncertainty(X[:6])
-    assert set(found["route"].values) == {"draws"}
-    p = clf.predict_posterior(X[:6], draws=4000)["predictions"]["class_probability"].values
-    p = p.reshape(-1, *p.shape[-2:])
-    entropy = -(p * np.log(np.maximum(p, 1e-300))).sum(axis=-1)
-    error = np.hypot(found["error"].values, entropy.std(axis=0) / np.sqrt(len(p)))
-    assert (abs(found["aleatoric"].values - entropy.mean(axis=0)) < 4 * error).all()

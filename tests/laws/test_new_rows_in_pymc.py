@@ -62,7 +62,7 @@ def test_every_likelihood_takes_new_rows():
 def test_tables_of_given_forests_have_none():
     make, X = CASES["TreeAugmentedNB"]
     with pytest.raises(NotImplementedError, match="predict_posterior has class_probability"):
-        make().fit(X, Y).to_pymc(X_new=take(X, np.arange(3)), structure=[-1, 0, 0, 0, 0])
+        make().fit(X, Y).to_pymc(X_new=take(X, np.arange(3)))
 
 
 def test_a_pool_has_it():
