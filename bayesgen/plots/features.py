@@ -641,10 +641,9 @@ def plot_regions(
     X: Any,
     y: Any = None,
     *,
-    overlay: Literal["epistemic", "width"] | None = "epistemic",
+    overlay: Literal["epistemic"] | None = "epistemic",
     boundaries: Sequence[Method] = ("posterior_predictive",),
     mass: Sequence[float] = (0.5, 0.9),
-    prob: float | None = None,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
@@ -662,15 +661,12 @@ def plot_regions(
         Its range is drawn, a tenth wider on either side.
     y : (N,), optional
         Labels of the rows, drawn as points.
-    overlay : {"epistemic", "width"} or None
-        Information about theta in a label at x, in nats; or the width of the interval of the
-        probability of the most probable class. From 200 joint posterior draws.
+    overlay : "epistemic" or None
+        Information about theta in a label at x, in nats, from 200 joint posterior draws.
     boundaries : methods of `predict_proba`
         The first in a solid line. One whose estimate does not exist is left out.
     mass : sequence of floats in (0, 1)
         Of each class, inside its contours.
-    prob : float in (0, 1), optional
-        Of ``overlay="width"``; default ``az.rcParams["stats.ci_prob"]``.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -682,9 +678,8 @@ def plot_regions(
     style.checked_axes(ax, figsize)
     if getattr(clf, "n_features_in_", 0) != 2:
         raise ValueError("plot_regions draws the plane of two features: fit on two columns")
-    if overlay not in ("epistemic", "width", None):
-        raise ValueError(f"overlay must be 'epistemic', 'width' or None, got {overlay!r}")
-    IntervalRequest.of(prob)
+    if overlay not in ("epistemic", None):
+        raise ValueError(f"overlay must be 'epistemic' or None, got {overlay!r}")
     for method in boundaries:
         check_method(method)
     if not all(0 < m < 1 for m in mass):
@@ -708,7 +703,7 @@ def plot_regions(
         if overlay is not None:
             cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
             coarse = style.rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
-            _overlay(ax, clf, coarse, cx, cy, overlay, prob)
+            _overlay(ax, clf, coarse, cx, cy)
         if hasattr(clf, "score_samples"):
             _contours(ax, clf, X, grid, gx, gy, mass)
         drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
@@ -737,23 +732,12 @@ def _image(ax: "Axes", gx: Array, gy: Array, values: Array, **options: Any) -> A
     return ax.imshow(values, extent=extent, origin="lower", aspect="auto", **options)
 
 
-def _overlay(
-    ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array, overlay: str, prob: float | None
-) -> None:
+def _overlay(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    prob = IntervalRequest.of(prob).prob
     tree = clf.predict_posterior(grid, _DRAWS)
     rho = tree["predictions"]["class_probability"].values.reshape(-1, gx.size, len(clf.classes_))
-    if overlay == "epistemic":
-        mean = rho.mean(axis=0)
-        value = entr(mean).sum(axis=1) - entr(rho).sum(axis=2).mean(axis=0)
-        text = "epistemic entropy [nats]"
-    else:
-        top = clf.predict_log_proba(grid).argmax(axis=1)
-        best = np.take_along_axis(rho, top[None, :, None], axis=2)[:, :, 0]
-        a, b = np.quantile(best, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        value, text = b - a, f"width of the {style.percent(prob)} interval"
+    value = entr(rho.mean(axis=0)).sum(axis=1) - entr(rho).sum(axis=2).mean(axis=0)
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
     shading: dict[str, Any] = {
@@ -763,7 +747,8 @@ def _overlay(
         "zorder": 0.5,
     }
     image = _image(ax, gx, gy, value.reshape(gx.shape), **shading)
-    bar = ax.figure.colorbar(image, ax=ax, label=text, location="bottom", aspect=40, shrink=0.7)
+    label = "epistemic entropy [nats]"
+    bar = ax.figure.colorbar(image, ax=ax, label=label, location="bottom", aspect=40, shrink=0.7)
     bar.outline.set_visible(False)
 
 

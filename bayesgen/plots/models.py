@@ -1,7 +1,7 @@
 """Models and plug-ins compared, closed form against NUTS, reliability."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -11,10 +11,9 @@ from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.names import Method
-from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import HAIR, MUTED, Look
+from bayesgen.plots.style import HAIR, MUTED
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
@@ -165,8 +164,6 @@ def plot_validation(
 # ------------------------------------------------------------------------------------------------
 # Reliability diagram: whether what is said with 80 % happens in 80 %, and how sure that is.
 
-_REPLICATES, _GRID = 400, 200  # of a consistency band
-
 
 class Bins(NamedTuple):
     """Rows with about the same predicted probability."""
@@ -205,38 +202,6 @@ def jeffreys(k: Any, n: Any, prob: float) -> tuple[Array, Array]:
     return lower, upper
 
 
-class Isotonic(NamedTuple):
-    """Frequencies that rise with the predicted probability, and their band under calibration."""
-
-    predicted: Array  # distinct probabilities, rising
-    observed: Array
-    grid: Array  # where the band is known
-    lower: Array
-    upper: Array
-
-
-def isotonic(p: Array, hit: Array, prob: float, random_state: Any = 0) -> Isotonic:
-    """Pool-adjacent-violators of p (N,) and whether it happened (N,) bool.
-
-    The band holds `prob` of the curves, at each place, of outcomes drawn from p itself: what a
-    calibrated classifier would show (Dimitriadis, Gneiting and Jordan, 2021, PNAS 118).
-    """
-    from sklearn.isotonic import isotonic_regression
-
-    place, at, n = np.unique(p, return_inverse=True, return_counts=True)
-
-    def curve(outcome: Array) -> Array:
-        share = np.bincount(at, weights=outcome, minlength=len(place)) / n
-        found: Array = isotonic_regression(share, sample_weight=n, y_min=0, y_max=1)
-        return found
-
-    rng = generator(random_state)
-    grid = np.unique(np.quantile(place, np.linspace(0, 1, _GRID)))
-    curves = [np.interp(grid, place, curve(rng.random(len(p)) < p)) for _ in range(_REPLICATES)]
-    lower, upper = np.quantile(curves, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-    return Isotonic(place, curve(np.asarray(hit, dtype=float)), grid, lower, upper)
-
-
 @spelled
 @through_pipelines
 def plot_reliability(
@@ -249,7 +214,6 @@ def plot_reliability(
     bins: int = 10,
     prob: float | None = None,
     class_prior: Any = None,
-    kind: Literal["bins", "isotonic"] = "bins",
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
@@ -273,9 +237,6 @@ def plot_reliability(
     prob : float in (0, 1), optional
         Of the Jeffreys intervals of the frequencies; default ``az.rcParams["stats.ci_prob"]``. A
         calibrated classifier's bars miss the diagonal in a share 1 - prob of the bins.
-    kind : {"bins", "isotonic"}
-        ``"isotonic"``: the rising frequencies of pool-adjacent-violators, without bins, and the
-        band in which `prob` of the curves of a calibrated classifier would be, at each place.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -286,8 +247,6 @@ def plot_reliability(
     """
     style.checked_axes(ax, figsize)
     prob = IntervalRequest.of(prob).prob
-    if kind not in ("bins", "isotonic"):
-        raise ValueError(f"kind must be 'bins' or 'isotonic', got {kind!r}")
     refuse_below(1, bins=bins)
     several = clf if isinstance(clf, Mapping) else {"": clf}
     labels = _common_classes(several, y)
@@ -309,31 +268,24 @@ def plot_reliability(
             found[str(labels[k]) if len(shown) > 1 else name] = p[:, k], codes == k, own
     with style.canvas(ax, figsize, (4.9 if len(found) == 1 else 7.2, 4.7)) as ax:
         drawing.unit_square(ax)
-        size = ""
         for name, (said, hit, own) in found.items():
-            if kind == "bins":
-                binned = reliability(said, hit, bins, prob)
-                drawing.reliability(ax, binned, own, str(name))
-                least, most = binned.size.min(), binned.size.max()
-                size = f", {least if least == most else f'{least} to {most}'} a point"
-            else:
-                _draw_isotonic(ax, isotonic(said, hit, prob), own, name, prob)
+            binned = reliability(said, hit, bins, prob)
+            drawing.reliability(ax, binned, own, str(name))
+            least, most = binned.size.min(), binned.size.max()
+            size = f"{least if least == most else f'{least} to {most}'} a point"
         if len(found) == 1:
             rug = ax.get_xaxis_transform()  # heights as shares of the axes
             (said,) = (own[0] for own in found.values())
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
         what = str(labels[shown[0]]) if len(shown) == 1 else "each class"
-        interval = f", {style.percent(prob)} interval" if kind == "bins" else ", isotonic"
         drawing.label_axes(
             ax,
             f"predicted probability of {what if shown else 'the most probable class'}",
-            f"observed frequency{interval}",
+            f"observed frequency, {style.percent(prob)} interval",
         )
-        drawing.title(ax, f"{n} rows{size}")
+        drawing.title(ax, f"{n} rows, {size}")
         if len(found) > 1:
             style.legend_beside(ax)
-        elif kind == "isotonic":
-            ax.legend(loc="upper left")
     return ax
 
 
@@ -372,13 +324,3 @@ def _probabilities(
             f"per class; got shape {p.shape}"
         )
     return p
-
-
-def _draw_isotonic(ax: "Axes", found: Isotonic, own: Look, name: Any, prob: float) -> None:
-    band = f"{style.percent(prob)} if calibrated"
-    drawn: dict[str, Any] = {"label": band if name == "" else f"{name}, {band}"}
-    ax.fill_between(
-        found.grid, found.lower, found.upper, color=own.color, alpha=0.15, lw=0, **drawn
-    )
-    drawn = {"ls": own.dashes, "lw": 1.8, "label": "observed" if name == "" else str(name)}
-    ax.plot(found.predicted, found.observed, color=own.color, **drawn)

@@ -20,7 +20,7 @@ from bayesgen import plots
 from bayesgen.checks.agreement import Agreement
 from bayesgen.checks.quantities import DENSITIES, LEFT_OUT, PARAMETERS, PROBABILITIES, Comparisons
 from bayesgen.checks.validate import Identity, Validation
-from bayesgen.plots.models import isotonic, reliability
+from bayesgen.plots.models import reliability
 from bayesgen.plots.style import CLASSES, look
 
 LABELS = np.array(["ant", "bee", "cat"])
@@ -305,25 +305,16 @@ def test_contours_hold_their_mass(two):
         np.testing.assert_allclose(share, [0.9, 0.5], atol=0.03)
 
 
-@pytest.mark.parametrize(
-    ("overlay", "label"),
-    [("epistemic", "epistemic entropy [nats]"), ("width", "width of the 80 % interval")],
-)
-def test_overlay(two, overlay, label):
+def test_the_overlay_is_the_epistemic_entropy(two):
     clf, X, y = two
-    ax = plots.plot_regions(clf, X, y, overlay=overlay, prob=0.8)
+    ax = plots.plot_regions(clf, X, y)
     shade = ax.images[1].get_array()
-    n = len(shade)
-    gx, gy = (np.linspace(*ends, n) for ends in (ax.get_xlim(), ax.get_ylim()))
+    gx, gy = (np.linspace(*ends, len(shade)) for ends in (ax.get_xlim(), ax.get_ylim()))
     i, j = [3, 20, 40, 60], [50, 30, 10, 64]
     rows = pd.DataFrame({"length": gx[j], "width": gy[i]})
-    if overlay == "epistemic":
-        expected = clf.predict_uncertainty(rows)["epistemic"].values
-    else:
-        ends = clf.predict_interval(rows, 0.8, "eti")["interval"]
-        expected = ends.diff("bound").values[:, 0, 0]
+    expected = clf.predict_uncertainty(rows)["epistemic"].values
     np.testing.assert_allclose(shade[i, j], expected, atol=0.08)
-    assert ax.figure.axes[-1].get_xlabel() == label
+    assert ax.figure.axes[-1].get_xlabel() == "epistemic entropy [nats]"
 
 
 def test_regions_are_of_two_columns(two):
@@ -549,24 +540,6 @@ def test_reliability_diagram(two, three):
         plots.plot_reliability(clf, X, y, bins=0)
 
 
-def test_isotonic_is_the_best_rising_curve_and_its_band_covers():
-    rng = np.random.default_rng(5)
-    p = np.round(rng.uniform(size=60), 2)  # with ties
-    hit = rng.uniform(size=60) < p**2
-    found = isotonic(p, hit, 0.9)
-    place = np.unique(p)
-    means = [[hit[(p >= a) & (p <= b)].mean() for b in place[i:]] for i, a in enumerate(place)]
-    for i in range(len(place)):  # the largest of the least means (Barlow and Brunk)
-        best = max(min(means[a][i - a :]) for a in range(i + 1))
-        assert found.observed[i] == pytest.approx(best)
-    inside = []
-    for seed in range(8):
-        own = isotonic(p, np.random.default_rng(seed).uniform(size=60) < p, 0.9, seed + 99)
-        at = np.interp(own.grid, own.predicted, own.observed)
-        inside.append(np.mean((own.lower <= at + 1e-12) & (at <= own.upper + 1e-12)))
-    assert np.mean(inside) > 0.9 - 5 * np.std(inside) / np.sqrt(8)
-
-
 def test_reliability_of_several_and_of_pools(two):
     clf, X, y = two
     pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X[:12], y[:12])
@@ -579,8 +552,6 @@ def test_reliability_of_several_and_of_pools(two):
         (own,) = [line for line in ax.lines if line.get_label() == [*several][k]]
         np.testing.assert_allclose(own.get_ydata(), found.observed)
         assert own.get_color() == CLASSES[k]
-    ax = plots.plot_reliability(pool, X, y, kind="isotonic", prob=0.8)
-    assert texts(ax.get_legend()) == ["80 % if calibrated", "observed"]
     assert plots.plot_reliability({"plug-in": given}, None, y).get_xlabel().endswith("bee")
     for wrong, match in (
         ({}, "nothing to draw"),
