@@ -20,17 +20,13 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
-
-if TYPE_CHECKING:
-    import pyarrow
-
 
 Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
 
@@ -197,8 +193,14 @@ class Factorised(NamedTuple):
     found: list[Any]  # in no particular order; each occurs
 
 
-def of_objects(cells: Array) -> Factorised | None:
-    """Of an (N,) object array of text and missing cells; None if it holds other things or none."""
+def factorise(cells: Array) -> Factorised | None:
+    """Return the codes of an (N,) array of text and missing cells; None if it holds other things.
+
+    None as well if all cells are missing.
+    """
+    if cells.dtype.kind == "U":
+        return _factorise_strings(cells)
+    cells = cells.astype(object, copy=False)
     if len(cells) >= MANY:
         import pandas as pd
 
@@ -215,8 +217,8 @@ def of_objects(cells: Array) -> Factorised | None:
     return Factorised(codes, found) if found else None
 
 
-def of_strings(values: Array) -> Factorised:
-    """Of an (N,) array of NumPy's strings of fixed length, which hold no missing cells."""
+def _factorise_strings(values: Array) -> Factorised:
+    """Return the codes of an (N,) array of NumPy's strings of fixed length, none missing."""
     n = len(values)
     words = np.ascontiguousarray(values).view(np.uint32).reshape(n, -1)
     digest = np.zeros(n, dtype=np.uint64)
@@ -236,35 +238,6 @@ def of_strings(values: Array) -> Factorised:
         return Factorised(codes, values[first].tolist())
     found, codes = np.unique(values, return_inverse=True)  # two strings of one digest
     return Factorised(codes.ravel(), found.tolist())
-
-
-def of_arrow(array: "pyarrow.Array | pyarrow.ChunkedArray") -> Factorised:
-    """Of an Arrow column of any type that Arrow can encode by a dictionary; nulls are missing."""
-    import pyarrow
-    from pyarrow import types
-
-    if not types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    if isinstance(array, pyarrow.ChunkedArray):
-        array = array.unify_dictionaries()
-        if not array.num_chunks:
-            return Factorised(np.empty(0, dtype=np.intp), [])
-        indices, found = [chunk.indices for chunk in array.chunks], array.chunk(0).dictionary
-    else:
-        indices, found = [array.indices], array.dictionary
-    codes = np.concatenate([_codes(part) for part in indices])
-    used = np.flatnonzero(np.bincount(codes + 1, minlength=len(found) + 1)[1:])
-    if len(used) < len(found):  # a dictionary may be that of a much larger column
-        place = np.full(len(found) + 1, -1)
-        place[used] = np.arange(len(used))
-        codes, found = place[codes], found.take(pyarrow.array(used))
-    return Factorised(codes, found.to_pylist())
-
-
-def _codes(indices: "pyarrow.Array") -> Array:
-    if not indices.null_count:
-        return indices.to_numpy().astype(np.intp)
-    return np.nan_to_num(indices.to_numpy(zero_copy_only=False), nan=-1.0).astype(np.intp)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -310,12 +283,16 @@ def from_series(series: Any, name: Any) -> Column:
 
 def _from_dictionary(series: Any, name: Any) -> Column:
     """A column of text or categories, judged by its distinct values."""
+    import pandas as pd
     import pyarrow
 
     try:
-        codes, found = of_arrow(series.to_arrow())
-        some_missing = codes.min(initial=0) < 0
-        column = _from_cells([*found, None] if some_missing else found, name)
+        cells = series.to_arrow()
+        if pyarrow.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        codes, distinct = pd.arrays.ArrowExtensionArray(cells).factorize()
+        found = distinct.tolist()
+        column = _from_cells([*found, None] if codes.min(initial=0) < 0 else found, name)
     except (TypeError, ValueError, pyarrow.ArrowException):
         return _from_cells(series.to_list(), name)  # which knows the row that is wrong
     if column.codes is None:
@@ -325,7 +302,7 @@ def _from_dictionary(series: Any, name: Any) -> Column:
 
 def _from_objects(values: Array, name: Any) -> Column:
     """A column of Python objects."""
-    if (texts := of_objects(values)) is not None:
+    if (texts := factorise(values)) is not None:
         return _of_texts(texts, name)
     if len(values) >= MANY:
         import pandas as pd
@@ -357,10 +334,8 @@ def from_array(values: Array, name: Any) -> Column:
             return column_of_floats(values, name)
         case "O":
             return _from_objects(values, name)
-        case "U":
-            return _of_texts(of_strings(values), name)
-        case "T":
-            return _from_cells(values.tolist(), name)
+        case "U" | "T":
+            return _from_objects(values, name)
         case "c":
             raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
     raise _unreadable(name, str(values.dtype))
@@ -416,7 +391,7 @@ def _from_cells(cells: list[Any], name: Any) -> Column:
         )
     if text:
         own = (cell if type(cell) in text else None for cell in cells)
-        texts = of_objects(np.fromiter(own, dtype=object, count=len(cells)))
+        texts = factorise(np.fromiter(own, dtype=object, count=len(cells)))
         assert texts is not None
         return _of_texts(texts, name)
     try:

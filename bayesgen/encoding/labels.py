@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.encoding.column import of_objects, of_strings
+from bayesgen.encoding.column import factorise
 from bayesgen.encoding.literals import shortened, shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
@@ -166,7 +166,7 @@ def _code_strings(y: Array) -> tuple[Array, Array] | None:
     if y.dtype.kind not in "OU" or not y.size:
         return None
     try:
-        texts = of_strings(y) if y.dtype.kind == "U" else of_objects(y)
+        texts = factorise(y)
     except TypeError:  # lists and the like
         return None
     if texts is None or 2 * len(texts.found) > len(y) or texts.codes.min() < 0:

@@ -292,7 +292,7 @@ def _kind(cells: "pd.Series[Any]", parse: bool) -> str:
     """
     from pandas.api import types
 
-    cells = _decoded(cells).dropna()
+    cells = _readable(cells).dropna()
     if types.is_bool_dtype(cells.dtype):
         return "boolean" if len(cells) else "empty"
     if types.is_numeric_dtype(cells.dtype):
@@ -300,9 +300,7 @@ def _kind(cells: "pd.Series[Any]", parse: bool) -> str:
         return ("number" if exact else "text") if len(cells) else "empty"
     if not len(cells):
         return "empty"
-    found = [cell for cell in cells.unique() if not isinstance(cell, str) or cell.strip()]
-    if not all(isinstance(cell, str) for cell in found):
-        raise _no_type(cells)
+    found = [cell for cell in cells.unique() if cell.strip()]
     if not found:
         return "empty"
     if not parse:
@@ -337,12 +335,10 @@ def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":
         return cells
     from pandas.api import types
 
-    cells = _decoded(cells)
+    cells = _readable(cells)
     if kind == "document":
         return _checked(cells, [isinstance(cell, str) for cell in cells], "text")
     numeric = types.is_numeric_dtype(cells.dtype)  # truth values too
-    if not (numeric or all(isinstance(cell, str) for cell in cells.dropna().unique())):
-        raise _no_type(cells)
     if kind == "text":
         return _texts(cells)
     if not numeric:
@@ -391,10 +387,30 @@ def _with_none(cells: "pd.Series[Any]") -> "pd.Series[Any]":
     return cells.where(cells.notna(), None)
 
 
-def _decoded(cells: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return what categories stand for."""
-    categories = getattr(cells.dtype, "categories", None)
-    return cells if categories is None else cells.astype(categories.dtype)
+def _readable(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return numbers, truth values or text, in place of categories what they stand for.
+
+    Raises
+    ------
+    InputError
+        For another type, such as dates.
+    """
+    from pandas.api import types
+
+    if (categories := getattr(cells.dtype, "categories", None)) is not None:
+        cells = cells.astype(categories.dtype)
+    if types.is_numeric_dtype(cells.dtype) or cells.dtype == "string":
+        return cells
+    held = types.infer_dtype(cells, skipna=True)
+    if held == "decimal":
+        return cells.astype("Float64")
+    if held not in ("string", "empty"):
+        raise InputError(
+            f"column {cells.name!r} holds {held if cells.dtype == object else cells.dtype}: make "
+            "it numbers, text or booleans, or leave it out",
+            column=cells.name,
+        )
+    return cells
 
 
 def _checked(cells: "pd.Series[Any]", right: Any, need: str) -> "pd.Series[Any]":
@@ -402,21 +418,9 @@ def _checked(cells: "pd.Series[Any]", right: Any, need: str) -> "pd.Series[Any]"
     right = np.asarray(right, dtype=bool)
     if not right.all():
         i = int(np.argmin(right))
-        what = f"column {cells.name!r} holds {shown(_plain(cells.iloc[i]))}"
+        what = f"column {cells.name!r} holds {shown(cells.iloc[[i]].tolist()[0])}"
         raise InputError(what, f", which is not {need}", row=cells.index[i], column=cells.name)
     return cells
-
-
-def _plain(cell: Any) -> Any:
-    return cell.item() if isinstance(cell, np.generic) else cell
-
-
-def _no_type(cells: "pd.Series[Any]") -> InputError:
-    return InputError(
-        f"column {cells.name!r} holds {cells.dtype}: make it numbers, text or booleans, or leave "
-        "it out",
-        column=cells.name,
-    )
 
 
 _MOST_BYTES = 1 << 30  # of the labels of a chunk
@@ -434,7 +438,8 @@ def labels(cells: "pd.Series[Any]") -> Array:
     """
     from pandas.api import types
 
-    cells = _decoded(cells)
+    if (categories := getattr(cells.dtype, "categories", None)) is not None:
+        cells = cells.astype(categories.dtype)
     if cells.isna().any():
         return _with_none(cells).to_numpy()
     cells = cells.infer_objects()
