@@ -92,7 +92,7 @@ def test_a_table_is_written_where_its_markers_are(tmp_path):
     scripts = Path(tables.__file__).parent.glob("*.py")
     scripts = "".join(path.read_text(encoding="utf-8") for path in scripts)
     markers = set(re.findall(r"write_between\(\"([\w-]+)\"", scripts))
-    assert len(markers) > 8
+    assert {"few-rows", "speed"} < markers
     for marker in markers:
         tables.write_between(marker, f"table of {marker}", tmp_path)
     written = "".join(page.read_text(encoding="utf-8") for page in tmp_path.iterdir())
