@@ -279,17 +279,6 @@ def _over_classes(normalise: Callable[[Array], None], a: Array) -> Array:
 # ------------------------------------------------------------------------------------- draws
 
 
-def distinct_pairs(a: Array, b: Array) -> tuple[Array, Array]:
-    """(2, K) distinct pairs of numbers (n,), in order, and (n,) which of them each is."""
-    order = np.lexsort((b, a))
-    pairs = np.stack([a, b])[:, order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)
-    inverse = np.empty(len(order), dtype=np.intp)
-    inverse[order] = np.cumsum(fresh) - 1
-    return pairs[:, fresh], inverse
-
-
 def draw_log_gamma(rng: np.random.Generator, shape: Array, size: tuple[int, ...]) -> Array:
     """log of Gamma(shape, 1) draws; does not underflow for shapes far below 1.
 

@@ -325,27 +325,6 @@ def weighted_sample_size(weight: Array) -> Array:
     return np.asarray(kish * share)
 
 
-def warn_of_weights(weight_ess: Array) -> None:
-    """One `MonteCarloWarning` for all rows of which too few draws carry the weight (N,)."""
-    rows = np.flatnonzero(weight_ess < _ENOUGH)
-    if not len(rows):
-        return
-    named = ", ".join(map(str, rows[:_NAMED])) + (", ..." if len(rows) > _NAMED else "")
-    worst = rows[weight_ess[rows].argmin()]
-    warn(
-        MonteCarloWarning(
-            "posterior draws are too few for the intervals given='training and row' of "
-            f"{len(rows)} of {len(weight_ess)} row(s), at positions {named}: weighted by "
-            f"p(x | theta), {_ENOUGH:g} draws are enough, and that",
-            f" rests on {weight_ess[worst]:.1f}. Do not trust these rows",
-            row=worst,
-            advice="use the closed form where there is one (leave `posterior` out), or "
-            "given='training'",
-            place=" at position {}",
-        ),
-    )
-
-
 def _extrapolated(d: Array) -> Array:
     """(n,) guess at log E exp(d) from (n, chain, draw), where few draws carry the mean of exp(d).
 

@@ -231,7 +231,6 @@ _PARAM_DIMS: dict[Variance, tuple[str, ...]] = {
     "class_spherical": (CLASS,),
     "spherical": (),
 }
-_LOST = 1e-8  # of the precision of a mean: what other rows and the prior gave it is rounded off
 
 
 @dataclass(frozen=True, eq=False)

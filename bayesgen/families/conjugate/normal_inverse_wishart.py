@@ -49,9 +49,7 @@ _CELLS = 1 << 18  # of a block of rows: 2 MiB of float64 ...
 _MOST_CELLS = 1 << 20  # ... or 8 MiB, where fewer rows would be too few
 _ROWS = 1024  # for the product of a block to outweigh that it is added to the scatter
 _ROWS_A_CLASS = 32  # for arithmetic on a class's rows to outweigh the call
-_GROUPS = 4  # tasks that threads share
 _MOST_COVARIANCES = 1 << 31  # 17 GB
-_PARTS_CELLS = 1 << 20  # 8 MiB for parts of one scatter
 
 
 @dataclass(frozen=True, eq=False)
