@@ -25,11 +25,11 @@ from bayesgen.encoding.views import Selection, TableView
 from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
+from bayesgen.estimators.pool_summary import PoolSummary
 from bayesgen.estimators.saving import refuse_subclass
-from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
-from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
+from bayesgen.families.names import CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
@@ -51,18 +51,15 @@ from bayesgen.posterior.pooled import (
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
     check_training_rows,
-    label_score,
     rows_of_fit,
     training_rows,
 )
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
-from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.typicality import member_ranks, of_labels
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pymc as pm
     import xarray as xr
 
@@ -182,97 +179,6 @@ def _member(name: str, estimator: Any) -> Member:
         return Member(name, estimator)
     front = estimator[:-1] if len(estimator.steps) > 1 else None
     return Member(name, estimator.steps[-1][1], None, front)
-
-
-# ------------------------------------------------------------------------------------------------
-# What exponents say of the members of a pool, as a table and in sentences.
-
-
-@dataclass(frozen=True, repr=False)
-class PoolSummary(Summary):
-    """Exponents, intercepts and sentences; `print` shows it, notebooks as HTML.
-
-    Attributes
-    ----------
-    title : str
-    table : xarray.Dataset
-        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
-    sentences : tuple of str
-    """
-
-    @classmethod
-    def of(cls, fitted: Fitted, prob: float | None) -> "PoolSummary":
-        """Of a fitted pool."""
-        own: Any = fitted.posterior
-        request = IntervalRequest.of(prob, "eti")
-        tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
-        exponents, intercepts = (np.quantile(v, tails, axis=0).T for v in own.exponents.flat)
-        mean, mean_intercept = own.exponents.mean
-        variables: dict[str, Any] = {
-            "exponent": ((MEMBER,), mean),
-            "interval": ((MEMBER, BOUND), exponents),
-            "intercept": ((CLASS,), mean_intercept),
-        }
-        if own.prior.family.intercepts:
-            variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
-        coords = fitted.coords | {BOUND: ["lower", "upper"]}
-        table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=own.n_rows)
-        score = label_score(fitted)
-        table = table.assign_attrs(attributes_of(score))
-        title = f"{fitted.name}: exponents from {own.n_rows} rows left out in turn"
-        told = (*_sentences(fitted, table), *sentences_of(score, fitted))
-        return cls(title, table, told)
-
-    def to_dataframe(self) -> "pd.DataFrame":
-        """Return one row per member: exponent and interval."""
-        interval = self.table["interval"].to_pandas()
-        frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
-        return frame[["exponent", "lower", "upper"]]
-
-    def _shown(self) -> "pd.DataFrame":
-        frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
-        return frame.map("{:.3f}".format)
-
-    def _n_lines(self) -> int:
-        return int(self.table.sizes[MEMBER])
-
-
-def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
-    own: Any = fitted.posterior
-    exponents, members = table["exponent"].values, own.members
-    total = float(exponents.sum())
-    out = []
-    if len(members) == 1:
-        low, high = table["interval"].values[0]
-        if high < 1:
-            meaning = "the model is overconfident: it counts evidence more than once"
-        elif low > 1:
-            meaning = (
-                "the model is not sure enough: its probabilities are less extreme than its evidence"
-            )
-        else:
-            meaning = "the interval holds 1: no sign that its evidence is over- or undercounted"
-        out.append(f"Exponent {total:.2f} in place of 1: {meaning}.")
-    else:
-        k = int(np.argmax(exponents))
-        top = members[k].name
-        share = exponents[k] / total
-        parts = len({member.selection for member in members})
-        right = "a single model that were right" if parts == 1 else "right models of each part"
-        out.append(
-            f"{top!r} has {share:.0%} of the exponents. Their sum is {total:.2f}; {right} would "
-            f"have {parts}."
-        )
-    if any(member.fitted.posterior.n_draws for member in members):
-        out.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
-    if (share := fitted.training.unlabelled_weight) is not None:
-        out.append(
-            f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members."
-        )
-    for name, reason in fitted.training.left_out.items():
-        out.append(f"Left out: {name} ({reason}).")
-    odd = fitted.training.suspects
-    return out + [f"Warning: column {name!r} {why}." for name, why in odd.items()]
 
 
 _FIT = "fit"  # in a model file, of a member
@@ -509,7 +415,7 @@ class LogLinearPool(GenerativeClassifier):
         reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
         seen = MemberRows(rows.X, _joint, of_training=True)
         members, left_out = self._members(seen, rows)
-        self.fitted_ = self._weighed(reader, members, left_out, seen, rows)
+        self.fitted_ = self._with_exponents(reader, members, left_out, seen, rows)
         return self
 
     def _read(
@@ -521,7 +427,7 @@ class LogLinearPool(GenerativeClassifier):
         coded = rows.coded()
         return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
 
-    def _weighed(
+    def _with_exponents(
         self,
         reader: PoolReader,
         members: list[Member],
@@ -529,50 +435,55 @@ class LogLinearPool(GenerativeClassifier):
         seen: MemberRows,
         rows: Labelled,
     ) -> Fitted:
-        """Exponents and intercepts of fitted members, from rows that are all of theirs or some."""
+        """Return the fit of members whose exponents are drawn from rows left out in turn."""
         classes = _common_classes(members)
-        codes, weight = rows.coded()[1], rows.weight_of_each()
-        known = np.flatnonzero(codes >= 0)
-        if self.prefit:  # whose members may know more classes
-            codes = codes_of(rows.labels, classes)
-        scored_at = self._sample_of(codes[known])
-        at = known[scored_at]
-        some, own = seen[at], (codes[at], weight[at])
-        if self.prefit:
-            for m in members:
-                partial_ = len(at) != m.fitted.training.n_rows
-                check_training_rows(m.fitted, some.read(m), *own, partial_)
-        joints = [
-            some.log_joint_without(m, *own) if how is None else how.joint[scored_at]
-            for m in members
-            for how in [m.fitted.training.weighed]
-        ]
-        ranks, scores = member_ranks(members, joints, *own), comparable(np.stack(joints))
-        parts = len({member.selection for member in members})  # of the columns
-        prior = LogLinear(parts / len(scores), self.intercepts)
+        codes = codes_of(rows.labels, classes) if self.prefit else rows.coded()[1]
+        with_label = np.flatnonzero(codes >= 0)
+        sampled = self._sample_of(codes[with_label])
+        places = with_label[sampled]
+        some_rows, some_codes = seen[places], codes[places]
+        some_weights = rows.weight_of_each()[places]
+        joints = []
+        for member in members:
+            training = member.fitted.training
+            if self.prefit:
+                are_some = len(places) != training.n_rows
+                member_rows = some_rows.read(member)
+                check_training_rows(member.fitted, member_rows, some_codes, some_weights, are_some)
+            if training.weighed is None:
+                joints.append(some_rows.log_joint_without(member, some_codes, some_weights))
+            else:
+                joints.append(training.weighed.joint[sampled])
+        scored = Scored(comparable(np.stack(joints)), some_codes, some_weights)
+        n_parts = len({member.selection for member in members})  # of the columns
+        prior = LogLinear(n_parts / len(members), self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
-        scored = Scored(scores, *own)
-        found = draw(*scored)
-        texts = {name for m in members for name in m.texts}
-        used = None if reader.names is None else {*reader.names} - texts
-        odd = suspects.find(seen.X, used)
-        suspects.warn_of(odd)
-        model = ClassModel(np.ones(len(classes)), prior)
-        posterior = PooledPosterior(tuple(members), model, found, len(at), draw, scored)
-        training = Training(
+        exponents = draw(*scored)
+        odd_columns = suspects.find(seen.X, _columns_without_texts(reader, members))
+        suspects.warn_of(odd_columns)
+        posterior = PooledPosterior(
+            tuple(members),
+            ClassModel(np.ones(len(classes)), prior),
+            exponents,
+            len(places),
+            draw,
+            scored,
+        )
+        unlabelled_weight = None
+        if rows.unlabelled:
+            weights = [member.fitted.training.unlabelled_weight for member in members]
+            unlabelled_weight = float(np.average(weights, weights=exponents.mean[0]))
+        pool_training = Training(
             len(codes),
-            len(codes) - len(known),
+            len(codes) - len(with_label),
             _ROUTE,
-            suspects=odd,
-            ranks=ranks,
+            unlabelled_weight=unlabelled_weight,
+            suspects=odd_columns,
+            ranks=member_ranks(members, joints, some_codes, some_weights),
             left_out=left_out,
         )
-        if rows.unlabelled:
-            share = [m.fitted.training.unlabelled_weight for m in members]
-            mean = float(np.average(share, weights=found.mean[0]))
-            training = replace(training, unlabelled_weight=mean)
         reader = replace(reader, members=posterior.members)
-        return Fitted(type(self).__name__, classes, reader, posterior, training)
+        return Fitted(type(self).__name__, classes, reader, posterior, pool_training)
 
     def __bayesgen_learner__(self) -> Any:
         """For streams and workers."""
@@ -850,6 +761,13 @@ class LogLinearPool(GenerativeClassifier):
 
 def _arrays(group: "xr.Dataset") -> dict[str, Array]:
     return {str(name): group[name].values for name in group.data_vars}
+
+
+def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str] | None:
+    """Columns that no language model reads; None where columns have no names."""
+    if reader.names is None:
+        return None
+    return {*reader.names} - {name for member in members for name in member.texts}
 
 
 def _common_classes(members: list[Member]) -> Array:
