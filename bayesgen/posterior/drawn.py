@@ -55,7 +55,6 @@ _FEWEST_DRAWS = 4  # of a chain, below which no autocorrelation can be estimated
 _ENOUGH = 50.0
 _MATTERS = 1e-3  # a class below this probability at its best is left aside
 _OPEN = 0.02  # a probability may be anywhere in an interval of this width, and no wider
-_NAMED = 10  # rows in a warning
 _HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
 
 
