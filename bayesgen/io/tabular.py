@@ -164,6 +164,9 @@ class CsvFile(_File):
         texts = {name for name, kind in types.items() if kind == "text"}
         raw = {*copied, *(name for name, kind in types.items() if kind == "document")}
         missing = {name: sorted(MISSING) for name in self._header if name not in raw}
+        options: dict[str, Any] = dict(self._dialect)
+        if np.lib.NumpyVersion(pd.__version__) < "3.1.0":  # later ones read every number exactly
+            options["float_precision"] = "round_trip"
         checked = False
 
         def read_next() -> "pd.DataFrame | None":
@@ -184,7 +187,7 @@ class CsvFile(_File):
                 chunksize=n_rows,
                 encoding="utf-8-sig",
                 low_memory=False,
-                **self._dialect,
+                **options,
             )
             while (frame := read_next()) is not None:
                 last = frame[self._header[-1]]
