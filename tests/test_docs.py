@@ -46,7 +46,7 @@ def test_lines_of_code_fit_the_page(page):
     assert [line for line in lines if line.startswith((">>>", "...")) and len(line) > 110] == []
 
 
-LONG = {"new_population", "calibration", "report"}  # pages of simulations and of reports
+LONG = {"new_population", "calibration", "report", "other_models"}  # simulations, reports, NUTS
 
 
 @pytest.mark.parametrize(
