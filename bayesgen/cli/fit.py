@@ -98,13 +98,13 @@ def fit(
     auto pools several models of the same columns, with exponents from exact leave-one-out: it has
     the best probabilities on most tables. The other models can be read. A mixed model takes numbers
     for gaussian, text for categorical, true and false for bernoulli columns, unless --kind says
-    otherwise; so do forest and ande, which cut numbers into bins and let columns depend on each
-    other. In the others all columns are alike. An empty cell, NA, NaN, null or None is missing and
-    is left out exactly. Rows without a label are dropped.
+    otherwise; so does forest, which cuts numbers into bins and lets columns depend on each other.
+    In the others all columns are alike. An empty cell, NA, NaN, null or None is missing and is left
+    out exactly. Rows without a label are dropped.
 
-    The file is read in parts, so it may be larger than memory (but not for forest, ande and
-    histogram). A first look at all rows decides what the columns hold. auto learns from a
-    uniform sample of at most 200000 rows.
+    The file is read in parts, so it may be larger than memory (but not for forest). A first look at
+    all rows decides what the columns hold. auto learns from a uniform sample of at most 200000
+    rows.
 
     Examples
     --------

@@ -208,7 +208,7 @@ def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> 
         auto = "auto chooses by what cells are"
         alike = f"in a {model} model all columns are alike"
         raise UserError(
-            f"--kind is for --model mixed, forest or ande; {auto if model is Model.AUTO else alike}"
+            f"--kind is for --model mixed or forest; {auto if model is Model.AUTO else alike}"
         )
     out: dict[str, str] = {}
     for argument in given:

@@ -21,7 +21,6 @@ FEATURE_CATEGORY: Final = "feature_category"  # both in one, where features diff
 CELL: Final = "cell"  # of the tables of sets of features, one table after the other
 PARENT_CELL: Final = "parent_cell"  # of sets with one feature less
 CONTEXT: Final = "context"  # the tokens before a token, in an n-gram model
-EDGE: Final = "edge"  # ends of the bins of a histogram
 TOKEN: Final = "token"
 COMPONENT: Final = "component"  # of a mixture within a class
 

@@ -67,11 +67,6 @@ class ForestStats(Stats):
     pairs: Array = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS)
 
 
-def n_pairs(levels: Array) -> float:
-    """Number of counts in the tables of all pairs of columns, per class."""
-    return (len(levels) * float(np.max(levels))) ** 2
-
-
 def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
     """(C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
     n_features = codes.shape[1]
