@@ -1,6 +1,7 @@
 """What was fitted: columns and priors, members of a pool, typicality of the rows, sampling."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -92,9 +93,11 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     from bayesgen.inference.nuts import diagnose
 
     draws = held.clf.posterior_
-    diagnosis = diagnose(draws["posterior"].to_dataset(), draws["sample_stats"].to_dataset())
+    stats: Any = draws["sample_stats"].to_dataset() if "sample_stats" in draws else {}
+    diagnosis = diagnose(draws["posterior"].to_dataset(), stats)
+    by = "by NUTS" if route == "nuts" else f"({route})"
     text = (
-        f"{diagnosis.n_chains} chains by NUTS: largest R-hat {number(diagnosis.r_hat)} "
+        f"{diagnosis.n_chains} chains {by}: largest R-hat {number(diagnosis.r_hat)} "
         f"({diagnosis.r_hat_of or 'none'}), fewest effective draws {diagnosis.ess:.0f} "
         f"({diagnosis.ess_of}), {count(diagnosis.divergences, 'divergence')}."
     )
