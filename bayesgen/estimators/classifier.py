@@ -24,10 +24,9 @@ from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.errors import spelled
+from bayesgen.estimators.arguments import answer_arguments, refuse_other_arguments
 from bayesgen.estimators.members import available
-from bayesgen.estimators.merging import refuse_other_arguments
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
-from bayesgen.estimators.scikit_learn import answer_arguments
 from bayesgen.estimators.summary import Summary, summary, with_summary
 from bayesgen.explain import contributions
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma

@@ -26,8 +26,7 @@ from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.inference import nuts, sampled
-from bayesgen.inference.chosen_priors import LabelledRows
-from bayesgen.inference.closed_form import NEEDS_ROWS, posterior
+from bayesgen.inference.chosen_priors import NEEDS_ROWS, LabelledRows, posterior
 from bayesgen.inference.trees import tree_of
 from bayesgen.inference.unlabelled import (
     WEIGHTS,

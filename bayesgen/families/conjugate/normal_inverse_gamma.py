@@ -173,14 +173,14 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
     columns = np.flatnonzero(f.live)
     columns = columns[np.argsort(power[0, columns], kind="stable")]  # equal powers share a log
     shift = as_data(np.broadcast_to(f.shift, X.shape[1])[columns])
-    tables = [
+    mu, inverse, log_norm, power = (
         as_data(np.ascontiguousarray(table[:, columns]))
         for table in (f.mu, 1 / spread, log_norm, power)
-    ]
+    )
     log_density = np.zeros((X.shape[0], len(f.mu)))
     for rows in passes.row_blocks(*X.shape):
-        x = as_rows(X[rows])
-        sum_student_t(x, as_data(columns), shift, *tables, log_density[rows])
+        cells = as_rows(X[rows]), as_data(columns), shift
+        sum_student_t(*cells, mu, inverse, log_norm, power, log_density[rows])
     return log_density
 
 

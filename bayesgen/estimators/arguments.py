@@ -1,0 +1,71 @@
+"""Constructor arguments: answers to those of scikit-learn's classes, and whether two agree.
+
+A classifier that is made with an argument of scikit-learn says which argument takes its place:
+``GaussianNB(var_smoothing=1e-9)`` names ``nu0`` and ``sigma2_0``.
+"""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesgen.errors import spelled
+from bayesgen.families.records import Record
+
+_WEIGHTS = "class_prior= of the predict methods, or class_alpha=, the prior of the class weights"
+_COVARIANCE = "nu0= and psi0=, the prior of the covariance, or prior='loo', which chooses it"
+ANSWERS = {
+    "priors": _WEIGHTS,
+    "class_prior": _WEIGHTS,
+    "fit_prior": _WEIGHTS,
+    "var_smoothing": "nu0= and sigma2_0=, the prior of the variances",
+    "min_categories": "categories=, the declared categories of the columns",
+    "force_alpha": "alpha= alone, which is taken as it is",
+    "shrinkage": _COVARIANCE,
+    "reg_param": _COVARIANCE,
+    "store_covariance": "covariance_, which is always there",
+}
+
+
+def answer_arguments(cls: type) -> None:
+    """Make the constructor of `cls` answer the arguments of scikit-learn's class."""
+    own: Any = vars(cls).get("__init__")
+    if own is None:
+        return
+    unknown = ANSWERS.keys() - inspect.signature(own).parameters.keys()
+    own = spelled(own)
+
+    @functools.wraps(own)
+    def __init__(self: Any, *args: Any, **arguments: Any) -> None:  # noqa: N807
+        for name in unknown & arguments.keys():
+            raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
+        own(self, *args, **arguments)
+
+    setattr(cls, "__init__", __init__)  # noqa: B010 - a type checker keeps the constructor's own
+
+
+def refuse_other_arguments(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raise where the arguments of two classifiers differ."""
+    for name, value in mine.items():
+        if not _same(value, theirs[name]):
+            raise ValueError(
+                f"cannot merge models that differ in {name}: {value!r} and {theirs[name]!r}"
+            )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two constructor arguments are equal; two functions cannot be compared."""
+    if a is b or (callable(a) and callable(b)):
+        return True
+    if isinstance(a, Record):
+        same_type = type(a) is type(b)
+        return same_type and all(
+            _same(x, y) for x, y in ((a.settings(), b.settings()), (a.arrays(), b.arrays()))
+        )
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return np.array_equal(np.asarray(a), np.asarray(b))
