@@ -744,6 +744,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         draws: int | None = None,
         class_prior: Any = None,
         random_state: Any = 0,
+        training: Any = None,
     ) -> "xr.Dataset":
         """Return credible intervals of the class probabilities p(y = c | x, theta).
 
@@ -760,11 +761,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             Equal tails, or the shortest interval of the probability; default
             ``az.rcParams["stats.ci_kind"]``.
         draws : int, optional
-            Draws of theta. None: 2000, of documents 500, of a posterior by MCMC all.
+            Draws of theta. None: 2000, of documents 500, of a posterior by MCMC all; of a pool and
+            of label trees 100.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones, and are not uncertain.
         random_state : int or numpy.random.Generator
             Seed of the draws. By default each call draws the same numbers.
+        training : (X, y) or (X, y, sample_weight), optional
+            The training rows, for pools and label trees that no longer have them (from a file).
 
         Returns
         -------
@@ -789,6 +793,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         the row likely (6 % of the rows of simulated tables of 5 to 80 rows per class; more with few
         rows, and in rows unlike the training rows, see `typicality`).
 
+        A draw of a pool, or of label trees, gives each training row a random weight, Gamma with
+        mean 1 and variance 2, and fits the members again, whose structures stay; a pool takes one
+        draw of its exponents with them.
+
         Draws of theta are made once per fit and `random_state`, and kept while they take at most
         256 MiB. Where they take more (large vocabularies), and where a row alone costs less (more
         than 30 columns of `QuadraticDiscriminant`, 200 of `LinearDiscriminant`), the densities of
@@ -806,18 +814,25 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         0.349
         """
         request = IntervalRequest.of(prob, kind)
-        return tables.intervals(self._fitted(), X, request, draws, class_prior, random_state)
+        return tables.intervals(
+            self._fitted(), X, request, draws, class_prior, random_state, training
+        )
 
     @named_rows
     def predict_posterior(
-        self, X: Any, draws: int | None = None, class_prior: Any = None, random_state: Any = 0
+        self,
+        X: Any,
+        draws: int | None = None,
+        class_prior: Any = None,
+        random_state: Any = 0,
+        training: Any = None,
     ) -> "xr.DataTree":
         """Draw the class probabilities p(y = c | x, theta) of rows.
 
         Parameters
         ----------
         X : (N, D)
-        draws, class_prior, random_state
+        draws, class_prior, random_state, training
             As in `predict_interval`.
 
         Returns
@@ -833,7 +848,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.predict_posterior([[2.0], [3.0]])["predictions"]["class_probability"].dims
         ('chain', 'draw', 'obs_id', 'class')
         """
-        return tables.posterior(self._fitted(), X, draws, class_prior, random_state)
+        return tables.posterior(self._fitted(), X, draws, class_prior, random_state, training)
 
     @named_rows
     def predict_uncertainty(
@@ -843,6 +858,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         draws: int | None = None,
         class_prior: Any = None,
         random_state: Any = 0,
+        training: Any = None,
     ) -> "xr.Dataset":
         """Return the entropy of each row's label, and the part that more rows could remove.
 
@@ -854,7 +870,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : (N, D)
         unit : {"nats", "bits"}
-        draws, class_prior, random_state
+        draws, class_prior, random_state, training
             As in `predict_interval`.
 
         Returns
@@ -873,7 +889,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> {k: round(float(table[k][0]), 2) for k in ("total", "aleatoric", "epistemic")}
         {'total': 0.64, 'aleatoric': 0.54, 'epistemic': 0.11}
         """
-        return tables.uncertainty(self._fitted(), X, unit, draws, class_prior, random_state)
+        return tables.uncertainty(
+            self._fitted(), X, unit, draws, class_prior, random_state, training
+        )
 
     @named_rows
     def explain(

@@ -87,10 +87,9 @@ class MetaTreeForest(TableClassifier):
     is a little too low (5 % with 20 rows per class, 1 % with two thirds of 12 open tables).
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
-    *Intervals* are by draws of a tree, its pruning and its leaves, given the structures. A draw is
-    of one tree: means over several trees understate the uncertainty. Intervals of 90 % covered p(y
-    | x) of new rows in 96 % (90 to 100 %; six simulated truths, 100 to 2000 rows); means of two
-    trees would have covered it in 83 %, of ten in 53 %.
+    *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 2, with
+    which each draw counts them in every tree again; structures stay. After loading from a file the
+    training rows are needed: ``training=(X, y)``.
 
     *PyMC.* `to_pymc` gives the model of one tree (``n_trees=1``) with few prunings, given the
     labels of the second half.

@@ -254,13 +254,11 @@ class LogLinearPool(GenerativeClassifier):
     rows, and plug-ins. ``class_prior=`` multiplies the odds by its ratio to the class weights of
     training; ``posterior=`` are draws of exponents and intercepts.
 
-    *Intervals, uncertainty, draws*: exponents and intercepts vary, and the members' scores, by
-    their parameters' posteriors as if all members erred together (they learn from the same rows,
-    and independent errors would cancel): 1000 draws, or as many as asked for. Each row's draws are
-    shifted in log odds, so that their mean is the prediction (to 1e-6, or to 1e-3 in rows that 200
-    steps do not centre); an interval that would still not contain it is made wider. The interval
-    is that of the pool's probability, not from a posterior of a model of x. Its coverage of the
-    probability that made the rows is measured in the documentation (benchmarks, "Pools").
+    *Intervals, uncertainty, draws*: each of 100 draws gives every training row an independent
+    weight, Gamma with mean 1 and variance 2, fits the members again with these weights (structures
+    of trees, views and members by MCMC stay), and pools their predictives by one draw of exponents
+    and intercepts. The mean of the draws is not the prediction. After loading from a file the
+    training rows are needed: ``training=(X, y)``.
 
     *Explanations* are of the pool's own predictions, with cells of the row missing. Texts and
     sparse counts: all tokens of a kind are left out together, what these contributions do not add
@@ -477,6 +475,7 @@ class LogLinearPool(GenerativeClassifier):
             len(codes),
             len(codes) - len(with_label),
             _ROUTE,
+            rows=kept(seen.X, rows.labels, rows.weight),
             unlabelled_weight=unlabelled_weight,
             suspects=odd_columns,
             ranks=member_ranks(members, joints, some_codes, some_weights),

@@ -24,6 +24,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,7 @@ from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import incomplete, probabilities
+from bayesgen.predict.leave_one_out import rows_of_fit
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -290,9 +292,9 @@ def _draws_of(question: Question) -> LogJoint:
         question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
 
     def draws(rows: Any) -> Array:
-        drawn = fitted.posterior.log_joint_draws(rows, N_DRAWS, question.seed)
-        # a draw of label trees is the same tree for every row
-        if not drawn.joint and not fitted.family.discriminative:
+        training = partial(rows_of_fit, fitted)
+        drawn = fitted.posterior.log_joint_draws(rows, N_DRAWS, question.seed, training=training)
+        if not drawn.joint:
             question.refuse_intervals(
                 f"theta of {fitted.name} is too large to be drawn once for all rows"
             )

@@ -355,6 +355,15 @@ class ConjugateFamily(Family):
 
     # -- what every conjugate family has -----------------------------------------------------
 
+    def reweighted(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weight: Array
+    ) -> Self:
+        """Return the posterior of rows with new weights, from the prior of the fit.
+
+        Structures that rows of the old weights have chosen stay.
+        """
+        return self.update(self.stats(X, y, n_classes, new_weight))
+
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
         """(N, D) rows of the posterior predictive: a fresh theta for every row."""
         blocks = [

@@ -45,7 +45,7 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NoPosteriorError, UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, LABEL
 from bayesgen.families.records import array
-from bayesgen.numerics.rows import Matrix, Seed, row_blocks
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class MetaTree(ConjugateFamily):
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "meta-tree"
     discriminative: ClassVar[bool] = True
-    draws_by_row: ClassVar[bool] = True
+    default_draws: ClassVar[int] = 100
     no_theta: ClassVar[str] = (
         "each tree has a posterior given the half of the rows that chose its structure, and the "
         "mean over trees is the posterior of none"
@@ -282,20 +282,16 @@ class MetaTree(ConjugateFamily):
         run_in_threads(predict_some, row_blocks(len(out), _WIDTH))
         return np.log(out, out=out), np.ones(len(out))
 
-    def draw_log_density(self, seed: Seed, X: Matrix, n: int) -> Array:
-        """(n, N, C) draws of log p(y = c | x_i): trees, their prunings, Dirichlet leaves."""
-        from bayesgen.numerics.kernels import meta_trees as kernels
-        from bayesgen.numerics.kernels.threads import run_in_threads
-
-        x, a = _cells(X), self._a(self.count.shape[1])
-        probability = np.empty((n, len(x), self.count.shape[1]))
-        seeds = np.random.default_rng(seed).integers(2**63, size=n).astype(np.uint64)
-
-        def draw(s: int) -> None:
-            kernels.draw(x, self._tests, self._nodes, a, seeds[s], probability[s])
-
-        run_in_threads(draw, range(n))
-        return np.log(probability, out=probability)
+    def reweighted(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weight: Array
+    ) -> Self:
+        """Return the same trees with counts of new weights, in each half of the rows."""
+        cells, codes, _, keys, copies = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight)
+        nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        chosen = self._counts((cells, codes, new_weight, keys, copies), n_classes)
+        return replace(
+            self, chosen=chosen, count=self._counts((cells, codes, new_weight, *nobody), n_classes)
+        )
 
     # -- what there is not -------------------------------------------------------------------
 

@@ -492,7 +492,12 @@ class DrawnPosterior:
         return estimate(self.model.family, self.theta, X, weights)
 
     def log_joint_draws(
-        self, X: Matrix, n_draws: int | None, seed: int, class_prior: Array | None = None
+        self,
+        X: Matrix,
+        n_draws: int | None,
+        seed: int,
+        class_prior: Array | None = None,
+        training: Any = None,
     ) -> JointDraws:
         """The draws that there are, or `n_draws` of them, evenly spaced along each chain."""
         theta, (chains, length) = self.theta, self.shape

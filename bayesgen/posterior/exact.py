@@ -10,10 +10,10 @@ import numpy as np
 from bayesgen.families.capabilities import DensityDraws
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
-from bayesgen.numerics.rows import LEAST_LEFT, Matrix, row_blocks
+from bayesgen.numerics.rows import LEAST_LEFT, Matrix, class_counts, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior, no_density
-from bayesgen.posterior.joint_draws import BLOCK, JointDraws
+from bayesgen.posterior.joint_draws import BLOCK, KEPT, JointDraws, Training, row_weights
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -99,7 +99,6 @@ def averaged(mass: Array, joints: Array) -> Array:
     return mean + log_sum_exp(log_x + log_mass, axis=0)[:, None]
 
 
-_KEPT = 1 << 28  # bytes of draws of theta that are kept, or drawn at a time
 _HELD = 1 << 30  # bytes of them that are held during a call
 
 
@@ -272,7 +271,12 @@ class ExactPosterior:
     # -- draws of the log joint densities of rows --------------------------------------------
 
     def log_joint_draws(
-        self, X: Matrix, n_draws: int | None, seed: int, class_prior: Array | None = None
+        self,
+        X: Matrix,
+        n_draws: int | None,
+        seed: int,
+        class_prior: Array | None = None,
+        training: Training | None = None,
     ) -> JointDraws:
         """Draw log p(y = c, x_i | theta) of rows.
 
@@ -289,25 +293,29 @@ class ExactPosterior:
         seed : int
         class_prior : (C,), optional
             Class weights that replace the fitted ones, and are not uncertain.
+        training : callable, optional
+            To the training rows. A model without theta (label trees) is fitted to them again with
+            random weights, once for each draw.
         """
         family = self.model.family
         n_draws = family.default_draws if n_draws is None else n_draws
         shape = 1, n_draws, X.shape[0], len(self.model.alpha)
+        if family.discriminative:
+            return JointDraws(self._draws_by_weights(X, n_draws, seed, training), shape)
         by_row = family.capability(DensityDraws)
-        if class_prior is None and not family.discriminative:
+        if class_prior is None:
             rng = np.random.default_rng([seed, 1])
             # independent Gamma variables: what makes them add up to 1 is common to the classes
             log_pi = draw_log_gamma(rng, self.model.alpha, (n_draws, len(self.model.alpha)))
         else:
-            weights = self.model.mean_weights() if class_prior is None else class_prior
-            log_pi = np.repeat(log_weights(weights)[None], n_draws, axis=0)
+            log_pi = np.repeat(log_weights(class_prior)[None], n_draws, axis=0)
         if by_row is not None and (by_row.draws_by_row or self._too_large(n_draws)):
             blocks = self._draws_by_row(by_row, X, log_pi, seed)
             return JointDraws(blocks, shape, joint=False)
         return JointDraws(self._draws_by_theta(X, log_pi, seed), shape)
 
     def _too_large(self, n_draws: int) -> bool:
-        return 8 * n_draws * self._n_parameters > _KEPT
+        return 8 * n_draws * self._n_parameters > KEPT
 
     @cached_property
     def _n_parameters(self) -> int:
@@ -320,7 +328,7 @@ class ExactPosterior:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled and copied: draws are made again."""
-        return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_n_parameters")}
+        return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_random_fits")}
 
     def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
         """Draws of theta, all of them or some at a time, always the same."""
@@ -328,7 +336,7 @@ class ExactPosterior:
             yield self._thetas[seed, n_draws]
             return
         rng = np.random.default_rng([seed, 0])
-        for part in row_blocks(n_draws, self._n_parameters, _KEPT // 8):
+        for part in row_blocks(n_draws, self._n_parameters, KEPT // 8):
             theta = self.model.family.draw(rng, part.stop - part.start)
             if part == slice(0, n_draws):
                 self._thetas.clear()
@@ -360,6 +368,44 @@ class ExactPosterior:
                     joint[:, lost] = by_row.draw_log_density([seed, 2], row, n_draws)
             joint += log_pi[:, None]
             yield rows, joint[None]
+
+    def _draws_by_weights(
+        self, X: Matrix, n_draws: int, seed: int, training: Training | None
+    ) -> Iterator[tuple[slice, Array]]:
+        """Blocks of rows by the predictives of fits to randomly weighted training rows."""
+        for rows in row_blocks(X.shape[0], n_draws * len(self.model.alpha), BLOCK):
+            fits = self.random_fits(n_draws, seed, training)
+            yield rows, np.stack([fit.log_joint(X[rows]) for fit in fits])[None]
+
+    def random_fits(
+        self, n_draws: int, seed: int, training: Training | None
+    ) -> Iterator["ExactPosterior"]:
+        """Fits to randomly weighted training rows, always the same; kept if they are small."""
+        key = seed, n_draws
+        if key in self._random_fits:
+            yield from self._random_fits[key]
+            return
+        if training is None:
+            raise ValueError("draws by random weights of the training rows need these rows")
+        X, codes, weight = training()
+        factors = row_weights(np.random.default_rng([seed, 3]), n_draws, len(codes))
+        size = sum(value.nbytes for _, value in self.model.family.arrays().values())
+        fits = []
+        for factor in factors:
+            new = weight * factor
+            family = self.prior.family.reweighted(X, codes, len(self.model.alpha), weight, new)
+            alpha = self.prior.alpha + class_counts(codes, len(self.model.alpha), new)
+            fit = replace(self, model=replace(self.model, alpha=alpha, family=family))
+            if 2 * n_draws * size <= KEPT:
+                fits.append(fit)
+            yield fit
+        if fits:
+            self._random_fits.clear()
+            self._random_fits[key] = fits
+
+    @cached_property
+    def _random_fits(self) -> dict[tuple[int, int], list["ExactPosterior"]]:
+        return {}
 
     def _draws_by_row(
         self, family: DensityDraws, X: Matrix, log_pi: Array, seed: int

@@ -1,11 +1,25 @@
 """Draws of the log joint densities of rows: what all that is said of p(y | x, theta) is made of."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bayesgen.numerics.special import Array
 
 BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
+KEPT = 1 << 28  # bytes of draws, of theta or of posteriors, that are kept
+_SHAPE = 0.5  # of the Gamma distribution of row weights: of 1 intervals are too narrow
+
+Training = Callable[[], Any]  # to the training rows: X, codes, weight
+
+
+def row_weights(rng: np.random.Generator, n_draws: int, n_rows: int) -> Array:
+    """(S, N) factors of the weights of training rows, Gamma(1/2, 1/2): mean 1, variance 2.
+
+    Source: Rubin (1981), The Bayesian bootstrap, whose weights have variance 1.
+    """
+    return rng.standard_gamma(_SHAPE, (n_draws, n_rows)) / _SHAPE
 
 
 class JointDraws(NamedTuple):

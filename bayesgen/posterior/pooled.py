@@ -13,7 +13,7 @@ M members, N rows, C classes, S draws.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
-from bayesgen.posterior.joint_draws import BLOCK, JointDraws
+from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SHAPE = 0.5  # of the Gamma prior of an exponent
 INTERCEPT_SCALE = 2.0  # standard deviation of the prior of an intercept, in nats
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
 _REFITS = 10  # rows at the most for which new draws are made
-_DRAWS = 2000  # of class probabilities
+_DRAWS = 100  # of class probabilities
 _TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
 
 Joint = Callable[[Any, Rows, Quantity], Array]  # (Fitted, rows, quantity) to (N, C)
@@ -332,9 +332,14 @@ class MemberRows:
         self._read = [read for read in self._read if id(read[0]) in seen]
         self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
-    def log_joint(self, member: Member, quantity: Quantity = "probability") -> Array:
-        """(N, C) of new rows; for a probability up to a term that classes share."""
-        return self._joint(member.fitted, self.read(member), quantity)
+    def log_joint(
+        self, member: Member, quantity: Quantity = "probability", fitted: Any = None
+    ) -> Array:
+        """(N, C) of new rows; for a probability up to a term that classes share.
+
+        `fitted`: what the member has learnt, if it is not what it has.
+        """
+        return self._joint(fitted or member.fitted, self.read(member), quantity)
 
     def log_joint_without(self, member: Member, codes: Array, weight: Array) -> Array:
         """(N, C) of training rows, each without itself."""
@@ -461,19 +466,50 @@ class PooledPosterior:
         return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
 
     def log_joint_draws(
-        self, X: MemberRows, n_draws: int | None, seed: int, class_prior: Array | None = None
+        self,
+        X: MemberRows,
+        n_draws: int | None,
+        seed: int,
+        class_prior: Array | None = None,
+        training: Training | None = None,
     ) -> JointDraws:
-        """Draws of the pooled scores (`JointDraws`): of exponents and intercepts."""
+        """Draws of the pooled scores (`JointDraws`).
+
+        A draw gives every training row a random weight, fits the members again with these weights
+        (structures, and members known by draws, stay), and pools their predictives by one draw of
+        exponents and intercepts.
+        """
         n_draws = _DRAWS if n_draws is None else n_draws
-        rng = np.random.default_rng(seed)
-        which = rng.permutation(np.arange(n_draws) % self.n_draws)
+        which = np.random.default_rng(seed).permutation(np.arange(n_draws) % self.n_draws)
         eta, b = (values[which] for values in self.exponents.flat)
         b = b + self.shift(class_prior)
+        rows_of_fit = None if training is None else cache(training)
+
+        def fits(member: Member) -> Iterator[Any]:
+            """The member's `Fitted` of each draw."""
+            fitted = member.fitted
+            if not fitted.posterior.exact:
+                yield from (fitted for _ in range(n_draws))
+                return
+
+            def own_rows() -> tuple[Any, Array, Array]:
+                if rows_of_fit is None:
+                    raise ValueError("draws of a pool need its training rows")
+                rows, codes, weight = rows_of_fit()
+                return rows.as_training.read(member).encoded, codes, weight
+
+            for posterior in fitted.posterior.random_fits(n_draws, seed, own_rows):
+                yield replace(fitted, posterior=posterior)
 
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
-                scores = self.scores(X[rows])
-                yield rows, np.einsum("sm,mnc->snc", eta, scores, optimize=True)[None] + b[:, None]
+                part = X[rows]
+                joint = np.repeat(b[:, None], part.shape[0], axis=1)
+                for k, member in enumerate(self.members):
+                    for s, fitted in enumerate(fits(member)):
+                        score = comparable(part.log_joint(member, fitted=fitted))
+                        joint[s] += eta[s, k] * score
+                yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))
 

@@ -104,7 +104,7 @@ def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> 
     given = fitted.training.rows
     if given is None:
         raise ValueError(
-            "the scores of the training rows are not known here (after a stream, a merge, "
+            "the training rows, or their scores, are not known here (after a stream, a merge, "
             "partial_fit, forget, a large fit, or loading a model saved before they were "
             "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
         )

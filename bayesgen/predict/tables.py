@@ -3,6 +3,7 @@
 Arguments are those of the methods of `GenerativeClassifier` of the same subject.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.joint_draws import JointDraws
 from bayesgen.predict import draws
+from bayesgen.predict.leave_one_out import rows_of_fit
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
@@ -24,7 +26,13 @@ if TYPE_CHECKING:
 
 
 def _log_joint_draws(
-    fitted: Fitted, X: Any, n_draws: int | None, class_prior: Any, random_state: Any, what: str
+    fitted: Fitted,
+    X: Any,
+    n_draws: int | None,
+    class_prior: Any,
+    random_state: Any,
+    training: Any,
+    what: str,
 ) -> tuple[JointDraws, Any, Array | None]:
     """Draws of the log joint densities of rows; the rows; class weights that replace the fitted."""
     fitted.refuse_estimated_weights(what)
@@ -33,7 +41,9 @@ def _log_joint_draws(
     weights = fitted.weights_of(class_prior)
     rows = fitted.encoded_near(X)
     seed = int(generator(random_state).integers(2**63))
-    return fitted.posterior.log_joint_draws(rows, n_draws, seed, weights), rows, weights
+    rows_of = partial(rows_of_fit, fitted, training)
+    drawn = fitted.posterior.log_joint_draws(rows, n_draws, seed, weights, rows_of)
+    return drawn, rows, weights
 
 
 def intervals(
@@ -43,10 +53,13 @@ def intervals(
     n_draws: int | None = None,
     class_prior: Any = None,
     random_state: Any = 0,
+    training: Any = None,
 ) -> "xr.Dataset":
     """Credible intervals of p(y = c | x, theta)."""
     what = "predict_interval"
-    drawn, rows, weights = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    drawn, rows, weights = _log_joint_draws(
+        fitted, X, n_draws, class_prior, random_state, training, what
+    )
     joint = fitted.posterior.log_joint(rows, "posterior_predictive", weights, "probability")
     ends = draws.intervals(drawn, request)
     log_odds = np.stack([ends.lower, ends.upper], axis=-1)
@@ -66,13 +79,18 @@ def intervals(
 
 
 def posterior(
-    fitted: Fitted, X: Any, n_draws: int | None, class_prior: Any, random_state: Any
+    fitted: Fitted,
+    X: Any,
+    n_draws: int | None,
+    class_prior: Any,
+    random_state: Any,
+    training: Any = None,
 ) -> "xr.DataTree":
     """Draws of the class probabilities of rows."""
     import xarray as xr
 
     what = "predict_posterior"
-    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, training, what)
     rho = draws.probabilities(drawn)
     dims = (CHAIN, DRAW, OBS, CLASS)
     group = tree.group({"class_probability": (dims, rho)}, {CLASS: fitted.classes})
@@ -101,12 +119,13 @@ def uncertainty(
     n_draws: int | None,
     class_prior: Any,
     random_state: Any,
+    training: Any = None,
 ) -> "xr.Dataset":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
     if unit not in ("nats", "bits"):
         raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
     what = "predict_uncertainty"
-    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, what)
+    drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, training, what)
     means = draws.averages(drawn)
     scale = 1.0 if unit == "nats" else 1 / np.log(2)
     by_row, by_class = (OBS,), (OBS, CLASS)

@@ -7,7 +7,6 @@ import pytest
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
-from bayesgen.predict import distribution
 
 N = 90
 WORDS = {"a": "the cat sat on my old warm mat today", "b": "a dog ran off with your new red ball"}
@@ -93,35 +92,9 @@ def test_texts_alone(table):
     np.testing.assert_allclose(alone.predict_proba(X[["text"]]), p, rtol=1e-12)
 
 
-def test_draws_of_what_the_rows_need_have_the_distribution_of_all(table, monkeypatch):
-    X, y = table
-    own = [bg.MarkovNB(2, tokens="word"), bg.MarkovNB(1)]
-    pool = bg.LogLinearPool(own).fit(X["text"], y)
-    rows = [*X["text"][:3], "the dog sat on nothing known"]
-    every = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
-    monkeypatch.setattr(distribution, "_MOST_DRAWS", 0)
-    needed = pool.predict_posterior(rows, draws=4000)["predictions/class_probability"]
-    logit = [np.log(p[0, :, :, 0] / p[0, :, :, 1]).values for p in (every, needed)]
-    for power in (1, 2):
-        a, b = (z**power for z in logit)
-        se = np.sqrt((a.var(axis=0) + b.var(axis=0)) / 4000)
-        assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4 * se)
-
-
-@pytest.mark.parametrize("member", [bg.QuadraticDiscriminant(), bg.TreeAugmentedNB()])
-def test_draws_of_large_members_are_joint_over_rows(member, monkeypatch):
-    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 3
-    pool = bg.LogLinearPool([member]).fit(X, y)
-    monkeypatch.setattr(distribution, "_MOST_DRAWS", 0)
-    rho = pool.predict_posterior(X[[0, 0]], draws=20)["predictions/class_probability"]
-    np.testing.assert_allclose(rho[0, :, 0], rho[0, :, 1], rtol=1e-12)
-
-
 def test_draws_of_a_wide_model_fit_into_memory(table):
     texts = [f"{a} w{i} w{i + 1} w{i + 2}" for i, a in enumerate(WORDS["a"].split() * 400)]
     y = np.arange(len(texts)) % 2
     pool = bg.LogLinearPool([bg.MarkovNB(2, tokens="word")]).fit(texts, y)
-    (member,) = pool.fitted_.posterior.members
-    assert distribution._by_rows(member, 1000)  # 4000 words after as many contexts: 200 GB
-    found = pool.predict_interval(texts[:3])
+    found = pool.predict_interval(texts[:3], draws=20)
     assert np.isfinite(found["interval"]).all()

@@ -66,7 +66,7 @@ def test_rows_drawn_without_theta_have_the_same_margins(case, monkeypatch):
     own, X = posterior(case)
     if own.model.family.capability(DensityDraws) is None:
         pytest.skip("draws theta alone")
-    monkeypatch.setattr(exact, "_KEPT", 0)
+    monkeypatch.setattr(exact, "KEPT", 0)
     assert not own.log_joint_draws(X, N_DRAWS, 7).joint
     assert_same_margins(odds(joint(own, X)), of_theta(case, own, X))
 
@@ -77,7 +77,7 @@ def test_a_row_has_the_same_draws_alone_and_among_others(case, kept, monkeypatch
     own, X = posterior(case)
     if kept == 0 and own.model.family.capability(DensityDraws) is None:
         pytest.skip("draws theta alone")
-    monkeypatch.setattr(exact, "_KEPT", kept)
+    monkeypatch.setattr(exact, "KEPT", kept)
     together = odds(joint(own, X))
     alone = np.concatenate([odds(joint(own, X[i : i + 1])) for i in range(4)], axis=1)
     np.testing.assert_allclose(alone, together, rtol=1e-9, atol=1e-9)
@@ -89,7 +89,7 @@ def test_draws_of_theta_in_parts_are_the_same_for_every_block_of_rows(case, monk
     size = 8 * own.model.family.n_parameters()
     if own.model.family.capability(DensityDraws) is not None:
         pytest.skip("draws rows where theta is large")
-    monkeypatch.setattr(exact, "_KEPT", 300 * size)
+    monkeypatch.setattr(exact, "KEPT", 300 * size)
     monkeypatch.setattr(exact, "_HELD", 0)
     monkeypatch.setattr(exact, "BLOCK", 1)
     drawn = odds(joint(own, X))

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
+from bayesgen.posterior.joint_draws import row_weights
 
 
 def table(n_classes, n, seed=0):
@@ -57,3 +58,39 @@ def test_the_three_answers_agree(kind):
     np.testing.assert_allclose(mean, rho.mean(axis=0), rtol=1e-9)
     alone = clf.predict_interval(new[3:4], 0.8, "eti")["interval"]
     np.testing.assert_allclose(alone, table["interval"][3:4], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.usefixtures("few_exponents")
+def test_predictions_are_in_their_intervals():
+    clf, X, y, new = of_table()
+    p = clf.fit(X, y).predict_proba(new)
+    low, high = np.moveaxis(clf.predict_interval(new, 0.89)["interval"].values, -1, 0)
+    assert ((low <= p) & (p <= high)).mean() > 0.98
+
+
+@pytest.mark.usefixtures("few_exponents")
+def test_a_pool_from_a_file_needs_the_training_rows(tmp_path):
+    clf, X, y, new = of_table()
+    clf.fit(X, y).save(tmp_path / "pool.nc")
+    loaded = bg.load(tmp_path / "pool.nc")
+    with pytest.raises(ValueError, match=r"pass training=\(X, y\)"):
+        loaded.predict_interval(new)
+    found = loaded.predict_interval(new, training=(X, y))["interval"]
+    np.testing.assert_allclose(found, clf.predict_interval(new)["interval"], atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.QuadraticDiscriminant, bg.MetaTreeForest])
+def test_a_fit_of_the_same_weights_is_the_same_fit(estimator):
+    X, y, new = table(3, 20)
+    weight = np.random.default_rng(7).gamma(2.0, 0.5, len(y))
+    options = {} if estimator is bg.MetaTreeForest else {"prior": "default"}
+    own = estimator(**options).fit(X, y, sample_weight=weight).fitted_.posterior
+    again = own.prior.family.reweighted(X, y, 3, weight, weight)
+    expected = own.model.family.log_predictive(new)
+    np.testing.assert_allclose(again.log_predictive(new), expected, rtol=1e-9)
+
+
+def test_row_weights_have_mean_1_and_variance_2():
+    weights = row_weights(np.random.default_rng(8), 500, 400)
+    assert weights.mean() == pytest.approx(1.0, abs=5 * np.sqrt(2 / weights.size))
+    assert weights.var() == pytest.approx(2.0, rel=0.05)
