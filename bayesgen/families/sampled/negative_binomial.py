@@ -157,7 +157,7 @@ class NegativeBinomial(Family):
         stats: Any = None,
         summed: bool = False,
     ) -> dict[str, Any]:
-        """The hierarchy of rates; rows, or a sum over their distinct cells."""
+        """The hierarchy of rates; rows, or the sum of their log densities by distinct cells."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -180,8 +180,10 @@ class NegativeBinomial(Family):
 
         mu = pymc_parts.parameter(self, prefix, "mu", shrunk)
         if X is not None and summed:
-            log_p = self._log_rows(f"{prefix}x", X, pymc_parts.known_codes(y), mu, delta)
-            pm.Potential(f"{prefix}x", log_p)
+            refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
+            theta = {"mu": mu, "delta": delta}
+            log_p = self.pymc_log_likelihood(X, theta, prefix=f"{prefix}x_")
+            pm.Potential(f"{prefix}x", log_p[pt.arange(X.shape[0]), y].sum())
         elif X is not None:
             self._observe(prefix, X, y, mu, delta)
         return {"mu": mu, "delta": delta}
@@ -200,38 +202,6 @@ class NegativeBinomial(Family):
 
         params = exposure * mu[y], mu[y] / delta
         pymc_parts.observe_cells(prefix, X, cells, *params, counted=counted)
-
-    def _log_rows(self, name: str, X: Matrix, y: Array, mu: Any, delta: Any) -> Any:
-        """Tensor: log likelihood of labelled rows, summed over the distinct cells of a class."""
-        import pymc as pm
-
-        X, w = self._split(X)
-        cells = passes.stored_cells(X, slice(None))
-        refuse_fractional_counts(cells.data)
-        exposures, exposure_of = np.unique(w, return_inverse=True)
-        group = y * len(exposures) + exposure_of  # rows of one class and exposure
-        n_groups = (int(y.max()) + 1) * len(exposures)
-        owner = group[row_of_cells(cells)]
-        kinds = np.stack([owner, cells.indices, cells.data])
-        kinds, number = np.unique(kinds[:, ~np.isnan(cells.data)], axis=1, return_counts=True)
-        # cells that are not stored are 0
-        stored = np.zeros((n_groups, X.shape[1]))
-        np.add.at(stored, (owner, cells.indices), 1)
-        zeros = (np.bincount(group, minlength=n_groups)[:, None] - stored) * self._counted(
-            X.shape[1]
-        )
-        of_zeros = np.nonzero(zeros)
-        of_group = np.concatenate([kinds[0], of_zeros[0]]).astype(np.int64)
-        data = {
-            "class": of_group // len(exposures),
-            "column": np.concatenate([kinds[1], of_zeros[1]]).astype(np.int64),
-            "count": np.concatenate([kinds[2], np.zeros(len(of_zeros[0]))]),
-            "exposure": exposures[of_group % len(exposures)],
-            "number": np.concatenate([number, zeros[of_zeros]]),
-        }
-        c, j, x, w, n = (pm.Data(f"{name}_{key}", value) for key, value in data.items())
-        dist = pm.NegativeBinomial.dist(mu=w * mu[c, j], alpha=mu[c, j] / delta[j])
-        return (n * pm.logp(dist, x)).sum()
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Sums over the cells that are positive or missing, and what a row of zeros has."""
