@@ -253,6 +253,7 @@ def softmax(a: Array) -> Array:
     return _over_classes(normalise, a)
 
 
+_CONVOLVED = 128  # events that are added one by one, before halves are convolved
 _BLOCK_CELLS = 1 << 15  # numbers, 256 KiB, that are worked on at a time
 
 
@@ -306,3 +307,24 @@ def draw_dirichlet(rng: np.random.Generator, alpha: Array, n: int) -> Array:
     logs = draw_log_gamma(rng, np.where(real, alpha, 1.0), (n, *alpha.shape))
     logs = np.where(real, logs, -np.inf)
     return np.exp(logs - log_sum_exp(logs)[..., None])
+
+
+def count_probabilities(p: Array) -> Array:
+    """Return P(k of n independent events happen), k = 0 .. n, from their probabilities p (n,).
+
+    This is the Poisson binomial distribution. Halves of the events are convolved: all terms are
+    positive, so that small tails keep their digits.
+    """
+    if len(p) > _CONVOLVED:
+        half = len(p) // 2
+        return np.convolve(count_probabilities(p[:half]), count_probabilities(p[half:]))
+    probabilities = np.ones(1)
+    for happens in p:
+        probabilities = np.convolve(probabilities, [1 - happens, happens])
+    return probabilities
+
+
+def count_tails(p: Array, k: int) -> tuple[float, float]:
+    """Return P(at most k events happen) and P(at least k do), as `count_probabilities`."""
+    probabilities = count_probabilities(p)
+    return float(probabilities[: k + 1].sum()), float(probabilities[k:].sum())

@@ -13,7 +13,7 @@ from bayesgen.checks.compare import Joints, joints_of, scored
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
 from bayesgen.families.names import METHODS
-from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.numerics.special import Array, count_tails, log_softmax
 from bayesgen.predict.costs import read_costs
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
@@ -149,6 +149,16 @@ class HeldOut:
         """(n,) whether the most probable label is the given one."""
         right: Array = (self.p.argmax(axis=1) == self.codes) & (self.p.max(axis=1) > 0)
         return right
+
+    @cached_property
+    def class_chances(self) -> list[float]:
+        """Probability of a count of each class as extreme as that seen, on either side.
+
+        It is exact if every stated probability is true.
+        """
+        counts = np.bincount(self.codes, minlength=len(self.labels))
+        tails = [count_tails(q, int(k)) for q, k in zip(self.p.T, counts, strict=True)]
+        return [min(1.0, 2 * min(both)) for both in tails]
 
     @property
     def what(self) -> str:

@@ -9,16 +9,16 @@ from bayesgen.checks.compare import paired
 from bayesgen.encoding.literals import listed, one_line
 from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, count_probabilities, count_tails
 from bayesgen.plots import drawing
-from bayesgen.plots.models import jeffreys, reliability
+from bayesgen.plots.models import Bins, jeffreys, reliability
 from bayesgen.plots.style import look
 from bayesgen.reporting.figures import Figure, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
 _APART = 2  # standard errors of a difference that is more than chance
-_FAR = 3  # of one class among several
+_CHANCE = 0.025  # probability below which what is seen speaks against the stated probabilities
 _OTHERS = "bg.estimate_class_prior estimates the class weights here; class_prior= takes them."
 _NOTHING = 0.001  # nats: differences that are not drawn
 _DRAWN = 8  # rows in a reliability diagram
@@ -47,15 +47,16 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     with np.errstate(divide="ignore"):
         of_frequencies = -np.log(held.class_weights[held.codes])
     base, gain = float(of_frequencies.mean()), paired(of_frequencies, terms["log_loss"][0])
-    z, expected, seen = _calibration_z(top, held.right), float(top.mean()), k / n
-    far = any(abs(own) > _FAR for own in _class_z(held))
-    off = abs(z) > _APART and not (held.is_pool or held.is_training)
+    expected, seen = float(top.mean()), k / n
+    tails = count_tails(top, int(k))
+    is_certain = bool(np.all((top == 0) | (top == 1)))
+    words = _calibration_words(tails, expected, seen, is_certain, _shown_against(held))
+    off = min(tails) < _CHANCE and not (held.is_pool or held.is_training)
     error = f" (standard error {number(se)})" if se == se else ""
     text = [
         f"{_gain_words(float(gain.mean), float(gain.se))}: log loss {number(loss)} nats per row"
         f"{error} against {number(base)}.",
-        _calibration_words(z, expected, seen, far)
-        + (" A LogLinearPool of it would calibrate it." if off else ""),
+        words + (" A LogLinearPool of it would calibrate it." if off else ""),
         f"The most probable class is the label in {k:.0f} of {n} rows, {share(seen)} "
         f"({share(held.prob)} interval {share(low)} to {share(high)}); that of always naming the "
         f"most frequent class is {share(often)}.",
@@ -97,7 +98,8 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         "accuracy_most_frequent_class": often, "log_loss": loss, "log_loss_se": se,
         "log_loss_class_frequencies": base, "log_loss_gain": gain[0], "log_loss_gain_se": gain[1],
         "brier": brier, "ece": ece, "auc": area and area.value,
-        "mean_top_probability": expected, "calibration_z": z, "interval_probability": held.prob,
+        "mean_top_probability": expected, "calibration_tails": tails,
+        "interval_probability": held.prob,
     }  # fmt: skip
     return Section("verdict", text, notes=notes, data=data), tiles
 
@@ -111,27 +113,38 @@ def _gain_words(gain: float, se: float) -> str:
     return "These rows do not show whether its probabilities are better than the class frequencies"
 
 
-def _calibration_z(top: Array, right: Array) -> float:
-    """(right less expected) in standard deviations, if every probability were true."""
-    sd = float(np.sqrt((top * (1 - top)).sum()))
-    return float((right.sum() - top.sum()) / sd) if sd > 0 else float("nan")
+def _unlikely_classes(held: HeldOut) -> list[str]:
+    """Return the classes with too many or too few rows; one false alarm in 40 pages."""
+    limit = _CHANCE / len(held.labels)
+    chances = zip(held.labels, held.class_chances, strict=True)
+    return [label for label, chance in chances if chance < limit]
 
 
-def _class_z(held: HeldOut) -> list[float]:
-    """The same of how many rows of each class there are."""
-    return [_calibration_z(q, held.codes == c) for c, q in enumerate(held.p.T)]
+def _shown_against(held: HeldOut) -> str:
+    """Return what the section "Calibration" shows against the probabilities, in words."""
+    if _unlikely_classes(held):
+        return "the classes have other frequencies"
+    if held.n < _DRAWN:
+        return ""
+    diagram = _diagram(held)
+    if diagram.chance < _CHANCE:
+        return f"{diagram.n_off} of {len(diagram.bins.size)} intervals miss the diagonal"
+    return ""
 
 
-def _calibration_words(z: float, expected: float, seen: float, classes_far: bool = False) -> str:
+def _calibration_words(
+    tails: tuple[float, float], expected: float, seen: float, is_certain: bool, shown_against: str
+) -> str:
+    """Return the verdict on calibration; `tails` are P(so few right) and P(so many right)."""
     means = f"it expected to be right in {share(expected)} and was in {share(seen)}"
-    if z != z:
-        return "It is certain of every row."
-    if z < -_APART:
+    if tails[0] < _CHANCE:
         return f"It is too sure of itself: {means}."
-    if z > _APART:
+    if tails[1] < _CHANCE:
         return f"It is not sure enough: {means}."
-    if classes_far:
-        return f"I{means[1:]}, but the classes have other frequencies: see Calibration."
+    if is_certain:
+        return "It is certain of every row."
+    if shown_against:
+        return f"I{means[1:]}, but {shown_against}: see Calibration."
     return f"Nothing speaks against its probabilities: {means}, a difference within chance."
 
 
@@ -220,30 +233,57 @@ def predictives(held: HeldOut) -> Section:
     return out
 
 
+class Diagram(NamedTuple):
+    """A reliability diagram, and how many of its intervals miss the diagonal."""
+
+    bins: Bins
+    n_off: int
+    expected_off: float  # of a calibrated classifier
+    chance: float  # probability that so many or more miss, of a calibrated classifier
+
+
+def _diagram(held: HeldOut) -> Diagram:
+    """Return the reliability diagram of one of two classes, or of the most probable class."""
+    two = len(held.labels) == 2
+    p, hit = (held.p[:, 1], held.codes == 1) if two else (held.p.max(axis=1), held.right)
+    bins = reliability(p, hit, int(np.clip(held.n // 20, 4, 12)), held.prob)
+    ends = np.cumsum(bins.size)[:-1]
+    misses = np.array([_miss_probability(group, held.prob) for group in np.split(np.sort(p), ends)])
+    n_off = int(((bins.lower > bins.predicted) | (bins.upper < bins.predicted)).sum())
+    return Diagram(bins, n_off, float(misses.sum()), count_tails(misses, n_off)[1])
+
+
+def _miss_probability(p: Array, prob: float) -> float:
+    """Return the probability that the interval of a bin misses the mean of its true p (n,)."""
+    lower, upper = jeffreys(np.arange(len(p) + 1), len(p), prob)
+    misses = (lower > p.mean()) | (upper < p.mean())
+    return float(min(1.0, count_probabilities(p)[misses].sum()))
+
+
 def calibration(held: HeldOut) -> Section:
     """Reliability of the most probable class, and each class in the large."""
     two = len(held.labels) == 2
-    said, hit = (held.p[:, 1], held.codes == 1) if two else (held.p.max(axis=1), held.right)
     what = held.labels[1] if two else "the most probable class"
-    bins = reliability(said, hit, int(np.clip(held.n // 20, 4, 12)), held.prob)
+    diagram = _diagram(held)
+    bins, off = diagram.bins, diagram.n_off
     rows, data = [], {}
-    for (c, label), z in zip(enumerate(held.labels), _class_z(held), strict=True):
+    for (c, label), chance in zip(enumerate(held.labels), held.class_chances, strict=True):
         k, q = float((held.codes == c).sum()), held.p[:, c]
         low, high = (held.n * end for end in jeffreys(k, held.n, held.prob))
-        rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", f"{low:.1f} to {high:.1f}", signed(z, 1)])
-        data[label] = {"expected": float(q.sum()), "observed": k, "z": z}
+        ends = f"{low:.1f} to {high:.1f}"
+        rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", ends, number(chance)])
+        data[label] = {"expected": float(q.sum()), "observed": k, "chance": chance}
     prob = share(held.prob)
     table = Table(
         "Rows of each class: the sum of its probabilities, and how many there were",
-        ["class", "expected", "observed", f"{prob} interval", "z"],
+        ["class", "expected", "observed", f"{prob} interval", "chance"],
         rows,
     )
-    far = [label for label, d in data.items() if abs(d["z"]) > _FAR]
-    off = int(((bins.lower > bins.predicted) | (bins.upper < bins.predicted)).sum())
-    fair = (1 - held.prob) * len(bins.size)
+    far = _unlikely_classes(held)
     text = [
         f"{off} of {len(bins.size)} intervals miss the diagonal; of a calibrated classifier "
-        f"{fair:.1f} would on average."
+        f"{diagram.expected_off:.1f} would on average, and so many with probability "
+        f"{number(diagram.chance)}."
     ]
     if far:
         text.append(f"It expected other numbers of rows of {listed(far, 6, ' and ')}. {_OTHERS}")

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -17,6 +18,7 @@ from sklearn.metrics import (
 )
 
 import bayesgen as bg
+from bayesgen.numerics.special import count_probabilities, count_tails
 from bayesgen.reporting import rows as doubts
 from bayesgen.reporting import rows as scores
 from bayesgen.reporting.held_out import HeldOut
@@ -308,15 +310,67 @@ def test_typicality_and_columns(clf, data):
 
 
 @pytest.mark.parametrize(
-    ("shift", "words"),
-    [(-0.15, "too sure"), (0.0, "Nothing speaks against"), (0.15, "not sure enough")],
+    ("n_right", "words"),
+    [(260, "too sure"), (320, "Nothing speaks against"), (380, "not sure enough")],
 )
-def test_verdict_on_calibration(shift, words):
-    top = np.full(400, 0.8)
-    right = np.arange(400) < 400 * (0.8 + shift)
-    z = scores._calibration_z(top, right)
-    assert z == pytest.approx(400 * shift / np.sqrt(400 * 0.16))
-    assert words in scores._calibration_words(z, 0.8, right.mean())
+def test_verdict_on_calibration(n_right, words):
+    tails = stats.binom.cdf(n_right, 400, 0.8), stats.binom.sf(n_right - 1, 400, 0.8)
+    assert words in scores._calibration_words(tails, 0.8, n_right / 400, False, "")
+
+
+@pytest.mark.parametrize("n", [1, 10, 300])
+def test_counts_of_equal_events_are_binomial(n):
+    expected = stats.binom.pmf(np.arange(n + 1), n, 0.3)
+    np.testing.assert_allclose(count_probabilities(np.full(n, 0.3)), expected, rtol=1e-11)
+
+
+def test_counts_of_different_events_by_enumeration():
+    p = np.array([0.1, 0.5, 0.9, 0.97])
+    expected = np.zeros(5)
+    for events in itertools.product([0, 1], repeat=4):
+        expected[sum(events)] += np.prod(np.where(events, p, 1 - p))
+    np.testing.assert_allclose(count_probabilities(p), expected, rtol=1e-13)
+    tails = expected[:3].sum(), expected[2:].sum()
+    assert count_tails(p, 2) == pytest.approx(tails, rel=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 50])
+@pytest.mark.parametrize("p", [0.8, 0.95, 0.99])
+def test_few_rows_raise_no_false_alarm(n, p):
+    """With true probabilities: every count of right rows, weighed by its probability."""
+    alarms = [
+        stats.binom.pmf(k, n, p)
+        for k in range(n + 1)
+        if "too sure"
+        in scores._calibration_words(count_tails(np.full(n, p), k), p, k / n, False, "")
+    ]
+    assert sum(alarms) <= 0.025
+
+
+class Stated(HeldOut):
+    """Rows of which only the probabilities and the labels are known."""
+
+    @classmethod
+    def of_two(cls, p, codes):
+        held = cls(None, None, codes, np.arange(len(p)), len(p), 0.89, 0)
+        held.__dict__ |= {"p": np.stack([1 - p, p], axis=1), "codes": codes, "labels": ["a", "b"]}
+        return held
+
+
+def test_the_verdict_sees_the_diagram():
+    """Half the rows are too low and half too high, so that all sums are as expected."""
+    p = np.repeat([0.3, 0.7], 200)
+    codes = np.r_[np.arange(200) % 2, np.arange(200) % 2]
+    assert "intervals miss the diagonal" in scores._shown_against(Stated.of_two(p, codes))
+
+
+def test_diagrams_of_true_probabilities_raise_no_alarm():
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(60):
+        p = rng.beta(0.5, 0.5, 200)
+        seen.append(scores._shown_against(Stated.of_two(p, (rng.random(200) < p).astype(int))))
+    assert np.mean([bool(words) for words in seen]) < 0.15  # at most .05, and 3 standard errors
 
 
 def test_the_verdict_sees_classes_of_other_frequencies():
@@ -324,7 +378,7 @@ def test_the_verdict_sees_classes_of_other_frequencies():
     y, noise = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 1))
     clf = bg.GaussianNB().fit(noise + 2 * y[:, None], y)
     found, _ = section(scores.verdict, clf, noise[::-1] + 2, np.ones(400, int))
-    assert abs(found.data["calibration_z"]) < 2
+    assert min(found.data["calibration_tails"]) > 0.025
     assert "the classes have other frequencies" in found.text[1]
 
 
