@@ -68,7 +68,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     if not isinstance(X, Rows):
         refuse_elsewhere(X)
     refuse_elsewhere(y, "y")
-    labels, masked = labels_and_mask(y)
+    labels, masked = labels_and_mask(y, unlabelled=unlabelled)
     if not unlabelled:
         refuse_unlabelled(masked)
     check_consistent_length(X, labels)
@@ -100,7 +100,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
 
 def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Rows, labels and weights without the rows that have no label."""
-    labels, masked = labels_and_mask(y)
+    labels, masked = labels_and_mask(y, unlabelled=True)
     check_consistent_length(X, labels)
     at = np.flatnonzero(is_labelled(labels, masked))
     weight = None if sample_weight is None else weights(sample_weight, len(labels))[at]

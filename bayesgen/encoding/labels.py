@@ -1,6 +1,7 @@
 """Class labels of any type: to codes 0 .. C-1 and back, and weights given by label."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,22 @@ def array_of_labels(labels: Any) -> Array:
     return np.asarray(labels)
 
 
-def labels_and_mask(y: Any) -> tuple[Array, Array]:
-    """y as an array (N,), and where a masked array says that there is no label."""
+def labels_and_mask(y: Any, *, unlabelled: bool = False) -> tuple[Array, Array]:
+    """Return y as an array (N,), and where a row has no label by a mask or a marker.
+
+    Parameters
+    ----------
+    y : (N,) labels as a user gives them
+    unlabelled : bool
+        Whether rows may have no label. Then -1 among numbers marks such a row, unless y is a
+        masked array, whose mask decides.
+
+    Raises
+    ------
+    ValueError
+        If -1 is such a marker and may as well be a label: y holds another negative label, only
+        one other label, or another marker.
+    """
     mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
     refuse_mixed(y)
     if isinstance(y, list | tuple):
@@ -84,34 +99,41 @@ def labels_and_mask(y: Any) -> tuple[Array, Array]:
     values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
     if values.dtype.kind == "T":  # of which few functions of NumPy know the missing ones
         values = values.astype(object)
-    return values, np.zeros(len(values), dtype=bool) if mask is None else mask
+    if mask is None:
+        mask = _is_minus_one(values) if unlabelled else np.zeros(len(values), dtype=bool)
+    return values, mask
+
+
+def _is_minus_one(y: Array) -> Array:
+    """Return where labels (N,) are -1; raise where -1 may be a label."""
+    missing = has_no_label(y)
+    labels = y[~missing]
+    is_marker = np.zeros(len(y), dtype=bool)
+    are_objects = y.dtype.kind == "O" and all(isinstance(label, Real) for label in labels)
+    if y.dtype.kind not in "if" and not are_objects:
+        return is_marker
+    is_marker[~missing] = labels == -1
+    others = np.unique(labels[labels != -1])
+    is_sure = len(others) >= 2 and others[0] >= 0 and not missing.any()
+    if is_marker.any() and len(others) and not is_sure:
+        beside = [*others.tolist(), *["a missing label"] * bool(missing.any())]
+        raise ValueError(
+            f"y holds -1 beside {beside}: is -1 a label, or a row without one? Give "
+            "np.ma.masked_array(y, mask), with True where there is no label (mask=False: "
+            "every row has one)"
+        )
+    return is_marker
 
 
 def is_labelled(y: Array, masked: Array) -> Array:
-    """(N,) where a label is known: not masked, None, NaN or NA; if none is, not -1.
-
-    Beside 1 alone -1 is a label: these are two classes, as many write them, and one class would be
-    no problem of classification.
+    """Return where a label is known, (N,): not masked, None, NaN or NA.
 
     Raises
     ------
     ValueError
-        If no row has a label, or if -1 may as well be an ordinary label: beside it there is
-        only one label other than 1, or another negative one.
+        If no row has a label.
     """
     unlabelled = masked | has_no_label(y)
-    numbers = np.array(y.tolist()) if y.dtype.kind == "O" and not unlabelled.any() else y
-    if not unlabelled.any() and numbers.dtype.kind in "if" and np.any(numbers == -1):
-        unlabelled = numbers == -1
-        others = np.unique(numbers[~unlabelled])
-        if others.tolist() == [1]:
-            return np.ones(len(y), dtype=bool)
-        if len(others) and (len(others) < 2 or others[0] < 0):
-            raise ValueError(
-                f"y holds -1 beside {others.tolist()}: is -1 a label, or a row without one? Give "
-                "np.ma.masked_array(y, mask), with True where there is no label (mask=False: "
-                "every row has one)"
-            )
     if unlabelled.all():
         raise ValueError("no row of y has a label: a class must have at least one")
     return ~unlabelled

@@ -359,9 +359,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             NaN is a missing cell. With a full covariance such rows are refused.
         y : (N,)
             Labels of any sortable type. With `unlabelled` labels may be missing: masked
-            (`numpy.ma`), None, NaN or NA, or, if y has none of these, -1 in numbers. (Next to a
-            single other label or another negative one, -1 is refused: it may be a label. Without
-            `unlabelled` -1 always is a label.)
+            (`numpy.ma`), None, NaN or NA, or -1 among numbers, which is scikit-learn's
+            convention. (-1 is refused where it may be a label: next to a single other label,
+            another negative one, or None or NaN. In a masked array, and without `unlabelled`,
+            -1 always is a label.)
         sample_weight : (N,), optional
             Non-negative weights that multiply the statistics: an integer weight is that many
             equal rows, a weight of 0 is no row. Quantile bins count a row once, and

@@ -375,7 +375,9 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         X : (N, D) table, sparse counts, or documents, as the members take them
-        y : (N,) labels, none missing unless `unlabelled` is given
+        y : (N,)
+            Labels. With `unlabelled` labels may be missing: masked, None, NaN or NA, or -1 among
+            numbers, which is scikit-learn's convention. Without it -1 is a label.
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight. Repeat the rows of a table of counts,
             ``X.loc[X.index.repeat(count)]``; otherwise exponents are learned without any equal row.

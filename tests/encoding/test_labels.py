@@ -42,18 +42,30 @@ def test_a_missing_label_among_strings_is_refused(missing):
         code_labels(np.array(["a", "b", missing, "a", "b"], dtype=object))
 
 
-def test_minus_one_is_no_label_but_beside_one_alone():
-    none = np.zeros(3, dtype=bool)
+def test_minus_one_is_a_label():
+    for y in ([-1, 0, 1], [-1, 1, -1], [-1.0, 3.0, 2.0], ["-1", "a", "b"]):
+        assert is_labelled(*labels_and_mask(y)).all()
+
+
+def test_minus_one_marks_a_row_without_a_label_where_these_are_expected():
     for y, known in (
-        ([-1, 1, -1], [True, True, True]),
         ([-1, 0, 1], [False, True, True]),
-        ([-1, 3, 2], [False, True, True]),
+        ([-1.0, 3.0, 2.0], [False, True, True]),
+        (np.array([2, 0, -1], dtype=object), [True, True, False]),
         (["-1", "a", "b"], [True, True, True]),
+        (np.ma.masked_array([-1, 1, 2], mask=False), [True, True, True]),
+        (np.ma.masked_array([-1, 1, -1], [False, False, True]), [True, True, False]),
+        (np.array([3, 255], dtype=np.uint8), [True, True]),
     ):
-        assert is_labelled(np.array(y), none).tolist() == known
-    for y in ([-1, 2, 2], [-1, -2, 3]):
-        with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
-            is_labelled(np.array(y), none)
+        assert is_labelled(*labels_and_mask(y, unlabelled=True)).tolist() == known
+
+
+@pytest.mark.parametrize(
+    "y", [[-1, 2, 2], [-1, 1, 1], [-1, -2, 3], [-1, 0, 1, np.nan], [-1, 0, 1, None]]
+)
+def test_minus_one_that_may_be_a_label_is_refused(y):
+    with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
+        labels_and_mask(y, unlabelled=True)
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
