@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bayesgen.estimators import ESTIMATORS
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.numerics import kernels
 from tests.benchmarks import (
     growth,

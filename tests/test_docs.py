@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from tests.selection import rest_is_slow
 
 ROOT = Path(__file__).parents[1]

@@ -8,14 +8,14 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.meta_trees import MetaTreeForest
+from bayesgen.estimators.mixture import MixtureDiscriminant
 from bayesgen.estimators.pool import LogLinearPool
-from bayesgen.estimators.sampled.bits import HierarchicalBernoulliNB
-from bayesgen.estimators.sampled.counts import (
+from bayesgen.estimators.sampled import (
+    BayesianLogisticRegression,
+    HierarchicalBernoulliNB,
     NegativeBinomialNB,
+    StudentTNB,
 )
-from bayesgen.estimators.sampled.discriminative import BayesianLogisticRegression
-from bayesgen.estimators.sampled.mixture import MixtureDiscriminant
-from bayesgen.estimators.sampled.reals import StudentTNB
 from bayesgen.estimators.tables import CategoricalNB, MixedNB
 from bayesgen.estimators.text import MarkovNB
 from bayesgen.io import storage

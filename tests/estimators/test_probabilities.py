@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS, MetaTreeForest, TreeAugmentedNB
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from tests.estimators.cases import CASES, NAN, defined, every_case, fitted, sample
 
 # what these tests ask for (plug-in means, parts with further categories) they do not have

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts
 from bayesgen.inference.nuts import Diagnosis

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 
 VARIANCES = ("class", "tied", "spherical", "class_spherical")

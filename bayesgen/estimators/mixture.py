@@ -1,15 +1,12 @@
 """MixtureDiscriminant: real features in several clusters per class."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from bayesgen.encoding.reader import Reader
-from bayesgen.estimators.sampled.classifier import SampledClassifier
+from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.numerics.special import Array
-
-if TYPE_CHECKING:
-    pass
 
 
 class MixtureDiscriminant(SampledClassifier):

@@ -1,0 +1,326 @@
+"""Classifiers without a closed form: NUTS fits them, and they are used like all others."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.estimators.counts import BernoulliNB, CountColumns, refuse_no_threshold
+from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
+from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
+from bayesgen.families.sampled.negative_binomial import NegativeBinomial
+from bayesgen.families.sampled.student_t import StudentT
+from bayesgen.numerics.special import Array
+
+
+class SampledClassifier(GenerativeClassifier):
+    """Fit by NUTS, with the constructor's `draws`, `tune`, `chains` and `random_state`."""
+
+    def _set_sampler(self, draws: int, tune: int, chains: int, random_state: int | None) -> None:
+        """Keep the constructor arguments that all of them have."""
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.random_state = random_state
+
+
+class StudentTNB(SampledClassifier):
+    r"""Naive Bayes for real features with outliers: Student t given the class.
+
+    .. math:: x_j \mid y = c \sim \text{t}(\nu_j, \mu_{cj}, \sigma_{cj}), \qquad
+              \nu_j \sim \text{Gamma}(2, 0.1)
+
+    Prefer it to `GaussianNB` where a few cells are far from all others of their class.
+
+    Parameters
+    ----------
+    mu, sigma, nu : prior objects, optional
+        Of the locations and scales (class, feature), in the unit of the feature, and of the
+        degrees of freedom (feature,): a distribution of PyMC (``pm.Gamma.dist(2, 0.1)``), PreliZ
+        or pymc-extras, or a function of (name, dims). None: mu Normal about the column's median,
+        with 3.2 times its spread about the class medians; log sigma Normal about the log of that
+        spread, with standard deviation 1, and above the rounding of the column (h/sqrt(12), h the
+        median gap between the values that occur, 0 if no two are equal); nu Gamma(2, 0.1).
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    References
+    ----------
+    Juárez and Steel (2010), Model-based clustering of non-Gaussian panel data (prior of nu).
+
+    Examples
+    --------
+    >>> clf = StudentTNB(draws=500, random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _unsaved = ("mu", "sigma", "nu")
+
+    _family_type = StudentT
+
+    def __init__(
+        self,
+        mu: Any = None,
+        sigma: Any = None,
+        nu: Any = None,
+        *,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.mu = mu
+        self.sigma = sigma
+        self.nu = nu
+        self.class_alpha = class_alpha
+        self._set_sampler(draws, tune, chains, random_state)
+
+    def _family(self, reader: Reader, classes: Array) -> StudentT:
+        return StudentT(self.mu, self.sigma, self.nu)
+
+
+class NegativeBinomialNB(SampledClassifier, CountColumns):
+    r"""Naive Bayes for counts that come in bursts: negative binomial given the class.
+
+    A row of exposure w has counts of mean :math:`w\mu_{cj}` and variance
+    :math:`w\mu_{cj}(1 + w\delta_j)`: delta = 0 is Poisson.
+
+    .. math:: \log \mu_{cj} \sim \text{Normal}(\log \text{common}_j, \text{spread}^2), \qquad
+              \text{spread} \sim \text{HalfNormal}(1)
+
+    Prefer it to `PoissonNB` where the counts of a class vary more than their mean: words that
+    are repeated once they have been used, visits, reads of a gene. There `PoissonNB` takes every
+    repetition for new evidence and is far too sure. It also learns how far apart the classes'
+    rates are, and shrinks those of rare features to a common rate.
+
+    Parameters
+    ----------
+    mu, delta : prior objects, optional
+        Of the rates (class, feature), in events per unit of exposure, and of the non-Poissonness
+        (feature,), events per unit of exposure: a distribution of PyMC
+        (``pm.Gamma.dist(2, 0.1)``), PreliZ or pymc-extras, or a function of (name, dims). None:
+        mu log-Normal about a common rate, itself log-Normal about the rate of the column in all
+        rows with standard deviation 1; delta Exponential with mean 1/(mean exposure) + that rate,
+        with which a row's own rate varies as much as it is large.
+    spread : prior object, optional
+        Of the standard deviation of the classes' log rates about the common one; a number. None:
+        HalfNormal(1).
+    exposure : int or str, optional
+        Position or name of the column that holds each row's exposure: the length of a document,
+        a time, an area; > 0, in any unit. It is given, and says nothing of the class; in
+        ``posterior_`` its own mu and delta are draws of their priors, which nothing looks at.
+        None: 1.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Notes
+    -----
+    A gradient costs one logarithm for each class, feature and count that occur, and one for each
+    feature and distinct exposure: few distinct exposures (whole minutes, words) are fast.
+
+    References
+    ----------
+    Mosteller and Wallace (1964), Inference and Disputed Authorship: The Federalist, chapters 3, 4.
+
+    Examples
+    --------
+    >>> clf = NegativeBinomialNB(exposure="words", random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _unsaved = ("mu", "delta", "spread")
+
+    _family_type = NegativeBinomial
+
+    def __init__(
+        self,
+        mu: Any = None,
+        delta: Any = None,
+        spread: Any = None,
+        *,
+        exposure: int | str | None = None,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.mu = mu
+        self.delta = delta
+        self.spread = spread
+        self.exposure = exposure
+        self.class_alpha = class_alpha
+        self._set_sampler(draws, tune, chains, random_state)
+
+    def _family(self, reader: Reader, classes: Array) -> NegativeBinomial:
+        at = None if self.exposure is None else self._exposure_column(reader.columns)
+        return NegativeBinomial(self.mu, self.delta, self.spread, exposure=at)
+
+    def _exposure_column(self, names: list[Any]) -> Array:
+        """(D,) 1 at the exposure's column."""
+        j: Any = self.exposure
+        if isinstance(j, str):
+            if j not in names:
+                raise ValueError(f"exposure={j!r} is not a column of X; those are {names}")
+            j = names.index(j)
+        if not -len(names) <= j < len(names):
+            raise ValueError(f"exposure={j!r}, but X has {len(names)} columns")
+        return np.eye(len(names))[j]
+
+
+class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
+    r"""Naive Bayes for bits that learns from the data how much the classes share.
+
+    .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
+              \text{logit}\, \theta_{cj} = \mu_j + \tau z_{cj}
+
+    Prefer it to `BernoulliNB` where there are many columns or few rows per class: each class
+    borrows the base rate of a column from the others, and columns that do not tell the classes
+    apart are shrunk to nothing. With many rows of every class the two agree.
+
+    Parameters
+    ----------
+    mu, tau : prior objects, optional
+        Of the base log-odds of the columns (feature,), and of the spread of the classes about
+        them, in log-odds. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
+        pymc-extras, or a function of (name, dims). None: mu Normal about the mean log-odds of all
+        columns, with variance 1 + their variance; log tau Normal(log 0.5, 1).
+    binarize : float or None, default 0.0
+        Values above it are 1, the others 0. None: X must hold only 0 and 1.
+    class_alpha : float or array (class,), default 1.0
+        Dirichlet concentration of the class weights, in rows.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Notes
+    -----
+    ``posterior_`` has, beside ``theta``, ``mu`` and ``tau``. tau near 0: the classes are alike;
+    large: they share nothing.
+
+    References
+    ----------
+    Gelman et al., Bayesian Data Analysis (2013), section 5.4.
+
+    Examples
+    --------
+    >>> clf = HierarchicalBernoulliNB(draws=500, random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _unsaved = ("mu", "tau")
+    _target_accept = 0.9  # with few rows, far out in the tail of tau
+
+    _family_type = HierarchicalBernoulli
+
+    def __init__(
+        self,
+        mu: Any = None,
+        tau: Any = None,
+        *,
+        binarize: float | None = 0.0,
+        class_alpha: Any = 1.0,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.mu = mu
+        self.tau = tau
+        self.binarize = binarize
+        self.class_alpha = class_alpha
+        self._set_sampler(draws, tune, chains, random_state)
+
+    def _family(self, reader: Reader, classes: Array) -> HierarchicalBernoulli:
+        refuse_no_threshold(self.binarize)
+        return HierarchicalBernoulli(self.mu, self.tau)
+
+
+class BayesianLogisticRegression(SampledClassifier):
+    r"""Logistic (two classes) or softmax regression: p(y | x) alone, its coefficients by NUTS.
+
+    .. math:: p(y = c \mid x) \propto \exp(b_c + w_c \cdot z + z^T Q_c z), \qquad
+              z_j = (x_j - m_j)/s_j
+
+    The discriminative counterpart of `LinearDiscriminant` (``features="linear"``, Q = 0) and of
+    `QuadraticDiscriminant` (``features="quadratic"``): class probabilities of the same form,
+    without a density of x. Prefer it with many rows, or where x is far from Normal in every class.
+    With few rows the generative ones are usually better, and they alone take missing cells, use
+    rows without a label, say how odd a row is, and make new ones.
+
+    Parameters
+    ----------
+    features : {"linear", "quadratic"}
+        The features themselves, or also their squares and products.
+    coef_scale : float, default 2.5
+        Prior standard deviation of w_aj - w_bj: in log-odds of class a against b, per standard
+        deviation of the feature. Half of it for squares and products.
+    intercept_scale : float, default 5.0
+        Of b_a - b_b, the log-odds at the mean of all features.
+    coef, intercept : prior objects, optional
+        Of w (class, feature) and b (class,): a distribution of PyMC
+        (``pm.Laplace.dist(0, 1)``), PreliZ or pymc-extras, or a function of (name, dims); they
+        replace the scales. None: Normal about 0, with sum 0 over the classes.
+    draws, tune, chains : int
+        Of NUTS.
+    random_state : int, optional
+
+    Notes
+    -----
+    ``posterior_`` has ``intercept``, ``coef`` and ``quadratic`` (the matrices Q_c) of the
+    standardised features; ``constant_data`` has m and s as ``prior_location`` and
+    ``prior_scale``. What asks for a density of x is refused: `score_samples`, `simulate`,
+    `predict_joint_log_proba`, and ``class_prior=``. `explain` shows contributions relative to the
+    mean of each feature. Rows without a label are left out.
+
+    References
+    ----------
+    Bishop (2006), section 4.3; Ng and Jordan (2001), On discriminative vs. generative
+    classifiers; Gelman et al. (2008), A weakly informative default prior (Cauchy there).
+
+    Examples
+    --------
+    >>> clf = BayesianLogisticRegression(features="quadratic", random_state=1)
+    >>> clf.fit(X, y).predict_proba(X_new)  # doctest: +SKIP
+    """
+
+    _unsaved = ("coef", "intercept")
+    class_alpha = 1.0  # there are no class weights
+
+    _family_type = LogisticRegression
+
+    def __init__(
+        self,
+        features: Features = "linear",
+        coef_scale: float = 2.5,
+        intercept_scale: float = 5.0,
+        coef: Any = None,
+        intercept: Any = None,
+        *,
+        draws: int = 1000,
+        tune: int = 1000,
+        chains: int = 4,
+        random_state: int | None = None,
+    ) -> None:
+        self.features = features
+        self.coef_scale = coef_scale
+        self.intercept_scale = intercept_scale
+        self.coef = coef
+        self.intercept = intercept
+        self._set_sampler(draws, tune, chains, random_state)
+
+    def _family(self, reader: Reader, classes: Array) -> LogisticRegression:
+        return LogisticRegression(
+            self.coef, self.intercept, self.features, self.coef_scale, self.intercept_scale
+        )
+
+    def _reader(self) -> Reader:
+        return Reader(type(self).__name__, self._family_type.sparse, LogisticRegression.missing)

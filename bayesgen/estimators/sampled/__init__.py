@@ -1,1 +1,0 @@
-"""Classifiers without a closed form: fitted by NUTS, used like all others."""
