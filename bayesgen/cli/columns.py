@@ -142,8 +142,10 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
 
 def _schema(clf: Any) -> Any:
     """Return the schema of a model of columns of several kinds, or None."""
+    from bayesgen.encoding.schema import TableSchema
+
     encoder = getattr(clf, "encoder_", None)
-    return getattr(clf, "schema_", getattr(encoder, "schema", None))
+    return encoder if isinstance(encoder, TableSchema) else getattr(encoder, "schema", None)
 
 
 def _by_kind(clf: Any, names: list[str]) -> Columns:
@@ -209,6 +211,10 @@ class Labelled(NamedTuple):
 def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> Labelled:
     """Return the rows that a fitted model can be held to; say what it does not know."""
     columns = columns_of(clf, table, text, [target])
+    if target in columns.types:
+        raise UserError(
+            f"--target {target}: the model reads this column; name the column with the labels"
+        )
     kind = clf.classes_.dtype.kind
     if kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")
@@ -238,6 +244,7 @@ def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]
     own = classes.tolist()
     named = {str(c): c for c in own}
     found = {c: {d: 1.0 for d in own if d != c} for c in own}
+    told: dict[tuple[Any, Any], str] = {}
     for text in given:
         labels, _, number = text.rpartition("=")
         parts = labels.split(",")  # a label may have a comma
@@ -252,5 +259,8 @@ def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]
                 f"--cost {text} is not TRUE,DECISION=NUMBER with two of the labels "
                 f"{listed(list(named), 10)}"
             )
+        if pairs[0] in told:
+            raise UserError(f"--cost {text} and --cost {told[pairs[0]]} are of the same labels")
+        told[pairs[0]] = text
         found[named[pairs[0][0]]][named[pairs[0][1]]] = cost
     return found

@@ -1,7 +1,7 @@
 """Rows with labels and weights: what takes part in a fit, and what is refused."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -113,9 +113,16 @@ def weights(sample_weight: Any, n_rows: int) -> Array:
 
     Raises
     ------
+    TypeError
+        For weights by class.
     ValueError
         For a weight that is masked, missing, infinite or negative, and for another number of them.
     """
+    if isinstance(sample_weight, str | Mapping):
+        raise TypeError(
+            f"sample_weight must be {n_rows} numbers, one for each row, got {sample_weight!r}; for "
+            "a weight of each class give [weights[label] for label in y]"
+        )
     if np.ma.is_masked(sample_weight):
         raise InputError(
             "sample_weight is masked",

@@ -177,6 +177,8 @@ class Reader:
                 )
         except Exception as error:
             refuse_elsewhere(given)
+            if hasattr(given, "sparse"):  # a pandas frame whose columns are all sparse
+                return self.checked(given.sparse.to_dense(), first, ensure_all_finite)
             feature_names(given)  # refuses those that occur twice
             cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
             if cell and not sparse.issparse(given):

@@ -148,7 +148,7 @@ class TableSchema:
         every = None
         if self.names is not None:  # by position: those left out have places too
             left, own = iter(self.dropped), dict(zip(self.positions, self.names, strict=True))
-            every = tuple(own.get(j) or next(left) for j in range(self.n_columns))
+            every = tuple(own[j] if j in own else next(left) for j in range(self.n_columns))
         named = named_kinds(columns, categories, every, self.n_columns)
         pairs = zip(self.positions, self.labels, strict=True)
         return {label for j, label in pairs if j in named}

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.errors import spelled
+from bayesgen.encoding.literals import did_you_mean
+from bayesgen.errors import SPELLINGS, spelled
 from bayesgen.families.records import Record
 
 _WEIGHTS = "class_prior= of the predict methods, or class_alpha=, the prior of the class weights"
@@ -20,6 +21,9 @@ ANSWERS = {
     "priors": _WEIGHTS,
     "class_prior": _WEIGHTS,
     "fit_prior": _WEIGHTS,
+    "class_weight": f"{_WEIGHTS}, or sample_weight= of fit",
+    "n_components": "sklearn.discriminant_analysis.LinearDiscriminantAnalysis where columns are to "
+    "be transformed; this classifier does not transform",
     "var_smoothing": "nu0= and sigma2_0=, the prior of the variances",
     "min_categories": "categories=, the declared categories of the columns",
     "force_alpha": "alpha= alone, which is taken as it is",
@@ -34,13 +38,19 @@ def answer_arguments(cls: type) -> None:
     own: Any = vars(cls).get("__init__")
     if own is None:
         return
-    unknown = ANSWERS.keys() - inspect.signature(own).parameters.keys()
+    known = inspect.signature(own).parameters.keys() - {"self"}
+    answered = ANSWERS.keys() - known
     own = spelled(own)
 
     @functools.wraps(own)
     def __init__(self: Any, *args: Any, **arguments: Any) -> None:  # noqa: N807
-        for name in unknown & arguments.keys():
+        for name in answered & arguments.keys():
             raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
+        for name in arguments.keys() - known - SPELLINGS.keys():
+            raise TypeError(
+                f"{type(self).__name__} got an unexpected keyword argument {name!r}"
+                f"{did_you_mean(name, known)}"
+            )
         own(self, *args, **arguments)
 
     setattr(cls, "__init__", __init__)  # noqa: B010 - a type checker keeps the constructor's own

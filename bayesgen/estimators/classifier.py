@@ -448,9 +448,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Workers and sites fit on their own rows and merge; the result is that of one fit to all
         rows. `other` must have the same constructor arguments.
         """
-        mine, theirs = self._fitted(), other._fitted()
         if type(other) is not type(self):
-            raise TypeError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+            raise TypeError(
+                f"cannot merge {type(other).__name__} into {type(self).__name__}: give a fitted "
+                f"{type(self).__name__}"
+            )
+        mine, theirs = self._fitted(), other._fitted()
         learner = self._learner()
         for each in (mine, theirs):
             learner.refuse_draws("merge", each)

@@ -117,7 +117,8 @@ def _holds_texts(X: Any) -> bool:
     if len(getattr(X, "shape", (0,))) == 2 or hasattr(X, "columns"):
         return False
     cells: Sequence[Any] = list(X[:5] if not hasattr(X, "iloc") else X.iloc[:5])
-    return bool(cells) and all(isinstance(cell, str) for cell in cells)
+    # a missing text is refused where documents are read, by its position
+    return any(isinstance(cell, str) for cell in cells)
 
 
 def _choose_for_documents() -> list[Member]:

@@ -353,8 +353,10 @@ def join_kinds(kinds: set[str]) -> str:
 
 def _is_identifier(text: str) -> bool:
     """Whether a text is a whole number that float64 does not hold."""
-    digits = text.strip().lstrip("+-")
-    return len(digits) > 15 and digits.isdigit() and int(digits) >= EXACT
+    digits = text.strip().lstrip("+-").lstrip("0")
+    if not digits.isdigit() or len(digits) < 16:
+        return False
+    return len(digits) > 16 or int(digits) >= EXACT  # Python refuses integers of 4300 digits
 
 
 def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":

@@ -7,8 +7,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import weights
-from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.encoding.labels import (
+    array_of_labels,
+    has_no_label,
+    is_labelled,
+    labels_and_mask,
+    refuse_unlabelled,
+)
 from bayesgen.encoding.reader import Rows
+from bayesgen.errors import InputError, InputTypeError
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
@@ -279,8 +286,21 @@ def group_codes(groups: Any, n: int) -> Array:
         if not 2 <= groups <= n:
             raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
         return np.arange(n) % int(groups)
-    found = np.asarray(groups)
-    if found.shape != (n,):
-        raise ValueError(f"groups must have one entry for each of {n} rows, got {found.shape}")
-    codes: Array = np.unique(found, return_inverse=True)[1].ravel()
+    names = array_of_labels(groups)
+    if names.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of {n} rows, got {names.shape}")
+    missing = has_no_label(names)
+    if isinstance(groups, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(groups)
+    if missing.any():
+        raise InputError(
+            "groups has no name",
+            row=missing.argmax(),
+            advice="give a row that belongs to no other a name of its own",
+        )
+    try:
+        codes: Array = np.unique(names, return_inverse=True)[1].ravel()
+    except TypeError:
+        types = sorted({type(name).__name__ for name in names.tolist()})
+        raise InputTypeError(f"groups must be of one type, got {', '.join(types)}") from None
     return codes

@@ -67,8 +67,9 @@ class IntervalRequest:
 
     def __post_init__(self) -> None:
         """Refuse what is not one of these."""
-        if not 0 < self.prob < 1:
-            raise ValueError(f"prob must be between 0 and 1, got {self.prob}")
+        is_number = isinstance(self.prob, float | int | np.number)
+        if not is_number or not 0 < self.prob < 1:
+            raise ValueError(f"prob must be between 0 and 1, got {self.prob!r}")
         refuse_unknown("kind", self.kind, get_args(KindName))
 
     @classmethod
