@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from bayesgen.cli import compare, demo, fit, predict, report, validate
 from bayesgen.cli.console import UserError, error, help_text, note, warnings_as_notes
-from bayesgen.io.tabular import TableError
+from bayesgen.io.formats import TableError
 
 __all__ = ["app", "main"]
 

@@ -13,7 +13,7 @@ import typer
 from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHOD_NAMES
-from bayesgen.io.tabular import TableError
+from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.errors import Facts
+from bayesgen.io.formats import TableError, file_format
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
-from bayesgen.io.tabular import TableError, file_format
 
 if TYPE_CHECKING:
     import pandas as pd

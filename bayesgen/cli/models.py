@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.encoding.literals import listed, shown
 from bayesgen.errors import Facts, InputError
-from bayesgen.io.tabular import TableError
+from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
     from bayesgen.cli.columns import Columns

@@ -11,7 +11,7 @@ from bayesgen.cli.console import Costs, ModelFile, Texts, UserError, blamed_on, 
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHODS
 from bayesgen.families.names import Method as Estimate
-from bayesgen.io.tabular import file_format
+from bayesgen.io.formats import file_format
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table

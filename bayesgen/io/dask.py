@@ -55,7 +55,7 @@ def fit_dask[Classifier: Additive](
     ``MixedNB`` needs ``columns=`` where a block may hold nothing but missing cells of a column of
     objects that holds numbers elsewhere.
     A `LogLinearPool` is fitted to a uniform sample of at most 200 000 rows.
-    The predict methods take dask collections too, and return dask arrays.
+    Predict block by block, as ``X.map_blocks(clf.predict)``.
 
     Examples
     --------
@@ -67,8 +67,8 @@ def fit_dask[Classifier: Additive](
     >>> clf = bg.fit_dask(bg.GaussianNB(), X, y)
     >>> clf.n_rows_seen_
     10000
-    >>> clf.predict(X)
-    dask.array<predict, shape=(10000,), dtype=int64, chunksize=(2500,), ...>
+    >>> X.map_blocks(clf.predict, drop_axis=1, dtype=int).sum().compute() > 4000
+    np.True_
     """
     try:
         import dask

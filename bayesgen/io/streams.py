@@ -17,8 +17,9 @@ from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import placed
 from bayesgen.families.errors import PriorShapeError
 from bayesgen.io import storage
+from bayesgen.io.formats import CSV, PARQUET
 from bayesgen.io.progress import row_progress
-from bayesgen.io.tabular import CSV, PARQUET, CsvFile, join_kinds, labels, open_file
+from bayesgen.io.tabular import CsvFile, join_kinds, labels, open_file
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,9 +1,5 @@
 """Tables in files, CSV and Parquet, read in chunks by pandas and pyarrow.
 
-A CSV file is UTF-8 text with a header. The comma separates; where the header line has none, the
-semicolon, the tab or the bar does. In a ``.tsv`` file the tab separates and a quote is a character
-like any other.
-
 A chunk is a data frame whose index is the number of each row in the file, from 1 and without the
 header. The type of a column is decided once, from all rows (`kinds`), and every chunk is read as
 that type (`rows`): how a cell is read does not depend on the chunk.
@@ -33,6 +29,7 @@ import numpy as np
 from bayesgen.encoding.column import EXACT
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number, shown
 from bayesgen.errors import InputError, placed
+from bayesgen.io.formats import TableError, csv_dialect, file_format
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -41,34 +38,6 @@ if TYPE_CHECKING:
 
 _CELLS = 1_000_000  # of a chunk, unless the caller says how many rows
 _BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
-
-CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-_SEPARATORS = ",;\t|"
-
-
-class TableError(InputError):
-    """A file that is no table, or not the one that is needed; the text names it."""
-
-
-def file_format(path: Path) -> str:
-    """``"csv"`` or ``"parquet"``, by the ending; TableError if it is another."""
-    ending = path.suffix.lower()
-    if ending in CSV:
-        return "csv"
-    if ending in PARQUET:
-        return "parquet"
-    more = "; decompress it first" if ending in _COMPRESSED else ""
-    raise TableError(
-        f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds{more}"
-    )
-
-
-def csv_dialect(path: Path, head: str) -> dict[str, Any]:
-    """What `csv.reader` takes for the file whose first line is `head`."""
-    if path.suffix.lower() == ".tsv":
-        return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    return {"delimiter": next((s for s in _SEPARATORS if s in head), ",")}
 
 
 class Rows(NamedTuple):

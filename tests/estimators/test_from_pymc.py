@@ -509,8 +509,9 @@ def test_masks_of_the_package_are_missing_cells() -> None:
     own = bg.from_pymc(model)._known
     d = start()
     raw = np.sqrt(d["scale"] ** 2 - family.resolution**2 / 12)
-    free = {"nu": np.stack([3 + d["one"]] * 2, axis=-1), "sigma_raw": raw, "mu": d["pair"]}
-    expected = family.log_likelihood(X, free | {"sigma": d["scale"]})
+    standard = (d["pair"] - family.location) / family.scale
+    free = {"nu": np.stack([3 + d["one"]] * 2, axis=-1), "sigma_raw": raw, "mu_raw": standard}
+    expected = family.log_likelihood(X, free | {"mu": d["pair"], "sigma": d["scale"]})
     np.testing.assert_allclose(own.log_likelihood(X, free), expected, rtol=1e-10)
 
 

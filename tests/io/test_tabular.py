@@ -10,7 +10,8 @@ from pyarrow import parquet
 
 from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
 from bayesgen.errors import InputError
-from bayesgen.io.tabular import TableError, join_kinds, labels, open_file
+from bayesgen.io.formats import TableError
+from bayesgen.io.tabular import join_kinds, labels, open_file
 
 
 def written(tmp_path, cells):

@@ -52,8 +52,8 @@ def test_every_likelihood_takes_new_rows():
     ):
         assert model.named_vars_to_dims["class_probability"] == ("new_obs_id", "class")
     pm.set_data({"new_rows": REAL[:9]}, model=model)  # other rows need no other model
-    robust = bg.StudentTNB().with_posterior(robust_draws(4))
     frame = pd.DataFrame(REAL[:, :2], columns=["long", "wide"])
+    robust = bg.StudentTNB().with_posterior(robust_draws(4), frame, Y)
     for likelihood in ("statistics", "rows"):
         model = robust.to_pymc(frame, Y, likelihood=likelihood, X_new=frame[:4])
         assert model["class_probability"].type.ndim == 2

@@ -64,28 +64,3 @@ def test_log_odds():
     assert sure[1] > sure[0] + 0.9
     np.testing.assert_array_equal(log_odds(np.array([[1.5]])), [[np.inf]])
     assert np.isnan(log_odds(np.full((2, 2), -np.inf))).all()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({}, None),
-        ({"weight": np.ones(3)}, "differ in number"),
-        ({"overall": np.zeros((2, 1))}, "differ in number"),
-        (dict.fromkeys(("codes", "weight", "of_class", "overall", "label"), 1.0), "differ in"),
-        ({"label": np.array([np.nan, 0.0])}, "not all numbers"),
-        ({"of_class": np.array(["a", "b"])}, "not all numbers"),
-        ({"codes": np.array([0, 2])}, "unknown classes"),
-        ({"weight": np.array([1.0, 0.0])}, "not positive"),
-        ({"weight": np.array([1.0, np.inf])}, "not positive"),
-    ],
-)
-def test_scores_of_a_file_are_checked(change, message):
-    scores = dict.fromkeys(("weight", "of_class", "overall", "label"), np.ones(2))
-    found = LeftOut(
-        **{k: np.asarray(v) for k, v in ({"codes": np.arange(2)} | scores | change).items()}
-    )
-    if message is None:
-        return found.refuse_invalid(2)
-    with pytest.raises(ValueError, match=message):
-        found.refuse_invalid(2)

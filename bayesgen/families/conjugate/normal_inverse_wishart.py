@@ -120,9 +120,10 @@ class ScatterStats(Stats):
 
     def outer(self, weight: Array, step: Array) -> Array:
         """(G, D, D) weighted outer products of one step per class (C, D)."""
+        root = np.sqrt(weight)[:, None] * step  # so that the products are symmetric, bit for bit
         if self.shared:
-            return (step.T * weight @ step)[None]
-        return weight[:, None, None] * step[:, :, None] * step[:, None, :]
+            return (root.T @ root)[None]
+        return root[:, :, None] * root[:, None, :]
 
     @classmethod
     def of_rows(
@@ -186,7 +187,8 @@ class ScatterStats(Stats):
 
 def _gram(d: Array, weight: Array | None) -> Array:
     """Return (D, D) the weighted sum of the outer products of rows."""
-    return d.T @ (d if weight is None else weight[:, None] * d)
+    root = d if weight is None else np.sqrt(weight)[:, None] * d
+    return root.T @ root
 
 
 class MissingCellError(Facts, ValueError):

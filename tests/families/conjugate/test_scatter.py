@@ -1,15 +1,10 @@
-"""Scatter statistics: exact to 1e-12 in every form of data, and equal bits on any thread count."""
-
-import threading
+"""Scatter statistics: exact to 1e-12 in every form of data."""
 
 import numpy as np
 import pytest
-import threadpoolctl
 
 from bayesgen.families.conjugate import normal_inverse_wishart
 from bayesgen.families.conjugate.normal_inverse_wishart import MissingCellError, ScatterStats
-from bayesgen.numerics import kernels
-from bayesgen.numerics.kernels import blas
 
 RNG = np.random.default_rng(5)
 
@@ -44,11 +39,9 @@ def check(X, y, n_classes, weight=None, tol=1e-12):
         np.testing.assert_array_equal(found.scatter, found.scatter.swapaxes(1, 2))
 
 
-@pytest.fixture(params=["one thread", "three threads, blocks of 7 rows"])
+@pytest.fixture(params=["one block", "blocks of 7 rows"])
 def both_ways(request, monkeypatch):
-    if request.param != "one thread":
-        monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
-        monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda: 3)
+    if request.param != "one block":
         monkeypatch.setattr(normal_inverse_wishart, "_CELLS", 35)
         monkeypatch.setattr(normal_inverse_wishart, "_ROWS", 7)
         monkeypatch.setattr(normal_inverse_wishart, "_ROWS_A_CLASS", 1)
@@ -112,20 +105,6 @@ def test_no_row_and_no_column(both_ways):
         assert not found.scatter.any()
 
 
-def test_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
-    X, y, n_classes = rows(n=3000, d=100)
-    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
-    for shared in (False, True):
-        found = []
-        for threads in (1, 2, 5):
-            monkeypatch.setattr("bayesgen.numerics.kernels.threads.n_threads", lambda n=threads: n)
-            with threadpoolctl.threadpool_limits(threads):
-                found.append(ScatterStats.of_rows(X, y, n_classes, shared=shared))
-        for other in found[1:]:
-            np.testing.assert_array_equal(other.scatter, found[0].scatter)
-            np.testing.assert_array_equal(other.mean, found[0].mean)
-
-
 def test_weights_of_nothing_are_no_rows():
     X, y, n_classes = rows(n=20)
     weight = np.ones(20)
@@ -143,40 +122,3 @@ def test_the_first_missing_cell_is_named(both_ways):
     with pytest.raises(MissingCellError, match="first in row 120, column 2") as error:
         ScatterStats.of_rows(X, y, n_classes)
     assert (error.value.row, error.value.column) == (120, 2)
-
-
-def test_blas_has_its_threads_back():
-    def limits():
-        info = blas._libraries().info()
-        return [pool["num_threads"] for pool in info if pool["user_api"] == "blas"]
-
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        before = limits()
-        with blas.sharing(False):
-            assert set(limits()) == {1}
-        assert limits() == before
-        with pytest.raises(ZeroDivisionError), blas.sharing(True) as share:
-            share(lambda k: 1 // k, [1, 0])
-        assert limits() == before
-
-
-def test_a_worker_of_another_pool_works_alone():
-    seen = []
-
-    def work():
-        with blas.sharing(True) as share:
-            share(lambda _: seen.append(threading.current_thread()), range(5))
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    worker.join()
-    assert set(seen) == {worker}
-
-
-def test_products_refuse_what_they_would_misread():
-    good = np.ones((3, 3))
-    for bad in (np.ones((3, 6))[:, ::2], np.ones((3, 3), np.float32), np.ones(3)):
-        with pytest.raises((TypeError, ValueError)):
-            blas.add_gram(bad, good)
-        with pytest.raises((TypeError, ValueError)):
-            blas.multiply_by_lower(good, bad)
