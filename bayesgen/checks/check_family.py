@@ -15,6 +15,7 @@ from bayesgen.checks import coherence
 from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.contract import Family, Stats
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.shared.graph_rows import (
     at_a_point,
@@ -36,6 +37,9 @@ _FALSE_ALARM = 1e-6
 _SIMULATED = 2000  # rows of a class
 _ROWS = 50  # at which densities are compared, at most
 _MISSING = 0.3  # share of cells
+_DRAWS = 20_000  # of the posterior, for its mean
+_THETAS = 50  # with which an estimate is compared
+_STEPS = (1e-3, 0.03, 0.3)  # shares of the way from an estimate to a draw
 
 
 def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0) -> "pd.DataFrame":
@@ -68,7 +72,9 @@ def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0
     Compared are: `params` and the variables that `to_pymc` returns; `log_likelihood` and PyMC's
     log density of each row in each class, with missing cells if the family takes them; many draws
     at once and one by one; rows of `simulate`, PyMC's draws, and the density of both; a file. Of a
-    conjugate family also its evidence, predictive and merge.
+    conjugate family also its evidence, predictive and merge; `to_pymc` given statistics of
+    weighted rows and the likelihood of these rows; `draw` and PyMC's draws; `map` and `mle` and the
+    densities around them; `mean` and draws.
 
     Examples
     --------
@@ -129,6 +135,11 @@ class _Checks:
         yield "file", self._file()
         if self.family.conjugate:
             yield from self._closed_form()
+        if self.family.conjugate and not self.family.discriminative:
+            yield "statistics", self._statistics(np.ones(len(self.X)))
+            yield "weights", self._statistics(self.rng.uniform(0.5, 2.0, len(self.X)))
+            yield "draw", self._draw()
+            yield from self._estimates()
 
     def _fail(self, what: str) -> None:
         raise ValueError(f"{self.name}: {what}")
@@ -335,6 +346,156 @@ class _Checks:
             if words := law():
                 self._fail(words)
             yield name, (np.nan, _EXACT, "agrees")
+
+    # -- closed forms against the graph --------------------------------------------------------
+
+    def _log_likelihoods(self, theta: Mapping[str, Array], weight: Array) -> Array:
+        """Return the log likelihood (S,) of all rows, each times its weight, at draws of theta."""
+        log_p = self.family.log_likelihood(self.X, theta)
+        each: Array = log_p[:, np.arange(len(self.X)), self.y]
+        return each @ weight
+
+    def _statistics(self, weight: Array) -> Line:
+        """Compare `to_pymc` given statistics with the prior times the likelihood of the rows."""
+        counts = self.family.stats(self.X, self.y, self.n_classes, weight)
+        prior, tensors = declared(self.family, self.coords)
+        given, same = declared(self.family, self.coords, stats=counts)
+        if {v.name for v in given.free_RVs} != {v.name for v in prior.free_RVs}:
+            return np.nan, np.nan, "to_pymc has other free variables given statistics"
+        before, after = _log_density(prior), _log_density(given)
+        gaps, sizes = [], [1.0]
+        for point in points(prior):
+            values = at_a_point(prior, [*tensors.values()], point)
+            theta = {k: np.asarray(v)[None] for k, v in zip(tensors, values, strict=True)}
+            likelihood = float(self._log_likelihoods(theta, weight)[0])
+            at = {v.name: value for v, value in point.items()}
+            again = at_a_point(given, [*same.values()], {v: at[v.name] for v in given.free_RVs})
+            if not all(map(np.allclose, again, values)):
+                return np.nan, np.nan, "to_pymc has other coordinates given statistics"
+            gap = after(at) - before(at) - likelihood
+            if np.isfinite(gap):
+                gaps.append(gap)
+                sizes.append(abs(likelihood))
+        difference = float(np.ptp(gaps) / max(sizes)) if len(gaps) > 1 else np.nan
+        if difference > _EXACT:
+            self._fail(
+                f"to_pymc given the statistics of rows with weights {weight.min():.3g} to "
+                f"{weight.max():.3g} is not the prior times the likelihood of these rows: the logs "
+                f"differ by {min(gaps):.8g} at one theta and by {max(gaps):.8g} at another. "
+                "It must use stats=, and stats must use the weights"
+            )
+        return difference, _EXACT, ""
+
+    def _draw(self) -> Line:
+        """Compare `draw` of the prior with PyMC's draws, number by number of theta."""
+        import pymc as pm
+
+        model, tensors = declared(self.family, self.coords)
+        try:
+            with model:
+                seed = int(self.rng.integers(2**31))
+                drawn = pm.draw([*tensors.values()], draws=_SIMULATED, random_seed=seed)
+        except NotImplementedError as error:
+            return np.nan, np.nan, f"PyMC cannot draw theta: {error}"
+        own = self.family.draw(self.rng, _SIMULATED)
+        least, n_tests = 1.0, sum(np.size(value[0]) for value in drawn)
+        for name, theirs in zip(tensors, drawn, strict=True):
+            columns = [x.reshape(_SIMULATED, -1).T for x in (own[name], theirs)]
+            for a, b in zip(*columns, strict=True):
+                p = float(stats.ks_2samp(a, b, method="asymp").pvalue)
+                least = min(least, p)
+                if p < _FALSE_ALARM / n_tests:
+                    self._fail(
+                        f"{name!r} has the median {np.median(a):.6g} by draw of the prior, and "
+                        f"{np.median(b):.6g} by PyMC's draws of to_pymc"
+                    )
+        return least, _FALSE_ALARM / n_tests, "p-value"
+
+    def _estimates(self) -> Iterator[tuple[str, Line]]:
+        """Compare `map` and `mle` with theta around them, and `mean` with draws."""
+        weight = self.rng.uniform(0.5, 2.0, len(self.X))
+        counts = self.family.stats(self.X, self.y, self.n_classes, weight)
+        posterior = self.family.update(counts)
+        model, tensors = declared(self.family, self.coords)
+        prior = _log_density(model)
+
+        def log_posterior(thetas: Mapping[str, Array]) -> Array:
+            named = {tensors[k].name: v for k, v in thetas.items()}
+            each = [{k: v[s] for k, v in named.items()} for s in range(_THETAS)]
+            return self._log_likelihoods(thetas, weight) + np.array([*map(prior, each)])
+
+        def log_likelihood(thetas: Mapping[str, Array]) -> Array:
+            return self._log_likelihoods(thetas, weight)
+
+        draws = posterior.draw(self.rng, _DRAWS)
+        if {*tensors.values()} == {*model.free_RVs}:
+            yield "map", self._highest("map", posterior.map, log_posterior, draws)
+        else:
+            yield "map", (np.nan, np.nan, "theta of to_pymc is not its free variables")
+        mle = self.family.mle
+        yield "mle", self._highest("mle", lambda: mle(counts), log_likelihood, draws)
+        yield "mean", self._mean(posterior, draws)
+
+    def _highest(
+        self,
+        name: str,
+        estimate: Callable[[], dict[str, Array]],
+        log_density: Callable[[Mapping[str, Array]], Array],
+        draws: Mapping[str, Array],
+    ) -> Line:
+        """Compare the density at an estimate with that between the estimate and draws."""
+        try:
+            highest = estimate()
+        except UndefinedEstimateError as error:
+            return np.nan, np.nan, str(error)
+        difference = 0.0
+        for step in (0.0, *_STEPS):
+            # the estimate itself is evaluated first, then theta on the way to each draw
+            thetas = {
+                k: highest[k] + step * (draws[k][:_THETAS] - highest[k]) for k in self.family.params
+            }
+            log_p = log_density(thetas)
+            if not step:
+                at_estimate = float(log_p[0])
+            gain = float(np.nanmax(log_p) - at_estimate)
+            if gain > _EXACT * (1 + abs(at_estimate)):
+                what = "likelihood" if name == "mle" else "posterior density"
+                self._fail(
+                    f"{name} has the log {what} {at_estimate:.8g}, and another theta has "
+                    f"{at_estimate + gain:.8g}: it is not the highest"
+                )
+            difference = max(difference, gain)
+        return difference, _EXACT * (1 + abs(at_estimate)), ""
+
+    def _mean(self, posterior: Any, draws: Mapping[str, Array]) -> Line:
+        """Compare `mean` of the posterior with the average of its draws."""
+        try:
+            means = posterior.mean()
+        except UndefinedEstimateError as error:
+            return np.nan, np.nan, str(error)
+        least, n_tests = 1.0, sum(np.size(means[k]) for k in self.family.params)
+        for name in self.family.params:
+            average = draws[name].mean(axis=0)
+            spread = draws[name].std(axis=0) / np.sqrt(_DRAWS)
+            z = np.abs(average - means[name]) / np.maximum(spread, 1e-12 * (1 + np.abs(average)))
+            at = np.unravel_index(int(np.argmax(z)), z.shape)
+            p = float(2 * stats.norm.sf(z[at]))
+            least = min(least, p)
+            if p < _FALSE_ALARM / n_tests:
+                self._fail(
+                    f"{name!r} has the mean {means[name][at]:.6g} by mean, and {average[at]:.6g} "
+                    f"by {_DRAWS} draws of the posterior"
+                )
+        return least, _FALSE_ALARM / n_tests, "p-value"
+
+
+def _log_density(model: Any) -> Callable[[Mapping[str, Array]], float]:
+    """Return the log density of a model's free variables, in their own coordinates."""
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    plain = remove_value_transforms(model)
+    f = plain.compile_fn(plain.logp(jacobian=False), mode=numpy_mode("fast_compile"))
+    return lambda theta: float(f({v.name: theta[v.name] for v in plain.value_vars}))
 
 
 def _share(log_ratio: Array) -> Array:

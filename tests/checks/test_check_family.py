@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
-from bayesgen.families import BetaBernoulli, Family, GammaPoisson, StudentT
+from bayesgen.families import (
+    BetaBernoulli,
+    Family,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    StudentT,
+)
 from tests.graphs import pm
 
 CELLS = ("class", "feature")
@@ -105,6 +112,43 @@ class Forgetful(GammaPoisson):
         return replace(super().update(stats), rate=self.rate)
 
 
+class PriorAlone(GammaPoisson):
+    """Observes rows, and takes no notice of statistics."""
+
+    def to_pymc(self, *, prefix="", X=None, y=None, stats=None):
+        rows = {} if X is None else {"X": X, "y": y}
+        return super().to_pymc(prefix=prefix, **rows)
+
+
+class WeightlessRows(GammaPoisson):
+    def stats(self, X, y, n_classes, weight=None):
+        return super().stats(X, y, n_classes)
+
+
+class LikelihoodMode(GammaPoisson):
+    """Its MAP estimate is that of a flat prior."""
+
+    def map(self):
+        return {"rate": self.shape / self.rate}
+
+
+class ShiftedMle(GammaPoisson):
+    def mle(self, stats):
+        return {"rate": (stats.total + 1) / stats.rows}
+
+
+class ModeAsMean(GammaPoisson):
+    def mean(self):
+        return {"rate": (self.shape - 1) / self.rate}
+
+
+class DrawsByScale(GammaPoisson):
+    """Takes the rate of the gamma distribution for its scale."""
+
+    def draw(self, rng, n):
+        return {"rate": rng.gamma(self.shape, self.rate, size=(n, *self.shape.shape))}
+
+
 @pytest.mark.parametrize(
     ("family", "rows"),
     [
@@ -113,8 +157,10 @@ class Forgetful(GammaPoisson):
         (StudentT(), X),
         (BetaBernoulli(), BITS),
         (GammaPoisson(), BITS),
+        (NormalInverseGamma(), X),
+        (NormalInverseWishart(), X),
     ],
-    ids=["Laplace", "Short", "StudentT", "BetaBernoulli", "GammaPoisson"],
+    ids=lambda value: type(value).__name__ if isinstance(value, Family) else "",
 )
 def test_a_family_that_is_right_passes(family, rows):
     found = bg.check_family(family, rows, Y)
@@ -136,3 +182,19 @@ def test_a_planted_fault_is_found(family):
 def test_a_planted_fault_of_a_conjugate_family_is_found():
     with pytest.raises(ValueError, match=r"^Forgetful: .*\d\.\d"):
         bg.check_family(Forgetful(), BITS, Y)
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        (PriorAlone, "to_pymc given the statistics"),
+        (WeightlessRows, "stats must use the weights"),
+        (LikelihoodMode, "map has the log posterior density"),
+        (ShiftedMle, "mle has the log likelihood"),
+        (ModeAsMean, "by mean, and"),
+        (DrawsByScale, "by draw of the prior, and"),
+    ],
+)
+def test_closed_forms_are_compared_with_the_graph(family, words):
+    with pytest.raises(ValueError, match=rf"^{family.__name__}: .*{words}"):
+        bg.check_family(family(3.0, 2.0), BITS, Y)

@@ -476,9 +476,9 @@ def believed[Rows](
 
 
 def declared(
-    family: Any, coords: Mapping[str, Any], X: Any = None, y: Any = None
+    family: Any, coords: Mapping[str, Any], X: Any = None, y: Any = None, stats: Any = None
 ) -> tuple[Any, dict[str, Any]]:
-    """The model of a family alone and what its `to_pymc` returned, with rows if there are any.
+    """Return the model of a family alone, given rows or statistics if there are any, and its theta.
 
     Class codes are the data container ``y``.
     """
@@ -487,6 +487,7 @@ def declared(
     rows = {} if X is None else {OBS: np.arange(len(y))}
     with pm.Model(coords={**coords, **rows}) as model:
         on = {} if X is None else {"X": X, "y": pm.Data("y", y, dims=OBS)}
+        on |= {} if stats is None else {"stats": stats}
         theta = family.to_pymc(**on)
     if theta.keys() != family.params.keys():
         raise ValueError(
