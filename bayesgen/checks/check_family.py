@@ -93,6 +93,24 @@ def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0
     return pd.DataFrame.from_dict(lines, orient="index", columns=["difference", "allowed", "note"])
 
 
+def contradiction_with_graph(family: Any, X: Array, y: Array, n_classes: int, weight: Array) -> str:
+    """Return what contradicts `to_pymc` in the closed forms of a family; "" if nothing does.
+
+    Parameters
+    ----------
+    family : ConjugateFamily
+        The resolved prior.
+    X, y, weight : (N, D), (N,), (N,)
+        Rows as the family takes them, class codes and weights.
+    """
+    checks = _Checks(family, X, y, n_classes, np.random.default_rng(0))
+    try:
+        checks.compare_with_graph(weight)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 Line = tuple[float, float, str]
 
 
@@ -136,10 +154,17 @@ class _Checks:
         if self.family.conjugate:
             yield from self._closed_form()
         if self.family.conjugate and not self.family.discriminative:
-            yield "statistics", self._statistics(np.ones(len(self.X)))
-            yield "weights", self._statistics(self.rng.uniform(0.5, 2.0, len(self.X)))
-            yield "draw", self._draw()
-            yield from self._estimates()
+            weight = self.rng.uniform(0.5, 2.0, len(self.X))
+            yield from self.compare_with_graph(weight).items()
+
+    def compare_with_graph(self, weight: Array) -> dict[str, Line]:
+        """Return the checks of statistics, draws and estimates; raise if one fails."""
+        return {
+            "statistics": self._statistics(np.ones(len(self.X))),
+            "weights": self._statistics(weight),
+            "draw": self._draw(),
+            **dict(self._estimates(weight)),
+        }
 
     def _fail(self, what: str) -> None:
         raise ValueError(f"{self.name}: {what}")
@@ -411,9 +436,8 @@ class _Checks:
                     )
         return least, _FALSE_ALARM / n_tests, "p-value"
 
-    def _estimates(self) -> Iterator[tuple[str, Line]]:
+    def _estimates(self, weight: Array) -> Iterator[tuple[str, Line]]:
         """Compare `map` and `mle` with theta around them, and `mean` with draws."""
-        weight = self.rng.uniform(0.5, 2.0, len(self.X))
         counts = self.family.stats(self.X, self.y, self.n_classes, weight)
         posterior = self.family.update(counts)
         model, tensors = declared(self.family, self.coords)

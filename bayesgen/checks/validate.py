@@ -31,6 +31,7 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.checks import coherence, plug_ins, quantities
 from bayesgen.checks.agreement import STATISTICS, compare_mean
+from bayesgen.checks.check_family import contradiction_with_graph
 from bayesgen.checks.coherence import contradictions
 from bayesgen.checks.quantities import (
     DENSITIES,
@@ -49,6 +50,7 @@ from bayesgen.checks.quantities import (
 )
 from bayesgen.datatree.tree import read_draws
 from bayesgen.errors import warn
+from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.inference.nuts import SamplingWarning
@@ -687,7 +689,7 @@ def _exact(fitted: Any, data: _Data) -> list[Identity]:
             "mle": plug_ins.likelihood_maximum(model, stats, rows, codes, weight, classes),
             "map": plug_ins.density_maximum(model, classes),
         }
-    out = [_densities(fitted, data)]
+    out = [_densities(fitted, data), *_of_graph(fitted, data)]
     out += [Identity(*what, (wrong,) if wrong else ()) for what, wrong in words.items()]
     for method, found in maxima.items():
         wrong = (found.wrong,) if found.wrong else ()
@@ -737,6 +739,22 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
         else:
             out.append(Identity(*what, (wrong,) if wrong else ()))
     return out
+
+
+def _of_graph(fitted: Any, data: _Data) -> list[Identity]:
+    """Compare closed forms with the graph, where the family does not tell the density of theta."""
+    family, rows = fitted.prior_.family, data.rows
+    if family.capability(ThetaDensity) is not None or family.discriminative:
+        return []
+    what = DENSITIES, "statistics, draws and estimates against to_pymc"
+    if not isinstance(rows, np.ndarray):
+        return [Identity(*what, skipped="the rows are not an array")]
+    n_classes = len(fitted.classes_)
+    try:
+        wrong = contradiction_with_graph(family, rows, data.codes, n_classes, data.weight)
+    except NotImplementedError as error:
+        return [Identity(*what, skipped=str(error))]
+    return [Identity(*what, (wrong,) if wrong else ())]
 
 
 def _densities(fitted: Any, data: _Data) -> Identity:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesgen as bg
+from bayesgen.checks import validate
 from bayesgen.families import (
     BetaBernoulli,
     Family,
@@ -14,6 +15,7 @@ from bayesgen.families import (
     NormalInverseWishart,
     StudentT,
 )
+from bayesgen.families.capabilities import ThetaDensity
 from tests.graphs import pm
 
 CELLS = ("class", "feature")
@@ -198,3 +200,16 @@ def test_a_planted_fault_of_a_conjugate_family_is_found():
 def test_closed_forms_are_compared_with_the_graph(family, words):
     with pytest.raises(ValueError, match=rf"^{family.__name__}: .*{words}"):
         bg.check_family(family(3.0, 2.0), BITS, Y)
+
+
+@pytest.mark.parametrize("mistaken", [GammaPoisson, LikelihoodMode, WeightlessRows, DrawsByScale])
+def test_validate_compares_with_the_graph_where_theta_has_no_density(mistaken):
+    @dataclass(frozen=True, eq=False)
+    class Silent(mistaken):
+        def capability(self, kind):
+            return None if kind is ThetaDensity else super().capability(kind)
+
+    weight = np.linspace(0.5, 3.0, len(Y))
+    clf = bg.GenerativeClassifier(Silent(3.0, 2.0)).fit(BITS, Y, sample_weight=weight)
+    (found,) = validate._of_graph(clf, validate._Data.of(clf, BITS, Y, weight))
+    assert bool(found.wrong) == (mistaken is not GammaPoisson)
