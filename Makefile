@@ -29,7 +29,7 @@ test: env ## all tests and doctests but the slow ones
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 # What mypy and pyright tell a user is asked by `make types`.
-test-slow: env ## the slow tests: sampling, simulation-based calibration
+test-slow: env ## the slow tests: sampling, and what compiles a graph
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --ignore=tests/test_typing.py $(ARGS)
 
 fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind forged"; --help)
@@ -95,8 +95,9 @@ lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade:
 notebooks: env ## execute the notebooks in place
 	$(BIN)/jupyter-execute --inplace $(ARGS) notebooks/*.ipynb
 
+# PyTensor would compile every small graph of a page by a C compiler, for minutes.
 docs: env ## the documentation site, in docs/_build/html
-	$(ONE_THREAD) $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
+	$(ONE_THREAD) PYTENSOR_FLAGS=cxx= $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
 	@echo 'open docs/_build/html/index.html'
 
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)

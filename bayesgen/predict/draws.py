@@ -80,17 +80,22 @@ def probabilities(draws: JointDraws) -> Array:
         If they would take more than 4 GiB.
     """
     chains, length, n_rows, n_classes = draws.shape
-    size = 8 * chains * length * n_rows * n_classes
-    if size > _MOST:
-        raise ValueError(
-            f"{chains * length} draws of {n_rows} rows and {n_classes} classes "
-            f"would take {size / (1 << 30):.1f} GiB, more than 4: give fewer rows at a time or "
-            "fewer draws, or use predict_interval, which keeps none"
-        )
+    refuse_large(chains * length, n_rows, n_classes)
     rho = np.empty(draws.shape)
     for rows, joint in _shown(draws, "draws"):
         rho[:, :, rows] = softmax(joint)
     return rho
+
+
+def refuse_large(n_draws: int, n_rows: int, n_classes: int) -> None:
+    """Raise ValueError where the draws of `probabilities` would take too much memory."""
+    size = 8 * n_draws * n_rows * n_classes
+    if size > _MOST:
+        raise ValueError(
+            f"{n_draws} draws of {n_rows} rows and {n_classes} classes would take "
+            f"{size / (1 << 30):.1f} GiB, more than 4: give fewer rows at a time or fewer draws, "
+            "or use predict_interval, which keeps none"
+        )
 
 
 def _shown(draws: JointDraws, what: str) -> Iterator[tuple[slice, Array]]:

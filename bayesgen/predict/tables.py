@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import PREDICTIONS
@@ -90,6 +91,9 @@ def posterior(
     import xarray as xr
 
     what = "predict_posterior"
+    if n_draws is not None:  # before any theta is drawn
+        refuse_below(2, draws=n_draws)
+        draws.refuse_large(n_draws, _num_samples(X), len(fitted.classes))
     drawn, _, _ = _log_joint_draws(fitted, X, n_draws, class_prior, random_state, training, what)
     rho = draws.probabilities(drawn)
     dims = (CHAIN, DRAW, OBS, CLASS)
