@@ -75,6 +75,12 @@ def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
             "the posterior is known by draws of another's, which do not tell a maximum",
             advice="use method='posterior_predictive' or 'posterior_mean'",
         )
+    if family.no_pymc:
+        raise UndefinedEstimateError(
+            method,
+            "the model is a PyMC model of your own, whose variables are not known by name here",
+            advice="pymc.find_MAP(model) seeks its mode",
+        )
     rows = _rows(fitted, method, training)
     n_classes = len(fitted.classes)
     if method == "mle":

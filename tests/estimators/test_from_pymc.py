@@ -11,7 +11,9 @@ import xarray as xr
 from scipy import special, stats
 
 import bayesgen as bg
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.sampled.student_t import StudentT
+from bayesgen.inference import nuts
 from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, pm
 
@@ -542,3 +544,18 @@ def test_labels_that_pymc_extras_sums_out_have_the_probabilities_of_new_rows() -
     np.testing.assert_allclose(p.reshape(8, 6, 3), expected, rtol=1e-8)
     averaged = clf.predict_proba(new[:, None])
     assert np.abs(averaged - expected.mean(axis=0)).max() > 0.01
+
+
+def test_a_sampled_model_of_the_user_has_no_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = CASES[next(iter(CASES))]()
+    draws = trace(own.model, own.draws)
+    none = np.zeros((draws.sizes["chain"], draws.sizes["draw"]), dtype=bool)
+    stats = xr.Dataset({"diverging": (("chain", "draw"), none)})
+    monkeypatch.setattr(nuts, "sample", lambda *_, **__: (draws, stats))
+    monkeypatch.setattr(
+        nuts, "warn_unless_sound", lambda *_: nuts.Diagnosis(0, 1.0, "", 1e4, "", 2)
+    )
+    clf = bg.from_pymc(own.model).fit()
+    for method in ("map", "mle"):
+        with pytest.raises(UndefinedEstimateError, match=r"pymc\.find_MAP\(model\) seeks its mode"):
+            clf.predict_proba(own.X, method=method)
