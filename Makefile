@@ -32,7 +32,7 @@ test: env ## all tests and doctests but the slow ones
 test-slow: env ## the slow tests: sampling, and what compiles a graph
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist worksteal -m slow --ignore=tests/test_typing.py $(ARGS)
 
-fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind forged"; --help)
+fuzz: env ## inputs, files and kills at random (ARGS="--cases 1000 --kind csv"; --help)
 	$(ONE_THREAD) NUMBA_NUM_THREADS=1 $(BIN)/python -W ignore -m tests.fuzz.run $(ARGS)
 
 # The tests of what a wheel or an sdist may lack: files beside modules, stored models, the command line.
