@@ -435,7 +435,7 @@ def test_what_it_cannot_have_is_refused() -> None:
 def test_it_samples_its_own_rows() -> None:
     own = hierarchical_means()
     clf = bg.from_pymc(own.model)
-    clf.fit(chains=2, target_accept=0.99, random_state=1, progressbar=False)
+    clf.fit(draws=3000, chains=2, target_accept=0.99, random_state=1, progressbar=False)
     assert clf.inference_ == "nuts"
     draws = clf.posterior_["posterior"].to_dataset()
     flat = {k: draws[k].values.reshape(-1, *draws[k].shape[2:]) for k in own.draws if k in draws}

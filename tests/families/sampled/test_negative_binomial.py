@@ -224,7 +224,7 @@ def test_nuts_finds_rates_and_bursts_and_beats_poisson():
     labels = y.astype(object)
     labels[train[:60]] = None
     clf = bg.NegativeBinomialNB(exposure=0, draws=1000, tune=500, chains=4, random_state=1)
-    clf.fit(gap[train], labels[train], progressbar=False)
+    clf.fit(gap[train], labels[train], unlabelled="ignore", progressbar=False)
     posterior = sound(clf, 1.02)
     held = [inside(posterior[k][..., 1:], value[..., 1:]).ravel() for k, value in truth.items()]
     assert np.concatenate(held).mean() >= 0.9
