@@ -180,7 +180,8 @@ class NegativeBinomial(Family):
 
         mu = pymc_parts.parameter(self, prefix, "mu", shrunk)
         if X is not None and summed:
-            refuse_fractional_counts(passes.stored_cells(X, slice(None)).data)
+            counts, _ = self._split(X)  # an exposure may be a fraction
+            refuse_fractional_counts(passes.stored_cells(counts, slice(None)).data)
             theta = {"mu": mu, "delta": delta}
             log_p = self.pymc_log_likelihood(X, theta, prefix=f"{prefix}x_")
             pm.Potential(f"{prefix}x", log_p[pt.arange(X.shape[0]), y].sum())
