@@ -162,9 +162,12 @@ def _averages(independent: bool, joint: Array) -> Averages:
         bias = np.where(mean > 0, noise / (2 * mean), 0.0).sum(axis=1)
     top = (rho == rho.max(axis=1, keepdims=True)).astype(float)
     top /= top.sum(axis=1, keepdims=True)  # ties share
-    spread = entropy.std(axis=(1, 2))
-    spread = spread / np.sqrt(n_draws if independent else effective_sample_size(entropy))
-    error = np.maximum(np.sqrt(noise).max(axis=1), spread)
+    # H(mean) is a curved function of the mean: its error by the delta method
+    log_mean = np.log(np.where(mean > 0, mean, 1.0))[..., None, None]
+    error = np.sqrt(noise).max(axis=1)
+    for series in (entropy, (log_mean * rho).sum(axis=1)):
+        size = n_draws if independent else effective_sample_size(series)
+        error = np.maximum(error, series.std(axis=(1, 2)) / np.sqrt(size))
     aleatoric = entropy.mean(axis=(1, 2))
     total = np.maximum(entr(mean).sum(axis=1) + bias, aleatoric)  # an information is not negative
     return Averages(total, aleatoric, mean, sd, top.mean(axis=(2, 3)), error)
