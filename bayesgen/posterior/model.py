@@ -163,7 +163,7 @@ class ClassModel(Record):
 
             if y is not None and weight is not None:
                 each = log_joint(X, "weighted_")[np.arange(len(y)), y]
-                pm.Potential("weighted", (pm.Data("weight", weight) * each).sum())
+                pm.Potential("weighted", (pm.Data("row_weight", weight) * each).sum())
             if X_new is not None:
                 declare_probability(log_joint(X_new, "new_"))
         return model
