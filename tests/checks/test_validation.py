@@ -29,7 +29,7 @@ def test_an_interval_is_held_to_its_share_within_its_own_error(error):
     n, low, high = 4000, -1.7, 1.2
     draws = np.random.default_rng(1).normal(size=(1, n, 1, 1))
 
-    def predict_interval(X, prob, kind):
+    def predict_interval(X, prob, kind, draws):
         ends = (("obs_id", "class", "bound"), np.array([[[low, high]]]))
         return xr.Dataset({"log_odds": ends, "error": ("obs_id", [error])})
 
