@@ -147,3 +147,8 @@ def test_an_identifier_of_5000_digits_is_text(files):
     assert found.exit_code == 0, found.output
     clf = bg.load(model)
     assert dict(zip(clf.feature_names_in_, clf.schema_.kinds, strict=True))["k"] == "categorical"
+
+
+def test_a_frame_without_columns_is_named():
+    with pytest.raises(ValueError, match=r"X has no columns: 0 feature\(s\) \(shape=\(4, 0\)\)"):
+        bg.GaussianNB().fit(pd.DataFrame(index=range(4)), [0, 1, 0, 1])

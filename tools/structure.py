@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 28_400),
+    "lines of code": Figure(42_669, 25_000, 28_600),
     "modules": Figure(213, 150, 167),
     "import levels": Figure(19, None, 19),
     "circles, annotations included": Figure(0, 0, 0),
