@@ -179,7 +179,10 @@ class Reader:
             refuse_elsewhere(given)
             if 0 in np.shape(given)[1:]:
                 shape = np.shape(given)
-                raise ValueError(f"X has no columns: 0 feature(s) (shape={shape})") from None
+                raise ValueError(
+                    f"X has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is "
+                    "required."
+                ) from None
             if hasattr(given, "sparse"):  # a pandas frame whose columns are all sparse
                 return self.checked(given.sparse.to_dense(), first, ensure_all_finite)
             feature_names(given)  # refuses those that occur twice
