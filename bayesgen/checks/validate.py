@@ -312,9 +312,8 @@ def validate(
 ) -> Validation:
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
-    Compared with draws: parameters, densities and class probabilities of rows, their intervals
-    (``given="training and row"`` with draws weighted by p(x | theta)), the mean log-odds of
-    `explain`, rows of `simulate`. To many digits, on some rows: the evidence, `loo_log_joint` and
+    Compared with draws: parameters, densities and class probabilities of rows, their intervals,
+    rows of `simulate`. To many digits, on some rows: the evidence, `loo_log_joint` and
     `typicality` with fits without the row, merged halves with the whole, sums of contributions,
     estimates by ``"mle"`` and ``"map"``.
 

@@ -250,9 +250,8 @@ class LogLinearPool(GenerativeClassifier):
     covariances) are learned from all rows without labels and stay when a row is left out.
 
     *Methods* are those of a classifier. A pool does not model x, so some are absent or refused:
-    `score_samples`, `simulate`, ``given="training and row"``, ``target="joint"``, methods that add
-    rows, and plug-ins. ``class_prior=`` multiplies the odds by its ratio to the class weights of
-    training; ``posterior=`` are draws of exponents and intercepts.
+    `score_samples`, `simulate`, ``target="joint"``, methods that add rows, and plug-ins.
+    ``class_prior=`` multiplies the odds by its ratio to the class weights of training.
 
     *Intervals, uncertainty, draws*: each of 100 draws gives every training row an independent
     weight, Gamma with mean 1 and variance 2, fits the members again with these weights (structures
