@@ -31,20 +31,17 @@ def log_sum_of_trees(log_w: Array) -> Array:
 
     Parameters
     ----------
-    log_w : (..., V, V), real or complex
-        Logarithms of the weights, symmetric; the diagonal is not looked at, -inf is no edge. Of
-        complex weights the imaginary part of the result is one of the arguments of the sum, and
-        digits are lost where terms cancel.
+    log_w : (..., V, V)
+        Logarithms of the weights, symmetric; the diagonal is not looked at, -inf is no edge.
 
     Returns
     -------
     (...)
         -inf where the graph is not connected.
     """
-    log_w = np.asarray(log_w)
     lead, n_nodes = log_w.shape[:-2], log_w.shape[-1]
     flat = log_w.reshape(-1, n_nodes, n_nodes)
-    out = np.zeros(len(flat), dtype=np.result_type(log_w.dtype, np.float64))
+    out = np.zeros(len(flat))
     if n_nodes > 1:
         for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
             out[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
@@ -56,18 +53,18 @@ def _sum(log_w: Array) -> Array:
     n_nodes, _, n = log_w.shape
     lower = log_w[np.tril_indices(n_nodes, -1)]
     finite = np.isfinite(lower)
-    top = np.where(finite, lower.real, -np.inf).max(axis=0)
-    least = np.where(finite, lower.real, np.inf).min(axis=0)
+    top = np.where(finite, lower, -np.inf).max(axis=0)
+    least = np.where(finite, lower, np.inf).min(axis=0)
     wide = ~(top - least <= _SPAN)
-    bad = np.isnan(lower).any(axis=0) | (lower.real == np.inf).any(axis=0)
+    bad = np.isnan(lower).any(axis=0) | (lower == np.inf).any(axis=0)
     if (bad | wide).any():
-        out = np.full(n, np.nan, dtype=log_w.dtype)
+        out = np.full(n, np.nan)
         for some, total_of in ((wide & ~bad, _sum_in_logs), (~wide & ~bad, _sum)):
             if some.any():
                 out[some] = total_of(log_w[..., some])
         return out
     w = np.exp(np.ascontiguousarray(log_w) - top)
-    total = (n_nodes - 1) * top.astype(w.dtype)
+    total = (n_nodes - 1) * top
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(n_nodes - 1, 0, -1):
             edges = w[k, :k]
@@ -82,31 +79,24 @@ def _sum(log_w: Array) -> Array:
 def _sum_in_logs(log_w: Array) -> Array:
     """(n,) of weights (V, V, n) that span more than numbers do."""
     w = np.array(log_w, order="C")
-    total = np.zeros(w.shape[2], dtype=w.dtype)
+    total = np.zeros(w.shape[2])
     for k in range(len(w) - 1, 0, -1):
         edges = w[k, :k]
         s = _log_sum(edges)
         total += s
         share = edges - np.where(np.isfinite(s), s, 0.0)
         for i in range(k - 1, 0, -1):
-            w[i, :i] = _log_add(w[i, :i], edges[i] + share[:i])
+            w[i, :i] = np.logaddexp(w[i, :i], edges[i] + share[:i])
     return total
 
 
 def _log_sum(a: Array) -> Array:
     """Log of the sum of exponentials over the first axis."""
-    top = a.real.max(axis=0)
+    top = a.max(axis=0)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         out: Array = np.log(np.exp(a - safe).sum(axis=0)) + safe
     return out
-
-
-def _log_add(a: Array, b: Array) -> Array:
-    if not np.iscomplexobj(a):
-        out: Array = np.logaddexp(a, b)
-        return out
-    return _log_sum(np.stack([a, b]))
 
 
 class Elimination:
@@ -165,21 +155,20 @@ class Elimination:
 
         Parameters
         ----------
-        change : (..., V, V), real or complex
+        change : (..., V, V)
             What is added to the logarithms of the weights; symmetric.
 
         Returns
         -------
         (...)
-            NaN where a change is NaN or infinite. Complex: as `log_sum_of_trees`.
+            NaN where a change is NaN or infinite.
         """
-        change = np.asarray(change)
         lead, n = change.shape[:-2], self.n_nodes
         flat = change.reshape(-1, n, n)
-        out = np.full(len(flat), np.nan, dtype=np.result_type(change.dtype, np.float64))
+        out = np.full(len(flat), np.nan)
         for rows in row_blocks(len(flat), n**2, _CELLS):
             block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
-            size = np.abs(block[np.tril_indices(n, -1)].real).max(axis=0, initial=0.0)
+            size = np.abs(block[np.tril_indices(n, -1)]).max(axis=0, initial=0.0)
             good = size * n <= _SPAN  # in numbers; NaN is not good
             far = np.isfinite(size) & ~good
             for some, ratio in ((good, self._ratio), (far, self._ratio_in_logs)):
@@ -236,7 +225,7 @@ class Elimination:
 
     def _ratio(self, change: Array) -> Array:
         r = np.exp(np.ascontiguousarray(change))
-        total = np.zeros(r.shape[2], dtype=r.dtype)
+        total = np.zeros(r.shape[2])
         for share, kept, added in self.steps:
             k = len(share)
             edges = r[k, :k]
@@ -250,7 +239,7 @@ class Elimination:
 
     def _ratio_in_logs(self, change: Array) -> Array:
         r = np.array(change, order="C")
-        total = np.zeros(r.shape[2], dtype=r.dtype)
+        total = np.zeros(r.shape[2])
         for share, original, through in self.log_steps:
             k = len(share)
             edges = r[k, :k]
@@ -259,7 +248,7 @@ class Elimination:
             for i in range(1, k):
                 added = through[i, :i, None] + edges[i] + (edges[:i] - s)
                 around = original[i, :i, None] + r[i, :i]
-                r[i, :i] = _log_add(around, added)
+                r[i, :i] = np.logaddexp(around, added)
         return total
 
     def edge_probabilities(self) -> Array:

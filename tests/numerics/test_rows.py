@@ -4,36 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse, special
 
 from bayesgen.numerics.rows import (
-    class_counts,
     class_sums,
-    columns_of,
     dense_block,
     dot,
     dot_log,
     exact_parts,
-    few_at_a_time,
     has_nan,
-    multiply,
-    one_hot,
-    over_draws,
     refuse_negative_counts,
     remainder,
-    row_blocks,
-    row_sums,
-    small_count_table,
     split_missing,
-    stored_blocks,
-    stored_cells,
     sum_except,
 )
-from bayesgen.numerics.special import log_gamma_difference
-
-property_test = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 
 def some_counts(n_rows, n_features, rng, density=0.3):
@@ -47,34 +31,6 @@ def every_form(X):
         yield X.astype(dtype)
         yield sparse.csr_matrix(X.astype(dtype))
         yield sparse.csr_array(X.astype(dtype))
-
-
-@property_test
-@given(st.integers(0, 10**7), st.integers(0, 10**7))
-def test_row_blocks_cover_the_rows_once(n_rows, n_columns):
-    blocks = []
-    for block in row_blocks(n_rows, n_columns):
-        blocks.append(block)
-        if len(blocks) > 50:
-            return
-    edges = [0, *(b.stop for b in blocks)]
-    assert [b.start for b in blocks] == edges[:-1]
-    assert edges[-1] == n_rows
-    assert all(b.stop > b.start for b in blocks)
-    widest = max((b.stop - b.start for b in blocks), default=0)
-    assert widest <= 1 or widest * n_columns <= 2**18
-
-
-def test_one_hot_and_class_counts():
-    y, w = np.array([2, 0, 2, 2]), np.array([0.5, 1.0, 0.0, 2.0])
-    hot = one_hot(y, 4).toarray()
-    np.testing.assert_array_equal(hot, (y == np.arange(4)[:, None]).astype(float))
-    np.testing.assert_array_equal(one_hot(y, 4, w).toarray(), hot * w)
-    np.testing.assert_array_equal(class_counts(y, 4), [1, 0, 3, 0])
-    np.testing.assert_array_equal(class_counts(y, 4, w), [1, 0, 2.5, 0])
-    nobody = class_counts(y[:0], 3)
-    np.testing.assert_array_equal(nobody, np.zeros(3))
-    assert nobody.dtype == np.float64
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -91,14 +47,6 @@ def test_class_sums(weighted):
         assert out.dtype == np.float64
         np.testing.assert_allclose(out, expected, rtol=1e-13)
         np.testing.assert_allclose(class_sums(form, y, 5, w, np.square), squared, rtol=1e-13)
-
-
-def test_class_sums_in_many_blocks():
-    rng = np.random.default_rng(2)
-    X, y = rng.random((5000, 300)), rng.integers(3, size=5000)
-    assert len(list(row_blocks(*X.shape))) > 3
-    expected = np.array([X[y == c].sum(axis=0) for c in range(3)])
-    np.testing.assert_allclose(class_sums(X, y, 3), expected, rtol=1e-12)
 
 
 def test_sums_of_narrow_numbers_are_wide():
@@ -152,15 +100,6 @@ def test_has_nan_and_split_missing():
     assert not has_nan(np.array([[np.inf, -np.inf]]))
 
 
-def test_dense_block_is_a_plain_wide_array():
-    X = some_counts(9, 4, np.random.default_rng(4))
-    for form in every_form(X):
-        block = dense_block(form, slice(2, 5))
-        assert type(block) is np.ndarray
-        assert block.dtype == np.float64
-        np.testing.assert_array_equal(block, X[2:5])
-
-
 # --------------------------------------------------------------------------------- rows of counts
 
 
@@ -172,31 +111,6 @@ def test_negative_counts_are_refused_with_their_place():
     for form in (np.abs(X), np.zeros((0, 2)), X[:1], np.array([[True]]), sparse.csr_matrix((3, 2))):
         refuse_negative_counts(form)
     refuse_negative_counts(np.full((2, 2), np.nan))
-
-
-def test_stored_cells_are_each_cell_once_and_leave_x_alone():
-    data, indices, indptr = [1.0, 2.0, 4.0, 0.0], [2, 0, 2, 1], [0, 3, 4]
-    messy = sparse.csr_matrix((data, indices, indptr), shape=(2, 3))
-    cells = stored_cells(messy, slice(None))
-    np.testing.assert_array_equal(cells.toarray(), [[2.0, 0.0, 5.0], [0.0, 0.0, 0.0]])
-    assert cells.has_canonical_format
-    assert messy.nnz == 4
-    X = some_counts(40, 5, np.random.default_rng(5))
-    X[3, 2] = np.nan
-    for form in (X, sparse.csr_matrix(X), X.astype(np.float32)):
-        np.testing.assert_array_equal(stored_cells(form, slice(1, 30)).toarray(), X[1:30])
-        blocks = list(stored_blocks(form, 100))
-        np.testing.assert_array_equal(np.vstack([c.toarray() for _, c in blocks]), X)
-        assert [rows.stop - rows.start for rows, _ in blocks] == [c.shape[0] for _, c in blocks]
-
-
-def test_row_sums_with_empty_rows():
-    indptr = np.array([0, 0, 2, 2, 3, 3])
-    values = np.array([[1.0, 2.0, 5.0], [10.0, 20.0, 50.0]])
-    expected = [[0.0, 3.0, 0.0, 5.0, 0.0], [0.0, 30.0, 0.0, 50.0, 0.0]]
-    np.testing.assert_array_equal(row_sums(values, indptr), expected)
-    np.testing.assert_array_equal(row_sums(values[0] * 1j, indptr), np.array(expected[0]) * 1j)
-    np.testing.assert_array_equal(row_sums(np.zeros(0), np.zeros(4, dtype=int)), np.zeros(3))
 
 
 def test_sum_except_has_no_cancellation():
@@ -215,46 +129,3 @@ def test_remainder_is_never_a_rounding_error():
     total, part = np.array([1.0, 0.3, 0.0, 5.0]), np.array([0.25, 0.1 + 0.2, 0.0, 5.0])
     rest = remainder(total, part)
     np.testing.assert_array_equal(rest, [0.75, 0.0, 0.0, 0.0])
-
-
-def test_small_count_table_looks_up_what_the_function_says():
-    rng = np.random.default_rng(7)
-    X = some_counts(400, 6, rng) + (rng.random((400, 6)) < 0.01) * 100
-    X[0, :3] = [0.5, 15.0, 16.0]
-    shape = rng.gamma(2.0, size=6)
-
-    def function(columns, counts):
-        return log_gamma_difference(shape[columns], counts)
-
-    for form in (X, sparse.csr_matrix(X)):
-        cells = stored_cells(form, slice(None))
-        look_up = small_count_table(function, form, 1)
-        assert look_up is not function
-        np.testing.assert_array_equal(
-            look_up(cells.indices, cells.data), function(cells.indices, cells.data)
-        )
-    assert small_count_table(function, X[:1], 1) is function
-
-
-@pytest.mark.parametrize("make", [np.array, np.asfortranarray, sparse.csr_matrix, sparse.csr_array])
-@pytest.mark.parametrize("d", [3, 90, 5000])
-@pytest.mark.parametrize("lead", [(), (1,), (7,), (2, 30)])
-def test_products_over_draws(make, d, lead):
-    rng = np.random.default_rng(5)
-    X, p = some_counts(40, d, rng), rng.normal(size=(*lead, 3, d))
-
-    def score(block, rows, table, out):
-        multiply(block, table, out)
-        out += X[rows].sum(axis=1)[:, None]
-
-    found = over_draws(make(X), p, columns_of, score)
-    assert found.shape == (*lead, 40, 3)
-    expected = np.moveaxis(np.tensordot(X, p, axes=(1, p.ndim - 1)), 0, -2)
-    np.testing.assert_allclose(found, expected + X.sum(axis=1)[:, None], rtol=1e-11, atol=1e-11)
-
-
-def test_few_at_a_time():
-    parts = list(few_at_a_time(np.arange(600) * 3))
-    np.testing.assert_array_equal(np.concatenate(parts), np.arange(600) * 3)
-    assert max(map(len, parts)) <= 256
-    assert list(few_at_a_time(np.arange(0))) == []

@@ -9,24 +9,20 @@ from itertools import product
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import settings
 from scipy import special, stats
 
 from bayesgen.numerics import special as nm
 
 mp.mp.dps = 60
 
-property_test = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-
 
 def relative_error(value, exact, floor=1e-300) -> float:
     """|value - exact|/|exact|, against numbers of mpmath."""
-    value = complex(value)
-    return float(abs(mp.mpc(value.real, value.imag) - exact) / max(abs(exact), mp.mpf(floor)))
+    return float(abs(mp.mpf(float(value)) - exact) / max(abs(exact), mp.mpf(floor)))
 
 
 def exact_gamma_difference(a, n):
-    a, n = mp.mpf(float(a)), mp.mpc(complex(n).real, complex(n).imag)
+    a, n = mp.mpf(float(a)), mp.mpf(float(n))
     return mp.loggamma(a + n) - mp.loggamma(a)
 
 
@@ -49,33 +45,6 @@ def test_log_gamma_difference_real(a):
 def test_log_gamma_difference_downwards():
     for a, n in [(40.0, -10.0), (40.0, -3.5), (1e6, -5.0), (5.0, -4.5), (1e12, -1e6)]:
         assert relative_error(nm.log_gamma_difference(a, n), exact_gamma_difference(a, n)) < 1e-13
-
-
-def test_log_gamma_difference_of_nothing_is_zero():
-    a = np.array(SHAPES)
-    assert np.all(nm.log_gamma_difference(a, 0.0) == 0)
-
-
-def test_log_gamma_difference_outside_its_domain_is_not_finite():
-    with np.errstate(all="ignore"):
-        out = nm.log_gamma_difference(np.array([0.5, 3.0, 50.0, 1e6]), -1e7 - 0.25)
-    assert not np.isfinite(out).any()
-
-
-def test_log_gamma_difference_broadcasts_and_keeps_small_and_large_apart():
-    a, n = np.array([[0.5], [31.9], [32.0], [1e9]]), np.array([0.0, 1.0, 40.0])
-    out = nm.log_gamma_difference(a, n)
-    one_by_one = [[nm.log_gamma_difference(x, k) for k in n] for x in a[:, 0]]
-    np.testing.assert_array_equal(out, one_by_one)
-    assert nm.log_gamma_difference(np.zeros((0, 3)) + 1, 1).shape == (0, 3)
-
-
-def test_the_recurrence_of_the_gamma_function():
-    """log Gamma(a + n + 1) - log Gamma(a) grows by log(a + n) from n to n + 1."""
-    rng = np.random.default_rng(0)
-    a, n = np.exp(rng.uniform(-5, 30, 300)), np.exp(rng.uniform(-5, 8, 300))
-    step = nm.log_gamma_difference(a + n, 1.0)
-    np.testing.assert_allclose(step, np.log(a + n), rtol=1e-14, atol=2e-13)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 40])
@@ -121,19 +90,6 @@ def exact_negative_binomial(x, a, b):
     return log_gammas + a * mp.log(b / (b + 1)) - x * mp.log(b + 1)
 
 
-def test_deviance_of_huge_counts():
-    for mean in (1e-3, 1.0, 50.0, 1e6, 1e12):
-        for e in (-1 + 1e-9, -0.9, -0.51, -0.3, -1e-3, -1e-6, 0.0, 1e-9, 1e-5, 0.4, 0.6, 30.0):
-            x = mean * (1 + e)
-            m, z = mp.mpf(mean), mp.mpf(x)
-            exact = z * mp.log(z / m) - z + m
-            # x log(x/mean) - x + mean ~ mean e^2/2, from numbers of size mean e
-            assert abs(float(nm.deviance(x, mean) - exact)) <= 4e-16 * mean * abs(e) + 1e-300, e
-    np.testing.assert_array_equal(nm.deviance([0.0, 3.0], 3.0), [3.0, 0.0])
-    x, m = 1e12 + 1e6, 1e12  # one standard deviation away: 1/2
-    assert nm.deviance(x, m) == pytest.approx(0.5 - 1e-6 / 6, abs=1e-9)
-
-
 def test_log_poisson():
     for x, rate in product((0.0, 1.0, 3.0, 31.0, 32.0, 500.0), (1e-8, 0.7, 31.0, 40.0, 3e3)):
         np.testing.assert_allclose(
@@ -160,26 +116,6 @@ def test_log_negative_binomial(a):
     np.testing.assert_allclose(
         nm.log_negative_binomial(k, a, 1.5), stats.nbinom.logpmf(k, a, 0.6), rtol=1e-9, atol=1e-9
     )
-
-
-def test_log_negative_binomial_at_counts_of_1e12():
-    for a, b in [(1e12, 1.0), (1e12, 1.0 + 1e-6), (2e12, 2.0), (1e13, 10.0), (3.0, 3e-12)]:
-        for x in (1e12, 1e12 + 1e6):
-            exact = exact_negative_binomial(x, a, b)
-            assert abs(float(nm.log_negative_binomial(x, a, b) - exact)) < 1e-8, (a, b)
-
-
-def exact_poisson_power(x, a, b, t):
-    x, a, b = (mp.mpf(float(v)) for v in (x, a, b))
-    t = mp.mpc(complex(t).real, complex(t).imag)
-    out = mp.loggamma(a + t * x) - mp.loggamma(a) + a * mp.log(b)
-    return out - (a + t * x) * mp.log(b + t) - t * mp.loggamma(x + 1)
-
-
-def test_log_factorial():
-    x = np.r_[np.arange(400.0), 0.5, 3.7, 255.5, 1e6, 1e12]
-    np.testing.assert_allclose(nm.log_factorial(x), special.gammaln(x + 1), rtol=1e-15, atol=1e-15)
-    assert nm.log_factorial(np.zeros(0)).shape == (0,)
 
 
 # ------------------------------------------------------------------------- sums of exponentials
@@ -247,14 +183,3 @@ def test_draw_dirichlet(scale):
     variance = np.square(draws - mean)
     mcse = variance.std(axis=0) / np.sqrt(n)
     assert np.all(np.abs(variance.mean(axis=0) - sd**2) <= 5 * mcse + 1e-15)
-
-
-@pytest.mark.parametrize("shape", [(7, 1), (5000, 9), (3, 40, 5), (0, 3), (2, 0, 3), (4,)])
-def test_softmax_is_the_exponential_of_log_softmax(shape):
-    a = 30 * np.random.default_rng(0).standard_normal(shape)
-    with np.errstate(invalid="ignore"):
-        expected = a - a.max(axis=-1, keepdims=True) if a.size else a
-        expected = np.exp(expected) / np.exp(expected).sum(axis=-1, keepdims=True)
-    for given in (a, np.asfortranarray(a), a[..., ::-1].copy()[..., ::-1]):
-        np.testing.assert_allclose(nm.softmax(given), expected, rtol=1e-14, atol=0)
-        np.testing.assert_allclose(np.exp(nm.log_softmax(given)), expected, rtol=1e-12)
