@@ -181,9 +181,6 @@ def is_text(values: Values) -> bool:
 # Text is compared and judged once for each distinct value, never cell by cell in Python.
 
 MANY = 1 << 13  # cells for which pandas is worth being imported
-_BLOCK = 1 << 14  # strings, whose digests stay in the second-level cache
-_SOME = 1000  # strings among which the distinct ones are looked for first
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, hence a permutation modulo 2**64
 
 
 class Factorised(NamedTuple):
@@ -198,8 +195,6 @@ def factorise(cells: Array) -> Factorised | None:
 
     None as well if all cells are missing.
     """
-    if cells.dtype.kind == "U":
-        return _factorise_strings(cells)
     cells = cells.astype(object, copy=False)
     if len(cells) >= MANY:
         import pandas as pd
@@ -215,29 +210,6 @@ def factorise(cells: Array) -> Factorised | None:
     place = {value: k for k, value in enumerate(found)} | {None: -1}
     codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
     return Factorised(codes, found) if found else None
-
-
-def _factorise_strings(values: Array) -> Factorised:
-    """Return the codes of an (N,) array of NumPy's strings of fixed length, none missing."""
-    n = len(values)
-    words = np.ascontiguousarray(values).view(np.uint32).reshape(n, -1)
-    digest = np.zeros(n, dtype=np.uint64)
-    for start in range(0, n, _BLOCK):
-        own = digest[start : start + _BLOCK]
-        for letters in words[start : start + _BLOCK].T:
-            own ^= letters
-            own *= _MULTIPLIER
-            own ^= own >> np.uint64(32)
-    known = np.unique(digest[:: max(1, n // _SOME)])  # most often these are all
-    codes = np.searchsorted(known, digest)
-    if not np.array_equal(known.take(codes, mode="clip"), digest):
-        codes = np.searchsorted(np.unique(digest), digest)
-    first = np.empty(codes.max(initial=-1) + 1, dtype=np.intp)
-    first[codes[::-1]] = np.arange(n)[::-1]
-    if np.array_equal(words[first].take(codes, axis=0), words):
-        return Factorised(codes, values[first].tolist())
-    found, codes = np.unique(values, return_inverse=True)  # two strings of one digest
-    return Factorised(codes.ravel(), found.tolist())
 
 
 # ------------------------------------------------------------------------------------------------

@@ -8,12 +8,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.encoding.column import factorise
+from bayesgen.encoding.column import MANY
 from bayesgen.encoding.literals import shortened, shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
-
-_SPAN = 1 << 16  # integers within so wide a range go through a table of that length
 
 
 def _is_missing(label: Any) -> bool:
@@ -155,11 +153,9 @@ def coded(y: Any) -> tuple[Array, Array]:
 
 def code_labels(y: Array) -> tuple[Array, Array]:
     """(sorted labels, code of each row)."""
-    if (found := _code_strings(y)) is not None:
-        return found
+    if (coded_labels := _code_many(y)) is not None:
+        return coded_labels
     refuse_unlabelled(has_no_label(y))
-    if (found := _code_small_integers(y)) is not None:
-        return found
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise InputError("y holds an infinite label", row=np.isinf(y).argmax())
     try:
@@ -183,35 +179,18 @@ def code_labels(y: Array) -> tuple[Array, Array]:
     return labels, codes.ravel()
 
 
-def _code_strings(y: Array) -> tuple[Array, Array] | None:
-    """`code_labels` of strings: looked up, not sorted."""
-    if y.dtype.kind not in "OU" or not y.size:
+def _code_many(y: Array) -> tuple[Array, Array] | None:
+    """Return labels and codes of many strings or integers, by hashing; None of other labels."""
+    if len(y) < MANY or y.dtype.kind not in "iuOU":
         return None
-    try:
-        texts = factorise(y)
-    except TypeError:  # lists and the like
-        return None
-    if texts is None or 2 * len(texts.found) > len(y) or texts.codes.min() < 0:
-        return None
-    found = np.array(texts.found, dtype=y.dtype)
-    order = np.argsort(found)
-    code = np.empty(len(order), dtype=np.intp)
-    code[order] = np.arange(len(order))
-    return found[order], code[texts.codes]
+    import pandas as pd
 
-
-def _code_small_integers(y: Array) -> tuple[Array, Array] | None:
-    """`code_labels` of integers within a narrow range: counted, not sorted."""
-    if y.dtype.kind not in "iu" or not y.size or int(y.max()) - int(y.min()) >= min(_SPAN, y.size):
+    if y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) != "string":
         return None
-    # as int64, what lies beyond 2^63 wraps around, and the differences are still right
-    codes, lowest = y.astype(np.int64, copy=False), y.min().astype(np.int64)
-    codes = codes if lowest == 0 else codes - lowest
-    seen = np.bincount(codes) > 0
-    labels = np.flatnonzero(seen).astype(y.dtype) + y.min()
+    codes, labels = pd.factorize(y.astype(object) if y.dtype.kind == "U" else y, sort=True)
     if 2 * len(labels) > len(y):
         return None  # scikit-learn has a warning about that many
-    return labels, codes if seen.all() else (np.cumsum(seen) - 1)[codes]
+    return labels.astype(y.dtype), codes
 
 
 def refuse_unlabelled(unlabelled: Array) -> None:
