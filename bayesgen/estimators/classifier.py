@@ -45,7 +45,7 @@ from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.leave_one_out import log_joint_without, training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
-from bayesgen.predict.probabilities import log_joint, normalised
+from bayesgen.predict.probabilities import log_class_probability, log_joint, log_proba
 from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.typicality import left_out_scores, typicality
 
@@ -529,7 +529,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        ``posterior=`` of the predict methods does the same for one call. `loo` is Pareto-smoothed
+        Joint densities are averaged over draws, then normalised. `loo` is Pareto-smoothed
         importance sampling. Evidence, `partial_fit`, `merge` and `draw_posterior` need the closed
         form and are refused.
 
@@ -552,7 +552,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return log p(y = c, x) (N, C), each row on its own.
 
@@ -565,36 +564,30 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             Integrate the parameters out, or plug one estimate in.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones; must sum to 1.
-        posterior : xarray.DataTree, optional
-            Draws of this model's parameters that replace the closed form, for example those of
-            `sample_posterior` or `draw_posterior`. Joint densities are averaged over draws, then
-            normalised.
 
         Warns
         -----
         MonteCarloWarning
-            If `posterior` has too few draws for some rows.
+            If the posterior is draws (of NUTS, or of `with_posterior`), and they are too few for
+            some rows.
         """
         self._fitted().refuse_if_discriminative("predict_joint_log_proba")
-        return log_joint(self._fitted(), X, method, class_prior, posterior, "density")
+        return log_joint(self._fitted(), X, method, class_prior, "density")
 
     def predict_log_proba(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return the log (N, C) of `predict_proba`."""
-        fitted = self._fitted()
-        return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
+        return log_proba(self._fitted(), X, method, class_prior)
 
     def predict_proba(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return p(y = c | x) (N, C), by default the exact posterior predictive.
 
@@ -603,8 +596,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, method, class_prior, posterior
-            Rows, estimate, class weights and draws: see `predict_joint_log_proba`.
+        X, method, class_prior
+            Rows, estimate and class weights: see `predict_joint_log_proba`.
 
         Raises
         ------
@@ -612,9 +605,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
         """
-        fitted = self._fitted()
-        joint = log_joint(fitted, X, method, class_prior, posterior)
-        log_p = normalised(fitted, joint, method)
+        log_p = log_proba(self._fitted(), X, method, class_prior)
         return np.exp(log_p, out=log_p)
 
     def predict(
@@ -622,26 +613,23 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return the most probable labels (N,)."""
         fitted = self._fitted()
-        joint = log_joint(fitted, X, method, class_prior, posterior)
-        return fitted.classes[np.argmax(normalised(fitted, joint, method), axis=1)]
+        return fitted.classes[np.argmax(log_proba(fitted, X, method, class_prior), axis=1)]
 
     def decision_function(
         self,
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return log-odds (N,) of ``classes_[1]`` for two classes, else log p(y = c | x) (N, C)."""
         fitted = self._fitted()
-        joint = log_joint(fitted, X, method, class_prior, posterior)
+        joint = log_joint(fitted, X, method, class_prior)
         with np.errstate(invalid="ignore"):  # impossible rows are refused below
             log_odds = joint[:, 1] - joint[:, 0] if len(fitted.classes) == 2 else None
-        log_p = normalised(fitted, joint, method)  # refuses impossible rows
+        log_p = log_class_probability(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
     @available(partial(_no_density, "score_samples"))
@@ -650,13 +638,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         X: Any,
         method: Method = "posterior_predictive",
         class_prior: Any = None,
-        posterior: Any = None,
     ) -> Array:
         """Return log p(x) (N,) of the mixture of classes with their weights; low for unusual rows.
 
         A discriminative classifier does not have this method, as it does not model x.
         """
-        return log_sum_exp(log_joint(self._fitted(), X, method, class_prior, posterior, "density"))
+        return log_sum_exp(log_joint(self._fitted(), X, method, class_prior, "density"))
 
     @available(partial(_no_density, "simulate"))
     def simulate(

@@ -70,7 +70,8 @@ class TreeAugmentedNB(TableClassifier):
         `MonteCarloWarning` names rows whose class probabilities have a standard error above .01.
         The draws are the same at every call. The time of a row is bounded (8192 D K^2 steps for
         each class), and memory does not grow with the number of rows. Plug-ins and averages over
-        ``posterior=`` draws sum exactly. Intervals, entropies and explanations refuse the row.
+        the draws of `with_posterior` sum exactly. Intervals, entropies and explanations refuse the
+        row.
     unseen : {"ignore", "raise"}
         A category never seen: as a missing cell, or an error.
     class_alpha : float or array (class,), default 1.0

@@ -156,7 +156,7 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
             f", rests on {ess.min():.1f} draws, where {_ENOUGH:g} are enough. The number needed "
             "grows exponentially with the variance of log p(x | theta): more draws help little",
             row=worst,
-            advice="use the closed form where there is one (leave `posterior` out)",
+            advice="use the closed form where there is one (the classifier before with_posterior)",
             place=", at position {}",
         ),
     )

@@ -33,7 +33,6 @@ def decide(
     reject: float | None = None,
     class_prior: Any = None,
     method: Method = "posterior_predictive",
-    posterior: Any = None,
     typicality: float | None = None,
 ) -> "xr.Dataset":
     """The decision of least expected cost for each row.
@@ -51,7 +50,7 @@ def decide(
     reject : float, optional
         Cost of leaving the row undecided, whatever its class. Adds the decision ``"reject"``; where
         every mistake costs 1, of rows whose most probable class has less than 1 - `reject`.
-    class_prior, method, posterior
+    class_prior, method
         As in ``clf.predict_proba``.
     typicality : float in (0, 1), optional
         Rows that no class finds typical, with ``clf.typicality(X)`` below this for every class, get
@@ -91,8 +90,8 @@ def decide(
     check_is_fitted(clf, "classes_")
     table = read_costs(cost, clf.classes_, reject)
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
-    if method != "posterior_predictive" or posterior is not None:  # which a pool does not have
-        options |= {"method": method, "posterior": posterior}
+    if method != "posterior_predictive":  # which a pool does not have
+        options["method"] = method
     p = np.asarray(clf.predict_proba(X, **options))
     expected = table.expected(p)
     best = expected.argmin(axis=1)

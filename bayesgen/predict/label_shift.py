@@ -41,7 +41,6 @@ from bayesgen.numerics.special import Array, draw_dirichlet
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict.draws import intervals_of_joint
-from bayesgen.predict.probabilities import posterior_of
 from bayesgen.predict.request import IntervalRequest, KindName
 
 if TYPE_CHECKING:
@@ -293,7 +292,6 @@ def estimate_class_prior(
     prob: float | None = None,
     kind: KindName | None = None,
     random_state: Any = 0,
-    posterior: Any = None,
 ) -> "xr.DataTree":
     """Posterior of the class proportions of the population that unlabelled rows come from.
 
@@ -319,8 +317,6 @@ def estimate_class_prior(
     prob, kind : optional
         Of the interval; default ``az.rcParams["stats.ci_prob"]`` and ``["stats.ci_kind"]``.
     random_state : int or numpy.random.Generator
-    posterior : xarray.DataTree, optional
-        Draws of theta that replace the closed form (not for ``"updated"``).
 
     Returns
     -------
@@ -377,7 +373,7 @@ def estimate_class_prior(
 
     fitted = fitted_of(clf, "estimate_class_prior")
     n_classes = len(clf.classes_)
-    _check(theta, method, n_classes, posterior, draws, chains)
+    _check(theta, method, n_classes, draws, chains)
     request = IntervalRequest.of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
     quadrature = n_classes == 2 and method != "gibbs" and theta != "updated"
@@ -387,11 +383,10 @@ def estimate_class_prior(
     f, encoded = np.ones((n_classes, 0)), None
     if _num_samples(X):
         even = np.full(n_classes, 1 / n_classes)
-        averaged = posterior if theta == "integrated" else None
         with warnings.catch_warnings():
             if theta != "integrated":  # only the mode rests on them
                 warnings.simplefilter("ignore", MonteCarloWarning)
-            joint = clf.predict_joint_log_proba(X, class_prior=even, posterior=averaged)
+            joint = clf.predict_joint_log_proba(X, class_prior=even)
         f = relative(np.asarray(joint))
         encoded = fitted.read(X).encoded
     exact = None
@@ -401,7 +396,7 @@ def estimate_class_prior(
     elif theta == "updated":
         result = _updated(rng, fitted.closed_form.model.family, encoded, alpha, chains, draws)
     else:
-        own = posterior_of(fitted, posterior)
+        own = fitted.posterior
         drawn: Any = own.draw_features(rng, draws, chains)
         result = _drawn(rng, own.model.family, drawn, encoded, alpha, quadrature)
 
@@ -606,9 +601,7 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
 # ------------------------------------------------------------------------------------- checks
 
 
-def _check(
-    theta: str, method: str, n_classes: int, posterior: Any, draws: int, chains: int
-) -> None:
+def _check(theta: str, method: str, n_classes: int, draws: int, chains: int) -> None:
     refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
     refuse_unknown("method", method, ("auto", "quadrature", "gibbs"))
     if method == "quadrature" and (n_classes != 2 or theta == "updated"):
@@ -616,8 +609,6 @@ def _check(
             f"method='quadrature' is for two classes at known theta, not for {n_classes} classes "
             f"with theta={theta!r}: use method='gibbs'"
         )
-    if theta == "updated" and posterior is not None:
-        raise ValueError("theta='updated' draws theta itself: leave `posterior` out")
     refuse_below(4, draws=draws)
     refuse_below(1, chains=chains)
 

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.encoding.extremes import refuse_large_cells
 from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
@@ -32,38 +31,19 @@ def check_method(method: str) -> Method:
     return cast(Method, method)
 
 
-def posterior_of(
-    fitted: Fitted, posterior: Any, method: Method = "posterior_predictive"
-) -> Posterior:
-    """The posterior of the fit, or the draws of a tree of this model's parameters.
-
-    `method`, of whatever will be asked of it, is checked.
-    """
-    if method not in METHODS:
-        check_method(method)
-    if posterior is None:
-        return fitted.posterior
-    return cast(Posterior, drawn_posterior(fitted, posterior, given=True))
-
-
 def log_joint(
     fitted: Fitted,
     X: Any,
     method: Method = "posterior_predictive",
     class_prior: Any = None,
-    posterior: Any = None,
     quantity: Quantity = "probability",
 ) -> Array:
     """(N, C) log p(y = c, x) of each row on its own; `quantity` is what becomes of it.
 
     Other arguments are those of `GenerativeClassifier.predict_joint_log_proba`.
     """
-    own = posterior_of(fitted, posterior, method)
-    if posterior is not None and method in ("map", "mle"):
-        raise ValueError(
-            f"method={method!r} cannot be read from posterior draws; leave `posterior` out, or "
-            "use method='posterior_predictive' or 'posterior_mean'"
-        )
+    check_method(method)
+    own: Posterior = fitted.posterior
     weights = fitted.weights_of(class_prior)
     rows = fitted.read(X)
     try:
@@ -84,35 +64,23 @@ def log_joint(
     return joint
 
 
-def log_proba(
-    fitted: Fitted, X: Any, method: Method, class_prior: Any = None, posterior: Any = None
-) -> Array:
+def log_proba(fitted: Fitted, X: Any, method: Method, class_prior: Any = None) -> Array:
     """(N, C) log probabilities of the classes."""
-    return normalised(fitted, log_joint(fitted, X, method, class_prior, posterior), method)
-
-
-def normalised(fitted: Fitted, joint: Array, method: Method) -> Array:
-    """(N, C) log probabilities from log joint densities, which are overwritten."""
-    return log_class_probability(joint, method, fitted.training.inference == "closed form")
+    return log_class_probability(log_joint(fitted, X, method, class_prior), method)
 
 
 class ImpossibleRowError(Facts, ValueError):
     """Rows that have probability 0 under every class, so that p(y | x) is 0/0."""
 
 
-def log_class_probability(joint: Array, method: Method, closed_form: bool = True) -> Array:
-    """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce.
-
-    `closed_form`: whether the model has one, which is advised where draws fail.
-    """
+def log_class_probability(joint: Array, method: Method) -> Array:
+    """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce."""
     if _log_softmax(joint):
         impossible = np.isneginf(joint).all(axis=1)
         rows = np.flatnonzero(impossible)
         if method == "posterior_predictive":  # estimated from draws: the closed form is positive
             why = "under every posterior draw"
             instead = "more draws may reach it, if it is a row of this kind of data"
-            if closed_form:
-                instead = "leave `posterior` out for the closed form"
         else:
             why = "what training did not show has likelihood 0"
             instead = "use method='posterior_predictive', or predict_joint_log_proba to see which"

@@ -61,9 +61,10 @@ def test_shared_categories_keep_their_dim() -> None:
 
 def test_draws_are_taken_by_the_names_of_their_cells(clf: Any) -> None:
     new = clf.draw_posterior(50, 2)
-    expected = clf.predict_proba(TABLE, posterior=new)
+    expected = clf.with_posterior(new).predict_proba(TABLE)
     shuffled = new["posterior"].to_dataset().isel(feature_category=RNG.permutation(7))
-    np.testing.assert_array_equal(clf.predict_proba(TABLE, posterior=shuffled), expected)
+    again = clf.with_posterior(shuffled)
+    np.testing.assert_array_equal(again.predict_proba(TABLE), expected)
 
 
 def test_padded_draws_are_refused(clf: Any) -> None:
@@ -71,19 +72,19 @@ def test_padded_draws_are_refused(clf: Any) -> None:
     dims = ("chain", "draw", "class", "feature", "category")
     own = {"pi": (dims[:3], np.full((1, 2, 3), 1 / 3)), "theta": (dims, np.ones((1, 2, 3, 3, 3)))}
     with pytest.raises(ValueError, match=r"'theta' of the posterior has dims.*feature_category"):
-        clf.predict_proba(TABLE, posterior=xr.Dataset(own))
+        clf.with_posterior(xr.Dataset(own))
 
 
 def test_draws_of_other_categories_are_refused(clf: Any) -> None:
     other = TABLE.replace({"hue": {"red": "green"}})
     draws = bg.CategoricalNB().fit(other, Y).draw_posterior(5)
     with pytest.raises(ValueError, match=r"labels of 'feature_category'.*'hue, green'"):
-        clf.predict_proba(TABLE, posterior=draws)
+        clf.with_posterior(draws)
     fewer = bg.CategoricalNB().fit(TABLE.replace({"size": {"L": "M"}}), Y).draw_posterior(5)
     with pytest.raises(
         ValueError, match="has 6 along 'feature_category', but the classifier has 7"
     ):
-        clf.predict_proba(TABLE, posterior=fewer)
+        clf.with_posterior(fewer)
 
 
 @pytest.mark.parametrize("make", [bg.CategoricalNB, bg.MixedNB])

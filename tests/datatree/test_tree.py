@@ -176,15 +176,16 @@ def test_draws_with_dates_for_labels_are_known_again(unit: str, tmp_path: Any) -
     clf = bg.GaussianNB().fit(REALS, days[np.arange(N) % 3])
     expected = clf.predict_proba(REALS)
     tree = clf.draw_posterior(1000, 2)
-    near = clf.predict_proba(REALS, posterior=tree)
+    near = clf.with_posterior(tree).predict_proba(REALS)
     assert np.abs(near - expected).max() < 0.1
     tree.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "tree.nc", engine="h5netcdf") as back:
         group = back["posterior"].to_dataset().isel({"class": [2, 0, 1]})
-        np.testing.assert_array_equal(clf.predict_proba(REALS, posterior=group), near)
+        again = clf.with_posterior(group)
+        np.testing.assert_array_equal(again.predict_proba(REALS), near)
         other = group.assign_coords({"class": group["class"] + np.timedelta64(1, "D")})
         with pytest.raises(ValueError, match=r"\('2025-01-02.* where it has '2024-01-02"):
-            clf.predict_proba(REALS, posterior=other)
+            clf.with_posterior(other)
 
 
 def test_the_posterior_alone_unless_more_is_asked_for(gaussian: Any) -> None:

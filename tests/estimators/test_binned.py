@@ -151,12 +151,12 @@ def test_draws_of_forests_sum_over_missing_cells_exactly():
     rng = np.random.default_rng(2)
     X, y = rng.integers(4, size=(40, 9)).astype(str), np.arange(40) % 2
     clf = bg.TreeAugmentedNB(prior="default").fit(X, y)
-    draws = clf.draw_posterior(draws=20, chains=1, random_state=0)
+    drawn = clf.with_posterior(clf.draw_posterior(draws=20, chains=1, random_state=0))
 
     def joint(rows):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MonteCarloWarning)  # few draws, and the same ones
-            return clf.predict_joint_log_proba(rows, posterior=draws)
+            return drawn.predict_joint_log_proba(rows)
 
     for gaps, each in (([2, 5], itertools.product("0123", repeat=2)), (range(8), "0123")):
         row = X[0].astype(object)

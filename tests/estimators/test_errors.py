@@ -302,16 +302,15 @@ def test_black_swan():
 
 
 @pytest.mark.parametrize(
-    ("method", "closed_form", "advice"),
+    ("method", "advice"),
     [
-        ("mle", True, "use method='posterior_predictive', or predict_joint_log_proba"),
-        ("posterior_predictive", True, "leave `posterior` out for the closed form"),
-        ("posterior_predictive", False, "more draws may reach it"),
+        ("mle", "use method='posterior_predictive', or predict_joint_log_proba"),
+        ("posterior_predictive", "more draws may reach it"),
     ],
 )
-def test_impossible_rows_are_advised_what_there_is(method, closed_form, advice):
+def test_impossible_rows_are_advised_what_there_is(method, advice):
     with pytest.raises(ImpossibleRowError, match=advice):
-        log_class_probability(np.full((1, 2), -np.inf), method, closed_form)
+        log_class_probability(np.full((1, 2), -np.inf), method)
 
 
 def test_a_row_that_one_class_alone_can_produce_is_certain_by_maximum_likelihood():

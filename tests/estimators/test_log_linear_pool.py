@@ -371,7 +371,7 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
 def test_a_row_alone_tells_as_much_as_leave_one_out_says(iris):
     X, y = iris
     pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
-    again = pool.predict_proba(X, posterior=pool.posterior_)
+    again = pool.with_posterior(pool.posterior_).predict_proba(X)
     np.testing.assert_array_equal(again, pool.predict_proba(X))
     with pytest.raises(TypeError, match="LogLinearPool has no exact leave-one-out"):
         bg.LogLinearPool([pool]).fit(X, y)

@@ -198,6 +198,6 @@ def test_positions_of_columns_have_no_mean_over_draws():
     clf = bg.TreeAugmentedNB().fit(X, y)
     draws = clf.draw_posterior(50, random_state=0)
     with pytest.raises(ValueError, match="differ from draw to draw"):
-        clf.predict_proba(X, method="posterior_mean", posterior=draws)
-    one = draws.isel(chain=[0], draw=[0])
-    assert np.isfinite(clf.predict_proba(X, method="posterior_mean", posterior=one)).all()
+        clf.with_posterior(draws).predict_proba(X, method="posterior_mean")
+    one = clf.with_posterior(draws.isel(chain=[0], draw=[0]))
+    assert np.isfinite(one.predict_proba(X, method="posterior_mean")).all()

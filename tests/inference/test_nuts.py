@@ -202,7 +202,7 @@ def test_samplers_of_pymc_with_groups_of_rows(sampler):
     assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2] * 6
     mean = tree["posterior"]["theta"].mean(("chain", "draw")).values
     np.testing.assert_allclose(mean, clf.model_.family.mean()["theta"], atol=0.04)
-    found = averages(clf, BITS, tree)
+    found = averages(clf.with_posterior(tree), BITS)
     z = (found.probability - clf.predict_proba(BITS)) / found.mcse
     assert np.abs(z).max() < 4.5
 
@@ -214,4 +214,4 @@ def test_one_class_has_one_weight():
     tree = clf.sample_posterior(**FEW)
     assert tree["posterior"]["pi"].shape == (2, 150, 1)
     assert np.all(tree["posterior"]["pi"] == 1)
-    np.testing.assert_allclose(clf.predict_proba(X[:3], posterior=tree), 1.0)
+    np.testing.assert_allclose(clf.with_posterior(tree).predict_proba(X[:3]), 1.0)

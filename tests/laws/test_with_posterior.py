@@ -37,11 +37,8 @@ def test_it_is_the_posterior_of_all_methods(name, tmp_path):
     assert np.all(
         (np.abs(p - exact) < 6 * mcse + 1e-3)[sure]
     )  # 1e-3: below it a class is left aside
-    for other in (
-        clf.predict_proba(few, posterior=tree),
-        make().with_posterior(az.extract(tree), X, Y).predict_proba(few),
-    ):
-        np.testing.assert_allclose(own.predict_proba(few), other, rtol=1e-12)
+    other = make().with_posterior(az.extract(tree), X, Y).predict_proba(few)
+    np.testing.assert_allclose(own.predict_proba(few), other, rtol=1e-12)
     own.save(tmp_path / "model.nc")
     again = bg.load(tmp_path / "model.nc")
     assert again.inference_ == "draws given"
@@ -131,7 +128,6 @@ def test_class_weights_are_those_of_the_draws():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.MonteCarloWarning)
         np.testing.assert_allclose(clf.with_posterior(draws).predict_proba(REAL), p, rtol=1e-9)
-        np.testing.assert_allclose(clf.predict_proba(REAL, posterior=draws), p, rtol=1e-9)
 
 
 def test_what_draws_do_not_say_is_refused():

@@ -462,9 +462,9 @@ class Forgetful(bg.families.GammaPoisson):
 
 def test_a_missing_cell_is_named_as_the_cause():
     clf = bg.GenerativeClassifier(Forgetful()).fit([[1.0], [2], [3], [4]], list("aabb"))
-    for posterior in (None, clf.posterior_):
+    for own in (clf, clf.with_posterior(clf.posterior_)):
         with pytest.raises(ValueError, match=r"row 1.* the row has a missing cell"):
-            clf.predict_proba([[1.0], [np.nan]], posterior=posterior)
+            own.predict_proba([[1.0], [np.nan]])
 
 
 # ------------------------------------------------------------------------- draws from a DataTree

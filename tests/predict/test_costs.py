@@ -133,9 +133,9 @@ def test_one_class_no_rows_pipelines_and_draws(iris):
     table = bg.decide(pipeline, X, 1 - np.eye(3))
     np.testing.assert_array_equal(table["decision"], pipeline.predict(X))
 
-    draws = clf.draw_posterior(200, 2)
-    table = bg.decide(clf, X[:9], 1 - np.eye(3), posterior=draws)
-    np.testing.assert_array_equal(table["decision"], clf.predict(X[:9], posterior=draws))
+    drawn = clf.with_posterior(clf.draw_posterior(200, 2))
+    table = bg.decide(drawn, X[:9], 1 - np.eye(3))
+    np.testing.assert_array_equal(table["decision"], drawn.predict(X[:9]))
 
 
 @pytest.mark.parametrize(

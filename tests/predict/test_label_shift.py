@@ -249,11 +249,12 @@ def test_predictions_have_the_index_of_a_frame(gaussian):
 def test_draws_of_another_route_replace_the_closed_form(gaussian):
     clf, new = gaussian
     tree = clf.draw_posterior(300, 4, random_state=3)
+    drawn = clf.with_posterior(tree)
     own = bg.estimate_class_prior(clf, new, draws=100)["summary"]
     for theta in ("drawn", "integrated"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MonteCarloWarning)  # 10 rows rest on few draws
-            given = bg.estimate_class_prior(clf, new, posterior=tree, theta=theta, draws=100)
+            given = bg.estimate_class_prior(drawn, new, theta=theta, draws=100)
         given = given["summary"]
         if theta == "drawn":
             error = np.hypot(*(s["sd"] / np.sqrt(s["ess"]) for s in (own, given)))
@@ -275,7 +276,7 @@ def test_given_draws_decide(theta, method):
     clf = bg.GaussianNB().fit(X, y)
     asked = {"theta": theta, "method": method, "draws": 300, "chains": 2}
     own = bg.estimate_class_prior(clf, new, **asked)["summary"]["mean"]
-    given = bg.estimate_class_prior(clf, new, posterior=exchanged, **asked)["summary"]["mean"]
+    given = bg.estimate_class_prior(clf.with_posterior(exchanged), new, **asked)["summary"]["mean"]
     assert own.values[0] > 0.9
     assert given.values[1] > 0.9
 
@@ -393,8 +394,8 @@ def test_bad_rows(gaussian):
     clf, new = gaussian
     with pytest.raises(ValueError, match="3 features"):
         bg.estimate_class_prior(clf, np.ones((4, 3)))
-    with pytest.raises(ValueError, match="leave `posterior` out"):
-        bg.estimate_class_prior(clf, new, theta="updated", posterior=clf.posterior_)
+    with pytest.raises(NoClosedFormError, match="with_posterior gave the classifier draws"):
+        bg.estimate_class_prior(clf.with_posterior(clf.posterior_), new, theta="updated")
 
 
 def test_log_odds_and_weights_agree():
