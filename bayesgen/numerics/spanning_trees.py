@@ -17,7 +17,7 @@ networks, for the sum over trees.
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
@@ -324,3 +324,72 @@ def heaviest_tree(log_w: Array) -> Array:
         closer = outside & (log_w[new] > best)
         parent[closer], best[closer] = new, log_w[new][closer]
     return parent
+
+
+# ------------------------------------------------------------------------------------------------
+# Rooted forests over columns: a spanning tree of the columns and one root node, which is node 0
+# and joined to each column with the weight of a root. A forest is told by the parent of each
+# column, -1 for a root.
+
+_TIE = 8  # digits of a log weight: beyond them rounding would decide between two edges
+
+
+def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
+    """(D + 1, D + 1) log weights with the root as node 0, joined to every column.
+
+    Parameters
+    ----------
+    log_w : (D, D)
+    root_weight : float
+    edges : (D, D) or (1, 1), 0 where no edge may be
+    """
+    n_features = len(log_w)
+    out = np.full((n_features + 1, n_features + 1), np.log(root_weight))
+    out[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
+    np.fill_diagonal(out, -np.inf)
+    return out
+
+
+def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
+    """(D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
+
+    Parameters
+    ----------
+    log_w : (D, D)
+    root_weight : float, or None for a single tree
+    """
+    n_features = len(log_w)
+    log_w = np.round(log_w, _TIE)
+    if root_weight is None:
+        parents = heaviest_tree(log_w)
+        roots = 0.0
+    else:
+        parents = heaviest_tree(graph(log_w, root_weight, np.ones((1, 1))))[1:] - 1
+        roots = float(np.log(root_weight) * (parents < 0).sum())
+    child = np.flatnonzero(parents >= 0)
+    edges = np.zeros((n_features, n_features))
+    edges[child, parents[child]] = edges[parents[child], child] = 1.0
+    return edges, roots + float(log_w[child, parents[child]].sum())
+
+
+def draw_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
+    """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
+    n_trees, label = connected_components(edges, directed=False)
+    out = np.empty((n, len(edges)), dtype=np.int64)
+    for tree in range(n_trees):
+        columns = np.flatnonzero(label == tree)
+        which = rng.integers(len(columns), size=n)
+        for root in np.unique(which):
+            order, up = breadth_first_order(edges, columns[root], directed=False)
+            parents = np.where(up[order] < 0, -1, up[order])
+            out[np.ix_(which == root, order)] = parents
+    return out
+
+
+def reaches_roots(parents: Array) -> Array:
+    """(n,) whether every column of forests (n, D) leads to a root."""
+    up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
+    for _ in range(parents.shape[1].bit_length()):
+        up = np.take_along_axis(up, up, axis=1)
+    reached: Array = (up == 0).all(axis=1)
+    return reached

@@ -21,15 +21,16 @@ and Goldszmidt (1997) for trees within classes.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
-from bayesgen.families.errors import refuse_undefined
+from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined, refuse_unknown
 from bayesgen.families.names import (
     CATEGORY,
     CATEGORY_BIS,
@@ -41,14 +42,20 @@ from bayesgen.families.names import (
     StructureName,
 )
 from bayesgen.families.records import array
-from bayesgen.families.shared import forests
 from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
-from bayesgen.families.shared.forests import ForestAverage, best_forest, digits_left, graph
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics import kernels, special
 from bayesgen.numerics.rows import Seed, draws_of_each_row, row_blocks
-from bayesgen.numerics.spanning_trees import heaviest_tree
+from bayesgen.numerics.spanning_trees import (
+    Elimination,
+    best_forest,
+    draw_roots,
+    graph,
+    heaviest_tree,
+    log_sum_of_trees,
+    reaches_roots,
+)
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -119,7 +126,7 @@ def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
     return np.where(real_cells(levels, parents, k), n + prior[..., None, None], 0.0)
 
 
-def draw(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
+def draw_theta(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
     """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
     n_classes, n_features, _, k, _ = f.pairs.shape
     parents = np.empty((n, n_classes, n_features))
@@ -241,8 +248,65 @@ def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
     return {"parents": parents, "tables": tables}
 
 
+# ------------------------------------------------------------------------------------------------
+# Strength of the tables and weight of roots by the evidence, on a fixed lattice.
+
+# half octaves of A, in rows, and half decades of the root weight over the number of columns: a
+# lattice, so that chunks, merges and any order of classes lead to the same numbers
+_OCTAVES = (-4, 18)
+_DECADES = (-5, 5)
+START = (6, 0)  # A = 8 rows, root weight = number of columns: half the columns are roots
+
+
+def lattice_value(n_features: int, point: tuple[int, int]) -> tuple[float, float]:
+    """A and root weight at a point of the lattice."""
+    return float(2.0 ** (point[0] / 2)), float(n_features * 10.0 ** (point[1] / 2))
+
+
+def search_lattice(
+    evidence: Callable[[float, float], float],
+    n_features: int,
+    free: tuple[bool, bool] = (True, True),
+) -> tuple[float, float]:
+    """The point of the largest evidence: a pattern search with steps of 4, 2 and 1.
+
+    Parameters
+    ----------
+    evidence : function of A and root weight
+    n_features : int
+    free : whether each of the two is looked for; else it stays at `START`.
+    """
+    seen: dict[tuple[int, int], float] = {}
+
+    def at(point: tuple[int, int]) -> float:
+        if point not in seen:
+            seen[point] = evidence(*lattice_value(n_features, point))
+        return seen[point]
+
+    best = START
+    for step in (4, 2, 1):
+        moved = True
+        while moved:
+            moved = False
+            for axis in np.flatnonzero(free):
+                for sign in (1, -1):
+                    shift = [0, 0]
+                    shift[axis] = sign * step
+                    near = (best[0] + shift[0], best[1] + shift[1])
+                    inside = _OCTAVES[0] <= near[0] <= _OCTAVES[1]
+                    inside &= _DECADES[0] <= near[1] <= _DECADES[1]
+                    # rounding must not decide between two points
+                    if inside and at(near) > at(best) + 1e-9 * (1 + abs(at(best))):
+                        best, moved = near, True
+    return lattice_value(n_features, best)
+
+
+# ------------------------------------------------------------------------------------------------
+# The family.
+
+
 @dataclass(frozen=True, eq=False)
-class DirichletForest(ForestAverage, ConjugateFamily):
+class DirichletForest(ConjugateFamily):
     """Categorical features along forests of dependences, with Dirichlet tables.
 
     X holds the category codes 0 .. K_j - 1.
@@ -281,7 +345,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     describes: ClassVar[str] = PROBABILITY
     positions: ClassVar[tuple[str, ...]] = ("parents",)
-    given: ClassVar[str] = "tables"
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"
     statistics: ClassVar[type[Stats]] = ForestStats
@@ -301,9 +364,6 @@ class DirichletForest(ForestAverage, ConjugateFamily):
     edges: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
     pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
     structure: StructureName = "average"
-
-    # methods with a page of their own
-    draw = draw
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -350,6 +410,146 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             parents, tables = (self.rows_of(part, name, y[rows]) for name in part)
             out[rows] = simulate(rng, parents, tables, self.levels)
         return out
+
+    # -- forests ---------------------------------------------------------------------------------
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the rows choose the forest."""
+        return self.structure in ("tree", "map")
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether `edges` are the edges of one forest, and not those that may be."""
+        return self.structure != "average"
+
+    @property
+    def no_evidence(self) -> str:
+        """Of a forest that the same rows chose: their density given it is no evidence."""
+        if not self.chooses:
+            return ""
+        return (
+            f"structure={self.structure!r} has chosen the forests from the same rows, whose "
+            "density given them is too high by what the choice fits; structure='average' has an "
+            "evidence"
+        )
+
+    @cached_property
+    def neighbours(self) -> list[tuple[Array, Array]]:
+        """Pairs of columns that may be neighbours in each class, the later column first."""
+        shape = (self.n_columns,) * 2
+        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
+        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+
+    @cached_property
+    def graphs(self) -> list[Array]:
+        """(D + 1, D + 1) log weights of each class, the root first."""
+        return [
+            graph(log_w, rho, edges)
+            for log_w, rho, edges in zip(
+                self.log_weights, self.root_weight, self.edges, strict=True
+            )
+        ]
+
+    @cached_property
+    def eliminations(self) -> list[Elimination]:
+        """Of the graph of each class."""
+        return [Elimination(log_w) for log_w in self.graphs]
+
+    def chosen(self, log_weights: Any) -> Array:
+        """(C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
+        roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
+        return np.array([best_forest(w, rho)[0] for w, rho in zip(log_weights, roots, strict=True)])
+
+    def over_all(self) -> Self:
+        """The same counts, over all forests in place of the one that was chosen."""
+        if not self.chooses:
+            return self
+        every = np.ones((len(self.edges), 1, 1))
+        return replace(self, structure="average", edges=every)
+
+    def other_scales(self, given: Self) -> list[Self]:
+        """No edges: no root weight within reach of the search undoes edges that are certain."""
+        if self.is_forest or given.root_weight is not None:
+            return []
+        return [replace(self, edges=np.zeros_like(self.edges))]
+
+    def given_edges(self, n_classes: int, n_features: int, resolved: bool) -> Array:
+        """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed.
+
+        `resolved`: the family is resolved, and a forest that rows choose is in its `edges`.
+        """
+        refuse_unknown("structure", self.structure, get_args(StructureName))
+        if self.chooses and self.edges is not None and not resolved:
+            raise ValueError(
+                f"structure={self.structure!r} chooses the edges by the rows: give edges= with "
+                "structure='fixed', or with 'average' those that may be"
+            )
+        if self.edges is None:
+            if self.structure == "fixed":
+                raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
+            return np.ones((n_classes, 1, 1))
+        edges = np.asarray(self.edges, dtype=np.float64)
+        known = {(n, n) for n in (1, n_features)}
+        if edges.shape[-2:] not in known or edges.shape[:-2] not in ((), (1,), (n_classes,)):
+            raise ValueError(
+                f"edges has shape {np.shape(self.edges)}: it must be a matrix ({n_features}, "
+                f"{n_features}) of the columns, 1 where two are neighbours, else 0, or one for "
+                "each class"
+            )
+        edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
+        if (edges != np.swapaxes(edges, 1, 2)).any():
+            raise ValueError("edges must be symmetric: an edge has no direction")
+        out = np.array(edges)
+        if out.shape[1] > 1:
+            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        if self.is_forest and not (
+            out.shape[1:] == (n_features, n_features)
+            and all(
+                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
+                for e in out
+            )
+        ):
+            raise ValueError(
+                f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
+                "structure='average' averages over the forests among them"
+            )
+        return out
+
+    def edge_probabilities(self) -> Array:
+        """(C, D, D) posterior probability that two columns are neighbours."""
+        if self.is_forest:
+            return np.array(self.edges)
+        return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
+
+    def root_probabilities(self) -> Array:
+        """(C, D) posterior probability that a column is the root of its tree."""
+        if self.is_forest:
+            labels = (connected_components(e, directed=False)[1] for e in self.edges)
+            return np.array([1.0 / np.bincount(label)[label] for label in labels])
+        return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
+
+    def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
+        """(n, D) forests of class c in proportion to their weights."""
+        if self.is_forest:
+            return draw_roots(rng, self.edges[c] > 0, n)
+        return self.eliminations[c].draw(rng, n)[:, 1:] - 1
+
+    def log_probability(self, c: int, parents: Array) -> Array:
+        """(n,) log probabilities of forests (n, D) of class c."""
+        column = np.arange(self.n_columns) + 1
+        if self.is_forest:
+            root = np.log(self.root_probabilities()[c])
+            out = np.where(parents < 0, root, 0.0).sum(axis=1)
+            given = self.edges[c][column - 1, parents] > 0
+            right = ((parents < 0) | given).all(axis=1)
+            right &= (parents >= 0).sum(axis=1) == np.count_nonzero(self.edges[c]) // 2
+            out = np.where(right, out, -np.inf)
+        else:
+            own = self.graphs[c][column, parents + 1].sum(axis=-1)
+            out = own - log_sum_of_trees(self.graphs[c])
+        found: Array = np.where(reaches_roots(parents), out, -np.inf)
+        return found
 
     # -- prior and posterior ---------------------------------------------------------------------
 
@@ -400,31 +600,29 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
-        free = (self.strength is None, self.root_weight is None)
-        if not any(free):
+        is_free = (self.strength is None, self.root_weight is None)
+        if not any(is_free):
             return self
         n_classes, n_features = seen.shape[:2]
 
-        def known(strength: float, root_weight: float):  # type: ignore[no-untyped-def] # Self
-            values = [np.full(n_classes, v) for v in (strength, root_weight)]
-            given = (self.strength, self.root_weight)
-            both = [v if free[i] else given[i] for i, v in enumerate(values)]
-            return replace(self, strength=both[0], root_weight=both[1])
+        def with_values(*values: float):  # type: ignore[no-untyped-def] # Self
+            each = [np.full(n_classes, value) for value in values]
+            return replace(
+                self,
+                strength=each[0] if is_free[0] else self.strength,
+                root_weight=each[1] if is_free[1] else self.root_weight,
+            )
 
         if not seen.any():
-            return known(*forests.value(n_features, forests.START))
-        stats = ForestStats(seen)
-        # a single tree has no use for roots
-        looked_for = (free[0], free[1] and self.structure in ("average", "map"))
-        tables: dict[float, Any] = {}
-
-        looking = self.chooses and self.edges.shape[-1] == 1
+            return with_values(*lattice_value(n_features, START))
+        chooses = self.chooses and self.edges.shape[-1] == 1
+        tables: dict[float, Any] = {}  # they do not depend on the root weight
 
         def evidence(strength: float, root_weight: float) -> float:
             if strength not in tables:
-                tables[strength] = known(strength, 1.0)._evidences(self.pairs + stats.pairs)
-            prior = known(strength, root_weight)
-            if not looking:
+                tables[strength] = with_values(strength, 1.0)._evidences(self.pairs + seen)
+            if not chooses:
+                prior = with_values(strength, root_weight)
                 return float(prior._log_joint(tables[strength]).sum())
             rho = None if self.structure == "tree" else root_weight
             best = sum(
@@ -433,7 +631,9 @@ class DirichletForest(ForestAverage, ConjugateFamily):
             count = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
             return best if rho is None else best - n_classes * float(count)
 
-        return known(*forests.search(evidence, n_features, looked_for))
+        # a single tree has no use for roots
+        looked_for = (is_free[0], is_free[1] and self.structure in ("average", "map"))
+        return with_values(*search_lattice(evidence, n_features, looked_for))
 
     def update(self, stats: ForestStats) -> Self:
         """The counts of pairs added; by them a forest that rows choose is chosen anew."""
@@ -451,10 +651,22 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         """(D,) log W_u and (D, D) log w_uv of each class."""
         return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
 
-    def _log_joint(self, evidences: Sequence[tuple[Array, Array]]) -> Array:
-        """(C,) log evidences, the forest integrated out."""
-        singles, log_w = zip(*evidences, strict=True)
-        return self.log_sums(np.array(singles), np.array(log_w))
+    def _log_joint(self, evidences: list[tuple[Array, Array]]) -> Array:
+        """(C,) log evidences, the forest integrated out.
+
+        That is the log of the sum over forests of prior weight times evidence, less the log of the
+        prior's sum.
+        """
+        alone = np.array([single.sum() for single, _ in evidences])
+        log_w = [w for _, w in evidences]
+        if self.is_forest:
+            pairs = zip(log_w, self.neighbours, strict=True)
+            return alone + np.array([w[both].sum() for w, both in pairs])
+        priors = list(zip(self.root_weight, self.edges, strict=True))
+        graphs = [graph(w, *prior) for w, prior in zip(log_w, priors, strict=True)]
+        graphs += [graph(0.0 * w, *prior) for w, prior in zip(log_w, priors, strict=True)]
+        total, prior_total = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
+        return np.asarray(alone + total - prior_total)
 
     @property
     def n_columns(self) -> int:
@@ -485,8 +697,12 @@ class DirichletForest(ForestAverage, ConjugateFamily):
 
     def log_predictive(self, X: Any) -> Array:
         """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
-        found = growth_by_tables(self, self.codes(X), np.ones(len(self.pairs)))
-        return super().log_predictive(X) if found is None else found
+        codes, classes = self.codes(X), range(len(self.pairs))
+        log_p = growth_by_tables(self, codes, np.ones(len(self.pairs)))
+        if log_p is None:
+            one = np.ones(len(codes))
+            log_p = np.stack([growth(self, c, codes, one) for c in classes], axis=1)
+        return log_p
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
@@ -509,34 +725,94 @@ class DirichletForest(ForestAverage, ConjugateFamily):
         return out
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the evidence with and without; in one pass where compiled sums pay."""
-        codes, known, found = self.codes(X), np.flatnonzero(y >= 0), None
-        if not self.chooses:
-            own = np.eye(len(self.pairs))[y[known]]
-            t = -weight[known, None] * own
-            found = growth_by_tables(self, codes[known], np.stack([t + own, t]))
-        if found is None:
-            return super().log_predictive_without(X, y, weight)
-        out, left, (after, base) = self.log_predictive(X), np.ones(len(y)), found.sum(axis=-1)
-        out[known, y[known]] = after - base
-        left[known] = digits_left(after - base, base, weight[known])
-        return out, left
+        """By the evidence with and without; a forest that rows choose is chosen without each."""
+        codes, rows = self.codes(X), np.flatnonzero(y >= 0)
+        log_p, left = self.log_predictive(codes), np.ones(len(y))
+        if self.chooses:
+            after, base = self._chosen_without(codes[rows], y[rows], weight[rows])
+        else:
+            is_class = np.eye(len(self.pairs))[y[rows]]
+            t = -weight[rows, None] * is_class
+            both = growth_by_tables(self, codes[rows], np.stack([t + is_class, t]))
+            if both is not None:
+                after, base = both.sum(axis=-1)
+            else:
+                after, base = np.empty((2, len(rows)))
+                for c in np.unique(y[rows]).tolist():
+                    some = np.flatnonzero(y[rows] == c)
+                    cells, w = codes[rows[some]], weight[rows[some]]
+                    base[some] = growth(self, c, cells, -w)
+                    after[some] = growth(self, c, cells, 1 - w)
+        log_p[rows, y[rows]] = after - base
+        left[rows] = digits_left(after - base, base, weight[rows])
+        return log_p, left
 
-    def changes(self, c: int, cells: Array, t: Array) -> tuple[Array, Array]:
-        """By counts of t in the cells of rows of codes."""
+    def _chosen_without(self, codes: Array, y: Array, weight: Array) -> tuple[Array, Array]:
+        """(n,) log evidences with each row once and without it, along the forest of the others."""
+        after, base = np.empty((2, len(codes)))
+        every, log_weights = self.over_all(), self.log_weights
+        for c in np.unique(y).tolist():
+            i, j = every.neighbours[c]
+            one_class = replace(self, root_weight=self.root_weight[[c]])
+            members = np.flatnonzero(y == c)
+            for block in row_blocks(len(members), len(i)):
+                rows = members[block]
+                gone = every.changes(c, codes[rows], -weight[rows])
+                back = every.changes(c, codes[rows], 1 - weight[rows])
+                for k, row in enumerate(rows):
+                    log_w = np.array(log_weights[c])
+                    log_w[i, j] += gone[1][k]
+                    log_w[j, i] = log_w[i, j]
+                    in_it = one_class.chosen([log_w])[0][i, j] > 0
+                    base[row] = gone[0][k].sum() + gone[1][k, in_it].sum()
+                    after[row] = back[0][k].sum() + back[1][k, in_it].sum()
+        return after, base
+
+    def changes(self, c: int, codes: Array, t: Array) -> tuple[Array, Array]:
+        """Return changes of the log weights of class c by rows of codes (n, D) of weights t.
+
+        Parameters
+        ----------
+        t : (..., n or 1)
+
+        Returns
+        -------
+        columns : (..., n, D)
+            Of the evidences of single columns.
+        edges : (..., n, P)
+            Of the log weights of the pairs that may be neighbours.
+        """
         i, j = self.neighbours[c]
-        column = np.arange(cells.shape[1])
+        column = np.arange(codes.shape[1])
         strength, total = self.strength[c], self.totals[c]
-        single = self.pairs[c][column, column, cells, cells] + strength / self.levels
-        both = self.pairs[c][i, j, cells[:, i], cells[:, j]]
+        single = self.pairs[c][column, column, codes, codes] + strength / self.levels
+        both = self.pairs[c][i, j, codes[:, i], codes[:, j]]
         both = both + strength / (self.levels[i] * self.levels[j])
         one, two, all_rows = (log_growth(a, t[..., None]) for a in (single, both, total))
         edges = two - one[..., i] - one[..., j] + all_rows
         return one - all_rows, edges
 
-    cells = codes
-
     # -- theta -----------------------------------------------------------------------------------
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
+        """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
+        return draw_theta(self, rng, n)
+
+    def map(self) -> dict[str, Array]:
+        """Refused: probabilities of forests and densities given them have no common mode."""
+        raise UndefinedEstimateError(
+            "map",
+            "forests have tables of different dimensions, whose densities cannot be compared",
+            advice="structure='map' plugs in the most probable forest",
+        )
+
+    def mean(self) -> dict[str, Array]:
+        """Refused: there is no mean of forests."""
+        raise UndefinedEstimateError(
+            "posterior_mean",
+            "forests have no mean",
+            advice="method='posterior_predictive' averages over them",
+        )
 
     def draw_log_density(self, seed: Seed, X: Any, n: int) -> Array:
         """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
@@ -597,6 +873,44 @@ def log_growth(a: Array, t: Array) -> Array:
         return special.log_gamma_difference(a, t)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(t * np.log(a + np.minimum(t, 0)))
+
+
+# ------------------------------------------------------------------------------------------------
+# Evidence of all rows with more of one row, theta integrated out.
+#
+# Under a forest T the density of a row is a product over columns and edges, and so is the evidence
+# of all rows. With W(D) and w(D) the evidences of columns and the weights of edges given data D,
+# and W(D + t x) those after a row of weight t, which may be negative,
+#
+# .. math:: E\, p(x \mid \theta)^t = \prod_u \frac{W_u(D + t x)}{W_u(D)}
+#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}}.
+
+
+def digits_left(difference: Array, base: Array, weight: Array) -> Array:
+    """How large a difference of evidences is beside what it is the difference of; at most 1."""
+    largest = np.maximum(np.abs(base), weight)  # within them too there are terms as large as w
+    return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
+
+
+def log_forest_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
+    """(..., n) log of the sum over forests with changed weights, less that before."""
+    i, j = f.neighbours[c]
+    if f.is_forest:  # one term, with every choice of roots
+        total: Array = edges.sum(axis=-1)
+        return total
+    n_nodes = f.n_columns + 1
+    change = np.zeros((*edges.shape[:-1], n_nodes, n_nodes), dtype=edges.dtype)
+    change[..., i + 1, j + 1] = edges
+    return f.eliminations[c].log_ratio(change)
+
+
+def growth(f: "DirichletForest", c: int, codes: Array, t: Array) -> Array:
+    """(n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
+    out = np.empty(len(codes))
+    for rows in row_blocks(len(codes), (codes.shape[1] + 1) ** 2):
+        columns, edges = f.changes(c, codes[rows], t[rows])
+        out[rows] = columns.sum(axis=-1) + log_forest_ratio(f, c, edges)
+    return out
 
 
 def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
@@ -682,7 +996,7 @@ def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tup
     _, edges = f.changes(c, cells, np.ones(1))
     i, j = f.neighbours[c]
     edges = np.where(known[:, i] & known[:, j], edges, 0.0)
-    exact = forests.log_ratio(f, c, edges)  # the columns' own terms are in both
+    exact = log_forest_ratio(f, c, edges)  # the columns' own terms are in both
     both = np.zeros((codes.shape[1] + 1, codes.shape[1] + 1, len(codes)))  # the root last
     both[i, j] = both[j, i] = edges.T
     control = np.zeros((len(parents), len(codes)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.families.shared.forests import START, search, value
+from bayesgen.families.conjugate.dirichlet_forest import START, lattice_value, search_lattice
 
 
 @pytest.mark.parametrize("peak", [(6, 0), (-4, -5), (18, 5), (3, -4), (11, 2), (-30, 50)])
@@ -18,5 +18,5 @@ def test_the_highest_point(peak, free):
         min(max(at, low), high) if own else start
         for at, (low, high), own, start in zip(peak, edges, free, START, strict=True)
     ]
-    assert search(evidence, 7, free) == value(7, (point[0], point[1]))
-    assert value(7, (4, 2)) == pytest.approx((4.0, 70.0))
+    assert search_lattice(evidence, 7, free) == lattice_value(7, (point[0], point[1]))
+    assert lattice_value(7, (4, 2)) == pytest.approx((4.0, 70.0))
