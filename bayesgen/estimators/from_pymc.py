@@ -1,4 +1,4 @@
-r"""Any PyMC model in which a Categorical label is observed, as a classifier.
+r"""Any PyMC model in which a label is observed, as a classifier.
 
 .. math:: \theta \sim p(\theta), \qquad y_i \sim \text{Categorical}(p(\theta, z_i)), \qquad
           x_i \sim p(x \mid y_i, \theta, z_i)
@@ -11,7 +11,7 @@ refused.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -21,6 +21,7 @@ import numpy as np
 from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
+from bayesgen.errors import InputError
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
@@ -32,6 +33,7 @@ from bayesgen.families.shared.graph_rows import (
     believed,
     container,
     evaluated,
+    likely_point,
     log_p_of,
     name_of,
     part_of,
@@ -43,14 +45,13 @@ from bayesgen.inference import nuts
 from bayesgen.inference.fitting import sampled_tree
 from bayesgen.inference.sampled import check_options
 from bayesgen.inference.trees import tree_of
-from bayesgen.numerics.rows import Matrix, class_counts
+from bayesgen.numerics.rows import Matrix, class_counts, has_nan
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import GIVEN, Training, kept
 
-_WHOLE = "the log density of this PyMC model is of whole rows: leave incomplete rows out"
 _OWN_ROWS = (
     "{} takes no rows: the model holds them. Set them there (pm.set_data), and call from_pymc again"
 )
@@ -62,18 +63,20 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
     Parameters
     ----------
     model : pymc.Model
-        With an observed Categorical variable, other observed variables whose parameters depend on
-        it (``mu[label]``, or ``mu[y]`` with the `pm.Data` ``y`` that it observes), and priors of
-        any kind. Data that new rows have too, covariates of a regression, are `pm.Data`.
+        With an observed Categorical or Bernoulli variable, other observed variables whose
+        parameters depend on it (``mu[label]``, or ``mu[y]`` with the `pm.Data` ``y`` that it
+        observes), and priors of any kind. Masked arrays have cells that are missing. Data that new
+        rows have too, such as covariates of a regression, are `pm.Data`.
     label : str
-        Name of the Categorical variable.
+        Name of the variable of labels.
 
     Returns
     -------
     PyMCClassifier
         It holds the rows of the model: ``fit()`` samples it, ``with_posterior(trace)`` takes
         existing draws. New rows are tables with a column for each column of the model's data, by
-        their names (`columns_`): those of the data containers, or of the observed variables.
+        their names (`columns_`): those of the data containers, or of the observed variables. NaN
+        is a missing cell: it is integrated out, or refused where a column needs it.
 
     Raises
     ------
@@ -115,29 +118,23 @@ class Roles(NamedTuple):
     label: Any
     label_data: Any  # the data container that it observes, if it is one
     codes: Array  # (N,) the observed label
-    p: Any  # its probabilities
+    p: Any  # its probabilities, the last axis of which are classes
+    free: list[Any]  # free variables, without cells that PyMC imputes
     parts: list[Part]  # observed first
-    masks: dict[str, Any]  # {part: data container that is 0 where a cell is missing}
+    masks: dict[str, Any]  # of parts whose cells may be missing: see `GraphRows`
+    needed: dict[str, str]  # {part whose cells must be known: why}
     length: Any  # of the dim of rows, if that can change
     classes: Array  # sorted
     order: Array  # (C,) the model's codes of the sorted classes
     by_row: bool  # whether the probabilities of labels depend on the row
 
 
-def find_roles(model: Any, label: str) -> Roles:
-    """Find labels, rows and classes; refuse what is no model of labelled rows."""
-    import pymc as pm
+def find_roles(model: Any, label: str, columns: bool = True) -> Roles:
+    """Find labels, rows and classes; refuse what is no model of labelled rows.
 
-    if not isinstance(model, pm.Model):
-        raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
-    y = next((v for v in model.observed_RVs if v.name == label), None)
-    if y is None or name_of(y) != "Categorical" or y.ndim != 1:
-        known = ", ".join(f"{v.name} ({name_of(v)})" for v in model.observed_RVs)
-        raise ValueError(
-            f"{label!r} must be a Categorical variable of the model, one for each row and all "
-            f"observed; observed are: {known or 'none'}. Name it by label=; write a Bernoulli "
-            "label as pm.Categorical(name, pt.stack([1 - p, p], axis=-1), observed=...)"
-        )
+    `columns`: whether data of N entries without a dim of the rows are a column.
+    """
+    y = _label(model, label)
     observed = [v for v in model.observed_RVs if v is not y]
     if not observed:
         raise ValueError(
@@ -145,85 +142,207 @@ def find_roles(model: Any, label: str) -> Roles:
             "rows depend on labels; see BayesianLogisticRegression"
         )
     codes = evaluated(model.rvs_to_values[y]).astype(np.int64)
-    dims, n = model.named_vars_to_dims, len(codes)
-    row_dim = (dims.get(label) or (None,))[0]
-
-    parts, masks = [], {}
-    for v in observed:
-        if v.name.endswith("_observed") and v.name.replace("_observed", "_unobserved") in model:
-            raise ValueError(f"cells of {v.name.removesuffix('_observed')!r} are missing: {_WHOLE}")
-        parts.append(part_of(model, model.rvs_to_values[v], container(model.rvs_to_values[v]), v))
-    y_data = container(model.rvs_to_values[y])
-    held = [y_data, *(part.data for part in parts)]
-    reached = ancestors([*y.owner.inputs, *(i for v in observed for i in v.owner.inputs)])
-    for data in model.data_vars:
-        own, value = dims.get(data.name), data.get_value()
-        of_rows = own[0] == row_dim if own and row_dim else np.shape(value)[:1] == (n,)
-        if of_rows and data in reached and not any(data is k for k in held):
-            of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
-            if data.name.endswith("seen") and any(part.name == of for part in parts):
-                masks[of] = data
-            else:
-                parts.append(part_of(model, data, data, None))
-    for part in parts:
-        if part.value.shape[:1] != (n,):
-            raise ValueError(
-                f"{part.name!r} has shape {part.value.shape}: its first axis must be the {n} rows"
-            )
-    every = [name for part in parts for name in part.columns]
-    if len(set(every)) < len(every):
-        parts = [p._replace(columns=[f"{p.name}[{c}]" for c in p.columns]) for p in parts]
-    _refuse_independent(y, y_data, codes, observed)
+    label_data = container(model.rvs_to_values[y])
+    parts = [part_of(model, v) for v in observed]
+    held = [label_data, *(part.data for part in parts)]
+    parts, masks = _with_given(model, label, len(codes), parts, held, columns)
+    _refuse_other_lengths(parts, y, codes)
+    _refuse_independent(y, label_data, codes, parts)
     for v in model.potentials:
-        if {y, *held, *observed} & {*ancestors([v])} - {None}:
+        if {y, *held, *observed} & ancestors([v]) - {None}:
             raise ValueError(
                 f"the potential {v.name!r} depends on rows, and a potential has no terms of single "
                 "rows: write it as an observed variable (pm.CustomDist)"
             )
-    p = y.owner.op.dist_params(y.owner)[0]
-    while p.ndim > 1 and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
-        p = p.owner.inputs[0]  # an axis of length 1 for all rows
-    length = model.dim_lengths.get(row_dim)
-    given = {part.data for part in parts} - {None}
-    by_row = p.ndim > 1 or bool(given & ancestors([p]))
-    classes = _class_labels(model, p)
+    p = _probabilities(y)
+    needed = _needed(parts, masks, ancestors([p]))
+    names = [name for part in parts for name in part.columns]
+    if len(set(names)) < len(names):
+        parts = [k._replace(columns=[f"{k.name}[{c}]" for c in k.columns]) for k in parts]
+    imputed = {f"{part.name}_unobserved" for part in parts if part.joined is not None}
+    free = [v for v in model.free_RVs if v.name not in imputed]
+    length = model.dim_lengths.get((model.named_vars_to_dims.get(label) or (None,))[0])
+    by_row = p.ndim > 1 or bool({part.data for part in parts} - {None} & ancestors([p]))
+    classes = _class_labels(model, y, p)
     order = np.argsort(classes, kind="stable")
-    return Roles(model, y, y_data, codes, p, parts, masks, length, classes[order], order, by_row)
+    ways = masks, needed, length, classes[order], order, by_row
+    return Roles(model, y, label_data, codes, p, free, parts, *ways)
 
 
-def _refuse_independent(y: Any, y_data: Any, codes: Array, observed: list[Any]) -> None:
+def _refuse_taken_names(roles: Roles) -> None:
+    """Raise where a name that results need means something else in the model."""
+    model = roles.model
+    observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
+    pi = model.named_vars.get(CLASS_WEIGHTS)
+    if pi is not None and (
+        pi is not roles.p or roles.by_row or pi in ancestors(observed, [roles.label])
+    ):
+        raise ValueError(
+            f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
+            "is something else: give it another name"
+        )
+    own = model.coords.get(CLASS)
+    if own is not None and list(own) != [roles.classes[k] for k in np.argsort(roles.order)]:
+        raise ValueError(
+            "results call the dim of the labels 'class', and that dim of the model is "
+            "something else: give it another name"
+        )
+
+
+def _label(model: Any, label: str) -> Any:
+    """The observed label; raise where it is none, or the model is none."""
+    import pymc as pm
+
+    if not isinstance(model, pm.Model):
+        raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
+    for v in model.observed_RVs:
+        if name_of(v) == "MinibatchRandomVariable":
+            raise ValueError(
+                f"{v.name!r} has total_size=, and counts its rows more than once: leave it out, "
+                "and observe all rows"
+            )
+    if f"{label}_unobserved" in model:
+        raise ValueError(
+            f"cells of {label!r} are missing: leave rows without a label out of the model"
+        )
+    y = next((v for v in model.observed_RVs if v.name == label), None)
+    if y is None or name_of(y) not in ("Categorical", "Bernoulli") or y.ndim != 1:
+        names = ", ".join(f"{v.name} ({name_of(v)})" for v in model.observed_RVs)
+        raise ValueError(
+            f"{label!r} must be a Categorical or Bernoulli variable of the model, one for each row "
+            f"and all observed; observed are: {names or 'none'}. Name it by label="
+        )
+    return y
+
+
+def _with_given(
+    model: Any, label: str, n: int, parts: list[Part], held: list[Any], columns: bool
+) -> tuple[list[Part], dict[str, Any]]:
+    """Parts of observed variables, and of the data that rows are given with; masks of cells.
+
+    Hyper-parameters, which rows depend on through free variables alone, are no columns.
+    """
+    dims = model.named_vars_to_dims
+    row_dim = (dims.get(label) or (None,))[0]
+    depend = [i for v in model.observed_RVs for i in v.owner.inputs]
+    direct, masks = ancestors(depend, model.free_RVs), {}
+    for data in model.data_vars:
+        own, shape = dims.get(data.name), np.shape(data.get_value())
+        of_rows = own[0] == row_dim if own and row_dim else shape[:1] == (n,) and columns
+        if not of_rows or data not in direct or any(data is k for k in held):
+            continue
+        of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
+        if data.name.endswith("seen") and any(part.name == of for part in parts):
+            masks[of] = data
+        else:
+            parts = [*parts, part_of(model, None, data)]
+    return parts, masks
+
+
+def _refuse_other_lengths(parts: list[Part], y: Any, codes: Array) -> None:
+    """Raise where the first axis of a part are not the rows."""
+    n, counts = len(codes), np.bincount(codes)
+    for part in parts:
+        shape = part.value.shape
+        if shape[:1] == (n,):
+            continue
+        depends = part.variable is not None and y in ancestors(part.variable.owner.inputs)
+        advice = ""
+        if depends:
+            advice = (
+                ". If its entries are words or cells, each with the number of its row, give every "
+                "row one line: counts in a pm.Multinomial, or a column for each cell"
+            )
+        elif len(shape) and shape[0] in counts:
+            advice = (
+                ". If it holds the rows of one class, write one variable for all classes, with "
+                f"theta[{y.name}] for its parameters"
+            )
+        raise ValueError(
+            f"{part.name!r} has shape {shape}: its first axis must be the {n} rows{advice}"
+        )
+
+
+def _refuse_independent(y: Any, label_data: Any, codes: Array, parts: list[Part]) -> None:
     """Raise where rows do not depend on the label that is observed, or on a copy of it."""
     from pytensor.graph.basic import Constant
 
     depends = False
-    for v in observed:
-        reached = ancestors(v.owner.inputs)
-        depends |= y in reached or y_data in reached
+    observed = [part for part in parts if part.variable is not None]
+    for part in observed:
+        reached = ancestors(part.variable.owner.inputs)
+        depends |= y in reached or label_data in reached
         copies = (c.data for c in reached if isinstance(c, Constant) and np.size(c.data) > 1)
         if any(np.shape(c) == codes.shape and np.array_equal(c, codes) for c in copies):
             raise ValueError(
-                f"{v.name!r} depends on an array that equals the label, not on the label: in the "
-                f"graph it is the same for every class. Write theta[{y.name}] with the variable "
-                "that pm.Categorical returns (or one pm.Data for both) in place of the raw array"
+                f"{part.name!r} depends on an array that equals the label, not on the label: in "
+                f"the graph it is the same for every class. Write theta[{y.name}] with the "
+                f"variable that pm.{name_of(y)} returns (or one pm.Data for both) in place of the "
+                "raw array"
             )
     if not depends:
-        names = ", ".join(repr(v.name) for v in observed)
+        names = ", ".join(repr(part.name) for part in observed)
         raise ValueError(
             f"{names} do not depend on {y.name!r}, and are not evidence of the class: write "
-            f"theta[{y.name}] with the variable that pm.Categorical returns"
+            f"theta[{y.name}] with the variable that pm.{name_of(y)} returns"
         )
 
 
-def _class_labels(model: Any, p: Any) -> Array:
-    """(C,) labels of the classes in the model's order: of the dim of p, or of the one such dim."""
-    n = int(np.shape(at_a_point(model, [p])[0])[-1])
-    own = model.named_vars_to_dims.get(p.name) or ()
-    named = {d for v in model.free_RVs for d in model.named_vars_to_dims.get(v.name) or ()}
-    for dims in ([*own[-1:]], [d for d in sorted(map(str, named)) if d in model.coords]):
-        found = [model.coords[d] for d in dims if len(model.coords.get(d) or ()) == n]
-        if len(found) == 1:
-            return np.asarray(list(found[0]))
+def _needed(parts: list[Part], masks: dict[str, Any], of_label: set[Any]) -> dict[str, str]:
+    """{part whose cells must be known: why}; the masks of all others are added to `masks`."""
+    needed = {}
+    variables = [part.variable for part in parts if part.variable is not None]
+    reached = ancestors(i for v in variables for i in v.owner.inputs) | of_label
+    for part in parts:
+        if part.name in masks:
+            continue
+        if part.variable is None:
+            needed[part.name] = "the model has no distribution of this column: fill its cells"
+        elif part.variable.owner.op.ndim_supp:
+            needed[part.name] = (
+                f"the density of {part.name!r} ({name_of(part.variable)}) is of whole rows: leave "
+                "incomplete rows out"
+            )
+        elif {part.data, part.variable, part.joined} & reached - {None}:
+            needed[part.name] = f"other columns depend on {part.name!r}: leave incomplete rows out"
+        else:
+            masks[part.name] = None
+        if part.name in needed and part.joined is not None:
+            raise ValueError(f"cells of {part.name!r} are missing: {needed[part.name]}")
+    return needed
+
+
+def _probabilities(y: Any) -> Any:
+    """(C,) or (N, C) probabilities of the label."""
+    import pytensor.tensor as pt
+
+    p = y.owner.op.dist_params(y.owner)[0]
+    one = 1 if name_of(y) == "Categorical" else 0  # axes of one probability distribution
+    while p.ndim > one and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
+        p = p.owner.inputs[0]  # an axis of length 1 for all rows
+    return p if one else pt.stack([1 - p, p], axis=-1)
+
+
+def _class_labels(model: Any, y: Any, p: Any) -> Array:
+    """(C,) labels of the classes in the model's order, by the dim that has them.
+
+    That is the dim of p, or of an axis that the label indexes, or the one dim of that length.
+    """
+    n = p.type.shape[-1] or int(np.shape(at_a_point(model, [p])[0])[-1])
+    dims = model.named_vars_to_dims
+    nodes = [v.owner for v in ancestors(model.observed_RVs) if v.owner is not None]
+    indexed = {dims[k.inputs[0].name][0] for k in nodes if y in k.inputs[1:] and _has_dims(k, dims)}
+    named = {d for v in model.free_RVs for d in dims.get(v.name) or ()}
+    for candidates in ((dims.get(p.name) or ())[-1:], indexed, named):
+        labels = [list(model.coords[d]) for d in candidates if len(model.coords.get(d) or ()) == n]
+        if len(labels) == 1:
+            return np.asarray(labels[0])
     return np.arange(n)
+
+
+def _has_dims(node: Any, dims: Any) -> bool:
+    """Whether the first input of a node is a variable with named dims."""
+    return bool(dims.get(node.inputs[0].name) if node.inputs else None)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -256,7 +375,7 @@ class PyMCFamily(Family):
     def params(self) -> dict[str, tuple[str, ...]]:
         """Free variables of the model, but for class weights that are called ``pi``."""
         model, out = self.roles.model, {}
-        for v in model.free_RVs:
+        for v in self.roles.free:
             own = model.named_vars_to_dims.get(v.name) or (None,) * v.ndim
             out[v.name] = tuple(d or f"{v.name}_dim_{i}" for i, d in enumerate(own))
         out.pop(CLASS_WEIGHTS, None)
@@ -280,7 +399,7 @@ class PyMCFamily(Family):
     def graph(self) -> GraphRows:
         """Rows as functions of the free variables."""
         roles = self.roles
-        theta = {v.name: v for v in roles.model.free_RVs if v.name != CLASS_WEIGHTS}
+        theta = {v.name: v for v in roles.free if v.name != CLASS_WEIGHTS}
         labels = [v for v in (roles.label, roles.label_data) if v is not None]
         own = roles.parts, roles.masks, roles.length, roles.order
         return GraphRows(theta, self.params, labels, *own, self.shared)
@@ -309,7 +428,7 @@ class PyMCFamily(Family):
     @cached_property
     def _probability(self) -> Any:
         """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
-        free = {v: v.type(name=v.name) for v in self.roles.model.free_RVs}
+        free = {v: v.type(name=v.name) for v in self.roles.free}
         p = self.roles.p
         p = free[p] if p in free else rebuilt(p, self.graph.replaced | free)
         own = {v: t for v, t in free.items() if v.name in self.params or not self.roles.by_row}
@@ -333,6 +452,31 @@ class PyMCFamily(Family):
             )
         return self.graph.simulate(rng, theta, y, self.given)
 
+    # -- a local optimum -----------------------------------------------------------------------
+
+    def held_model(self, theta: Theta) -> tuple[Any, dict[str, Array]]:
+        """The model, which holds its rows, and draws (S, ...) of its free variables."""
+        values, _ = self.graph.in_order(theta)
+        draws = dict(zip(self.params, values, strict=True))
+        if any(v.name == CLASS_WEIGHTS for v in self.roles.free):
+            weights = theta[CLASS_WEIGHTS].reshape(-1, len(self.roles.order))
+            draws[CLASS_WEIGHTS] = weights[:, np.argsort(self.roles.order)]
+        return self.roles.model, draws
+
+    def theta_of(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """Theta and class weights, by sorted classes, of values of the free variables."""
+        order = self.roles.order
+        theta = {k: to_class_order(values[k], dims, order) for k, dims in self.params.items()}
+        free = [np.asarray(values[v.name], v.dtype)[None] for v in self.roles.free]
+        return theta | {CLASS_WEIGHTS: self.class_weights(free)[0]}
+
+    def class_weights(self, free: list[Array]) -> Array:
+        """(S, C) of draws of the free variables; 1/C where they depend on the row."""
+        n = len(self.roles.order)
+        if self.roles.by_row:
+            return np.full((len(free[0]), n), 1 / n)
+        return self.label_probabilities(free, self.graph.cells(_rows(self.roles)[:1]))[:, 0]
+
     def given_rows(self, X: Matrix) -> "PyMCFamily":
         """The family whose simulated rows have the covariates of X."""
         out = replace(self, given=X)
@@ -344,40 +488,45 @@ class PyMCFamily(Family):
         """Names of the columns of X."""
         return [name for part in self.roles.parts for name in part.columns]
 
+    @property
+    def exposure(self) -> Array:
+        """(D,) whether a column is given, and has no distribution in the model."""
+        return np.array([part.variable is None for part in self.roles.parts for _ in part.columns])
 
-def family_of(roles: Roles) -> PyMCFamily:
+
+def family_of(model: Any, label: str) -> PyMCFamily:
     """The family whose density of the model's own rows is the model's.
+
+    Data of as many entries as rows are columns, or else a hyper-parameter.
 
     Raises
     ------
     ValueError
         If no row has a density of its own.
     """
-    own = PyMCFamily(roles)
-    if not own.params:
+    roles = find_roles(model, label)
+    _refuse_taken_names(roles)
+    if not PyMCFamily(roles).params:
         raise ValueError("the model has no free variable that rows could depend on")
-    X = _rows(roles)
-    log_p = log_p_of(roles.model)
-    for point in points(roles.model):
-        expected = log_p(point)
-        if np.isfinite(expected):  # in the support of variables that are ordered, or truncated
-            break
-    theta = {
-        k: to_class_order(point[roles.model[k]], dims, roles.order)
-        for k, dims in own.params.items()
-    }
-    every = [point[v][None] for v in roles.model.free_RVs]
+    point, expected = likely_point(model, log_p_of(model))
+    values = {v.name: point[v] for v in roles.free}
+    every = [point[v][None] for v in roles.free]
 
     def log_joint(family: PyMCFamily, rows: Array) -> Array:
-        joint = family.log_likelihood(X[rows], theta)
+        X, theta = _rows(family.roles)[rows], family.theta_of(values)
+        joint = family.log_likelihood(X, theta)
         if roles.by_row:
             return joint - np.log(len(roles.order))
         return joint + np.log(family.label_probabilities(every, family.graph.cells(X))[0])
 
+    def candidates() -> Iterator[PyMCFamily]:
+        for some in (roles, find_roles(model, label, columns=False)):
+            if some is roles or len(some.parts) < len(roles.parts):
+                yield from (PyMCFamily(some, shared=shared) for shared in (True, False))
+
     place = np.argsort(roles.order)[roles.codes]
     try:
-        candidates = (replace(own, shared=shared) for shared in (True, False))
-        return believed(candidates, log_joint, place, expected)
+        return believed(candidates(), log_joint, place, expected)
     except ValueError as why:
         raise ValueError(_no_row_density(roles, why)) from None
 
@@ -397,7 +546,8 @@ def _no_row_density(roles: Roles, why: Any) -> str:
     from pytensor.graph.basic import Constant
 
     n, model = len(roles.codes), roles.model
-    latent = [v.name for v, value in next(points(model)).items() if n in np.shape(value)]
+    values = next(points(model))
+    latent = [v.name for v in roles.free if n in np.shape(values[v])]
     observed = [v for v in model.observed_RVs if v is not roles.label]
     reached = ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
     arrays = [c.data for c in reached if isinstance(c, Constant) and np.shape(c.data)[:1] == (n,)]
@@ -405,7 +555,7 @@ def _no_row_density(roles: Roles, why: Any) -> str:
     if latent:
         out += (
             f": {latent[0]!r} has a value for each of the {n} rows, which a new row does not have; "
-            "sum or integrate it out (pm.Mixture, pymc_extras.marginalize)"
+            "sum or integrate it out (pm.Mixture, pm.BetaBinomial and the like)"
         )
     elif arrays:
         first = ", ".join(f"{v:.4g}" for v in np.ravel(arrays[0])[:3])
@@ -425,6 +575,7 @@ class PartsReader(Reader):
     """Columns of the data of a model, by their names; of arrays by position."""
 
     parts: tuple[Part, ...] = ()
+    needed: Mapping[str, str] = field(default_factory=dict)  # {part whose cells are known: why}
 
     @property
     def columns(self) -> list[Any]:
@@ -447,7 +598,21 @@ class PartsReader(Reader):
                 self._refuse_absent(names, known.values.tolist())
                 X = X.sel({X.dims[-1]: names})
             X = np.asarray(X).reshape(len(X), -1)
-        return super().checked(X, first, ensure_all_finite)
+        reader, X = super().checked(X, first, ensure_all_finite)
+        reader.refuse_missing(X, "")
+        return reader, X
+
+    def refuse_missing(self, X: Array, why: str) -> None:
+        """Raise at the first missing cell of a column that must be known."""
+        start = 0
+        for part in self.parts:
+            cells = X[:, start : start + len(part.columns)]
+            if part.name in self.needed and has_nan(cells):
+                row, j = np.argwhere(np.isnan(cells))[0]
+                what = f"Input X contains NaN: column {part.columns[j]!r}"
+                advice = self.needed[part.name]
+                raise InputError(what, row=row, column=part.columns[j], advice=advice)
+            start += len(part.columns)
 
     def _refuse_absent(self, names: list[str], known: list[Any]) -> None:
         if absent := [name for name in names if name not in known]:
@@ -463,7 +628,7 @@ class PyMCClassifier(GenerativeClassifier):
     ----------
     model : pymc.Model
     label : str
-        Name of its Categorical variable.
+        Name of its variable of labels.
 
     Attributes
     ----------
@@ -483,29 +648,8 @@ class PyMCClassifier(GenerativeClassifier):
         """Return itself, with what the model says of rows, which is looked for once."""
         family: Any = getattr(self, "_known", None)
         if family is None or family.roles.model is not self.model:
-            roles = find_roles(self.model, self.label)
-            self._refuse_taken_names(roles)
-            self._known = family_of(roles)
+            self._known = family_of(self.model, self.label)
         return self
-
-    def _refuse_taken_names(self, roles: Roles) -> None:
-        """Raise where a name that results need means something else in the model."""
-        model = roles.model
-        observed = [i for v in model.observed_RVs if v is not roles.label for i in v.owner.inputs]
-        pi = model.named_vars.get(CLASS_WEIGHTS)
-        if pi is not None and (
-            pi is not roles.p or roles.by_row or pi in ancestors(observed, [roles.label])
-        ):
-            raise ValueError(
-                f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
-                "is something else: give it another name"
-            )
-        own = model.coords.get(CLASS)
-        if own is not None and list(own) != [roles.classes[k] for k in np.argsort(roles.order)]:
-            raise ValueError(
-                "results call the dim of the labels 'class', and that dim of the model is "
-                "something else: give it another name"
-            )
 
     @property
     def columns_(self) -> list[str]:
@@ -520,9 +664,14 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _reader(self) -> Reader:
         roles = self._parsed()._known.roles
-        whole = "" if roles.masks else _WHOLE
-        n = len(self.columns_)
-        return PartsReader(type(self).__name__, whole=whole, n_features=n, parts=tuple(roles.parts))
+        given = {part.name for part in roles.parts if part.variable is None}
+        return PartsReader(
+            type(self).__name__,
+            whole=next((why for name, why in roles.needed.items() if name not in given), ""),
+            n_features=len(self.columns_),
+            parts=tuple(roles.parts),
+            needed=roles.needed,
+        )
 
     def _family(self, reader: Reader, classes: Array) -> Family:
         return self._parsed()._known
@@ -586,6 +735,38 @@ class PyMCClassifier(GenerativeClassifier):
         out.fitted_ = out._drawn_fit(undrawn, draws)
         return out
 
+    def _own_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The rows given, or else those of the model."""
+        if (X is None) != (y is None):
+            raise TypeError("give X and y together, or neither: the model holds its rows")
+        return self._model_rows() if X is None else (X, y)
+
+    def _model_rows(self) -> tuple[Array, Array]:
+        """Rows and labels of the model."""
+        roles = self._parsed()._known.roles
+        return _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
+
+    def loo_log_joint(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Array:
+        """Return log p(y = c, x_i | D without row i); X and y may be left out.
+
+        All else is as `GenerativeClassifier.loo_log_joint` has it.
+        """
+        return super().loo_log_joint(*self._own_rows(X, y), *args, **options)
+
+    def loo(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Any:
+        """Return the leave-one-out score of the model's rows; X and y may be left out.
+
+        All else is as `GenerativeClassifier.loo` has it.
+        """
+        return super().loo(*self._own_rows(X, y), *args, **options)
+
+    def posterior_groups(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Any:
+        """Return ``posterior_`` with groups of the model's rows; X and y may be left out.
+
+        All else is as `GenerativeClassifier.posterior_groups` has it.
+        """
+        return super().posterior_groups(*self._own_rows(X, y), *args, **options)
+
     def to_pymc(
         self,
         X: Any = None,
@@ -619,8 +800,8 @@ class PyMCClassifier(GenerativeClassifier):
         count = class_counts(np.argsort(roles.order)[roles.codes], len(roles.order), None)
         # NaN: the weights have a prior of the user's own, and only draws know them
         model = ClassModel(np.full(len(count), np.nan), family)
-        labels = roles.classes[np.argsort(roles.order)[roles.codes]]
-        training = Training(len(labels), 0, inference, rows=kept(_rows(roles), labels, None))
+        X, labels = self._model_rows()
+        training = Training(len(labels), 0, inference, rows=kept(X, labels, None))
         posterior = DrawnPosterior(model, model, ClassStats(count, Stats()), {})
         return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
 
@@ -634,21 +815,15 @@ class PyMCClassifier(GenerativeClassifier):
         roles = family.roles
         model_coords = {k: list(v) for k, v in roles.model.coords.items() if v is not None}
         params = dict(family.params)
-        pi = roles.model.named_vars.get(CLASS_WEIGHTS)
-        if pi in roles.model.free_RVs:
+        if any(v.name == CLASS_WEIGHTS for v in roles.free):
             own = roles.model.named_vars_to_dims.get(CLASS_WEIGHTS)
             params[CLASS_WEIGHTS] = tuple(own or (f"{CLASS_WEIGHTS}_dim_0",))
         theta = read_draws(draws, params, model_coords)
         lead = next(iter(theta.values())).shape[:2]
         flat = [
-            theta[v.name].reshape(-1, *theta[v.name].shape[2:]).astype(v.dtype)
-            for v in roles.model.free_RVs
+            theta[v.name].reshape(-1, *theta[v.name].shape[2:]).astype(v.dtype) for v in roles.free
         ]
-        if roles.by_row:
-            weights = np.full((*lead, len(roles.order)), 1 / len(roles.order))
-        else:
-            p = family.label_probabilities(flat, family.graph.cells(_rows(roles)[:1]))
-            weights = p[:, 0].reshape(*lead, -1)
+        weights = family.class_weights(flat).reshape(*lead, -1)
         rest = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
         if CLASS in rest.dims:
             named = CLASS in rest.coords

@@ -170,6 +170,13 @@ class Family(Record, abc.ABC):
         """Maximum-likelihood theta of a sampled family; None: there is no closed form of it."""
         return None
 
+    def held_model(self, theta: Theta) -> tuple[Any, dict[str, Array]] | None:
+        """A PyMC model that holds the training rows, and draws (S, ...) of its free variables.
+
+        None: the fit keeps the rows, and `to_pymc` makes the model.
+        """
+        return None
+
     @cached_property
     def _graphs(self) -> dict[Any, Any]:
         """{sizes: rows of the graph} of what has been asked for."""

@@ -99,8 +99,10 @@ class MonteCarlo(NamedTuple):
         return open_by > _OPEN
 
 
-def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> MonteCarlo:
-    """`MonteCarlo` of each row; parameters as in `log_joint`.
+def estimate(
+    family: Family, theta: Theta, X: Matrix, class_weights: Array, error: bool = True
+) -> MonteCarlo:
+    """`MonteCarlo` of each row; parameters as in `log_joint`. Without `error`, ``mcse`` is NaN.
 
     `class_weights` may be draws (chain, draw, C) that depend on theta: then pi_c p(x | theta_c)
     is averaged.
@@ -126,7 +128,7 @@ def estimate(family: Family, theta: Theta, X: Matrix, class_weights: Array) -> M
             where = slice(rows.start + part.start, rows.start + part.stop)
             # (n, C, chain, draw): every sum below is over the last axes
             block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
-            for field, value in zip(out, _of_block(block, log_pi), strict=True):
+            for field, value in zip(out, _of_block(block, log_pi, error), strict=True):
                 field[where] = value
     return out
 
@@ -278,7 +280,7 @@ def has_gap(X: Matrix, row: int) -> bool:
     return X.dtype.kind == "f" and has_nan(X[[row]])
 
 
-def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
+def _of_block(f: Array, log_pi: Array, error: bool) -> tuple[Array, ...]:
     """The fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
     draws = (-2, -1)
     top = f.max(axis=draws)
@@ -294,9 +296,11 @@ def _of_block(f: Array, log_pi: Array) -> tuple[Array, ...]:
     scale = np.exp(np.where(possible, log_pi + top - np.where(possible, most, 0.0), -np.inf))
     total = np.where(possible, (scale * mean).sum(axis=1, keepdims=True), 1.0)
     probability = scale * mean / total
-    ratio = weight * (scale / total)[..., None, None]
-    influence = ratio - probability[..., None, None] * ratio.sum(axis=1, keepdims=True)
-    mcse = np.sqrt(influence.var(axis=draws, ddof=1) / effective_sample_size(influence))
+    mcse = np.full(joint.shape, np.nan)
+    if error:  # a third of the time
+        ratio = weight * (scale / total)[..., None, None]
+        influence = ratio - probability[..., None, None] * ratio.sum(axis=1, keepdims=True)
+        mcse = np.sqrt(influence.var(axis=draws, ddof=1) / effective_sample_size(influence))
 
     weight_ess = weighted_sample_size(weight)
 
@@ -456,7 +460,7 @@ class DrawnPosterior:
             density may be plenty for the probability of a class that is certain.
         """
         if method == "posterior_predictive":
-            result = self.estimate(X, class_prior)
+            result = self.estimate(X, class_prior, error=False)
             warn_in_doubt(result, quantity)
             return result.log_joint
         theta = self.mean(method)
@@ -467,7 +471,9 @@ class DrawnPosterior:
         log_x += log_weights(class_prior)
         return log_x
 
-    def estimate(self, X: Matrix, class_prior: Array | None = None) -> MonteCarlo:
+    def estimate(
+        self, X: Matrix, class_prior: Array | None = None, error: bool = True
+    ) -> MonteCarlo:
         """The posterior predictive with its Monte Carlo error.
 
         The class weights are integrated exactly where that is possible, and not drawn.
@@ -489,7 +495,7 @@ class DrawnPosterior:
         if weights is None:
             exact = self.exact_weights or not self.model.generative
             weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]
-        return estimate(self.model.family, self.theta, X, weights)
+        return estimate(self.model.family, self.theta, X, weights, error)
 
     def log_joint_draws(
         self,

@@ -14,7 +14,7 @@ what a search would return is where it stopped. It is computed on first use, fro
 fit has kept.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,9 +28,6 @@ from bayesgen.inference import sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _FARTHEST = 20.0  # posterior standard deviations
 _LEVEL = 1e-9  # a log density that gains less has levelled off
@@ -66,20 +63,21 @@ def optimum(fitted: Fitted, method: Method, training: Any = None) -> dict[str, A
 
 
 def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
-    posterior = fitted.posterior
+    posterior: Any = fitted.posterior
     family = posterior.prior.family
     draws = fitted.training.draws
+    held = family.held_model(posterior.theta)
+    if held is not None:
+        model, values = held
+        point = _climb(model, method, values)
+        names = list(values)
+        at_point = _values(model, names, names, point)
+        return dict(family.theta_of(dict(zip(names, at_point, strict=True))))
     if family.conjugate or fitted.training.inference != "nuts" or draws is None:
         raise UndefinedEstimateError(
             method,
             "the posterior is known by draws of another's, which do not tell a maximum",
             advice="use method='posterior_predictive' or 'posterior_mean'",
-        )
-    if family.no_pymc:
-        raise UndefinedEstimateError(
-            method,
-            "the model is a PyMC model of your own, whose variables are not known by name here",
-            advice="pymc.find_MAP(model) seeks its mode",
         )
     rows = _rows(fitted, method, training)
     n_classes = len(fitted.classes)
@@ -88,10 +86,13 @@ def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
         if theta is not None:
             return theta | {CLASS_WEIGHTS: posterior.class_weights(method)}
     model = sampled.graph(posterior.prior, rows, fitted.coords)
-    mean, sd = _coordinates(model, draws["posterior"].to_dataset())
-    point = _climb(model, method, mean, sd)
+    posterior_draws = draws["posterior"].to_dataset().stack(sample=(CHAIN, DRAW))
+    values = {
+        v.name: posterior_draws[v.name].transpose("sample", ...).values for v in model.free_RVs
+    }
+    point = _climb(model, method, values)
     names = [*family.params, *([CLASS_WEIGHTS] if CLASS_WEIGHTS in model.named_vars else [])]
-    return dict(zip(names, _values(model, names, point), strict=True))
+    return dict(zip(names, _values(model, names, list(values), point), strict=True))
 
 
 def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
@@ -111,11 +112,11 @@ def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
     return LabelledRows(encoded, fitted.codes_of(labels[use].tolist()), weight)
 
 
-def _coordinates(model: Any, draws: "xr.Dataset") -> tuple[Array, Array]:
-    """(K,) mean and standard deviation of the sampler's coordinates of the free variables."""
+def _coordinates(model: Any, draws: dict[str, Array]) -> tuple[Array, Array]:
+    """(K,) mean and standard deviation of the sampler's coordinates of variables (S, ...)."""
     import pytensor
 
-    variables = model.free_RVs
+    variables = [model[name] for name in draws]
     transforms = [model.rvs_to_transforms[v] for v in variables]
     coordinates = [
         v if transform is None else transform.forward(v, *v.owner.inputs)
@@ -125,26 +126,41 @@ def _coordinates(model: Any, draws: "xr.Dataset") -> tuple[Array, Array]:
         forward = pytensor.function(
             variables, coordinates, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
         )
-    flat = [draws[v.name].stack(sample=(CHAIN, DRAW)).transpose("sample", ...) for v in variables]
-    step = max(1, flat[0].sizes["sample"] // _DRAWS)
-    each = zip(*(values.values[::step] for values in flat), strict=True)
+    step = max(1, len(next(iter(draws.values()))) // _DRAWS)
+    each = zip(*(values[::step] for values in draws.values()), strict=True)
     points = np.array([np.concatenate([np.ravel(c) for c in forward(*draw)]) for draw in each])
     return points.mean(axis=0), points.std(axis=0)
 
 
-def _climb(model: Any, method: Method, mean: Array, sd: Array) -> Array:
-    """(K,) coordinates of the optimum."""
+def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
+    """(K,) coordinates of the optimum of these variables.
+
+    Cells that PyMC imputes are none of them: they are integrated out.
+    """
     import pytensor
     import pytensor.tensor as pt
     from pymc.pytensorf import join_nonshared_inputs
 
+    mean, sd = _coordinates(model, draws)
+    if not sd.all():
+        raise UndefinedEstimateError(
+            method,
+            "draws that are all the same do not tell how far a search may go",
+            advice="use method='posterior_predictive' or 'posterior_mean'",
+        )
+    variables = [model[name] for name in draws]
+    values = [model.rvs_to_values[v] for v in variables]
     with third_parties():
-        terms = [*model.observed_RVs, *model.potentials] if method == "mle" else None
-        log_p: Any = model.logp(vars=terms, jacobian=False)
+        terms = [*model.observed_RVs, *model.potentials]
+        log_p: Any = model.logp(
+            vars=terms if method == "mle" else [*variables, *terms], jacobian=False
+        )
         point = model.initial_point()
-        (log_p,), flat = join_nonshared_inputs(point, [log_p], model.value_vars)
+        (log_p,), flat = join_nonshared_inputs(point, [log_p], values)
         slope: Any = pt.grad(log_p, flat)
-        function = pytensor.function([flat], [log_p, slope], mode=numpy_mode())
+        imputed = {v: v.type.filter(point[v.name], allow_downcast=True) for v in model.value_vars}
+        givens = {v: pt.constant(c) for v, c in imputed.items() if v not in values}
+        function = pytensor.function([flat], [log_p, slope], mode=numpy_mode(), givens=givens)
 
     def loss(u: Array) -> tuple[float, Array]:
         with np.errstate(all="ignore"):
@@ -162,9 +178,8 @@ def _climb(model: Any, method: Method, mean: Array, sd: Array) -> Array:
     # a likelihood that levels off has no slope long before it is that far
     away = found.x * (_FARTHEST / distance) if distance > 1.0 else None
     if away is not None and loss(away)[0] <= found.fun + _LEVEL:
-        sizes = [np.size(point[v.name]) for v in model.value_vars]
-        owner = np.repeat(np.arange(len(sizes)), sizes)[np.abs(found.x).argmax()]
-        name = model.free_RVs[owner].name
+        sizes = [np.size(point[v.name]) for v in values]
+        name = np.repeat(list(draws), sizes)[np.abs(found.x).argmax()]
         what = "likelihood" if method == "mle" else "posterior density"
         raise UndefinedEstimateError(
             method,
@@ -175,14 +190,15 @@ def _climb(model: Any, method: Method, mean: Array, sd: Array) -> Array:
     return np.asarray(mean + sd * found.x)
 
 
-def _values(model: Any, names: list[str], point: Array) -> list[Array]:
-    """Values of named variables at coordinates of the free ones."""
+def _values(model: Any, names: list[str], variables: list[str], point: Array) -> list[Array]:
+    """Values of named variables at coordinates (K,) of the free ones."""
     import pytensor
-    from pymc.blocking import DictToArrayBijection, RaveledVars
 
     start = model.initial_point()
-    info = DictToArrayBijection.map({v.name: start[v.name] for v in model.value_vars})
-    at_point = DictToArrayBijection.rmap(RaveledVars(point, info.point_map_info))
+    values = [model.rvs_to_values[model[name]] for name in variables]
+    ends = np.cumsum([np.size(start[v.name]) for v in values])[:-1]
+    for v, part in zip(values, np.split(point, ends), strict=True):
+        start[v.name] = part.reshape(np.shape(start[v.name])).astype(v.dtype)
     with third_parties():
         outputs = model.replace_rvs_by_values([model[name] for name in names])
         function = pytensor.function(
@@ -191,4 +207,4 @@ def _values(model: Any, names: list[str], point: Array) -> list[Array]:
             mode=numpy_mode("fast_compile"),
             on_unused_input="ignore",
         )
-    return [np.asarray(v) for v in function(*(at_point[v.name] for v in model.value_vars))]
+    return [np.asarray(v) for v in function(*(start[v.name] for v in model.value_vars))]

@@ -26,7 +26,8 @@ from bayesgen.numerics.special import Array
 Theta = Mapping[str, Array]
 _CELLS = 1 << 17  # of a temporary: 1 MiB of float64
 _ROWS = 256  # of a block, so that a parameter of a draw serves many rows
-_AGREE = 1e-8  # log densities that are the same
+_AGREE = 1e-8  # relative difference of log densities that are the same
+_POINTS = 8  # draws from the prior, of which the most likely is tried
 _OTHER_ROWS = 5  # at which the graph of a family is tried
 
 
@@ -46,10 +47,11 @@ class Part(NamedTuple):
 
     name: str
     columns: list[str]
-    value: Array  # (N, ...) in the model
+    value: Array  # (N, ...) in the model; NaN is a missing cell
     data: Any  # the data container, if it is one
-    variable: Any  # the observed variable; None of what is given
+    variable: Any  # the observed variable, as a distribution of all cells; None of what is given
     x: Any  # input of functions of rows
+    joined: Any = None  # observed and imputed cells together, where PyMC imputes some
 
 
 def name_of(variable: Any) -> str:
@@ -87,38 +89,92 @@ def container(value: Any) -> Any:
     return value if isinstance(value, SharedVariable) else None
 
 
-def part_of(model: Any, value: Any, data: Any, variable: Any) -> Part:
+def part_of(model: Any, variable: Any, data: Any = None) -> Part:
     """The columns of an observed variable, or of data that rows are given with."""
     import pytensor.tensor as pt
 
+    joined, value = None, data if variable is None else model.rvs_to_values[variable]
+    base = "" if variable is None else variable.name.removesuffix("_observed")
+    if variable is not None and data is None:
+        data = container(value)
     cells = evaluated(value)
-    named = variable if data is None else data
+    if base and f"{base}_unobserved" in model:
+        joined = model[base]
+        variable, cells = _whole(joined, variable, cells)
+    named = data if data is not None else variable if joined is None else joined
+    dtype = data.dtype if data is not None else cells.dtype if joined is None else variable.dtype
     dims = model.named_vars_to_dims.get(named.name) or ()
     columns = [named.name]
     if cells.ndim > 1:
         labels = [model.coords.get(d) for d in dims[1:]]
-        own: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
-        at = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
-        columns = [f"{named.name}[{i}]" for i in at] if own is None else [str(c) for c in own]
-    dtype = cells.dtype if data is None else data.dtype
+        known: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
+        positions = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
+        columns = [f"{named.name}[{i}]" for i in positions] if known is None else list(known)
     x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
-    return Part(named.name, columns, cells, data, variable, x)
+    return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
+
+
+def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
+    """The distribution of all cells of a variable of which PyMC imputes some, and its cells.
+
+    PyMC divides it into two variables, whose parameters are those of some cells each.
+    """
+    from pymc.distributions.distribution import PartialObservedRV
+    from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+
+    nodes = (v.owner for v in ancestors([joined]) if v.owner is not None)
+    filled = next(
+        n for n in nodes if isinstance(n.op, AdvancedIncSubtensor) and n.inputs[1] is observed
+    )
+    cells = np.full(evaluated(joined.shape), np.nan)
+    cells[tuple(evaluated(i) for i in filled.inputs[2:])] = values
+    node = observed.owner
+    if isinstance(node.op, PartialObservedRV):
+        return node.inputs[0], cells
+    masks = {i for i in ancestors(filled.inputs[2:]) if i.owner is None}
+
+    def of_all(parameter: Any) -> Any:
+        chosen = parameter.owner
+        if chosen is None or not isinstance(chosen.op, AdvancedSubtensor):
+            return parameter
+        same = any(_is_same(i, mask) for i in ancestors(chosen.inputs[1:]) for mask in masks)
+        return chosen.inputs[0] if same else parameter
+
+    parameters = [of_all(v) for v in node.op.dist_params(node)]
+    return node.op.make_node(node.inputs[0], cells.shape, *parameters).outputs[1], cells
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether both are one array."""
+    first, second = getattr(a, "data", None), getattr(b, "data", None)
+    if first is None or second is None:
+        return a is b
+    return np.array_equal(first, second)
 
 
 def points(model: Any) -> Iterator[dict[Any, Array]]:
-    """Draws of the free variables from the prior, and where it has its centre."""
+    """Some draws of the free variables from the prior, and where it has its centre."""
     import pymc as pm
     from pymc.initial_point import make_initial_point_fn
 
-    for seed in range(3):
-        try:
-            with third_parties(), model:
-                values = pm.draw(model.free_RVs, random_seed=seed, mode=numpy_mode("fast_compile"))
-        except NotImplementedError:  # a flat prior
-            break
-        yield dict(zip(model.free_RVs, map(np.asarray, values), strict=True))
+    try:
+        with third_parties(), model:
+            mode = numpy_mode("fast_compile")
+            draws = pm.draw(model.free_RVs, draws=_POINTS, random_seed=0, mode=mode)
+        for values in zip(*draws, strict=True):
+            yield dict(zip(model.free_RVs, map(np.asarray, values), strict=True))
+    except NotImplementedError:  # a flat prior
+        pass
     centre = make_initial_point_fn(model=model, return_transformed=False)(0)
     yield {v: np.asarray(centre[v.name]) for v in model.free_RVs}
+
+
+def likely_point(
+    model: Any, log_p: Callable[[Mapping[Any, Array]], float]
+) -> tuple[dict[Any, Array], float]:
+    """The most likely of these points, whose log density is finite if that of any is."""
+    scored = [(point, log_p(point)) for point in points(model)]
+    return max(scored, key=lambda pair: pair[1] if np.isfinite(pair[1]) else -np.inf)
 
 
 def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Array]:
@@ -138,6 +194,8 @@ def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
     from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.basic import Apply
     from pytensor.graph.traversal import io_toposort
+    from pytensor.scalar import upcast
+    from pytensor.tensor.basic import MakeVector
 
     new = {k: v for k, v in new.items() if k is not variable and k is not None}
     for node in io_toposort(list(new), [variable]):
@@ -146,11 +204,25 @@ def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
             types = [o.type for o in node.outputs]  # a distribution of a size is made anew
             free = [t.clone(shape=(None,) * t.ndim) if hasattr(t, "ndim") else t for t in types]
             made = Apply(node.op, inputs, [t() for t in free])
+        elif isinstance(node.op, MakeVector):  # which has the dtype of its old inputs
+            made = MakeVector(upcast(*(i.dtype for i in inputs))).make_node(*inputs)
         else:
             made = node.clone_with_new_inputs(inputs, strict=False)
         for old, own in zip(node.outputs, made.outputs, strict=True):
             new.setdefault(old, own)
     return new.get(variable, variable)
+
+
+def in_double(variable: Any) -> Any:
+    """The variable with constants in float64: PyMC takes sqrt(2.0) and log(1.5) in float32."""
+    from pytensor.graph.basic import Constant
+
+    constants: list[Any] = [c for c in ancestors([variable]) if isinstance(c, Constant)]
+    short = [c for c in constants if getattr(c.type, "dtype", "") == "float32"]
+    try:
+        return rebuilt(variable, {c: c.astype("float64") for c in short})
+    except TypeError:  # an operation of float32 alone
+        return variable
 
 
 def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
@@ -249,8 +321,9 @@ class GraphRows:
         for part in self.parts:
             if part.data is not None:
                 new[part.data] = part.x
-            if part.variable is not None:
-                new[part.variable] = part.x.astype(part.variable.dtype)
+            for variable in (part.variable, part.joined):
+                if variable is not None:
+                    new[variable] = part.x.astype(variable.dtype)
         for name, mask in self.masks.items():
             if mask is None:
                 (ndim,) = (part.x.ndim for part in self.parts if part.name == name)
@@ -283,7 +356,7 @@ class GraphRows:
         }
         return pytensor.function(
             [*before, *self.inputs, *batch.values()],
-            vectorize_graph(variable, batch),
+            vectorize_graph(in_double(variable), batch),
             mode=numpy_mode(),
             on_unused_input="ignore",
         )
@@ -306,18 +379,27 @@ class GraphRows:
         for start in range(0, len(X), step):
             rows = slice(start, min(start + step, len(X)))
             cells = self.cells(X[rows])
+            density = self._masked if np.isnan(X[rows]).any() else self._density
             for first in range(0, n_draws, many):
                 some = slice(first, min(first + many, n_draws))
                 own = [v[some] for v in values]
                 for k, code in enumerate(self.order):
                     y = np.full(1 if self.shared else len(cells[0]), code)
                     with np.errstate(all="ignore"):
-                        out[some, rows, k] = self._density(y, *cells, *own)
+                        out[some, rows, k] = density(y, *cells, *own)
         return out.reshape(*lead, len(X), n_classes)
 
     @cached_property
     def _density(self) -> Any:
-        """(y, *rows, *draws) to (S, n) log p(x | y, theta)."""
+        """(y, *rows, *draws) to (S, n) log p(x | y, theta) of complete rows."""
+        return self._compiled(False)
+
+    @cached_property
+    def _masked(self) -> Any:
+        """The same of rows in which cells are missing."""
+        return self._compiled(True)
+
+    def _compiled(self, masked: bool) -> Any:
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -331,7 +413,11 @@ class GraphRows:
             batch = v.ndim - v.owner.op.ndim_supp
             dist = resized(v, new, tuple(x.shape[i] for i in range(batch)))
             log_p = pm.logp(dist, x.astype(v.dtype))
-            if part.name in self.masks and self.masks[part.name] is None:
+            if masked and self.masks.get(part.name, "") is None:
+                if log_p.ndim != x.ndim:
+                    raise ValueError(
+                        f"X contains NaN: {part.name!r} has a density of whole rows, none of cells"
+                    )
                 log_p = pt.switch(self._mask(part.name), log_p, 0.0)
             total = total + log_p.sum(axis=tuple(range(1, batch)))
         return self.of_draws([y], total, free)
@@ -420,7 +506,7 @@ def log_p_of(model: Any, prior: bool = False) -> Callable[[Mapping[Any, Array]],
     observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
     terms = conditional_logp(values | observed, warn_rvs=False)
     wanted = terms if prior else observed.values()
-    log_p = sum(terms[value].sum() for value in wanted)
+    log_p = in_double(sum(terms[value].sum() for value in wanted))
     f = pytensor.function(
         [*values.values()], log_p, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
     )
@@ -457,15 +543,15 @@ def believed[Rows](
     why: Any = None
     back = np.arange(len(place))[::-1]
     for candidate in candidates:
-        found = 0.0
+        found = size = 0.0
         try:
             for rows in np.array_split(back, 2):
-                own = log_joint(candidate, rows)
-                found += float(own[np.arange(len(rows)), place[rows]].sum())
+                own = log_joint(candidate, rows)[np.arange(len(rows)), place[rows]]
+                found, size = found + float(own.sum()), size + float(np.abs(own).sum())
         except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
             why = str(error).strip().splitlines()[:1] or [type(error).__name__]
             continue
-        if found == expected or abs(found - expected) <= _AGREE * max(1.0, abs(expected) * 1e-3):
+        if found == expected or abs(found - expected) <= _AGREE * size:
             return candidate
         why = [f"{found:.6g} row by row, {expected:.6g} in the model"]
     raise ValueError(why[0])
@@ -520,10 +606,7 @@ def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows
     y = np.arange(_OTHER_ROWS) % sizes[CLASS]
     coords = {dim: np.arange(n) for dim, n in sizes.items()} | family.coords()
     model, theta = declared(family, coords, rows, y)
-    parts = [
-        part_of(model, value, container(value), x)
-        for x, value in ((v, model.rvs_to_values[v]) for v in model.observed_RVs)
-    ]
+    parts = [part_of(model, v) for v in model.observed_RVs]
     if len(parts) != 1 or parts[0].value[0].size != rows.shape[1]:
         raise ValueError(
             f"to_pymc of {name} must observe rows as one variable with dims (obs_id, feature); "
@@ -546,9 +629,7 @@ def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows
     if X is None:
         return graph
     log_p = log_p_of(model)
-    for point in points(model):
-        if np.isfinite(expected := log_p(point)):
-            break
+    point, expected = likely_point(model, log_p)
     at = dict(zip(theta, at_a_point(model, [*theta.values()], point), strict=True))
     try:
         return believed(
