@@ -45,16 +45,18 @@ from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.errors import NoPosteriorError, UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, LABEL
 from bayesgen.families.records import array
+from bayesgen.numerics.row_keys import RowKeys, key_groups, mixed
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     from bayesgen.numerics.kernels.meta_trees import Forest, Nodes, Rows
 
-NODE, TREE = "node", "tree"
+NODE, TREE, VALUE = "node", "tree", "value"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
+_NO_KEYS = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # every row is counted
 _CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
@@ -69,7 +71,10 @@ class MetaTreeStats(Stats):
         """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
         wide = np.zeros((2, len(self.count), n_classes))
         wide[:, :, codes] = self.grown.chosen, self.count
-        return replace(self, count=wide[1], grown=replace(self.grown, chosen=wide[0]))
+        class_key = np.zeros(n_classes, np.uint64)
+        class_key[codes] = self.grown.class_key
+        grown = replace(self.grown, chosen=wide[0], class_key=class_key)
+        return replace(self, count=wide[1], grown=grown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,8 @@ class MetaTree(ConjugateFamily):
         The structures, from the first rows: `numerics.kernels.meta_trees` says how.
     chosen, count : array (node, class)
         Labels of half A, and of all rows; those of half B are the difference.
+    value, value_key, n_values, class_key
+        Values and classes of the first rows: `numerics.row_keys.RowKeys`.
     """
 
     describes: ClassVar[str] = LABEL
@@ -115,6 +122,10 @@ class MetaTree(ConjugateFamily):
     child: Any = array(NODE, default=None)
     chosen: Any = array(NODE, CLASS, default=None)
     count: Any = array(NODE, CLASS, default=None)
+    value: Any = array(VALUE, default=None)
+    value_key: Any = array(VALUE, default=None)
+    n_values: Any = array(FEATURE, default=None)
+    class_key: Any = array(CLASS, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -129,16 +140,26 @@ class MetaTree(ConjugateFamily):
     # -- statistics --------------------------------------------------------------------------
 
     def stats(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+        self,
+        X: Matrix,
+        y: Array,
+        n_classes: int,
+        weight: Array | None = None,
+        groups: Array | None = None,
     ) -> MetaTreeStats:
-        """Counts at each node; where there are no nodes yet, these rows choose them."""
+        """Count rows at each node; where there are no nodes yet, these rows choose them.
+
+        Rows of one of the `groups` (N,) are in one half; None: each row is a group of its own.
+        """
         weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
         X, y = _cells(X), np.asarray(y, dtype=np.int64)
         if not (some := weight > 0).all():
             X, y, weight = X[some], y[some], weight[some]
-        own = self if self.roots is not None else self._grown(X, y, weight, n_classes)
-        nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-        return MetaTreeStats(own._counts((X, y, weight, *nobody), n_classes), own)
+            groups = None if groups is None else groups[some]
+        family = self
+        if self.roots is None:
+            family = self._grown(X, y, weight, n_classes, groups)
+        return MetaTreeStats(family._counts((X, y, weight, *_NO_KEYS), n_classes), family)
 
     def further(self, stats: MetaTreeStats) -> Self:
         """The family that counts further rows at the same nodes."""
@@ -165,54 +186,72 @@ class MetaTree(ConjugateFamily):
         both = n_rows[child] + n_rows[np.minimum(child + 1, len(n_rows) - 1)]
         return np.where(both > 0, n_rows[child] / np.where(both > 0, both, 1.0), 0.5)
 
-    def _grown(self, X: Array, y: Array, weight: Array, n_classes: int) -> Self:
-        """With structures that half of the rows choose, for each tree its own."""
+    def _grown(
+        self, X: Array, y: Array, weight: Array, n_classes: int, groups: Array | None
+    ) -> Self:
+        """Return the family with structures that half of the rows choose, for each tree its own.
+
+        Trees see ranks instead of numbers, and rows, columns and classes in an order that their
+        content decides: neither units nor names nor the order of the table matter.
+        """
         from bayesgen.numerics.kernels import meta_trees as kernels
         from bayesgen.numerics.kernels.threads import run_in_threads
 
-        rows = self._rows(X, y, weight)
-        order = np.lexsort(rows[:2:-1])  # so that tests do not depend on it either
-        codes, weight, keys, copies = (part[order] for part in rows[1:])
-        a, columns = self._a(n_classes), X.T.take(order, axis=1)
-        whole = np.arange(min(len(X) + 1, _TABLE))
+        row_keys, ranked = RowKeys.learn(X, y, self.nominal, n_classes)
+        family = replace(self, **vars(row_keys))
+        keys, copies = family._halves(ranked.keys, weight, groups)
+        order = np.lexsort((weight, ranked.keys, copies, keys))
+        gaps, places = np.isnan(X), ranked.columns
+        cells = np.where(self.nominal == 1, X, np.where(gaps, np.nan, ranked.codes))
+        columns = cells.T[places].take(order, axis=1)
+        kinds = np.where(gaps.any(axis=0) | (self.nominal == 1), self.nominal, -1)[places]
+        codes, weights = ranked.classes[y][order], weight[order]
+        a, whole = self._a(n_classes), np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
-        kinds = np.where(np.isnan(X).any(axis=0) | (self.nominal == 1), self.nominal, -1)
         n_candidates = int(np.ceil(_CANDIDATES * np.sqrt(X.shape[1])))
         least = max(1, int(np.sqrt(len(X)) / _ROOT))
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
         def tree(t: int) -> tuple[Array, Array, Array]:
-            half = kernels.half(keys, copies, t)
-            found: tuple[Array, Array, Array] = kernels.grow(
-                columns, codes, weight, half, kinds, n_classes, a, tables, n_candidates,
+            half = kernels.half(keys[order], copies[order], t)
+            grown: tuple[Array, Array, Array] = kernels.grow(
+                columns, codes, weights, half, kinds, n_classes, a, tables, n_candidates,
                 least, seeds[t],
             )  # fmt: skip
-            return found
+            return grown
 
         trees = run_in_threads(tree, range(self.n_trees))
         roots = np.cumsum([0, *(len(test) for test, _, _ in trees)])[:-1]
         test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
-        own = replace(self, roots=roots, test=test, cut=cut, child=child)
-        return replace(own, chosen=own._counts(rows, n_classes))
+        inner = test >= 0
+        test[inner] = 3 * places[test[inner] // 3] + test[inner] % 3
+        family = replace(family, roots=roots, test=test, cut=family._values(test, cut), child=child)
+        return replace(family, chosen=family._counts((X, y, weight, keys, copies), n_classes))
 
-    def _rows(self, X: Array, y: Array, weight: Array) -> "Rows":
-        """With hashes of the rows, and which of the rows with the same hash each is.
+    def _values(self, test: Array, cut: Array) -> Array:
+        """Return cuts of numbers instead of cuts of ranks.
 
-        They decide on the halves, so that these do not depend on the order of the rows.
+        A cut is between two neighbouring values of the training rows. Rank k is the lower one;
+        k + 1/2 is just below the upper one. The middle would not be the middle after a rising map.
         """
-        from bayesgen.numerics.kernels.meta_trees import hash_rows
+        value = cut.copy()
+        numbers = (test >= 0) & (self.nominal[test // 3] == 0) & (cut < len(self.value))
+        start = np.cumsum(self.n_values) - self.n_values
+        place = start[test[numbers] // 3] + cut[numbers].astype(np.int64)
+        upper = np.nextafter(self.value[np.minimum(place + 1, len(self.value) - 1)], -np.inf)
+        value[numbers] = np.where(cut[numbers] % 1 > 0, upper, self.value[place])
+        return value
 
-        keys = np.empty(len(X), np.uint64)
-        for some in row_blocks(*X.shape):
-            cells = (X[some] + 0.0).view(np.uint64)  # 0.0 is -0.0
-            hash_rows(cells, y[some], weight[some].view(np.uint64), self.seed, keys[some])
-        order = np.argsort(keys, kind="stable")
-        fresh = np.append(True, np.diff(keys[order]) != 0)[: len(keys)]
-        at = np.arange(len(keys))
-        copies = np.empty(len(keys), np.int64)
-        copies[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
-        return X, y, weight, keys, copies
+    def _halves(self, keys: Array, weight: Array, groups: Array | None) -> tuple[Array, Array]:
+        """Return hashes that decide on the half of each row's group, and which copy it is."""
+        group_key, copies = key_groups(keys, weight, groups)
+        return mixed(group_key + np.uint64(self.seed)), copies
+
+    def _rows(self, X: Array, y: Array, weight: Array, groups: Array | None = None) -> "Rows":
+        """Return training rows with what decides on their halves."""
+        keys = RowKeys(self.value, self.value_key, self.n_values, self.class_key).of_rows(X, y)
+        return X, y, weight, *self._halves(keys, weight, groups)
 
     def _counts(self, rows: "Rows", n_classes: int) -> Array:
         """(node, C) weights of the rows; of those that choose, if they have keys."""
@@ -227,9 +266,7 @@ class MetaTree(ConjugateFamily):
 
     def resolve(self, stats: MetaTreeStats) -> Self:
         """The prior: structures, and the labels of the rows that chose them."""
-        own = stats.grown
-        names = ("roots", "test", "cut", "child", "chosen")
-        return replace(self, **{name: getattr(own, name) for name in names}, count=own.chosen)
+        return replace(stats.grown, count=stats.grown.chosen)
 
     def update(self, stats: MetaTreeStats) -> Self:
         """With the labels of all rows."""
@@ -261,8 +298,14 @@ class MetaTree(ConjugateFamily):
         run_in_threads(predict_some, row_blocks(len(x), _WIDTH))
         return np.log(out, out=out)
 
-    def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) log p(y = c | x_i, D without row i), by the trees that row i did not choose."""
+    def log_predictive_without(
+        self, X: Matrix, y: Array, weight: Array, groups: Array | None = None
+    ) -> tuple[Array, Array]:
+        """(N, C) log p(y = c | x_i, D without the group of row i).
+
+        Only trees whose structure the group did not choose are asked. The groups are those of the
+        fit; None: each row is a group of its own.
+        """
         from bayesgen.numerics.kernels.meta_trees import predict_without
         from bayesgen.numerics.kernels.threads import run_in_threads
 
@@ -271,27 +314,36 @@ class MetaTree(ConjugateFamily):
                 "a row is left out by trees whose structure it did not choose, and half of the "
                 "rows choose the only one: leave-one-out needs n_trees=2 or more"
             )
-        rows, out = self._rows(_cells(X), y, weight), np.empty((X.shape[0], self.count.shape[1]))
-        a = self._a(out.shape[1])
+        rows = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight, groups)
+        p, a = np.zeros((X.shape[0], self.count.shape[1])), self._a(self.count.shape[1])
+        order, starts = np.arange(len(p)), np.arange(len(p) + 1)
+        if groups is not None:
+            order = np.argsort(groups, kind="stable")
+            starts = np.flatnonzero(np.append(True, np.diff(groups[order]) != 0))
+            starts = np.append(starts, len(p))
 
         def predict_some(block: slice) -> None:
-            cells, codes, weight, keys, copies = (each[block] for each in rows)
-            some = cells, codes, weight, keys, copies
-            predict_without(some, self._tests, self._nodes, a, self.split, out[block])
+            of_block = starts[block.start : block.stop + 1]
+            predict_without(rows, order, of_block, self._tests, self._nodes, a, self.split, p)
 
-        run_in_threads(predict_some, row_blocks(len(out), _WIDTH))
-        return np.log(out, out=out), np.ones(len(out))
+        run_in_threads(predict_some, row_blocks(len(starts) - 1, _WIDTH))
+        return np.log(p, out=p), np.ones(len(p))
 
     def reweighted(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weight: Array
+        self,
+        X: Matrix,
+        y: Array,
+        n_classes: int,
+        weight: Array,
+        new_weight: Array,
+        groups: Array | None = None,
     ) -> Self:
         """Return the same trees with counts of new weights, in each half of the rows."""
-        cells, codes, _, keys, copies = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight)
-        nobody = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        rows = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight, groups)
+        cells, codes, _, keys, copies = rows
         chosen = self._counts((cells, codes, new_weight, keys, copies), n_classes)
-        return replace(
-            self, chosen=chosen, count=self._counts((cells, codes, new_weight, *nobody), n_classes)
-        )
+        count = self._counts((cells, codes, new_weight, *_NO_KEYS), n_classes)
+        return replace(self, chosen=chosen, count=count)
 
     # -- what there is not -------------------------------------------------------------------
 

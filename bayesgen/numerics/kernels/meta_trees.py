@@ -25,7 +25,8 @@ Array = np.ndarray
 
 # kinds (D,), 1 for codes of categories and else 0; test, cut, child, left (node,); roots (tree,)
 Forest = tuple[Array, Array, Array, Array, Array, Array]
-# cells (N, D), codes, weight, and keys and copies, empty where it does not matter who chooses (N,)
+# cells (N, D), codes, weight, and keys of the rows' groups and which of the groups with this key
+# each is, both empty where it does not matter who chooses (N,)
 Rows = tuple[Array, Array, Array, Array, Array]
 # held, labels of the half that weighs prunings, and every, of all rows (node, C); log P_e, log P_w,
 # share, the probability to be a leaf if no ancestor is one (node,); mean, that of classes (node, C)
@@ -58,22 +59,10 @@ def _uniform(state: Array) -> float:  # pragma: no cover - compiled
 
 
 @compiled
-def hash_rows(  # pragma: no cover - compiled
-    bits: Array, codes: Array, weight: Array, seed: int, out: Array
-) -> None:
-    """Write to out uint64 (N,) a hash of the cells uint64 (N, D), class and weight of each row."""
-    for i in range(len(bits)):
-        h = _mixed(np.uint64(seed) + _STEP)
-        for j in range(bits.shape[1]):
-            h = _mixed(h ^ bits[i, j]) + _STEP
-        out[i] = _mixed(h ^ (weight[i] + np.uint64(codes[i]) * _STEP))
-
-
-@compiled
 def chooses(key: Any, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
-    """Whether a row is of the half that chooses the structure of a tree.
+    """Whether a group of rows is in the half that chooses the structure of a tree.
 
-    Trees 2 s and 2 s + 1 swap their halves, and so do each two copies of one row.
+    Trees 2 s and 2 s + 1 swap their halves, and so do each two equal groups.
     """
     bit = _mixed(key + _STEP * np.uint64(tree // 2 + 1)) >> np.uint64(63)
     return (int(bit) + copy + tree) % 2 == 0
@@ -175,8 +164,7 @@ def grow(  # pragma: no cover - compiled
             if has_gap:  # missing cells on one side, all others on the other
                 where = float((1 << SET) - 1) if kinds[j] == 1 else _ALL
             elif kinds[j] != 1:
-                where = first * 0.5 + other * 0.5
-                where = min(first, other) if where >= max(first, other) else where
+                where = math.floor((first + other) / 2) + 0.5 * (_uniform(state) < 0.5)
             elif max(first, other) < SET:
                 own = rows[start:seen]
                 where = _set_of(x, own, y[start:seen], w[start:seen], first, known, state)
@@ -390,99 +378,77 @@ def _log_step(z: float, w: float) -> float:  # pragma: no cover - compiled
 
 @compiled
 def predict_without(  # pragma: no cover - compiled
-    rows: Rows, forest: Forest, nodes: Nodes, a: float, split: float, out: Array
+    rows: Rows,
+    order: Array,
+    starts: Array,
+    forest: Forest,
+    nodes: Nodes,
+    a: float,
+    split: float,
+    out: Array,
 ) -> None:
-    """Write to out (n, C) the probabilities of rows without themselves.
+    """Write to out (N, C), which is 0, the probabilities of rows without their groups.
 
-    By the trees whose structure they did not choose.
+    By the trees whose structure the group did not choose. The rows order[starts[g] : starts[g + 1]]
+    are those of group g.
     """
     cells, codes, weight, keys, copies = rows
-    _, _, _, child, roots, left = forest
+    _, test, _, child, roots, left = forest
     held, every, all_e, all_w, _, _ = nodes
     n_classes, reached = out.shape[1], _scratch(forest)
-    node, below, part, ends = reached
-    p, log_w = np.zeros((len(node), n_classes)), np.zeros(len(node))
-    n_trees = np.zeros(len(out))
-    out[:] = 0.0
-    for tree in range(len(roots)):
-        for i in range(len(out)):
-            if chooses(keys[i], copies[i], tree):
-                continue
-            n_trees[i] += 1
-            n_nodes = _reach(forest, roots[tree], cells[i], reached)
-            for k in range(n_nodes - 1, -1, -1):
-                s, y, w = node[k], codes[i], weight[i] * part[k]
-                one, two = below[k]
-                n, size = a * n_classes, a * n_classes - w
-                for c in range(n_classes):
-                    n += held[s, c]
-                    size += every[s, c]
-                log_w[k] = all_e[s] + _log_step(n, w) - _log_step(a + held[s, y], w)
-                share = 1.0
-                if one >= 0:
-                    whole = math.log1p(-split) + log_w[k]
-                    sibling = all_w[2 * child[s] + 1 - node[one]] if two < 0 else log_w[two]
-                    apart = math.log(split) + log_w[one] + sibling - whole
-                    share = 1 / (1 + math.exp(min(apart, 700.0)))
-                    log_w[k] = whole + (apart if apart > 36.0 else math.log1p(math.exp(apart)))
-                share = 1.0 if ends[k] else share
-                for c in range(n_classes):
-                    e = (every[s, c] - (w if c == y else 0.0) + a) / size
-                    deeper = 0.0
-                    if two >= 0:
-                        deeper = left[s] * p[one, c] + (1 - left[s]) * p[two, c]
-                    elif one >= 0:
-                        deeper = p[one, c]
-                    p[k, c] = share * e + (1 - share) * deeper
-            out[i] += p[0]
-    for i in range(len(out)):
-        out[i] /= n_trees[i]
-
-
-@compiled
-def _log_gamma_draw(shape: float, state: Array) -> float:  # pragma: no cover - compiled
-    """log of a Gamma variable (Marsaglia and Tsang 2000)."""
-    d = (shape if shape >= 1 else shape + 1) - 1 / 3
-    while True:
-        u, v = 1 - _uniform(state), _uniform(state)
-        z = math.sqrt(-2 * math.log(u)) * math.cos(2 * math.pi * v)
-        cube = 1 + z / math.sqrt(9 * d)
-        if cube > 0:
-            cube = cube**3
-            if math.log(1 - _uniform(state)) < 0.5 * z * z + d - d * cube + d * math.log(cube):
-                break
-    out = math.log(d * cube)
-    return out if shape >= 1 else out + math.log(1 - _uniform(state)) / shape
-
-
-@compiled
-def draw(  # pragma: no cover - compiled
-    X: Array, forest: Forest, nodes: Nodes, a: float, seed: int, out: Array
-) -> None:
-    """Write to out (n, C) one draw of the class probabilities, of one random tree.
-
-    A node is a leaf, and has the class probabilities, that a hash of `seed` and its number says:
-    for all rows the same.
-    """
-    roots, left, reached = forest[4], forest[5], _scratch(forest)
     node, _, part, ends = reached
-    _, every, _, _, share, _ = nodes
-    state, p = np.full(1, seed, np.uint64), np.zeros(out.shape[1])
-    root = roots[int(_uniform(state) * len(roots))]
-    for i in range(len(X)):
-        n_nodes = _reach(forest, root, X[i], reached)
-        part[0] = 1.0
-        out[i] = 0.0
-        for k in range(n_nodes):
-            s = node[k]
-            state[0] = _mixed(np.uint64(seed) ^ _mixed(np.uint64(s + 1)))
-            if _uniform(state) >= share[s] and not ends[k]:
-                _hand_down(reached, k, left[s], part[k])
+    most = len(node)
+    place = np.full(most, -1, np.int64)  # of a node of the tree among those that the group reaches
+    passed, share = np.zeros(most, np.int64), np.zeros(most)
+    log_e, log_w = np.zeros(most), np.zeros(most)
+    less, n_held, n_every = np.zeros((most, n_classes)), np.zeros(most), np.zeros(most)
+    for tree in range(len(roots)):
+        root = roots[tree]
+        for g in range(len(starts) - 1):
+            group = order[starts[g] : starts[g + 1]]
+            if chooses(keys[group[0]], copies[group[0]], tree):
                 continue
-            if part[k] > 0:
-                for c in range(len(p)):
-                    p[c] = _log_gamma_draw(every[s, c] + a, state)
-                p[:] = np.exp(p - p.max())
-                out[i] += part[k] * p / p.sum()
-            _hand_down(reached, k, left[s], 0.0)
-        out[i] = np.maximum(out[i], 1e-300)
+            n_passed, n_nodes = 0, 0
+            for i in group:
+                y = codes[i]
+                n_nodes = _reach(forest, root, cells[i], reached)
+                for k in range(n_nodes):
+                    s, w = node[k], weight[i] * part[k]
+                    p = place[s - root]
+                    if p < 0:
+                        p = place[s - root] = n_passed
+                        n_passed += 1
+                        passed[p], log_e[p], less[p] = s, all_e[s], 0.0
+                        n_held[p] = n_every[p] = a * n_classes
+                        for c in range(n_classes):
+                            n_held[p] += held[s, c]
+                            n_every[p] += every[s, c]
+                    log_e[p] += _log_step(n_held[p], w) - _log_step(a + held[s, y] - less[p, y], w)
+                    less[p, y] += w
+                    n_held[p] -= w
+                    n_every[p] -= w
+            for p in range(n_passed - 1, -1, -1):  # a child is behind its parent
+                s, share[p], log_w[p] = passed[p], 1.0, log_e[p]
+                if test[s] >= 0:
+                    apart = math.log(split) - math.log1p(-split) - log_e[p]
+                    for below in range(child[s], child[s] + 2):
+                        q = place[below - root]
+                        apart += all_w[below] if q < 0 else log_w[q]
+                    share[p] = 1 / (1 + math.exp(min(apart, 700.0)))
+                    log_w[p] += math.log1p(-split)
+                    log_w[p] += apart if apart > 36.0 else math.log1p(math.exp(apart))
+            for i in group:
+                if len(group) > 1:
+                    n_nodes = _reach(forest, root, cells[i], reached)
+                part[0] = 1.0
+                for k in range(n_nodes):
+                    s, p = node[k], place[node[k] - root]
+                    here = 1.0 if ends[k] else share[p]
+                    for c in range(n_classes):
+                        mean = (every[s, c] - less[p, c] + a) / n_every[p]
+                        out[i, c] += part[k] * here * mean
+                    _hand_down(reached, k, left[s], part[k] * (1 - here))
+            for p in range(n_passed):
+                place[passed[p] - root] = -1
+    for i in order[starts[0] : starts[-1]]:
+        out[i] /= out[i].sum()
