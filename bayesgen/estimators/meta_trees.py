@@ -122,6 +122,7 @@ class MetaTreeForest(TableClassifier):
         columns: Any = None,
         categories: Any = None,
         unseen: Unseen = "prior",
+        candidates: float = 6.0,
         random_state: int = 0,
     ) -> None:
         self.n_trees = n_trees
@@ -130,6 +131,7 @@ class MetaTreeForest(TableClassifier):
         self.columns = columns
         self.categories = categories
         self.unseen = unseen
+        self.candidates = candidates
         self.random_state = random_state
 
     def _reader(self) -> Reader:
@@ -145,5 +147,7 @@ class MetaTreeForest(TableClassifier):
         if self.alpha is not None and not self.alpha > 0:
             raise ValueError(f"alpha must be > 0, got {self.alpha!r}")
         nominal = np.array([kind == "categorical" for kind in reader.encoder.kinds], np.int64)
-        seed = seeds.integer(self.random_state)
-        return MetaTree(nominal, int(self.n_trees), float(self.split), self.alpha, seed)
+        if not self.candidates > 0:
+            raise ValueError(f"candidates must be > 0, got {self.candidates!r}")
+        seed, candidates = seeds.integer(self.random_state), float(self.candidates)
+        return MetaTree(nominal, int(self.n_trees), float(self.split), self.alpha, seed, candidates)

@@ -57,7 +57,6 @@ _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
 _NO_KEYS = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # every row is counted
-_CANDIDATES = 6.0  # tests that are compared at a node, times the root of the number of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +91,8 @@ class MetaTree(ConjugateFamily):
         a, the pseudo-count of each class in a leaf; None: the lesser of 1/2 and 1/C.
     seed : int
         Of halves and tests.
+    candidates : float > 0
+        Tests that are compared at a node, times the root of the number of columns.
     roots, test, cut, child
         The structures, from the first rows: `numerics.kernels.meta_trees` says how.
     chosen, count : array (node, class)
@@ -116,6 +117,7 @@ class MetaTree(ConjugateFamily):
     split: float = 0.95
     alpha: float | None = None
     seed: int = 0
+    candidates: float = 6.0
     roots: Any = array(TREE, default=None)
     test: Any = array(NODE, default=None)
     cut: Any = array(NODE, default=None)
@@ -208,7 +210,7 @@ class MetaTree(ConjugateFamily):
         codes, weights = ranked.classes[y][order], weight[order]
         a, whole = self._a(n_classes), np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
-        n_candidates = int(np.ceil(_CANDIDATES * np.sqrt(X.shape[1])))
+        n_candidates = int(np.ceil(self.candidates * np.sqrt(X.shape[1])))
         least = max(1, int(np.sqrt(len(X)) / _ROOT))
         seeds = np.random.SeedSequence(self.seed).generate_state(self.n_trees, np.uint64)
 
@@ -315,6 +317,7 @@ class MetaTree(ConjugateFamily):
                 "rows choose the only one: leave-one-out needs n_trees=2 or more"
             )
         rows = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight, groups)
+        self._refuse_other_groups(rows)
         p, a = np.zeros((X.shape[0], self.count.shape[1])), self._a(self.count.shape[1])
         order, starts = np.arange(len(p)), np.arange(len(p) + 1)
         if groups is not None:
@@ -328,6 +331,26 @@ class MetaTree(ConjugateFamily):
 
         run_in_threads(predict_some, row_blocks(len(starts) - 1, _WIDTH))
         return np.log(p, out=p), np.ones(len(p))
+
+    def _refuse_other_groups(self, rows: "Rows") -> None:
+        """Raise if the halves of all first rows are not those that chose the structures.
+
+        Some of the rows, or later ones too, cannot be checked.
+        """
+        from bayesgen.numerics.kernels.meta_trees import half
+
+        _, y, weight, keys, copies = rows
+        chosen = self.chosen[self.roots]
+        if not np.isclose(weight.sum(), chosen[:2].sum(), rtol=1e-9):
+            return
+        for tree, of_tree in enumerate(chosen):
+            some = half(keys, copies, tree)
+            count = np.bincount(y[some], weight[some], len(of_tree))
+            if not np.allclose(count, of_tree, rtol=1e-9):
+                raise ValueError(
+                    "groups must be those of the fit, for which the halves of label trees were "
+                    "chosen: give the groups that fit(groups=) was given, or none if it had none"
+                )
 
     def reweighted(
         self,

@@ -177,6 +177,8 @@ def test_a_group_leaves_the_trees_that_it_did_not_choose(kind):
         trees = np.flatnonzero(~chose[:, i])
         each = [enumerated(f, t, x[i], without(f, t, *rows)) for t in trees]
         np.testing.assert_allclose(found[i], np.mean(each, axis=0), rtol=1e-9)
+    with pytest.raises(ValueError, match="groups must be those of the fit"):
+        f.log_predictive_without(x, y, weight, np.arange(24) // 3)
 
 
 def test_rows_added_later_leave_as_they_came():
