@@ -14,6 +14,7 @@ from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
 from bayesgen.inference.exponents import sample
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import (
     Fitted,
@@ -22,7 +23,7 @@ from bayesgen.posterior.fitted import (
     fitted_of,
     through_pipelines,
 )
-from bayesgen.posterior.pooled import LogLinear, comparable
+from bayesgen.posterior.pooled import Evidence, LogLinear, weights_without
 from bayesgen.predict import leave_one_out
 from bayesgen.predict.leave_one_out import TrainingRows
 
@@ -303,8 +304,10 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
     prior = LogLinear(1 / len(joints))
-    scores = np.stack([comparable(joint) for joint in joints])
-    return sample(scores, codes, weight, prior).mean[0]
+    count = class_counts(codes, joints[0].shape[1], weight)
+    log_pi = weights_without(count, codes, weight)
+    evidence = Evidence.of(joints, [None] * len(joints), log_pi, np.ones(len(codes)))
+    return sample(evidence, codes, weight, prior).mean[0]
 
 
 def _what_is_described(clf: Any) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from bayesgen.families.names import CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
 from bayesgen.inference.exponents import sample
 from bayesgen.inference.fitting import Unlabelled
 from bayesgen.io import storage
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
@@ -40,13 +41,14 @@ from bayesgen.posterior.model import ClassModel, declare_probability
 from bayesgen.posterior.pooled import (
     INTERCEPT_SCALE,
     SHAPE,
+    Evidence,
     Exponents,
     LogLinear,
     Member,
     MemberRows,
     PooledPosterior,
     Scored,
-    comparable,
+    weights_without,
 )
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
@@ -188,11 +190,14 @@ _ROUTE = "hmc"  # how exponents are drawn
 class LogLinearPool(GenerativeClassifier):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
-    .. math:: p(y = c \mid x) \propto \exp\Big(\sum_m \eta_m J_{mc}(x) + b_c\Big)
+    .. math:: p(y = c \mid x) \propto \pi_c \exp\Big(\sum_m \eta_m E_{mc}(x) + k(x) b_c\Big)
 
-    :math:`J_{mc}(x) = \log p_m(y = c, x \mid D)` is the joint predictive of member m, its
-    parameters integrated out. Exponents :math:`\eta_m > 0` and intercepts b are learned from the
-    members' leave-one-out joints, in which no row has scored itself. A single member is
+    :math:`E_{mc}(x) = \log p_m(x \mid y = c, D)` is the evidence of member m, its parameters
+    integrated out; of a discriminative member :math:`\log p_m(y = c \mid x, D) - \log \pi_c`.
+    Class weights :math:`\pi` are the frequencies in the training rows, with a pseudo-count of 1.
+    Exponents :math:`\eta_m > 0` and intercepts b are learned from leave-one-out evidence, in which
+    no row has scored itself. Intercepts count by the share k of the row's cells that are known: a
+    row without any (or a text without a known token) has the class weights. A single member is
     calibrated: an exponent below 1 means that it counts evidence more than once, like naive Bayes
     with dependent columns.
 
@@ -213,8 +218,7 @@ class LogLinearPool(GenerativeClassifier):
         holds texts (of four words or more, most of them different), whose missing cells are empty
         texts.
     intercepts : bool
-        Learn b. An exponent tempers the class weights too: with unequal classes intercepts are
-        needed.
+        Learn b, which corrects evidence that favours a class.
     prefit : bool
         True if the members are fitted: X and y of `fit` are their training rows, or, after a
         stream, a sample of them.
@@ -442,18 +446,25 @@ class LogLinearPool(GenerativeClassifier):
         places = with_label[sampled]
         some_rows, some_codes = seen[places], codes[places]
         some_weights = rows.weight_of_each()[places]
-        joints = []
+        joints, inside = [], []
         for member in members:
-            training = member.fitted.training
+            weighed = member.fitted.training.weighed
             if self.prefit:
-                are_some = len(places) != training.n_rows
+                are_some = len(places) != member.fitted.training.n_rows
                 member_rows = some_rows.read(member)
                 check_training_rows(member.fitted, member_rows, some_codes, some_weights, are_some)
-            if training.weighed is None:
+            if weighed is None:
                 joints.append(some_rows.log_joint_without(member, some_codes, some_weights))
+                inside.append(member.log_class_weights(some_codes, some_weights))
             else:
-                joints.append(training.weighed.joint[sampled])
-        scored = Scored(comparable(np.stack(joints)), some_codes, some_weights)
+                joints.append(weighed.joint[sampled])
+                generative = member.fitted.posterior.model.generative
+                inside.append(weighed.log_pi[sampled] if generative else None)
+        row_weights = rows.weight_of_each()[with_label]
+        count = class_counts(codes[with_label], len(classes), row_weights)
+        log_pi = weights_without(count, some_codes, some_weights)
+        evidence = Evidence.of(joints, inside, log_pi, some_rows.known(members))
+        scored = Scored(evidence, some_codes, some_weights)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
@@ -464,6 +475,7 @@ class LogLinearPool(GenerativeClassifier):
             tuple(members),
             ClassModel(np.ones(len(classes)), prior),
             exponents,
+            count,
             len(places),
             draw,
             scored,
@@ -598,24 +610,30 @@ class LogLinearPool(GenerativeClassifier):
         scored = own.scored
         if X is not None:
             rows = training_rows(fitted, X, y).only_scored()
-            scored = Scored(own.scores(*rows), rows.codes, rows.weight)
+            scored = Scored(own.evidence(*rows), rows.codes, rows.weight)
         if scored is None:
             raise ValueError(
                 "a pool that was read from a file holds no rows: give X and y for its PyMC model"
             )
-        scores, codes, weight = scored
+        evidence, codes, weight = scored
         prior: Any = own.model.family
         coords = fitted.coords | {OBS: np.arange(len(codes))}
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
-            j = pm.Data("score", scores, dims=(MEMBER, OBS, CLASS))
             eta = pm.Gamma("exponent", SHAPE, SHAPE / prior.mean, dims=MEMBER)
             intercept: Any = 0.0
             if prior.intercepts:
                 intercept = pm.Normal("intercept", 0.0, INTERCEPT_SCALE, dims=CLASS)
-            logit = pt.tensordot(eta, j, axes=1) + intercept
+
+            def logits(rows: Evidence, name: str, dims: tuple[str, ...] | None = None) -> Any:
+                rest = None if dims is None else dims[1:]
+                scores = pm.Data(f"{name}score", rows.scores, dims=dims)
+                weights = pm.Data(f"{name}log_class_weight", rows.log_weights, dims=rest)
+                known = pm.Data(f"{name}known", rows.known, dims=rest and rest[:1])
+                return pt.tensordot(eta, scores, axes=1) + weights + known[:, None] * intercept
+
+            logit = logits(evidence, "", (MEMBER, OBS, CLASS))
             if X_new is not None:
-                new = pm.Data("new_score", own.scores(fitted.encoded(X_new)))
-                declare_probability(pt.tensordot(eta, new, axes=1) + intercept)
+                declare_probability(logits(own.evidence(fitted.encoded(X_new)), "new_"))
             if observed and (weight == 1).all():
                 pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
             elif observed:
@@ -697,6 +715,7 @@ class LogLinearPool(GenerativeClassifier):
             "n_features": fitted.reader.n_features,
             "feature_names": None if names is None else [str(name) for name in names],
             "n_rows": own.n_rows,
+            "class_weight": own.count.tolist(),
             "n_rows_seen": fitted.training.n_rows,
             "n_unlabelled": fitted.training.n_unlabelled,
             "unlabelled_weight": fitted.training.unlabelled_weight,
@@ -730,7 +749,8 @@ class LogLinearPool(GenerativeClassifier):
         prior = LogLinear(state["prior_mean"], self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
-        posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), n_rows, draw)
+        count = np.array(state["class_weight"])
+        posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), count, n_rows, draw)
         scores, ranks = LeftOut(**_arrays(draws[LEAVE_ONE_OUT])), None
         if MEMBER_RANKS in draws:
             ranks = MemberRanks(**_arrays(draws[MEMBER_RANKS]))

@@ -1,10 +1,11 @@
 r"""Exponents and intercepts of a log-linear pool of predictives, integrated out.
 
-.. math:: p(y_i = c \mid \eta, b) \propto \exp\Big(\sum_m \eta_m J_{imc} + b_c\Big), \qquad
-          \eta_m \sim \text{Gamma}(1/2, M/2), \qquad b_c \sim \text{Normal}(0, 2^2)
+.. math:: p(y_i = c \mid \eta, b) \propto \pi_{ic} \exp\Big(\sum_m \eta_m E_{imc} + k_i b_c\Big),
+          \qquad \eta_m \sim \text{Gamma}(1/2, M/2), \qquad b_c \sim \text{Normal}(0, 2^2)
 
-J are log joint densities of M members for row i *without that row*: a multinomial logistic
-regression on M + C columns whose coefficients of scores are positive. Predictions are means over
+E are log densities of row i given its class by M members *without that row*, pi the class weights
+without it, k the share of its cells that are known: a multinomial logistic regression on M + C
+columns whose coefficients of scores are positive. Predictions are means over
 draws of the posterior of (eta, b), by Hamiltonian Monte Carlo in coordinates z without a boundary,
 
 .. math:: \eta_m = z_m^2 / M
@@ -16,6 +17,9 @@ Aggregating opinions through logarithmic pooling; Neal (2011), MCMC using Hamilt
 section 5.
 """
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import block_diag, helmert
 from scipy.special import ndtri
@@ -25,7 +29,7 @@ from bayesgen.errors import warn
 from bayesgen.inference.nuts import LARGEST_R_HAT, SamplingWarning
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.pooled import INTERCEPT_SCALE, SHAPE, Exponents, LogLinear
+from bayesgen.posterior.pooled import INTERCEPT_SCALE, SHAPE, Evidence, Exponents, LogLinear
 
 CHAINS, DRAWS = 8, 250  # of each chain, kept
 _GOOD_R_HAT = 1.009  # from which on a run is made longer
@@ -43,7 +47,7 @@ _LARGEST = 600.0  # log odds of a force; larger ones overflow
 
 
 def sample(
-    scores: Array,
+    evidence: Evidence,
     codes: Array,
     weight: Array,
     prior: LogLinear,
@@ -53,7 +57,8 @@ def sample(
 
     Parameters
     ----------
-    scores : (M, N, C) `comparable` log joint densities of rows without themselves
+    evidence : Evidence
+        Of rows without themselves.
     codes, weight : (N,) classes and weights of the rows
     prior : LogLinear
     seed : int
@@ -68,12 +73,12 @@ def sample(
     SamplingWarning
         If chains disagree after the longest run.
     """
-    if not scores.shape[1]:
+    if not len(codes):
         raise ValueError("exponents need rows to be fitted to")
     rng = np.random.default_rng(seed)
     # compiled scores differ in the last digits, which chains would carry into the first
-    scores = np.round(scores / _GRAIN) * _GRAIN
-    target = _Target(scores, codes, weight, prior)
+    rounded = replace(evidence, scores=np.round(evidence.scores / _GRAIN) * _GRAIN)
+    target = _Target(rounded, codes, weight, prior)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)
     eta, b = target.exponents(draws)
@@ -86,33 +91,47 @@ def sample(
 # --------------------------------------------------------------------------------- log posterior
 
 
+class _Block(NamedTuple):
+    """Some of the rows; log odds are against the first class."""
+
+    scores: Array  # (M, (C - 1) n)
+    prior_odds: Array  # (C - 1, n) of the class weights
+    known: Array  # (n,)
+    weight: Array  # (n,)
+
+
 class _Rows:
     """Log likelihood of K points u (K, M + C - 1) at a time, blocks of rows that fit the cache.
 
-    u are exponents, and intercepts less that of the first class; scores are likewise.
+    u are exponents, and intercepts less that of the first class; scores and class weights are
+    likewise.
     """
 
-    def __init__(self, scores: Array, codes: Array, weight: Array) -> None:
+    def __init__(self, evidence: Evidence, codes: Array, weight: Array) -> None:
+        scores = evidence.scores
         self.m, n, n_classes = scores.shape
-        of_class = np.bincount(codes, weight, n_classes)[1:]
+        of_class = np.bincount(codes, weight * evidence.known, n_classes)[1:]
         own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
         self.own = np.concatenate([own, of_class])
-        self.blocks: list[tuple[Array, Array]] = []  # (M, (C - 1) n) scores; weights
+        self.blocks: list[_Block] = []
         blocks = row_blocks(n, CHAINS * (n_classes - 1))
         for rows in blocks if n_classes > 1 else ():  # one class: nothing to tell
             j = (scores[:, rows, 1:] - scores[:, rows, :1]).transpose(0, 2, 1)
-            self.blocks.append((np.ascontiguousarray(j).reshape(self.m, -1), weight[rows]))
+            j = np.ascontiguousarray(j).reshape(self.m, -1)
+            log_weights = evidence.log_weights[rows]
+            prior_odds = np.ascontiguousarray((log_weights[:, 1:] - log_weights[:, :1]).T)
+            self.blocks.append(_Block(j, prior_odds, evidence.known[rows], weight[rows]))
 
-    def _logits(self, j: Array, u: Array) -> Array:
+    def _logits(self, block: "_Block", u: Array) -> Array:
         """(K, C - 1, n) log odds against the first class."""
-        d = u[:, self.m :, None]
-        z: Array = (u[:, : self.m] @ j).reshape(*d.shape[:2], -1)
-        z += d
+        z: Array = (u[:, : self.m] @ block.scores).reshape(len(u), *block.prior_odds.shape)
+        z += block.prior_odds
+        z += u[:, self.m :, None] * block.known
         return z
 
-    def _proba(self, j: Array, u: Array) -> Array:
+    def _proba(self, block: "_Block", u: Array) -> Array:
         """(K, C - 1, n) probabilities of all classes but the first."""
-        z = np.minimum(self._logits(j, u), _LARGEST)
+        z = np.minimum(self._logits(block, u), _LARGEST)
         np.exp(z, out=z)
         z /= (z.sum(axis=1) + 1)[:, None]
         return z
@@ -120,36 +139,37 @@ class _Rows:
     def value(self, u: Array) -> Array:
         """(K,) log likelihood."""
         out: Array = u @ self.own
-        for j, w in self.blocks:
-            z = self._logits(j, u)
+        for block in self.blocks:
+            z = self._logits(block, u)
             top = np.maximum(z.max(axis=1), 0.0)
             z -= top[:, None]
-            out -= (np.log(np.exp(z, out=z).sum(axis=1) + np.exp(-top)) + top) @ w
+            log_sum = np.log(np.exp(z, out=z).sum(axis=1) + np.exp(-top)) + top
+            out -= log_sum @ block.weight
         return out
 
     def slopes(self, u: Array) -> Array:
         """(K, M + C - 1) gradients."""
         out = np.empty((len(u), len(self.own)))  # np.tile takes longer than the sums
         out[:] = self.own
-        for j, w in self.blocks:
-            p = self._proba(j, u)
-            p *= w
-            out[:, : self.m] -= p.reshape(len(p), -1) @ j.T
-            out[:, self.m :] -= p.sum(axis=2)
+        for block in self.blocks:
+            p = self._proba(block, u)
+            p *= block.weight
+            out[:, : self.m] -= p.reshape(len(p), -1) @ block.scores.T
+            out[:, self.m :] -= p @ block.known
         return out
 
     def curvature(self, u: Array) -> Array:
         """(M + C - 1, M + C - 1) minus the Hessian at one point."""
         m = self.m
         out = np.zeros((len(u),) * 2)
-        for j, w in self.blocks:
-            (p,) = self._proba(j, u[None])
-            p_w = p * w
-            j = j.reshape(m, *p.shape)
+        for block in self.blocks:
+            (p,) = self._proba(block, u[None])
+            p_w, known = p * block.weight, block.known
+            j = block.scores.reshape(m, *p.shape)
             weighted = (j - (j * p).sum(axis=1, keepdims=True)) * p_w
             out[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
-            out[:m, m:] += weighted.sum(axis=2)
-            out[m:, m:] += np.diag(p_w.sum(axis=1)) - p_w @ p.T
+            out[:m, m:] += weighted @ known
+            out[m:, m:] += np.diag(p_w @ known**2) - (p_w * known**2) @ p.T
         out[m:, :m] = out[:m, m:].T
         return out
 
@@ -157,15 +177,15 @@ class _Rows:
 class _Target:
     """Log posterior density in coordinates x = (z, v), intercepts b = Q v of sum 0."""
 
-    def __init__(self, scores: Array, codes: Array, weight: Array, prior: LogLinear) -> None:
-        n_members, _, n_classes = scores.shape
+    def __init__(self, evidence: Evidence, codes: Array, weight: Array, prior: LogLinear) -> None:
+        n_members, _, n_classes = evidence.scores.shape
         self.m, self.unit = n_members, prior.mean
         self.contrasts = helmert(n_classes).T if prior.intercepts else np.zeros((n_classes, 0))
         self.size = n_members + self.contrasts.shape[1]
         self.diagonal = np.diag_indices(self.size)
         # points (eta, v) as those of the rows: u = point @ basis
         self.basis = block_diag(np.eye(n_members), (self.contrasts[1:] - self.contrasts[0]).T)
-        self.rows = _Rows(scores, codes, weight)
+        self.rows = _Rows(evidence, codes, weight)
         self.mode = self._mode()
         near = np.abs(self.mode) < 2.0**-8  # an exponent, which must not become 0
         self.mode = np.where(near, self.mode, _rounded(self.mode))

@@ -13,7 +13,7 @@ from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import LEAST_LEFT, Matrix, class_counts, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
 from bayesgen.posterior.drawn import DrawnPosterior, no_density
-from bayesgen.posterior.joint_draws import BLOCK, KEPT, JointDraws, Training, row_weights
+from bayesgen.posterior.joint_draws import BLOCK, KEPT, JointDraws, Training, weights_of_draws
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -388,7 +388,7 @@ class ExactPosterior:
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
         X, codes, weight = training()
-        factors = row_weights(np.random.default_rng([seed, 3]), n_draws, len(codes))
+        factors = weights_of_draws(n_draws, seed, len(codes))
         size = sum(value.nbytes for _, value in self.model.family.arrays().values())
         fits = []
         for factor in factors:

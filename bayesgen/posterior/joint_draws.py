@@ -14,11 +14,13 @@ _SHAPE = 0.5  # of the Gamma distribution of row weights: of 1 intervals are too
 Training = Callable[[], Any]  # to the training rows: X, codes, weight
 
 
-def row_weights(rng: np.random.Generator, n_draws: int, n_rows: int) -> Array:
+def weights_of_draws(n_draws: int, seed: int, n_rows: int) -> Array:
     """(S, N) factors of the weights of training rows, Gamma(1/2, 1/2): mean 1, variance 2.
 
-    Source: Rubin (1981), The Bayesian bootstrap, whose weights have variance 1.
+    Always the same for a seed, so that the members of a pool see the same weights. Source: Rubin
+    (1981), The Bayesian bootstrap, whose weights have variance 1.
     """
+    rng = np.random.default_rng([seed, 3])
     return rng.standard_gamma(_SHAPE, (n_draws, n_rows)) / _SHAPE
 
 

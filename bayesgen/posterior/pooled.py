@@ -1,11 +1,16 @@
 r"""The posterior of a log-linear pool: members' posteriors, draws of exponents and intercepts.
 
-.. math:: p(y = c \mid x) = E_{\eta, b} \, \frac{\exp(\sum_m \eta_m J_{mc}(x) + b_c)}
-          {\sum_d \exp(\sum_m \eta_m J_{md}(x) + b_d)}, \qquad
-          J_{mc}(x) = \log p_m(y = c, x \mid D)
+.. math:: p(y = c \mid x) = E_{\eta, b} \, \frac{\pi_c \exp(\sum_m \eta_m E_{mc}(x) + k(x) b_c)}
+          {\sum_d \pi_d \exp(\sum_m \eta_m E_{md}(x) + k(x) b_d)}, \qquad
+          E_{mc}(x) = \log p_m(y = c, x \mid D) - \log p_m(y = c \mid D)
 
-It says nothing of x: among models it is a discriminative one, whose features are the members' log
-joint densities. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
+Evidence E is a member's log density of the row given the class; of a discriminative member, log
+p(y = c | x) less log pi_c. Class weights pi are those of the training rows: no exponent tempers
+them. Intercepts b count by the share k of the row's cells that are known, so that a row of which
+nothing is known has the class weights.
+
+A pool says nothing of x: among models it is a discriminative one, whose features are the members'
+evidence. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
 Weerahandi and Zidek (1984), Aggregating opinions through logarithmic pooling.
 
 M members, N rows, C classes, S draws.
@@ -23,11 +28,11 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
-from bayesgen.numerics.rows import Matrix, row_blocks
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
-from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training
-from bayesgen.posterior.model import ClassModel, Quantity, log_weights
+from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_of_draws
+from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
 
 if TYPE_CHECKING:
     from bayesgen.encoding.views import Selection, TableView
@@ -70,16 +75,66 @@ class LogLinear(Family):
         exponent: dict[str, tuple[str, ...]] = {"exponent": (MEMBER,)}
         return exponent if not self.intercepts else exponent | {"intercept": (CLASS,)}
 
-    def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log p(y = c | x_i, theta) from scores X (N, M, C)."""
-        joint = np.einsum("...m,nmc->...nc", theta["exponent"], X, optimize=True)
+    def log_likelihood(self, X: "Evidence", theta: Theta) -> Array:
+        """(..., N, C) log p(y = c | x_i, theta)."""
+        joint = np.einsum("...m,mnc->...nc", theta["exponent"], X.scores, optimize=True)
+        joint += X.log_weights
         if self.intercepts:
-            joint = joint + theta["intercept"][..., None, :]
+            joint += theta["intercept"][..., None, :] * X.known[:, None]
         return log_softmax(joint)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
         """Refused: there is no density of x."""
         raise NotImplementedError("a pool of predictives has no rows to draw: ask a member")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the members say of rows, and what the class weights say.
+
+    Parameters
+    ----------
+    scores : (M, N, C)
+        `comparable` log densities of the rows given their class.
+    log_weights : (N, C)
+        Log class weights.
+    known : (N,)
+        Shares of the cells that are known; intercepts count so much.
+    """
+
+    scores: Array
+    log_weights: Array
+    known: Array
+
+    @classmethod
+    def of(
+        cls,
+        joints: Sequence[Array],
+        inside: Sequence[Array | None],
+        log_weights: Array,
+        known: Array,
+    ) -> Self:
+        """From the members' log joint densities (N, C), and the log class weights in them.
+
+        None in place of these: the member knows log p(y = c | x), with the `log_weights` in it. A
+        row of which nothing is known is no evidence.
+        """
+        scores = np.stack(
+            [
+                comparable(joint - (log_weights if weights is None else weights))
+                for joint, weights in zip(joints, inside, strict=True)
+            ]
+        )
+        scores[:, known == 0] = 0.0
+        return cls(scores, log_weights, known)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows."""
+        return (len(self.known),)
+
+    def __getitem__(self, rows: Any) -> "Evidence":
+        return Evidence(self.scores[:, rows], self.log_weights[rows], self.known[rows])
 
 
 class Exponents(NamedTuple):
@@ -104,15 +159,10 @@ class Exponents(NamedTuple):
         """(M,) and (C,)."""
         return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
 
-    def log_proba(self, scores: Array) -> Array:
-        """(N, C) log of the mean over draws of the class probabilities.
-
-        Parameters
-        ----------
-        scores : (M, N, C) `comparable` log joint densities
-        """
-        out = np.empty(scores.shape[1:])
-        for rows, z in self._by_rows(scores):
+    def log_proba(self, evidence: Evidence) -> Array:
+        """(N, C) log of the mean over draws of the class probabilities."""
+        out = np.empty(evidence.scores.shape[1:])
+        for rows, z in self._by_rows(evidence):
             p = np.exp(z)
             p /= p.sum(axis=0)
             own = p.mean(axis=2)
@@ -123,33 +173,35 @@ class Exponents(NamedTuple):
             out[rows] = own.T
         return out
 
-    def _by_rows(self, scores: Array) -> Iterator[tuple[slice, Array]]:
+    def _by_rows(self, evidence: Evidence) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
         eta, b = self.flat
         eta, b = np.ascontiguousarray(eta.T), b.T[:, None]
-        for rows in row_blocks(scores.shape[1], b.size):
-            z = scores[:, rows].transpose(2, 1, 0) @ eta
-            z += b
+        for rows in row_blocks(len(evidence.known), b.size):
+            some = evidence[rows]
+            z = some.scores.transpose(2, 1, 0) @ eta
+            z += b * some.known[:, None]
+            z += some.log_weights.T[..., None]
             z -= z.max(axis=0)
             yield rows, z
 
     def without_each_row(
         self,
-        scores: Array,
+        evidence: Evidence,
         codes: Array,
         weight: Array,
-        sample: Callable[[Array, Array, Array], "Exponents"],
+        sample: "Sample",
     ) -> tuple[Array, Array]:
         """(N, C) log probabilities of rows by the draws that the others lead to; Pareto k (N,).
 
         Draws from all rows with importance ratios that take the row out, Pareto-smoothed where they
-        have a tail. New draws, by `sample` of scores, codes and weights of the other rows, where it
-        has a tenth of the weight or more, and where k says that the weights will not do; k is 0
-        there, and where there is no tail. Source: Vehtari, Gelman and Gabry (2017), Practical
+        have a tail. New draws, by `sample` of the other rows, where it has a tenth of the weight or
+        more, and where k says that the weights will not do; k is 0 there, and where there is no
+        tail. Source: Vehtari, Gelman and Gabry (2017), Practical
         Bayesian model evaluation using leave-one-out cross-validation and WAIC.
         """
-        out, k = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
-        for rows, z in self._by_rows(scores):
+        out, k = np.empty(evidence.scores.shape[1:]), np.zeros(len(codes))
+        for rows, z in self._by_rows(evidence):
             log_p = z - np.log(np.exp(z).sum(axis=0))
             ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
             log_w = log_softmax(ratio)
@@ -160,14 +212,18 @@ class Exponents(NamedTuple):
         again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
         for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
             if again[i] > largest_good_k(self.n_draws):
-                rest = np.delete(scores, i, axis=1), np.delete(codes, i), np.delete(weight, i)
-                out[[i]] = sample(*rest).log_proba(scores[:, [i]])
+                others = np.arange(len(codes)) != i
+                refit = sample(evidence[others], codes[others], weight[others])
+                out[[i]] = refit.log_proba(evidence[[i]])
                 k[i] = 0.0
         return out, k
 
 
+Sample = Callable[[Evidence, Array, Array], Exponents]  # of evidence, codes and weights
+
+
 def comparable(scores: Array) -> Array:
-    """Log joint densities (..., C) relative to the row's best class, none below -`FURTHEST`.
+    """Log densities (..., C) relative to the row's best class, none below -`FURTHEST`.
 
     A row that no class can produce says nothing.
     """
@@ -217,17 +273,15 @@ class Member:
         """What it has learnt, a `Fitted`."""
         return self.clf.fitted_
 
+    def log_class_weights(self, codes: Array | None, weight: Array | None) -> Array | None:
+        """Log class weights in its joint densities (`log_class_weights`); None: discriminative."""
+        own = self.fitted.posterior
+        return log_class_weights(own, codes, weight) if own.model.generative else None
+
     @property
     def texts(self) -> tuple[str, ...]:
         """The column whose texts it sees."""
         return self.selection.chosen if self.selection and self.selection.documents else ()
-
-    @property
-    def log_class_weights(self) -> Array:
-        """(C,) log of the fitted class weights; 0 of a discriminative member."""
-        own = self.fitted.posterior
-        weights: Array = log_weights(own.class_weights())
-        return weights if own.model.generative else np.zeros(len(weights))
 
 
 class MemberRows:
@@ -341,6 +395,19 @@ class MemberRows:
         """
         return self._joint(fitted or member.fitted, self.read(member), quantity)
 
+    def known(self, members: Sequence[Member]) -> Array:
+        """(N,) shares of known cells, as the members have read them, on average over members."""
+        shares: list[tuple[Any, Array]] = []
+        total = np.zeros(len(self.rows))
+        for member in members:
+            rows = self.read(member)
+            share = next((share for read, share in shares if read is rows), None)
+            if share is None:
+                share = _known_share(rows.encoded)
+                shares.append((rows, share))
+            total += share
+        return total / len(members)
+
     def log_joint_without(self, member: Member, codes: Array, weight: Array) -> Array:
         """(N, C) of training rows, each without itself."""
         encoded = self.as_training.read(member).encoded
@@ -351,12 +418,49 @@ class MemberRows:
 # ------------------------------------------------------------------------------------------------
 
 
+def _known_share(encoded: Any) -> Array:
+    """(N,) shares of the cells of encoded rows that are known: of a document, any token or none."""
+    kind = encoded.dtype.kind if isinstance(encoded, np.ndarray) else ""
+    if kind == "O":
+        return np.array([float((codes >= 0).any()) for codes in encoded])
+    if kind == "f" and encoded.shape[1]:
+        share: Array = 1 - np.isnan(encoded).mean(axis=1)
+        return share
+    return np.ones(encoded.shape[0])
+
+
+def log_class_weights(
+    posterior: Any, codes: Array | None = None, weight: Array | None = None
+) -> Array:
+    """(C,) log class weights in a posterior's joint densities; (n, C) in those without a row.
+
+    Parameters
+    ----------
+    posterior : of a generative model
+    codes, weight : (n,), optional
+        Of training rows, each of which is left out.
+    """
+    if codes is None or weight is None or not (posterior.exact or posterior.exact_weights):
+        # of draws: one row more or less is nothing to their mean
+        return log_weights(posterior.class_weights())
+    return log_weights_without(posterior.prior.alpha, posterior.stats.count, codes, weight)
+
+
+def weights_without(count: Array, codes: Array, weight: Array) -> Array:
+    """(n, C) log of a pool's class weights without each of the rows."""
+    return log_weights_without(np.ones(len(count)), count, codes, weight)
+
+
 class Scored(NamedTuple):
     """Training rows that exponents are learned from."""
 
-    scores: Array  # (M, N, C) `comparable`, each without its row
+    evidence: Evidence  # each row without itself
     codes: Array  # (N,)
     weight: Array  # (N,)
+
+    def take(self, rows: Any) -> "Scored":
+        """Some of the rows."""
+        return Scored(self.evidence[rows], self.codes[rows], self.weight[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,10 +475,12 @@ class PooledPosterior:
     model : ClassModel
         Of `LogLinear`, the prior of the exponents.
     exponents : Exponents
+    count : (C,)
+        Weight of the training rows of each class.
     n_rows : int
         That exponents were learned from.
     sample : callable
-        Draws of exponents from scores, codes and weights.
+        Draws of exponents from evidence, codes and weights.
     scored : Scored, optional
         The rows that exponents were learned from; None of a pool from a file.
     """
@@ -382,8 +488,9 @@ class PooledPosterior:
     members: tuple[Member, ...]
     model: ClassModel
     exponents: Exponents
+    count: Array
     n_rows: int
-    sample: Callable[[Array, Array, Array], Exponents]
+    sample: Sample
     scored: Scored | None = None
 
     exact: ClassVar[bool] = False
@@ -425,24 +532,23 @@ class PooledPosterior:
         return self.model.family.simulate(rng, {}, np.zeros(n)), np.zeros(n)
 
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
-        """(C,) of the first member; equal of a discriminative one."""
-        weights: Array = self.members[0].fitted.posterior.class_weights()
+        """(C,) frequencies in the training rows, with a pseudo-count of 1."""
+        weights: Array = (self.count + 1) / (self.count + 1).sum()
         return weights
 
-    def shift(self, class_prior: Array | None) -> Array:
-        """(C,) log-odds that other class weights add."""
-        if class_prior is None:
-            return np.zeros(len(self.model.alpha))
-        shift: Array = log_weights(class_prior) - self.members[0].log_class_weights
-        return shift
-
-    def scores(self, X: MemberRows, codes: Any = None, weight: Any = None) -> Array:
-        """(M, N, C) `comparable` scores of new rows, or of training rows without themselves."""
-        each = (
-            X.log_joint(m) if codes is None else X.log_joint_without(m, codes, weight)
-            for m in self.members
-        )
-        return np.stack([comparable(joint) for joint in each])
+    def evidence(
+        self, X: MemberRows, codes: Array | None = None, weight: Array | None = None
+    ) -> Evidence:
+        """`Evidence` of new rows, or of training rows without themselves."""
+        members = self.members
+        inside = [member.log_class_weights(codes, weight) for member in members]
+        if codes is None or weight is None:
+            log_weights_of_rows = np.tile(log_weights(self.class_weights()), (*X.shape, 1))
+            joints = [X.log_joint(member) for member in members]
+        else:
+            log_weights_of_rows = weights_without(self.count, codes, weight)
+            joints = [X.log_joint_without(member, codes, weight) for member in members]
+        return Evidence.of(joints, inside, log_weights_of_rows, X.known(members))
 
     def log_joint(
         self,
@@ -456,14 +562,20 @@ class PooledPosterior:
             raise UndefinedEstimateError(
                 method, "a pool is of predictives, and plugs no estimate of its members in"
             )
-        return self.exponents.log_proba(self.scores(X)) + self.shift(class_prior)
+        return self.exponents.log_proba(self.evidence(X)) + self._shift(class_prior)
 
     def estimate(self, X: MemberRows, class_prior: Array | None = None) -> MonteCarlo:
         """Class probabilities with the error that the draws of exponents leave."""
-        eta, b = self.exponents
-        theta = {"exponent": eta, "intercept": b + self.shift(class_prior)}
-        family = replace(self.model.family, intercepts=True)
-        return estimate(family, theta, self.scores(X).transpose(1, 0, 2), self.model.mean_weights())
+        theta = dict(zip(("exponent", "intercept"), self.exponents, strict=True))
+        evidence = self.evidence(X)
+        shifted = replace(evidence, log_weights=evidence.log_weights + self._shift(class_prior))
+        return estimate(self.model.family, theta, shifted, self.model.mean_weights())
+
+    def _shift(self, class_prior: Array | None) -> Array:
+        """(C,) log odds that other class weights add."""
+        if class_prior is None:
+            return np.zeros(len(self.count))
+        return log_weights(class_prior) - log_weights(self.class_weights())
 
     def log_joint_draws(
         self,
@@ -482,8 +594,17 @@ class PooledPosterior:
         n_draws = _DRAWS if n_draws is None else n_draws
         which = np.random.default_rng(seed).permutation(np.arange(n_draws) % self.n_draws)
         eta, b = (values[which] for values in self.exponents.flat)
-        b = b + self.shift(class_prior)
-        rows_of_fit = None if training is None else cache(training)
+
+        @cache
+        def rows_of_fit() -> tuple[MemberRows, Array, Array]:
+            if training is None:
+                raise ValueError("draws of a pool need its training rows")
+            rows: tuple[MemberRows, Array, Array] = training()
+            return rows
+
+        exact = any(member.fitted.posterior.exact for member in self.members)
+        log_pi = self._class_weights_of_draws(n_draws, seed, rows_of_fit if exact else None)
+        shift = log_pi if class_prior is None else log_weights(class_prior)[None]
 
         def fits(member: Member) -> Iterator[Any]:
             """The member's `Fitted` of each draw."""
@@ -493,8 +614,6 @@ class PooledPosterior:
                 return
 
             def own_rows() -> tuple[Any, Array, Array]:
-                if rows_of_fit is None:
-                    raise ValueError("draws of a pool need its training rows")
                 rows, codes, weight = rows_of_fit()
                 return rows.as_training.read(member).encoded, codes, weight
 
@@ -504,14 +623,28 @@ class PooledPosterior:
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
                 part = X[rows]
-                joint = np.repeat(b[:, None], part.shape[0], axis=1)
+                known = part.known(self.members)[:, None]
+                joint = b[:, None] * known + shift[:, None]
                 for k, member in enumerate(self.members):
                     for s, fitted in enumerate(fits(member)):
-                        score = comparable(part.log_joint(member, fitted=fitted))
-                        joint[s] += eta[s, k] * score
+                        own = fitted.posterior
+                        inside = log_class_weights(own) if own.model.generative else log_pi[s]
+                        score = comparable(part.log_joint(member, fitted=fitted) - inside)
+                        joint[s] += eta[s, k] * np.where(known, score, 0.0)
                 yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))
+
+    def _class_weights_of_draws(
+        self, n_draws: int, seed: int, rows_of_fit: Training | None
+    ) -> Array:
+        """(S, C) log class weights of randomly weighted training rows; fixed without rows."""
+        if rows_of_fit is None:
+            return np.tile(log_weights(self.class_weights()), (n_draws, 1))
+        _, codes, weight = rows_of_fit()
+        factors = weights_of_draws(n_draws, seed, len(codes))
+        count = 1 + factors * weight @ np.eye(len(self.count))[codes]
+        return log_weights(count / count.sum(axis=1, keepdims=True))
 
     def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).
@@ -526,7 +659,7 @@ class PooledPosterior:
             if len(at := np.flatnonzero(inside)):
                 out[at], k[at] = self.log_joint_without(X[at], codes[at], weight[at])
             return out, k
-        return self.log_proba_without(Scored(self.scores(X, codes, weight), codes, weight))
+        return self.log_proba_without(Scored(self.evidence(X, codes, weight), codes, weight))
 
     def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
         """The same from the members' scores."""

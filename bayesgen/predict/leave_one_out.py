@@ -23,7 +23,7 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.model import log_weights, log_weights_without
+from bayesgen.posterior.model import log_weights_without
 from bayesgen.posterior.training import KeptRows
 
 SCORED = 4000  # rows of a summary's score: what all would take is too long for a summary
@@ -183,7 +183,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     elif rows is None and scored is not None:
         at = _some(len(scored.codes))
         codes, weight = scored.codes[at], scored.weight[at]
-        joint, k = own.log_proba_without(type(scored)(scored.scores[:, at], codes, weight))
+        joint, k = own.log_proba_without(scored.take(at))
         log_p = joint[np.arange(len(codes)), codes]
     elif given is None:
         return None
@@ -214,15 +214,6 @@ def _some(n: int) -> Array:
     if n <= SCORED:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, SCORED, replace=False))
-
-
-def log_weights_of(fitted: Fitted, codes: Array, weight: Array) -> Array:
-    """(n, C) log of the class weights that are in the leave-one-out joint densities."""
-    own = fitted.posterior
-    if isinstance(own, ExactPosterior) or own.exact_weights:
-        return log_weights_without(own.prior.alpha, own.stats.count, codes, weight)
-    # of rows without a label too: one row more or less is nothing to the mean of the draws
-    return log_weights(own.class_weights())[None]
 
 
 def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:

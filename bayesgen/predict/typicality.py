@@ -12,8 +12,8 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
-from bayesgen.posterior.pooled import Member
-from bayesgen.predict.leave_one_out import log_weights_of, rows_of_fit
+from bayesgen.posterior.pooled import Member, log_class_weights
+from bayesgen.predict.leave_one_out import rows_of_fit
 from bayesgen.predict.left_out import LeftOut, MemberRanks, log_odds
 from bayesgen.predict.probabilities import log_joint
 
@@ -47,7 +47,7 @@ def member_ranks(
     out, own_class = [], (np.arange(len(codes)), codes)
     for member, joint in zip(members, joints, strict=True):
         if member.fitted.posterior.model.generative:
-            of_class = joint - log_weights_of(member.fitted, codes, weight)
+            of_class = joint - log_class_weights(member.fitted.posterior, codes, weight)
             out.append(np.stack([of_class[own_class], log_sum_exp(joint)]))
     return MemberRanks(codes, weight, *np.stack(out, axis=1)) if out else None
 
@@ -66,7 +66,7 @@ def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False)
     if not fitted.posterior.model.generative:
         return of_labels(joint, codes, weight)
     own_class = np.arange(len(codes)), codes
-    log_pi = log_weights_of(fitted, codes, weight) if found is None else found.log_pi
+    log_pi = log_class_weights(fitted.posterior, codes, weight) if found is None else found.log_pi
     of_class = (joint - log_pi)[own_class]
     label = log_odds(joint)[own_class]
     return LeftOut(codes, weight, of_class, log_sum_exp(joint), label).sorted()

@@ -187,7 +187,7 @@ class HeldOut:
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        own = self.clf.fitted_.models[0].posterior
+        own = self.clf.fitted_.posterior
         if not own.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
         return np.asarray(own.class_weights())

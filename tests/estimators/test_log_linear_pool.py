@@ -22,9 +22,9 @@ from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import Table
 from bayesgen.inference.exponents import sample
-from bayesgen.posterior.pooled import LogLinear, MemberRows, comparable
+from bayesgen.posterior.pooled import Evidence, LogLinear, MemberRows, comparable
 from tests.drawn import drawn
-from tests.inference.test_exponents import log_posterior
+from tests.inference.test_exponents import log_posterior, logits
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
 LEAVES_WHOLE = "a row of weight 2 leaves whole, and of two equal rows one stays: exponents differ"
@@ -61,11 +61,14 @@ def test_definition(iris):
     members = [bg.GaussianNB(), bg.QuadraticDiscriminant()]
     pool = bg.LogLinearPool(members).fit(X, y)
     fits = [m.fit(X, y) for m in members]
-    scores = comparable(np.stack([f.loo_log_joint(X, y) for f in fits]))
-    found = sample(scores, y, np.ones(150), LogLinear(0.5))
+    others = np.full((150, 3), 51.0)  # rows of each class, and a pseudo-count
+    others[np.arange(150), y] -= 1
+    log_pi = np.log(others / 152)
+    scores = comparable(np.stack([f.loo_log_joint(X, y) - log_pi for f in fits]))
+    found = sample(Evidence(scores, log_pi, np.ones(150)), y, np.ones(150), LogLinear(0.5))
     np.testing.assert_allclose(pool.exponents_, found.exponents.mean(axis=(0, 1)))
-    joints = [f.predict_joint_log_proba(X) for f in fits]
-    draws = np.einsum("cdm,mnk->cdnk", found.exponents, joints) + found.intercepts[:, :, None]
+    densities = [f.predict_joint_log_proba(X) - np.log(1 / 3) for f in fits]
+    draws = np.einsum("cdm,mnk->cdnk", found.exponents, densities) + found.intercepts[:, :, None]
     p = np.exp(log_softmax(draws, axis=-1)).mean(axis=(0, 1))
     np.testing.assert_allclose(pool.predict_proba(X), p, atol=1e-9)
     assert set(pool.members_) == {"GaussianNB", "QuadraticDiscriminant"}
@@ -86,14 +89,56 @@ def test_one_member_is_calibrated():
     assert "overconfident" in repr(pool.summary())
 
 
-def test_class_prior(penguins):
+@few_exponents
+def test_class_prior_does_not_depend_on_the_order_of_members(penguins):
     X, y = penguins
-    pool = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    members = [("discriminative", bg.MetaTreeForest(20)), ("columns", bg.MixedNB())]
     weights = {"Adelie": 0.1, "Chinstrap": 0.6, "Gentoo": 0.3}
-    shifted = pool.predict_log_proba(X, class_prior=weights)
-    trained = np.log(pool.members_["MixedNB"].model_.mean_weights())
-    own = pool.predict_log_proba(X) - trained + np.log(list(weights.values()))
-    np.testing.assert_allclose(shifted, log_softmax(own, axis=1), atol=1e-12)
+    trained = np.log((y.value_counts().sort_index().to_numpy() + 1) / (len(y) + 3))
+    for given in (members, members[::-1]):
+        pool = bg.LogLinearPool(given).fit(X, y)
+        shifted = pool.predict_log_proba(X, class_prior=weights)
+        expected = pool.predict_log_proba(X) - trained + np.log(list(weights.values()))
+        np.testing.assert_allclose(shifted, log_softmax(expected, axis=1), atol=1e-12)
+
+
+def rare_rows(rng, n, share):
+    """Rows of a rare class that two dependent columns tell, and a third a little."""
+    y = (np.arange(n) < share * n).astype(int)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3 * y
+    X[:, 1] = 0.8 * X[:, 0] + 0.6 * X[:, 1]
+    X[:, 2] += 0.5 * y
+    return pd.DataFrame(X, columns=list("abcd")), y
+
+
+def test_rows_that_lack_the_strong_columns_are_calibrated():
+    """Exponents temper the evidence and not the class weights."""
+    rng = np.random.default_rng(0)
+    X, y = rare_rows(rng, 1000, 0.03)
+    new, truth = rare_rows(rng, 4000, 0.03)
+    pool = bg.LogLinearPool().fit(X, y)
+    weak = new.assign(a=np.nan, b=np.nan)
+    p = pool.predict_proba(weak)[:, 1]
+    assert 0.02 < p.mean() < 0.045
+
+    def loss(p):
+        return -np.log(np.where(truth == 1, p, 1 - p)).mean()
+
+    assert loss(p) < 1.01 * loss(truth.mean())
+    empty = pool.predict_proba(new.iloc[:1] * np.nan)
+    np.testing.assert_allclose(empty, [[971 / 1002, 31 / 1002]], rtol=1e-12)
+    X.loc[::7, "a"] = np.nan
+    again = bg.LogLinearPool().fit(X, y).predict_proba(new.iloc[:1] * np.nan)
+    np.testing.assert_allclose(again, empty, rtol=1e-12)
+
+
+@few_exponents
+def test_texts_without_a_known_token_have_the_class_frequencies():
+    texts = ["cheap pills now"] * 3 + ["see you at noon", "lunch at noon", "see you then"] * 9
+    pool = bg.LogLinearPool().fit(texts, ["spam"] * 3 + ["ham"] * 27)
+    p = pool.predict_proba(["", "  ", "\u041f\u0440\u0438\u0432\u0435\u0442"])
+    np.testing.assert_allclose(p[[0, 2]], [[28 / 32, 4 / 32]] * 2, rtol=1e-12)
 
 
 def test_intervals_hold_parameters_and_exponents(penguins):
@@ -230,8 +275,8 @@ def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     X, y = iris
     member = drawn(bg.GaussianNB(), X, y, draws=400)
     pool = bg.LogLinearPool([member, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
-    scores, codes, _ = pool.fitted_.posterior.scored
-    a, b = log_softmax(scores, axis=2)[:, np.arange(150), codes]
+    evidence, codes, _ = pool.fitted_.posterior.scored
+    a, b = log_softmax(evidence.scores, axis=2)[:, np.arange(150), codes]
     np.testing.assert_allclose(a, b, atol=0.1)
     assert "importance sampling" in repr(pool.summary())
     assert pool.predict_interval(X[:3])["interval"].shape == (3, 3, 2)
@@ -245,14 +290,13 @@ def test_leave_one_out_is_that_of_refits_of_the_exponents():
     members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
     pool = bg.LogLinearPool(members).fit(X, y)
     posterior = pool.fitted_.posterior
-    scores, codes, weight = posterior.scored
+    evidence, codes, weight = posterior.scored
     refits, mcse = np.empty((2, len(y)))
     for i in range(0, len(y), 24):
         rest = np.arange(len(y)) != i
-        own = sample(scores[:, rest], codes[rest], weight[rest], posterior.prior.family, i)
-        refits[i] = own.log_proba(scores[:, [i]])[0, y[i]]
-        joint = np.einsum("sdm,mc->sdc", own.exponents, scores[:, i]) + own.intercepts
-        p = np.exp(log_softmax(joint, axis=2))[..., y[i]]
+        own = sample(evidence[rest], codes[rest], weight[rest], posterior.prior.family, i)
+        refits[i] = own.log_proba(evidence[[i]])[0, y[i]]
+        p = np.exp(log_softmax(logits(*own, evidence[[i]])[:, :, 0], axis=2))[..., y[i]]
         mcse[i] = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
     found = pool.loo(X, y)
     some = slice(0, len(y), 24)
@@ -292,8 +336,7 @@ def test_a_column_without_cells_says_next_to_nothing(iris):
     pool = bg.LogLinearPool().fit(np.c_[X, np.full(150, np.nan)], y)
     known = bg.LogLinearPool().fit(X, y)
     own = known.fitted_.posterior
-    scores, (eta, b) = own.scores(known.fitted_.encoded(X)), own.exponents.flat
-    joint = np.einsum("sm,mnc->snc", eta, scores, optimize=True) + b[:, None]
+    joint = logits(*own.exponents.flat, own.evidence(known.fitted_.encoded(X)))
     mcse = np.exp(log_softmax(joint, axis=2)).std(axis=0) * np.sqrt(2 / 1000)  # effective draws
     gap = pool.predict_proba(np.c_[X, np.full(150, np.nan)]) - known.predict_proba(X)
     assert (np.abs(gap) < 5 * mcse + 0.01).all()  # a forest has one tree more
@@ -362,8 +405,10 @@ def test_categories_of_single_rows_do_not_tell_the_label_left_out():
         warnings.simplefilter("ignore", ColumnWarning)  # so many categories
         pool = bg.LogLinearPool().fit(X, y)
         only = bg.LogLinearPool().fit(X.iloc[:30].assign(who=names[:30]).drop(columns="x"), y[:30])
-    scores, codes, _ = pool.fitted_.posterior.scored
-    score = log_softmax(scores, axis=2)[:, np.arange(42), codes].mean(axis=1)
+    evidence, codes, _ = pool.fitted_.posterior.scored
+    score = log_softmax(evidence.scores + evidence.log_weights, axis=2)[
+        :, np.arange(42), codes
+    ].mean(axis=1)
     assert (score < 0.8 * np.log(1 / 3)).all()  # labels at random: no member knows more
     assert {"linear", "quadratic on normal scores"} <= {*only.left_out_}
 

@@ -10,10 +10,23 @@ from scipy.stats import gamma, norm
 
 from bayesgen.inference import exponents
 from bayesgen.inference.exponents import sample
-from bayesgen.posterior.pooled import INTERCEPT_SCALE, SHAPE, Exponents, LogLinear, comparable
+from bayesgen.posterior.pooled import (
+    INTERCEPT_SCALE,
+    SHAPE,
+    Evidence,
+    Exponents,
+    LogLinear,
+    comparable,
+)
 from tests.selection import rest_is_slow
 
 N, M, C = 60, 3, 4
+
+
+def complete(scores):
+    """Evidence of rows without a missing cell, where classes are equally frequent."""
+    scores = comparable(scores)
+    return Evidence(scores, np.zeros(scores.shape[1:]), np.ones(scores.shape[1]))
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +35,20 @@ def problem():
     codes = rng.integers(C, size=N)
     scores = rng.normal(size=(M, N, C)) * np.array([1.0, 4.0, 9.0])[:, None, None]
     scores[:, np.arange(N), codes] += 2
-    return comparable(scores), codes, rng.choice([0.5, 1.0, 2.0], size=N)
+    log_weights = np.log(rng.dirichlet(np.full(C, 5.0), size=N))
+    evidence = Evidence(comparable(scores), log_weights, rng.uniform(size=N))
+    return evidence, codes, rng.choice([0.5, 1.0, 2.0], size=N)
 
 
-def log_posterior(eta, b, scores, codes, weight, prior):
+def logits(eta, b, evidence):
+    """(..., N, C) of points eta (..., M) and b (..., C)."""
+    s = np.einsum("...m,mnc->...nc", eta, evidence.scores) + evidence.log_weights
+    return s + b[..., None, :] * evidence.known[:, None]
+
+
+def log_posterior(eta, b, evidence, codes, weight, prior):
     """Of points eta (..., M) and b (..., C), by SciPy's densities."""
-    s = np.einsum("...m,mnc->...nc", eta, scores) + b[..., None, :]
+    s = logits(eta, b, evidence)
     out = (s[..., np.arange(len(codes)), codes] - logsumexp(s, axis=-1)) @ weight
     out += gamma(SHAPE, scale=prior.mean / SHAPE).logpdf(eta).sum(axis=-1)
     if prior.intercepts:
@@ -54,7 +75,7 @@ def test_one_exponent_by_quadrature(slope):
     codes, prior = np.arange(40) % 2, LogLinear(1.0, False)
     scores = rng.normal(size=(1, 40, 2)) * 2
     scores[0, np.arange(40), codes] += slope
-    scores, weight = comparable(scores), np.ones(40)
+    scores, weight = complete(scores), np.ones(40)
     found = sample(scores, codes, weight, prior)
     assert worst(found) < 1.01
     u = np.linspace(-60, 4, 10_001)  # log eta
@@ -68,14 +89,15 @@ def test_one_exponent_by_quadrature(slope):
 
 
 def test_exponent_and_intercepts_by_quadrature(problem):
-    scores, codes, weight = problem
-    scores, codes = comparable(scores[:1, :, :2]), codes % 2
+    evidence, codes, weight = problem
+    scores, codes = comparable(evidence.scores[:1, :, :2]), codes % 2
+    evidence = Evidence(scores, evidence.log_weights[:, :2], evidence.known)
     prior = LogLinear(1.0)
-    found = sample(scores, codes, weight, prior)
+    found = sample(evidence, codes, weight, prior)
     assert worst(found) < 1.01
     eta, d = np.linspace(1e-3, 1.2, 160) ** 2, np.linspace(-3, 3, 121)  # sqrt eta; b_0 - b_1
     b = np.stack([d, -d], axis=1) / 2
-    grid = np.stack([log_posterior(np.array([e]), b, scores, codes, weight, prior) for e in eta])
+    grid = np.stack([log_posterior(np.array([e]), b, evidence, codes, weight, prior) for e in eta])
     p = np.exp(grid - grid.max()) * np.sqrt(eta)[:, None]
     p /= p.sum()
     difference = found.intercepts[..., 0] - found.intercepts[..., 1]
@@ -87,9 +109,8 @@ def test_exponent_and_intercepts_by_quadrature(problem):
         (found.intercepts.sum(axis=2) ** 2, 2 * 2.0**2),
     ):
         assert abs(values.mean() - exact) < 5 * error(values)
-    top = found.log_proba(scores[:, :3])
-    joint = np.einsum("s,nc->snc", found.exponents.ravel(), scores[0, :3])
-    joint += found.intercepts.reshape(-1, 1, 2)
+    top = found.log_proba(evidence[:3])
+    joint = logits(*found.flat, evidence[:3])
     expected = np.exp(joint - logsumexp(joint, axis=2, keepdims=True)).mean(axis=0)
     np.testing.assert_allclose(np.exp(top), expected, rtol=1e-12)
 
@@ -118,7 +139,7 @@ def test_many_exponents_whose_sum_alone_is_known():
     codes = rng.integers(2, size=2000)
     base = rng.normal(size=(2000, 2)) + 1.5 * np.eye(2)[codes]
     scores = np.stack([base + 0.1 * rng.normal(size=base.shape) for _ in range(8)])
-    found = sample(comparable(scores), codes, np.ones(2000), LogLinear(1 / 8))
+    found = sample(complete(scores), codes, np.ones(2000), LogLinear(1 / 8))
     total = found.exponents.sum(axis=2)
     assert worst(found) < 1.01
     assert total.std() < 0.1
@@ -134,7 +155,7 @@ def test_two_members_that_rows_confuse(monkeypatch):
     base = rng.normal(size=(800, 5)) * 2 + 3 * np.eye(5)[codes]
     noise = 4 * rng.normal(size=(7, 800, 5)) + np.eye(5)[codes]
     alike = base + 0.1 * rng.normal(size=(2, 800, 5))
-    scores = comparable(np.concatenate([noise[:4], alike, noise[4:]]))
+    scores = complete(np.concatenate([noise[:4], alike, noise[4:]]))
     found = sample(scores, codes, np.ones(800), LogLinear(1 / 9), seed=5)
     one, two = found.exponents[..., 4], found.exponents[..., 5]
     assert (one + two).std() < 0.3 * (one - two).std()
@@ -158,12 +179,12 @@ def test_r_hat_is_that_of_arviz():
 def test_rows_of_weight_two_are_rows_given_twice_in_any_order(problem, change):
     scores, codes, _ = problem
     prior = LogLinear(1 / M)
-    twice = np.tile(scores, (1, 2, 1)), np.tile(codes, 2), np.ones(2 * N)
+    twice = scores[np.arange(2 * N) % N], np.tile(codes, 2), np.ones(2 * N)
     found = sample(*twice, prior)
     if change == "weights":
         other = sample(scores, codes, np.full(N, 2.0), prior)
     else:
-        other = sample(*(a[..., ::-1, :] if a.ndim == 3 else a[::-1] for a in twice), prior)
+        other = sample(*(a[np.arange(2 * N)[::-1]] for a in twice), prior)
     for a, b in zip(found, other, strict=True):  # rounding errors grow along a chain
         for j in range(a.shape[2]):
             gap = a[..., j].mean() - b[..., j].mean()
@@ -176,14 +197,14 @@ def test_rows_without_curvature():
     scores = np.full((2, 6, 2), -300.0)
     scores[:, np.arange(6), codes] = 0
     scores[:, 0] = scores[:, 0, ::-1]  # sure, and wrong
-    found = sample(comparable(scores), codes, np.full(6, 10.0), LogLinear(0.5, False))
+    found = sample(complete(scores), codes, np.full(6, 10.0), LogLinear(0.5, False))
     share = 1 / (1 + np.exp(-300 * found.exponents.sum(axis=2)))
     assert abs(share.mean() - 5 / 6) < 0.05
 
 
 def test_perfectly_separated_rows():
     """The likelihood grows without bound in the exponent; the prior does not let it."""
-    scores = comparable(np.array([[[0.0, -50.0], [-50.0, 0.0]]]))
+    scores = complete(np.array([[[0.0, -50.0], [-50.0, 0.0]]]))
     found = sample(scores, np.array([0, 1]), np.ones(2), LogLinear(1.0))
     assert 0.3 < found.mean[0][0] < 3
 
@@ -196,7 +217,7 @@ def test_scores_are_relative_and_bounded():
 def test_probabilities_below_the_smallest_number():
     """In logs: -1500 nats and less."""
     found = Exponents(np.array([[[5.0], [6.0]]]), np.zeros((1, 2, 2)))
-    log_p = found.log_proba(np.array([[[0.0, -300.0], [-1.0, 0.0]]]))
+    log_p = found.log_proba(complete(np.array([[[0.0, -300.0], [-1.0, 0.0]]])))
     np.testing.assert_allclose(log_p[0], [0.0, -1500 - np.log(2)], rtol=1e-12, atol=1e-12)
     expected = np.mean([1 / (1 + np.exp(5)), 1 / (1 + np.exp(6))])
     np.testing.assert_allclose(np.exp(log_p[1]), [expected, 1 - expected], rtol=1e-12)
@@ -204,7 +225,7 @@ def test_probabilities_below_the_smallest_number():
 
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="need rows"):
-        sample(np.zeros((1, 0, 2)), np.zeros(0, int), np.zeros(0), LogLinear(1.0, False))
+        sample(complete(np.zeros((1, 0, 2))), np.zeros(0, int), np.zeros(0), LogLinear(1.0, False))
 
 
 @pytest.mark.parametrize("intercepts", rest_is_slow([True, False], [True]))
@@ -218,9 +239,9 @@ def test_draws_without_a_row(problem, intercepts):
     refits, mcse = without.copy(), np.zeros(N)
     for i in range(0, N, 12):
         rest = np.arange(N) != i
-        own = sample(scores[:, rest], codes[rest], weight[rest], prior, seed=i)
-        refits[i] = own.log_proba(scores[:, [i]])[0]
-        joint = np.einsum("sdm,mc->sdc", own.exponents, scores[:, i]) + own.intercepts
+        own = sample(scores[rest], codes[rest], weight[rest], prior, seed=i)
+        refits[i] = own.log_proba(scores[[i]])[0]
+        joint = logits(*own, scores[[i]])[:, :, 0]
         p = np.exp(joint - logsumexp(joint, axis=2, keepdims=True))[..., codes[i]]
         mcse[i] = error(p) / p.mean()
     at = np.arange(N), codes
@@ -239,24 +260,24 @@ def test_a_row_with_most_of_the_weight_is_left_out_by_new_draws(problem):
     found = sample(scores, codes, weight, prior)
     again = partial(sample, prior=prior)
     log_p, _ = found.without_each_row(scores, codes, weight, again)
-    own = sample(scores[:, rest], codes[rest], weight[rest], prior)
-    refit = own.log_proba(scores[:, [7]])
+    own = sample(scores[rest], codes[rest], weight[rest], prior)
+    refit = own.log_proba(scores[[7]])
     np.testing.assert_allclose(log_p[[7]], refit, rtol=1e-12)
-    assert abs(found.log_proba(scores[:, [7]]) - refit).max() > 0.1
+    assert abs(found.log_proba(scores[[7]]) - refit).max() > 0.1
 
 
 def test_last_digits_of_scores_and_of_linear_algebra_do_not_matter(monkeypatch):
     """As of machines whose libraries add up in another order."""
     rng = np.random.default_rng(3)
     codes = rng.integers(3, size=150)
-    scores = comparable(rng.normal(size=(4, 150, 3)) + 2 * np.eye(3)[codes])
+    scores = rng.normal(size=(4, 150, 3)) + 2 * np.eye(3)[codes]
     given = codes, np.ones(150), LogLinear(1 / 4)
-    found = sample(scores, *given)
+    found = sample(complete(scores), *given)
     slopes = exponents._Target.slopes
 
     def noisy(self, x):
         return slopes(self, x) * (1 + 1e-15 * rng.normal(size=x.shape))
 
     monkeypatch.setattr(exponents._Target, "slopes", noisy)
-    again = sample(scores + 1e-13 * rng.normal(size=scores.shape), *given)
+    again = sample(complete(scores + 1e-13 * rng.normal(size=scores.shape)), *given)
     np.testing.assert_allclose(again.exponents, found.exponents, atol=1e-12)

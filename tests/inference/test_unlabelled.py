@@ -256,10 +256,11 @@ def test_a_pool_weighs_through_its_members(tmp_path):
     for member, own in zip(members, pool.members_.values(), strict=True):
         alone = type(member)().fit(X, y, unlabelled="weighted")
         np.testing.assert_allclose(own.predict_proba(X), alone.predict_proba(X), rtol=1e-9)
-        joint = alone.fitted_.training.weighed.joint
+        weighed = alone.fitted_.training.weighed
+        log_x = weighed.joint - weighed.log_pi
         k = list(pool.members_.values()).index(own)
-        scores = pool.fitted_.posterior.scored.scores[k]
-        np.testing.assert_allclose(scores, joint - joint.max(axis=1, keepdims=True), atol=1e-9)
+        scores = pool.fitted_.posterior.scored.evidence.scores[k]
+        np.testing.assert_allclose(scores, log_x - log_x.max(axis=1, keepdims=True), atol=1e-9)
     assert "60 unlabelled rows count as" in str(pool.summary())
     with pytest.raises(NotImplementedError, match="refused after unlabelled="):
         pool.predict_interval(X)
