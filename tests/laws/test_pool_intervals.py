@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import bayesgen as bg
-from bayesgen.posterior.joint_draws import row_weights
+from bayesgen.posterior.joint_draws import weights_of_draws
 
 
 def table(n_classes, n, seed=0):
@@ -91,6 +91,6 @@ def test_a_fit_of_the_same_weights_is_the_same_fit(estimator):
 
 
 def test_row_weights_have_mean_1_and_variance_2():
-    weights = row_weights(np.random.default_rng(8), 500, 400)
+    weights = weights_of_draws(500, 8, 400)
     assert weights.mean() == pytest.approx(1.0, abs=5 * np.sqrt(2 / weights.size))
     assert weights.var() == pytest.approx(2.0, rel=0.05)
