@@ -36,6 +36,7 @@ __all__ = [
     "StudentTNB",
     "TreeAugmentedNB",
     "UndefinedEstimateError",
+    "UnknownCategoryWarning",
     "check_family",
     "compare_models",
     "compare_predictives",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from bayesgen.checks.compare_models import compare_models
     from bayesgen.checks.label_errors import label_errors
     from bayesgen.checks.validate import validate
+    from bayesgen.encoding.unknown import UnknownCategoryWarning
     from bayesgen.estimators import (
         BayesianLogisticRegression,
         BernoulliNB,
@@ -111,6 +113,7 @@ else:  # a module with __getattr__ has every name, so that no checker would see 
         "SamplingError": "inference.nuts",
         "SamplingWarning": "inference.nuts",
         "UndefinedEstimateError": "families.errors",
+        "UnknownCategoryWarning": "encoding.unknown",
         "check_family": "checks.check_family",
         "compare_models": "checks.compare_models",
         "compare_predictives": "checks.compare",

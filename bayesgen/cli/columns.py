@@ -54,13 +54,12 @@ class Columns:
                 self._unseen[name] = first, n + len(new)
         return X if self.named else X.set_axis(range(X.shape[1]), axis=1)
 
-    def note_unseen(self, unseen: str) -> None:
+    def note_unseen(self) -> None:
         """Say which columns held categories that the model does not know."""
-        done = "scored by the prior" if unseen == "prior" else "treated as missing"
         for name, (first, n) in self._unseen.items():
             note(
                 f"column {name!r}: {count(n, 'cell')} with a category not seen in training, "
-                f"the first {shown(first)}; {done}"
+                f"the first {shown(first)}; treated as missing"
             )
 
 
@@ -220,7 +219,7 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
         raise UserError("the model's classes are dates, which a table's labels cannot be")
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
     rows = with_labels(columns, read_whole(table, {**columns.types, target: form}), target, table)
-    columns.note_unseen(getattr(clf, "unseen", "prior"))
+    columns.note_unseen()
     return rows
 
 

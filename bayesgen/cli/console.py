@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.encoding.literals import count, listed, one_line, shortened, without_controls
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHOD_NAMES
 from bayesgen.io.formats import TableError
@@ -184,6 +185,7 @@ def warnings_as_notes() -> Iterator[None]:
         note(told(message))
 
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownCategoryWarning)  # counted over the whole file
         warnings.showwarning = show
         yield
 

@@ -142,7 +142,7 @@ def predict(
             cells = [*(rows.written[name].array for name in kept), *cells]
             write(pd.DataFrame(dict(zip(names, cells, strict=True))))
             counts += np.bincount(codes, minlength=len(counts))
-    selection.note_unseen(getattr(clf, "unseen", "prior"))
+    selection.note_unseen()
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
 
 

@@ -17,7 +17,7 @@ Text and numbers do not mix: neither within a column, nor between learning and e
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -29,6 +29,7 @@ from scipy import sparse
 from bayesgen.encoding.column import Column, Values, canonical, is_text, of_one_type
 from bayesgen.encoding.literals import listed, shown
 from bayesgen.encoding.tables import common_names, find_column, places_of, refuse_no_rows
+from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.families.shared.codes import Recoded, count_all_codes
 from bayesgen.numerics import kernels
@@ -212,16 +213,13 @@ class Categories:
             return numbers
         return self.encode(table)
 
-    def read_codes(self, table: Any, unseen_as_missing: bool = False) -> Recoded | None:
+    def read_codes(self, table: Any) -> Recoded | None:
         """Codes of small whole numbers, looked up as they are read; None of other tables."""
         numbers = None if sparse.issparse(table) else table.numbers
         if numbers is None or self._places is None or has_infinity(numbers):
             return None
         self._refuse_width(table.n_columns)
-        k, places = max(self.n_categories, default=0), self._places
-        if unseen_as_missing:
-            places = np.where(places == k, k + 1, places)
-        return Recoded(numbers, places, k)
+        return Recoded(numbers, self._places, max(self.n_categories, default=0))
 
     @cached_property
     def _places(self) -> Array | None:
@@ -286,6 +284,21 @@ class Categories:
             if len(rows):
                 value = column.cell(rows[0])
                 raise _not_among(column.name, value, rows[0], values, what, advice)
+
+    def unknown_cells(self, table: Any, codes: Matrix) -> Iterator[UnknownCells]:
+        """Yield, column by column, the cells of a table that `encode` gave the code -1."""
+        if sparse.issparse(codes):
+            unknown = np.flatnonzero(codes.data == -1)
+            for j in np.unique(codes.indices[unknown]).tolist():
+                stored = unknown[codes.indices[unknown] == j]
+                row, _ = cell_of(table, stored[0])
+                yield UnknownCells(j, table.data[stored[0]].item(), row, len(stored))
+            return
+        for j in np.flatnonzero((codes == -1).any(axis=0)).tolist():
+            rows, column = np.flatnonzero(codes[:, j] == -1), table.column(j)
+            value = column.cell(rows[0])
+            value = value.item() if isinstance(value, np.generic) else value
+            yield UnknownCells(column.name, value, int(rows[0]), len(rows))
 
     def decode(self, codes: Matrix) -> Matrix:
         """Inverse of `encode`.

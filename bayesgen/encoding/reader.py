@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.literals import shortened
 from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
+from bayesgen.encoding.unknown import warn_of
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
@@ -56,6 +57,7 @@ class Rows:
     ) -> None:
         self.X, self.reader = X, reader
         self._cells: list[tuple[Any, Array]] = [] if given is None else given._cells
+        self.warned: set[Any] = set() if given is None else given.warned  # columns
         if table is not None:
             self.__dict__["table"] = table
 
@@ -73,7 +75,17 @@ class Rows:
         if found is None:
             found = schema.encode(self.table)
             self._cells.append((schema, found))
+            self.warn_of_unknown(schema, found)
         return found
+
+    def warn_of_unknown(self, encoder: Any, codes: Any) -> None:
+        """Warn of unknown categories, once for all who share these rows."""
+        unseen = getattr(self.reader, "unseen", "ignore")
+        if unseen == "raise":
+            return
+        cells = [c for c in encoder.unknown_cells(self.table, codes) if c.column not in self.warned]
+        self.warned.update(c.column for c in cells)
+        warn_of(cells, unseen)
 
     @cached_property
     def encoded(self) -> Any:

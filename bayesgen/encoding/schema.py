@@ -14,7 +14,7 @@ the categories of those that have them, and codes rows as one matrix of float64:
 
 import json
 import numbers
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -31,6 +31,7 @@ from bayesgen.encoding.tables import (
     places_of,
     refuse_no_rows,
 )
+from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
 
@@ -179,6 +180,11 @@ class TableSchema:
     def refuse_unseen(self, X: Any, **said: str) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
         self.categories.refuse_unseen(self._nominal(as_table(X)), **said)
+
+    def unknown_cells(self, X: Any, cells: Array) -> Iterator[UnknownCells]:
+        """Yield, column by column, the cells of X whose category `encode` did not know."""
+        nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
+        yield from self.categories.unknown_cells(self._nominal(as_table(X)), cells[:, nominal])
 
     def decode(self, rows: Array) -> list[Array]:
         """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""

@@ -190,9 +190,9 @@ class BinnedTable:
         return np.array(own) + np.array(self.missing)
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) float64 codes; NaN where a cell is not known: missing, or a category never seen.
+        """(N, D) float64 codes; NaN where a cell is not known.
 
-        Where missing cells have a code of their own, cells that are not known have it.
+        That is an unknown category, or a missing cell of a column in which these have no code.
         """
         return self._coded(rows.cells(self.schema))
 
@@ -202,8 +202,7 @@ class BinnedTable:
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 out[:, j] = np.searchsorted(ends or (), out[:, j], side="right")
-        gone |= out == -1
-        out[gone] = np.nan
+        out[gone | (out == -1)] = np.nan
         own = gone & np.array(self.missing)
         out[own] = np.broadcast_to(self.levels - 1, out.shape)[own]
         return out

@@ -65,11 +65,7 @@ class BinnedColumns(TableReader):
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """The reader itself: later parts take the bins and categories of the first."""
-        known = self.encoder
         self._refuse_unknown(rows.encoded)
-        if any(known.missing):  # a category that is new would be coded as a missing cell
-            advice = "later parts take the categories of the first rows: declare categories="
-            known.schema.refuse_unseen(rows.table, advice=advice)
         return self.merged(self)
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
-from bayesgen.estimators.tables import MixedColumns, TableClassifier, Unseen
+from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.meta_tree import MetaTree
 from bayesgen.numerics import seeds
 from bayesgen.numerics.special import Array
@@ -27,6 +27,13 @@ class ColumnsOfTests(MixedColumns):
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the columns unchanged: tests name categories by their codes."""
         return super(MixedColumns, self).merged(self)
+
+    def encode(self, rows: Rows) -> Array:
+        """(N, D) numbers and codes, -1 for an unknown category: trees divide such rows."""
+        refuse_unknown("unseen", self.unseen, ("ignore", "raise"))
+        if self.unseen == "raise":
+            self.encoder.refuse_unseen(rows.table, advice='give unseen="ignore"')
+        return rows.cells(self.schema)
 
     def refuse_parts(self, what: str) -> None:
         """Raise if rows are removed, or come from another fit."""
@@ -63,9 +70,9 @@ class MetaTreeForest(TableClassifier):
         by sets of categories, all other kinds by cuts. None: by dtype.
     categories : {column: list}, optional
         Declared categories of columns, known without any row (see `CategoricalNB`).
-    unseen : {"prior", "ignore", "raise"}
-        Treatment of an unknown category: outside every set that a test names; a missing cell; an
-        error.
+    unseen : {"ignore", "raise"}
+        An unknown category. "ignore": the row goes to both sides of every test of the column,
+        with a warning (`UnknownCategoryWarning`); "raise": an error.
     random_state : int, default 0
         Seed of halves and tests. The same rows in any order, by any number of threads, give the
         same forest.
@@ -121,7 +128,7 @@ class MetaTreeForest(TableClassifier):
         *,
         columns: Any = None,
         categories: Any = None,
-        unseen: Unseen = "prior",
+        unseen: str = "ignore",
         candidates: float = 6.0,
         random_state: int = 0,
     ) -> None:

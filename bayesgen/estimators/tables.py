@@ -27,7 +27,7 @@ from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
-Unseen = Literal["prior", "ignore", "raise"]
+Unseen = Literal["ignore", "prior", "raise"]
 _NO_PARAMETER = (
     "the PyMC model has no parameter for it: declare it (categories=) and fit again, leave the row "
     "out"
@@ -38,7 +38,7 @@ _NO_PARAMETER = (
 class TableReader(Reader):
     """Tables of any columns: the user's own object is kept until it is encoded."""
 
-    unseen: str = "prior"
+    unseen: str = "ignore"
 
     shares: ClassVar[bool] = True
 
@@ -129,18 +129,18 @@ class CategoryColumns(TableReader):
         table, known = rows.table, self.encoder
         if self.unseen == "raise":
             known.refuse_unseen(table)
-        if self.unseen != "ignore" or known.knows(table):
+        if known.knows(table):
             return known.codes_of(table)
         codes = known.encode(table)
-        values = codes.data if sparse.issparse(codes) else codes
-        values[values == -1] = np.nan
+        rows.warn_of_unknown(known, codes)
+        if self.unseen == "ignore":
+            values = codes.data if sparse.issparse(codes) else codes
+            values[values == -1] = np.nan
         return codes
 
     def encode_as_read(self, rows: Rows) -> Any:
         """The same, small whole numbers as they are read."""
-        if self.unseen == "raise":
-            self.encoder.refuse_unseen(rows.table)
-        codes = self.encoder.read_codes(rows.table, self.unseen == "ignore")
+        codes = self.encoder.read_codes(rows.table) if self.encoder.knows(rows.table) else None
         return rows.encoded if codes is None else codes
 
     def refuse_unseen(self, rows: Rows) -> None:
@@ -178,10 +178,11 @@ class CategoricalNB(TableClassifier):
     categories : None, int, list of lists, or {column: list}
         Declared categories of the columns; an int K declares the codes 0 .. K-1. None: those
         that occur, and those that a pandas or polars categorical dtype declares.
-    unseen : {"prior", "ignore", "raise"}
-        A category at prediction that is not among those known. "prior": its pseudo-count, as if
-        it had been declared (for that row and column); "ignore": a missing cell; "raise": an
-        error that names column and category.
+    unseen : {"ignore", "prior", "raise"}
+        A category at prediction that is not among those known. "ignore": the cell counts as
+        missing and is no evidence; "prior": its pseudo-count, as if it had been declared (for
+        that row and column), which favours classes with few rows; "raise": an error that names
+        column and category. The first two warn (`UnknownCategoryWarning`).
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"default", "empirical", "loo"}
@@ -211,7 +212,7 @@ class CategoricalNB(TableClassifier):
         self,
         alpha: Any = 1.0,
         categories: Any = None,
-        unseen: Unseen = "prior",
+        unseen: Unseen = "ignore",
         *,
         class_alpha: Any = 1.0,
         prior: str = "default",
@@ -362,7 +363,7 @@ class MixedNB(TableClassifier):
         other numbers gaussian, with a warning where that is no model of their cells.
     categories : {column: list}, optional
         Declared categories, as in `CategoricalNB`; a column that is named here is categorical.
-    unseen : {"prior", "ignore", "raise"}
+    unseen : {"ignore", "prior", "raise"}
         As in `CategoricalNB`.
     alpha : float or array broadcasting to (class, feature of the block), default 1.0
         Pseudo-counts of categories, words, and ones of bits.
@@ -404,7 +405,7 @@ class MixedNB(TableClassifier):
         self,
         columns: Any = None,
         categories: Any = None,
-        unseen: Unseen = "prior",
+        unseen: Unseen = "ignore",
         *,
         alpha: Any = 1.0,
         beta: Any = 1.0,

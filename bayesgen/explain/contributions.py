@@ -32,6 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.families.capabilities import FeatureTerms, TokenDraws, require
 from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.numerics.rows import row_blocks
@@ -261,6 +262,7 @@ def _along(
         which, row = np.divmod(pairs[block], len(rows))
         with warnings.catch_warnings():  # the whole row has warned already
             warnings.simplefilter("ignore", MonteCarloWarning)
+            warnings.simplefilter("ignore", UnknownCategoryWarning)
             values = log_joint(cells.masked(rows[row], sets[which]))
         parts.append(question.odds(values, rows[row]))
     odds = np.concatenate(parts, axis=-1)

@@ -317,6 +317,7 @@ class MemberRows:
         if len(at) == len(self.rows) and (np.diff(at) == 1).all():
             return self
         rows = Rows(_safe_indexing(self.X, at), self.rows.reader)
+        rows.warned = self.rows.warned
         return MemberRows(rows, self._joint, self.of_training)
 
     @cached_property
@@ -335,10 +336,13 @@ class MemberRows:
         """All columns or some, read once for all who see them."""
         if selection is None:
             return self.rows
-        return self._once(
-            ("selected", selection),
-            lambda: Rows(selection.rows(self.X), self.rows.reader),
-        )
+
+        def select() -> Rows:
+            rows = Rows(selection.rows(self.X), self.rows.reader)
+            rows.warned = self.rows.warned
+            return rows
+
+        return self._once(("selected", selection), select)
 
     def seen(self, member: Member) -> Any:
         """Rows as the member's classifier takes them, before it reads them."""

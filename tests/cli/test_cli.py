@@ -695,7 +695,7 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
     assert "the first at position 2, have probability 0" in refused(*arguments, "--method", "mle")
-    assert "scored by the prior" in run(*arguments).stderr
+    assert "treated as missing" in run(*arguments).stderr
 
 
 def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):

@@ -52,6 +52,7 @@ def test_sparse_duplicates_are_summed_and_the_input_is_left_alone():
 
 
 @pytest.mark.parametrize("form", [sparse.bsr_array, sparse.dia_array])
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 def test_rows_without_weight_are_left_out_of_any_sparse_form(form):
     X, y = np.array([[0.0, 1], [2, 0], [1, 1], [2, 1]]), [0, 1, 0, 1]
     weight = [1.0, 1, 0, 1]

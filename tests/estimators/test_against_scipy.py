@@ -212,6 +212,7 @@ def test_categorical_by_scipy(name):
     check_against(clf, new[possible], oracle, codes)
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 def test_unseen_categories_as_if_declared_ignored_or_refused():
     X, codes, y = sample(CASES["CategoricalNB"])
     new = np.array([["violet", "S"], ["red", "XXL"], ["violet", "XXL"]], dtype=object)
@@ -237,7 +238,17 @@ def test_unseen_categories_as_if_declared_ignored_or_refused():
     clf = bg.CategoricalNB(unseen="raise").fit(pd.DataFrame(X, columns=["colour", "size"]), y)
     with pytest.raises(ValueError, match=r"column 'size' holds 'XXL' in row 1"):
         clf.predict(pd.DataFrame(new[[1, 1]], columns=["colour", "size"]).assign(size=["S", "XXL"]))
-    clf = bg.MixedNB().fit(pd.DataFrame(X, columns=["colour", "size"]), y)
+    frame = pd.DataFrame(X, columns=["colour", "size"])
+    twice = frame.iloc[:2].assign(size="XXL", colour=["violet", "red"])
+    pool = bg.LogLinearPool([bg.MixedNB(), bg.TreeAugmentedNB(), bg.MetaTreeForest(4)])
+    for clf in (bg.CategoricalNB(), bg.MixedNB(), pool):
+        clf.fit(frame, y)
+        with pytest.warns(bg.UnknownCategoryWarning) as caught:
+            clf.predict_proba(twice)
+        assert len(caught) == 1
+        for said in ("'colour': 1 cell, the first 'violet' in row 0", "'size': 2 cells", "'XXL'"):
+            assert said in str(caught[0].message)
+    clf = bg.MixedNB().fit(frame, y)
     clf.unseen = "raise"
     with pytest.raises(ValueError, match=r"column 'colour' holds 'violet' in row 2"):
         clf.predict(

@@ -204,6 +204,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS)
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 def test_errors_say_what_where_and_what_to_do(call, message):
     with pytest.raises((TypeError, ValueError), match=f"(?s){message}"):
         call()

@@ -7,7 +7,8 @@ categories ``cut`` is a set of codes below 52 as the bits of a whole number, or 
 k alone; members go left.
 
 A missing cell goes to one side if rows that chose the test lack the cell. Otherwise the row is
-divided: ``left`` of it goes left, the share of the rows that chose the test.
+divided: ``left`` of it goes left, the share of the rows that chose the test. A row with an unknown
+category, the code -1, is always divided.
 
 Random numbers are hashes of what they are for, so that trees, rows and draws may be computed in
 any order and by any number of threads.
@@ -83,6 +84,12 @@ def _goes_left(x: float, test: int, cut: float, kinds: Array) -> bool:  # pragma
     if cut < 0:
         return x == -1 - cut
     return 0 <= x < SET and (int(cut) >> int(x)) % 2 == 1
+
+
+@compiled
+def _divides(x: float, test: int, kinds: Array) -> bool:  # pragma: no cover - compiled
+    """Whether a row with this cell goes to both sides of a test."""
+    return x < 0 and kinds[test // 3] == 1 if x == x else test % 3 == BOTH
 
 
 @compiled
@@ -274,7 +281,7 @@ def _reach(  # pragma: no cover - compiled
         below[k] = -1
         if test[s] >= 0:
             cell = x[test[s] // 3]
-            if cell != cell and test[s] % 3 == BOTH:
+            if _divides(cell, test[s], kinds):
                 below[k, 0], below[k, 1] = n_nodes, n_nodes + 1
                 node[n_nodes], part[n_nodes] = child[s], part[k] * left[s]
                 node[n_nodes + 1], part[n_nodes + 1] = child[s] + 1, part[k] * (1 - left[s])
@@ -350,7 +357,7 @@ def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # prag
             s, left_over = root, 1.0 / len(roots)
             while test[s] >= 0 and left_over > 0.0:  # until the row is divided
                 cell = X[i, test[s] // 3]
-                if cell != cell and test[s] % 3 == BOTH:
+                if _divides(cell, test[s], kinds):
                     break
                 for c in range(out.shape[1]):
                     out[i, c] += left_over * share[s] * mean[s, c]
