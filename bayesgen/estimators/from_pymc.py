@@ -210,7 +210,8 @@ def _label(model: Any, label: str) -> Any:
         names = ", ".join(f"{v.name} ({name_of(v)})" for v in model.observed_RVs)
         raise ValueError(
             f"{label!r} must be a Categorical or Bernoulli variable of the model, one for each row "
-            f"and all observed; observed are: {names or 'none'}. Name it by label="
+            f"and all observed; observed are: {names or 'none'}. Name it by label=, or add it, and "
+            "write rows of all classes as one variable with parameters theta[label]"
         )
     return y
 
@@ -318,7 +319,7 @@ def _probabilities(y: Any) -> Any:
 
     p = y.owner.op.dist_params(y.owner)[0]
     one = 1 if name_of(y) == "Categorical" else 0  # axes of one probability distribution
-    while p.ndim > one and p.type.shape[0] == 1 and len(p.owner.inputs) == 1:
+    while p.ndim > one and p.type.shape[0] == 1 and p.owner and len(p.owner.inputs) == 1:
         p = p.owner.inputs[0]  # an axis of length 1 for all rows
     return p if one else pt.stack([1 - p, p], axis=-1)
 

@@ -22,7 +22,6 @@ RNG = np.random.default_rng(31)
 Y = np.arange(N) % 3
 REAL = RNG.normal(size=(N, 2)) + Y[:, None]
 COUNT = RNG.poisson(1.0 + Y) * RNG.integers(2, size=N)
-ANGLE = RNG.vonmises(Y - 1.0, 2.0)
 GRADE = np.clip(RNG.poisson(0.5 + Y / 2), 0, 3)
 SLOPE = RNG.normal(size=(N, 2))
 NAMES = ["oak", "ash", "elm"]  # not sorted
@@ -106,58 +105,6 @@ def zero_inflated() -> Case:
     return Case(model, d, log_p, COUNT[:, None])
 
 
-def von_mises() -> Case:
-    with pm.Model(coords=COORDS) as model:
-        angle = pm.Data("angle", ANGLE, dims="row")
-        y = labelled()
-        mu = pm.VonMises("mu", 0, 0.1, dims="species")
-        kappa = pm.Gamma("kappa", 2, 1, dims="species")
-        pm.VonMises("x", mu=mu[y], kappa=kappa[y], observed=angle, dims="row")
-    d = start()
-    d |= {"mu": d["normal"], "kappa": d["scale"][..., 0]}
-
-    def log_p(d: Draws, c: int) -> np.ndarray:
-        return stats.vonmises.logpdf(ANGLE, d["kappa"][:, c, None], d["mu"][:, c, None])
-
-    return Case(model, d, log_p, ANGLE[:, None])
-
-
-def ordered() -> Case:
-    with pm.Model(coords=COORDS) as model:
-        y = labelled()
-        eta = pm.Normal("eta", 0, 2, dims="species")
-        rising = pm.distributions.transforms.ordered
-        cut = pm.Normal("cut", 0, 2, shape=3, transform=rising, initval=[-1.0, 0, 1])
-        pm.OrderedLogistic("grade", eta=eta[y], cutpoints=cut, observed=GRADE)
-    d = start()
-    d |= {"eta": d["normal"], "cut": np.sort(d["pair"][:, :, 0], axis=1)}
-
-    def log_p(d: Draws, c: int) -> np.ndarray:
-        below = special.expit(d["cut"] - d["eta"][:, c, None])
-        edges = np.concatenate([np.zeros((S, 1)), below, np.ones((S, 1))], axis=1)
-        return np.log(np.diff(edges, axis=1)[:, GRADE])
-
-    return Case(model, d, log_p, GRADE[:, None])
-
-
-def mixture() -> Case:
-    with pm.Model(coords=COORDS) as model:
-        y = labelled()
-        share = pm.Dirichlet("share", [1.0, 1], dims=("species", "part"))
-        mu = pm.Normal("mu", 0, 3, dims=("species", "part"))
-        sigma = pm.HalfNormal("sigma", 2, dims=("species", "part"))
-        parts = pm.Normal.dist(mu[y], sigma[y])
-        pm.Mixture("x", w=share[y], comp_dists=parts, observed=REAL[:, 0])
-    d = start()
-    d |= {"share": d["two"], "mu": d["pair"], "sigma": d["scale"]}
-
-    def log_p(d: Draws, c: int) -> np.ndarray:
-        mu, sigma, share = (d[k][:, None, c] for k in ("mu", "sigma", "share"))
-        return np.log((share * stats.norm.pdf(REAL[:, :1], mu, sigma)).sum(axis=-1))
-
-    return Case(model, d, log_p, REAL[:, :1])
-
-
 def regression_of_weights() -> Case:
     with pm.Model(coords=COORDS) as model:
         slope = pm.Data("slope", SLOPE, dims=("row", "part"))
@@ -178,31 +125,13 @@ def regression_of_weights() -> Case:
     return Case(model, d, log_p, np.column_stack([REAL[:, 0], SLOPE]), weights)
 
 
-def conjugate() -> Case:
-    with pm.Model(coords=COORDS) as model:
-        y = labelled()
-        theta = pm.Beta("theta", 1, 2, dims=("species", "size"))
-        pm.Bernoulli("bit", p=theta[y], observed=REAL > 1, dims=("row", "size"))
-    d = start()
-    d |= {"theta": special.expit(d["pair"])}
-
-    def log_p(d: Draws, c: int) -> np.ndarray:
-        return stats.bernoulli.logpmf(REAL > 1, d["theta"][:, None, c]).sum(axis=-1)
-
-    return Case(model, d, log_p, (REAL > 1).astype(float))
-
-
 CASES = {
     f.__name__: f
     for f in (
         hierarchical_means,
         robust,
         zero_inflated,
-        von_mises,
-        ordered,
-        mixture,
         regression_of_weights,
-        conjugate,
     )
 }
 

@@ -214,13 +214,14 @@ def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
 
 
 def in_double(variable: Any) -> Any:
-    """The variable with constants in float64: PyMC takes sqrt(2.0) and log(1.5) in float32."""
+    """The variable with wide constants: PyTensor takes log(1.5), or log(3), in float32."""
     from pytensor.graph.basic import Constant
 
     constants: list[Any] = [c for c in ancestors([variable]) if isinstance(c, Constant)]
-    short = [c for c in constants if getattr(c.type, "dtype", "") == "float32"]
+    wide = {"float32": "float64", "int8": "int64", "int16": "int64"}
+    dtypes = {c: wide.get(getattr(c.type, "dtype", "")) for c in constants}
     try:
-        return rebuilt(variable, {c: c.astype("float64") for c in short})
+        return rebuilt(variable, {c: c.astype(dtype) for c, dtype in dtypes.items() if dtype})
     except TypeError:  # an operation of float32 alone
         return variable
 
@@ -229,10 +230,24 @@ def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any
     """The distribution of a variable as a function of other inputs, of another size."""
     from pymc.distributions.custom import CustomSymbolicDistRV
     from pymc.distributions.shape_utils import change_dist_size
+    from pytensor.graph.basic import Apply
 
-    if isinstance(variable.owner.op, CustomSymbolicDistRV):  # takes its first parameters again
-        return rebuilt(change_dist_size(variable, size), new)
+    node = variable.owner
+    if isinstance(node.op, CustomSymbolicDistRV):  # takes its first parameters again
+        loose = [_of_any_length(i) for i in node.inputs]  # by whose shapes it is made
+        made = Apply(node.op, loose, [v.type() for v in node.outputs]).outputs[0]
+        return rebuilt(change_dist_size(made, size), new)
     return change_dist_size(rebuilt(variable, new), size)
+
+
+def _of_any_length(variable: Any) -> Any:
+    """A variable like this, with axes of any length but for those of length 1."""
+    shape = getattr(variable.type, "shape", None)
+    return (
+        variable
+        if shape is None
+        else variable.type.clone(shape=[s if s == 1 else None for s in shape])()
+    )
 
 
 def to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
