@@ -61,10 +61,11 @@ class MetaTreeForest(TableClassifier):
     Parameters
     ----------
     n_trees : int, default 200
-    split : float in (0, 1), default 0.95
+    split : float in (0, 1), default 0.999
         q, the prior probability that a node is divided.
     alpha : float, optional
-        Pseudo-count of each class in a leaf, in rows. None: the lesser of 1/2 and 1/C.
+        Pseudo-count of each class in a leaf, in rows. None: 1, .4, .2 or .1 times the lesser of
+        1/2 and 1/C, whichever predicts 500 training rows best by leave-one-out.
     columns : {kind: list of names or positions}, optional
         Kinds of the columns, with the names that `MixedNB` takes. A "categorical" column is tested
         by sets of categories, all other kinds by cuts. None: by dtype.
@@ -73,14 +74,18 @@ class MetaTreeForest(TableClassifier):
     unseen : {"ignore", "raise"}
         An unknown category. "ignore": the row goes to both sides of every test of the column,
         with a warning (`UnknownCategoryWarning`); "raise": an error.
+    candidates : float, default 6
+        Tests that are compared at a node, times the square root of the number of columns.
     random_state : int, default 0
-        Seed of halves and tests. The same rows in any order, by any number of threads, give the
-        same forest.
+        Seed of halves and tests. The same rows give the same forest in any order, in other units
+        (any rising map of a column of numbers), with other names of classes, categories and
+        columns, with columns in another order, and by any number of threads.
 
     Notes
     -----
-    *Halves.* Hashes of the rows decide on them: of equal rows every second one chooses tests. A row
-    of weight w is one row there and counts w times, so weights are not quite repeated rows.
+    *Halves.* Hashes of the rows decide on them: of equal rows every second one chooses tests. Rows
+    of one group are in the same half. A row of weight w is one row there and counts w times, so
+    weights are not quite repeated rows.
 
     *Leaves* count all rows. This had 12 % less log loss than counting the rows of the second half
     alone, on 12 open tables; the weights of the prunings are of the second half alone.
@@ -90,8 +95,9 @@ class MetaTreeForest(TableClassifier):
     sides, weighted by the rows that went there. A row without any cell gets the class frequencies.
 
     *Leave-one-out* (`loo`, `predict_set`) is exact given the structures: a row is scored by the
-    trees whose structure it did not choose. These are half of all trees, so with few rows the score
-    is a little too low (5 % with 20 rows per class, 1 % with two thirds of 12 open tables).
+    trees whose structure it, or its group, did not choose. These are half of all trees, so with few
+    rows the score is a little too low (5 % with 20 rows per class, 1 % with two thirds of 12 open
+    tables).
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
     *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 2, with
@@ -123,7 +129,7 @@ class MetaTreeForest(TableClassifier):
     def __init__(
         self,
         n_trees: int = 200,
-        split: float = 0.95,
+        split: float = 0.999,
         alpha: float | None = None,
         *,
         columns: Any = None,

@@ -56,7 +56,8 @@ def _make_quadratic(size: Size) -> QuadraticDiscriminant:
 
 def _make_trees(size: Size) -> MetaTreeForest:
     n_trees = int(np.clip(_TREE_ROWS // size.n_rows, *_TREES))
-    return MetaTreeForest(n_trees, random_state=size.seed)
+    alpha = min(0.1, 1 / size.n_classes)  # exponents say how far the trees are to be believed
+    return MetaTreeForest(n_trees, alpha=alpha, candidates=6.0, random_state=size.seed)
 
 
 def _cost_of_one(size: Size) -> float:

@@ -27,7 +27,12 @@ whose tests are all on missing cells nothing is learned, so that the row ends th
 all cells missing a tree returns the class frequencies of all rows.
 
 Leave-one-out is exact given the structures: a row of B leaves the counts of its path, which changes
-one factor of each P_e and P_w on it. A row is scored by the trees that it did not choose.
+one factor of each P_e and P_w on it. A row is scored by the trees that it did not choose. Rows of
+one group are in the same half of every tree, and leave it together.
+
+Cuts are between neighbouring values of the training rows, found by ranks. Hashes of the rows
+(`numerics.row_keys`) decide on halves and on the order of rows, columns and classes. So units and
+rising maps of columns, names, and the order of rows and columns change nothing.
 
 Source: Buntine (1992), Learning classification trees; Willems, Shtarkov and Tjalkens (1995), The
 context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree random forest (trees
@@ -55,6 +60,9 @@ if TYPE_CHECKING:
 NODE, TREE, VALUE = "node", "tree", "value"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
+_A_OF_TESTS = 0.1  # pseudo-count of each class where tests are compared
+_SHARES = np.array([1.0, 0.4, 0.2, 0.1])  # pseudo-counts that leaves may have, times that of _a
+_SCORED = 500  # rows that choose among them
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
 _NO_KEYS = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # every row is counted
 
@@ -88,7 +96,7 @@ class MetaTree(ConjugateFamily):
     split : float in (0, 1)
         q, the prior probability that a node is divided.
     alpha : float > 0, optional
-        a, the pseudo-count of each class in a leaf; None: the lesser of 1/2 and 1/C.
+        a, the pseudo-count of each class in a leaf; None: the first rows choose it, `_chosen_a`.
     seed : int
         Of halves and tests.
     candidates : float > 0
@@ -114,7 +122,7 @@ class MetaTree(ConjugateFamily):
 
     nominal: Any = array(FEATURE)
     n_trees: int = 200
-    split: float = 0.95
+    split: float = 0.999
     alpha: float | None = None
     seed: int = 0
     candidates: float = 6.0
@@ -158,10 +166,14 @@ class MetaTree(ConjugateFamily):
         if not (some := weight > 0).all():
             X, y, weight = X[some], y[some], weight[some]
             groups = None if groups is None else groups[some]
-        family = self
-        if self.roots is None:
-            family = self._grown(X, y, weight, n_classes, groups)
-        return MetaTreeStats(family._counts((X, y, weight, *_NO_KEYS), n_classes), family)
+        rows = X, y, weight, *_NO_KEYS
+        if self.roots is not None:
+            return MetaTreeStats(self._counts(rows, n_classes), self)
+        grown = self._grown(X, y, weight, n_classes, groups)
+        posterior = replace(grown, count=grown._counts(rows, n_classes))
+        if self.alpha is None:
+            grown = replace(grown, alpha=posterior._chosen_a(X, y, weight, groups))
+        return MetaTreeStats(posterior.count, grown)
 
     def further(self, stats: MetaTreeStats) -> Self:
         """The family that counts further rows at the same nodes."""
@@ -174,6 +186,23 @@ class MetaTree(ConjugateFamily):
 
     def _a(self, n_classes: int) -> float:
         return min(0.5, 1 / n_classes) if self.alpha is None else self.alpha
+
+    def _chosen_a(self, X: Array, y: Array, weight: Array, groups: Array | None) -> float:
+        """Return the pseudo-count that predicts training rows best, each without its group.
+
+        Candidates are shares of the lesser of 1/2 and 1/C. Whole groups are scored, about `_SCORED`
+        rows: hashes choose them.
+        """
+        if self.n_trees < 2:
+            return self._a(self.count.shape[1])
+        *_, keys, _ = self._rows(X, y, weight, groups)
+        some = keys <= np.sort(keys)[:_SCORED][-1]
+        rows = X[some], y[some], weight[some], None if groups is None else groups[some]
+        own, scores = np.arange(some.sum()), []
+        for a in (candidates := self._a(self.count.shape[1]) * _SHARES):
+            log_p, _ = replace(self, alpha=a).log_predictive_without(*rows)
+            scores.append(rows[2] @ log_p[own, rows[1]])
+        return float(candidates[np.argmax(scores)])
 
     @property
     def _tests(self) -> "Forest":
@@ -208,7 +237,7 @@ class MetaTree(ConjugateFamily):
         columns = cells.T[places].take(order, axis=1)
         kinds = np.where(gaps.any(axis=0) | (self.nominal == 1), self.nominal, -1)[places]
         codes, weights = ranked.classes[y][order], weight[order]
-        a, whole = self._a(n_classes), np.arange(min(len(X) + 1, _TABLE))
+        a, whole = _A_OF_TESTS, np.arange(min(len(X) + 1, _TABLE))
         tables = gammaln(a + whole), gammaln(a * n_classes + whole)
         n_candidates = int(np.ceil(self.candidates * np.sqrt(X.shape[1])))
         least = max(1, int(np.sqrt(len(X)) / _ROOT))

