@@ -25,6 +25,7 @@ import numpy as np
 import xarray as xr
 
 import bayesgen as bg
+from bayesgen.datatree.result_table import ResultTable
 from bayesgen.families import Family, NormalInverseGamma
 
 X, y = np.zeros((4, 2)), ["a", "a", "b", "b"]
@@ -56,15 +57,15 @@ TYPES = {
     "clf.sample_posterior(10)": "xr.DataTree",
     "clf.posterior_groups(X, y)": "xr.DataTree",
     "clf.predict_posterior(X)": "xr.DataTree",
-    "clf.predict_interval(X, prob=0.9, kind='hdi')": "xr.Dataset",
-    "clf.predict_uncertainty(X, unit='bits')": "xr.Dataset",
+    "clf.predict_interval(X, prob=0.9, kind='hdi')": "ResultTable",
+    "clf.predict_uncertainty(X, unit='bits')": "ResultTable",
     "clf.explain(X)": "xr.Dataset",
     "clf.save('model.nc')": "None",
     "bg.compare_models({'a': clf}, X, y).table": "xr.Dataset",
-    "bg.compare_predictives(clf, X, y)": "xr.Dataset",
-    "bg.label_errors(clf, X, y)": "xr.Dataset",
+    "bg.compare_predictives(clf, X, y)": "ResultTable",
+    "bg.label_errors(clf, X, y)": "ResultTable",
     "clf.typicality(X)": "xr.Dataset",
-    "clf.predict_set(X)": "xr.Dataset",
+    "clf.predict_set(X)": "ResultTable",
     "bg.decide(clf, X, [[0, 1], [5, 0]])": "xr.Dataset",
     "bg.estimate_class_prior(clf, X)": "xr.DataTree",
     "bg.mutual_information(clf)": "xr.DataArray",

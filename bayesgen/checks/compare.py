@@ -5,22 +5,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of
+from bayesgen.families.contract import Family
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_models, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesgen.datatree.result_table import ResultTable
+
 ECE_BINS = 15
 PROPER: Final = ("log_loss", "brier")
 
 
 @through_pipelines
-def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
+def compare_predictives(clf: Any, X: Any, y: Any) -> "ResultTable":
     """Score the posterior predictive and every plug-in of fitted models on the same rows.
 
     Parameters
@@ -34,13 +39,15 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
 
     Returns
     -------
-    xarray.Dataset
+    xarray.Dataset, which prints as a table
         Dim ``predictive`` (``method`` is an option of ``Dataset.sel``), one entry for each of
         `names.METHODS`; of several models (model, predictive). ``accuracy``; ``log_loss``, mean of
         -log p(y | x) in nats; ``brier``, mean of the squared error summed over classes; ``ece``,
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
         number of rows that have probability 0 under every class; ``note``, why a method has no
-        numbers (its estimate does not exist). Of log loss and Brier score also, here for log loss:
+        numbers (its estimate does not exist), or that it is a local optimum. After a fit by draws
+        also ``log_loss_mcse``, the Monte Carlo error of the log loss of the posterior predictive.
+        Of log loss and Brier score also, here for log loss:
         ``log_loss_se``, standard error over rows, and ``log_loss_median``; ``log_loss_diff``, the
         excess over the posterior predictive of the same model, with ``log_loss_diff_se``, the
         standard error of that paired difference, ``log_loss_diff_median``, and
@@ -69,12 +76,25 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "xr.Dataset":
             f"{type(clf).__name__}: give each model a name"
         )
     if not isinstance(clf, Mapping):
-        return _compared(fitted_of(clf, "compare_predictives", pools=True), X, y)[0]
+        table = _compared(fitted_of(clf, "compare_predictives", pools=True), X, y)[0]
+        return _printed(table, table.attrs["estimator"])
     if not clf:
         raise ValueError("clf is {}: there is no model to compare")
     fitted = fitted_models(clf, "compare_predictives")
     rows = rows_of_each(clf, X)
-    return side_by_side({name: _compared(own, rows[name], y) for name, own in fitted.items()})
+    found = {name: _compared(own, rows[name], y) for name, own in fitted.items()}
+    return _printed(side_by_side(found), f"{len(found)} models")
+
+
+def _printed(table: "xr.Dataset", what: str) -> "ResultTable":
+    """Return scores that print as the few columns which compare predictives."""
+    title = (
+        f"{what}, {table.attrs['rows']} rows, log loss in nats; diff: above the posterior "
+        "predictive, diff_se: standard error of this paired difference"
+    )
+    columns = ["log_loss", "log_loss_diff", "log_loss_diff_se", "brier", "accuracy"]
+    columns += [name for name in ("log_loss_mcse",) if name in table]
+    return tree.result_table(table, title, columns)
 
 
 Scored = tuple["xr.Dataset", dict[str, list[Array]]]  # `scored` of a model
@@ -98,7 +118,23 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
 
 def _compared(own: Fitted, X: Any, y: Any) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    return scored(own.name, joints_of(own, X), codes_of(y, own.classes))
+    codes, posterior = codes_of(y, own.classes), own.posterior
+    table, terms = scored(own.name, joints_of(own, X), codes)
+    if not isinstance(posterior, DrawnPosterior):
+        return table, terms
+    error = np.full(len(METHODS), np.nan)
+    if not own.reader.sums_missing:
+        error[0] = posterior.log_loss_error(own.encoded(X), codes)
+    optimum = np.isfinite(table["log_loss"].values) & np.isin(METHODS, _optima(own))
+    note = np.where(optimum, "local optimum from the posterior mean", table["note"].values)
+    found = {"log_loss_mcse": (PREDICTIVE, error), "note": (PREDICTIVE, note)}
+    return table.assign(found), terms
+
+
+def _optima(own: Fitted) -> list[Method]:
+    """Estimates that are local optima: all maxima but those in closed form."""
+    closed = type(own.family).mle_of_rows is not Family.mle_of_rows
+    return ["map"] if closed else ["map", "mle"]
 
 
 Joints = Mapping[Method, Array | UndefinedEstimateError]  # (N, C), or why there is none
@@ -168,9 +204,9 @@ class Paired(NamedTuple):
 
 
 def paired(a: Array, b: Array | float = 0.0) -> Paired:
-    """Compare losses a (..., n) with b; the same infinity twice is no difference."""
+    """Compare losses a (..., n) with b; equal up to rounding, or the same infinity, is a tie."""
     with np.errstate(invalid="ignore"):  # infinite losses have no finite error
-        gap = np.where(a == b, 0.0, np.subtract(a, b))
+        gap = np.where(np.isclose(a, b, rtol=1e-12, atol=0.0), 0.0, np.subtract(a, b))
         mean, n = gap.mean(axis=-1), gap.shape[-1]
         se = gap.std(axis=-1, ddof=1) / np.sqrt(n) if n > 1 else np.full(mean.shape, np.nan)
         se = np.where(np.isfinite(mean), se, np.nan)

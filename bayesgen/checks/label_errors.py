@@ -42,7 +42,7 @@ from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from bayesgen.datatree.result_table import ResultTable
 
 TRUE_CLASS, GIVEN_CLASS = "true_class", "given_class"
 
@@ -73,7 +73,7 @@ def label_errors(
     exponent: Any = "estimate",
     form: Literal["auto", "one flip", "iterated"] = "auto",
     prob: float | None = None,
-) -> "xr.Dataset":
+) -> "ResultTable":
     """Return the probability that each training label is wrong, and the likely true label.
 
     Parameters
@@ -101,7 +101,7 @@ def label_errors(
 
     Returns
     -------
-    xarray.Dataset
+    xarray.Dataset, which prints as a table
         (obs_id, the index of a frame): ``wrong``, probability that the label is wrong; ``label``,
         as given; ``other``, the most probable label if it is wrong; ``position``. Rows without a
         label or a weight are not in it. (true_class, given_class): ``noise``, probability of each
@@ -151,7 +151,7 @@ def label_errors(
     found, passes = _found(rows, clf.classes_, label_noise, exponent, form)
     noise, sd, rate, ends = found.noise(request)
     names, classes = tree.row_names(X), clf.classes_
-    return tree.group(
+    table = tree.group(
         {
             "wrong": ((OBS,), found.wrong),
             "label": ((OBS,), classes[rows.codes]),
@@ -170,6 +170,11 @@ def label_errors(
             BOUND: ["lower", "upper"],
         },
     ).assign_attrs(form="iterated" if passes else "one flip", passes=passes, prob=request.prob)
+    title = (
+        f"probability that each label is wrong, the largest first; {100 * rate:.1f} % of labels "
+        f"({100 * request.prob:g} % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)"
+    )
+    return tree.result_table(table, title, ["wrong", "label", "other"], first="wrong")
 
 
 # ---------------------------------------------------------------------------------- leaving out

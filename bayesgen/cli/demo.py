@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 _SEEN = (5, 40)  # wines of each kind in a training set
 _REPEATS = 20
 _DOUBTFUL = 5
-_PROB = 0.9  # of their intervals
 
 
 def demo() -> None:
@@ -104,7 +103,8 @@ def _tell_penguins(console: "Console") -> None:
     console.print()
     p = clf.predict_proba(X[test])
     least = np.argsort(p.max(axis=1), kind="stable")[:_DOUBTFUL]
-    ends = clf.predict_interval(X[test].iloc[least], prob=_PROB)["interval"].values
+    intervals = clf.predict_interval(X[test].iloc[least])
+    ends, prob = intervals["interval"].values, intervals.attrs["prob"]
     table = plain_table({"row": 3, "species": 9}, **dict.fromkeys(map(str, clf.classes_), 18))
     for i, interval in zip(least, ends, strict=True):
         cells = [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
@@ -113,7 +113,7 @@ def _tell_penguins(console: "Console") -> None:
     console.print()
     show_caption(
         console,
-        f"Rows count from 0. In brackets the {_PROB:.0%} interval: what the training birds leave "
+        f"Rows count from 0. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
     )
     console.print("\nCould the probabilities be better?\n", style="bold")

@@ -5,7 +5,7 @@ of hyper-parameters. Every tree says by whom, how and when it was made (`provena
 """
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -17,6 +17,8 @@ from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from bayesgen.datatree.result_table import ResultTable
 
 
 # ------------------------------------------------------------------------------------------------
@@ -82,8 +84,10 @@ def read_draws(
 
     Parameters
     ----------
-    tree : xarray.DataTree or xarray.Dataset
-        With a group ``posterior``, or that group. Its other variables are not looked at.
+    tree : xarray.DataTree, xarray.Dataset, or {name: array}
+        With a group ``posterior``, or that group. Its other variables are not looked at. Arrays,
+        and variables without names of dims, are (chain, draw, *dims); without chain they are one
+        chain, without both one draw.
     params : {name: dims}
     coords : {dim: labels}
         Where the posterior has the same labels in another order, they are put in this one.
@@ -115,7 +119,7 @@ def read_draws(
                 f"{sorted(map(str, dataset.data_vars))}; draw it from this classifier's own model: "
                 "posterior_, draw_posterior() or to_pymc()"
             )
-        variable = dataset[name].variable
+        variable = _with_draws(dataset[name].variable, dims)
         if set(variable.dims) != set(wanted):
             raise ValueError(
                 f"{name!r} of the posterior has dims {variable.dims}, expected {wanted}; rename "
@@ -152,30 +156,62 @@ def posterior_group(tree: Any) -> "xr.Dataset":
     if isinstance(tree, xr.DataTree):
         if POSTERIOR in tree.children:
             return _unstacked(tree.children[POSTERIOR].to_dataset())
-        if CHAIN in tree.dims:
-            return tree.to_dataset()
+        if tree.data_vars:
+            return _unstacked(tree.to_dataset())
         raise ValueError(
             f"the DataTree has no group {POSTERIOR!r}, only {sorted(tree.children)}; give one "
             "with posterior draws, as posterior_ or sample_posterior() return"
         )
     if isinstance(tree, xr.Dataset):
         return _unstacked(tree)
+    if isinstance(tree, Mapping):
+        arrays = {str(name): np.asarray(value) for name, value in tree.items()}
+        unnamed = {k: tuple(f"{k}_dim_{i}" for i in range(v.ndim)) for k, v in arrays.items()}
+        return xr.Dataset({name: (unnamed[name], value) for name, value in arrays.items()})
     raise TypeError(
-        "posterior must be an xarray.DataTree with a group 'posterior', or that group as a "
-        f"Dataset, got {type(tree).__name__}"
+        "posterior must be an xarray.DataTree with a group 'posterior', that group as a Dataset, "
+        f"or a dict of arrays, got {type(tree).__name__}"
     )
 
 
 def _unstacked(dataset: "xr.Dataset") -> "xr.Dataset":
     """Draws that `arviz.extract` has stacked, by chain and draw; some of them are one chain."""
-    if _STACKED not in dataset.dims:
-        return dataset
-    if _STACKED in dataset.xindexes and dataset.indexes[_STACKED].nlevels > 1:
-        whole = dataset.unstack(_STACKED)
-        if whole.sizes[CHAIN] * whole.sizes[DRAW] == dataset.sizes[_STACKED]:
+    both = {CHAIN, DRAW}
+    indexed = (dim for dim in dataset.dims if dim in dataset.indexes)
+    stacked = next((dim for dim in indexed if both <= {*dataset.indexes[dim].names}), None)
+    if stacked is not None:
+        whole = dataset.unstack([stacked])
+        if whole.sizes[CHAIN] * whole.sizes[DRAW] == dataset.sizes[stacked]:
             return whole
-    plain = dataset.drop_vars([_STACKED, CHAIN, DRAW], errors="ignore")
-    return plain.rename({_STACKED: DRAW}).expand_dims(CHAIN)
+    elif _STACKED in dataset.dims:
+        stacked = _STACKED
+    else:
+        return dataset
+    plain = dataset.drop_vars([stacked, CHAIN, DRAW], errors="ignore")
+    return plain.rename({stacked: DRAW}).expand_dims(CHAIN)
+
+
+def _with_draws(variable: "xr.Variable", dims: tuple[str, ...]) -> "xr.Variable":
+    """Return a parameter with dims chain and draw and its own, where those that it has tell them.
+
+    Parameters
+    ----------
+    dims : names of the parameter's own dims, in the order of an array whose dims have no names
+    """
+    both = [CHAIN, DRAW]
+    others = [dim for dim in variable.dims if dim not in both]
+    unnamed = [dim for dim in others if "_dim_" in str(dim)]  # as xarray and PyMC count them
+    names: dict[Hashable, str] = {}
+    if dims and len(unnamed) >= len(dims):
+        names |= zip(unnamed[-len(dims) :], dims, strict=True)
+    lead = [dim for dim in others if dim not in names and dim not in dims]
+    if len(lead) == 1 and DRAW not in variable.dims:
+        names[lead[0]] = DRAW
+    elif len(lead) == 2 and {*lead} <= {*unnamed}:
+        names |= zip(lead, both, strict=True)
+    renamed = type(variable)([names.get(dim, dim) for dim in variable.dims], variable.data)
+    absent = {dim: 1 for dim in both if dim not in renamed.dims}
+    return renamed.set_dims(absent | dict(renamed.sizes)) if absent else renamed
 
 
 def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
@@ -224,6 +260,17 @@ def labelled(dataset: "xr.Dataset", coords: Coords) -> "xr.Dataset":
             dataset = dataset.assign_coords({dim: (dim, list(cells), apart)})
     known = {k: v for k, v in coords.items() if dataset.sizes.get(k) == len(v)}
     return dataset.assign_coords({k: v for k, v in known.items() if not isinstance(v, Cells)})
+
+
+def result_table(
+    dataset: "xr.Dataset", title: str, shown: Sequence[str] = (), first: str = ""
+) -> "ResultTable":
+    """Return a Dataset that prints as a table; arguments are attributes of `ResultTable`."""
+    from bayesgen.datatree.result_table import ResultTable
+
+    form = {"title": title, "shown": list(shown), "first": first}
+    attrs = dataset.attrs | {name: value for name, value in form.items() if value}
+    return ResultTable(dataset.data_vars, dataset.coords, attrs)
 
 
 _LONG_NAMES = {  # {group: {variable: what it is}}

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from arviz_stats.utils import ELPDData
 
+    from bayesgen.datatree.result_table import ResultTable
     from bayesgen.predict.request import KindName
 
 
@@ -508,10 +509,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        tree : xarray.DataTree or Dataset
+        tree : xarray.DataTree, Dataset, or {name: array}
             The result of `pymc.sample`, or its group ``posterior``: the parameters and ``pi``, the
-            class weights, with the names and dims of ``posterior_``. Draws that `arviz.extract`
-            has stacked are unstacked.
+            class weights, with the names and dims of ``posterior_``. Stacked draws are unstacked.
+            Arrays, and variables whose dims have no names (`arviz.from_dict` without dims), are
+            (chain, draw, class, ...), or (draw, class, ...) of one chain. One point, such as that
+            of `pymc.find_MAP`, is one draw. The attributes of the sampler stay in
+            ``posterior_.attrs``.
         X, y : labelled rows, optional
             The rows behind the draws. They define classes, columns, encodings and ``prior_``.
             Default: the rows of the fit.
@@ -526,6 +530,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a parameter is absent, has other dims or labels, or has draws that are not finite;
             or if the classifier is not fitted and there are no rows.
+
+        Warns
+        -----
+        UserWarning
+            If there is one draw, which has no spread.
 
         Notes
         -----
@@ -604,6 +613,16 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If the estimate that `method` plugs in does not exist (naming class and feature), or
             if a row has probability 0 under every class.
+
+        Notes
+        -----
+        A mode depends on the coordinates in which the density is written. ``"map"`` is the mode in
+        the parameters of ``posterior_``: mu and sigma2, mu and Sigma, probabilities, rates; without
+        a closed form, in the free variables of the PyMC graph. `pymc.find_MAP` on `to_pymc` seeks
+        the mode in the free variables of the graph. For `LinearDiscriminant` and
+        `QuadraticDiscriminant` these are a triangular factor of the precision and a scaled mean,
+        whose mode is another Sigma: the two estimates differ. The posterior predictive does not
+        depend on coordinates.
         """
         log_p = log_proba(self._fitted(), X, method, class_prior)
         return np.exp(log_p, out=log_p)
@@ -736,7 +755,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
         random_state: Any = 0,
         training: Any = None,
-    ) -> "xr.Dataset":
+    ) -> "ResultTable":
         """Return credible intervals of the class probabilities p(y = c | x, theta).
 
         The interval is the spread of the class probability over the posterior of theta. It is not
@@ -763,7 +782,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        xarray.Dataset
+        xarray.Dataset, which prints as a table
             ``interval`` (obs_id, class, bound); ``log_odds``, its ends as log p/(1 - p);
             ``predictive`` (obs_id, class), p(y | x, D); (obs_id) ``error``, the standard error of
             the posterior probability below an end, sqrt(q (1 - q) / effective number of draws).
@@ -850,7 +869,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
         random_state: Any = 0,
         training: Any = None,
-    ) -> "xr.Dataset":
+    ) -> "ResultTable":
         """Return the entropy of each row's label, and the part that more rows could remove.
 
         total = aleatoric + epistemic: the entropy of the mean class probabilities, the mean
@@ -866,7 +885,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        xarray.Dataset
+        xarray.Dataset, which prints as a table
             (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
             p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
             ``error``, in nats: the largest standard error of these (of ``sd``, of its square).
@@ -1146,7 +1165,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         training: Any = None,
         *,
         partial: bool = False,
-    ) -> "xr.Dataset":
+    ) -> "ResultTable":
         """Return a set of labels for each row; a share of about `coverage` contains the true one.
 
         This is conformal prediction from exact leave-one-out. A label is in the set if its
@@ -1167,7 +1186,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        xarray.Dataset
+        xarray.Dataset, which prints as a table
             ``included`` (obs_id, class) bool; ``size`` (obs_id), the number of labels, 0 if none is
             probable enough; ``limit`` (class), the smallest probability of a label in a set.
 
@@ -1477,9 +1496,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X, y : rows and labels, optional
             Rows that replace the statistics of the fit: of weight 1, with the encoding and the
-            resolved prior of the fit. A fitted
-            classifier keeps statistics, not rows: they are needed for ``likelihood="rows"``, and
-            for either `likelihood` of a family that has no sufficient statistics.
+            resolved prior of the fit. A fitted classifier keeps statistics, not rows: they are
+            needed for ``likelihood="rows"``, and for either `likelihood` of a family that has no
+            sufficient statistics. A classifier that is not fitted needs them: the graph is that of
+            its prior and of these rows, and ``with_posterior(trace, X, y)`` takes the draws.
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
             rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
@@ -1508,7 +1528,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.to_pymc([[2], [2], [5]], ["a", "a", "b"])["stats_class"].get_value()
         array([2., 1.])
         """
-        return trees.to_pymc(self._fitted(), X, y, likelihood, observed, X_new)
+        return trees.to_pymc(self._fitted_to(X, y), X, y, likelihood, observed, X_new)
+
+    def _fitted_to(self, X: Any, y: Any) -> Fitted:
+        """The fit, or without one what these rows alone settle."""
+        if "fitted_" in self.__dict__ or X is None or y is None:
+            return self._fitted()
+        return self._learner().without_draws(X, y)
 
     def summary(self) -> Summary:
         """Describe the fit: columns, class counts, missing cells, priors, evidence, warnings.

@@ -232,7 +232,7 @@ class TreeAugmentedNB(TableClassifier):
         import pymc as pm
         import pytensor.tensor as pt
 
-        fitted = self._fitted()
+        fitted = self._fitted_to(X, y)
         if likelihood != "statistics":
             raise ValueError("likelihood must be 'statistics': rows are not independent given pi")
         if (X is None) != (y is None):

@@ -332,7 +332,7 @@ class MarkovNB(GenerativeClassifier):
             As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
             for each token, and ``x_row`` tells the document of each.
         """
-        fitted = self._fitted()
+        fitted = self._fitted_to(X, y)
         prior, seen = fitted.posterior.prior, fitted.family
         family: Any = prior.family  # with tables for the contexts of `posterior_`
         family = replace(family, grams=seen.grams, counts=0.0 * seen.counts)  # type: ignore[attr-defined]

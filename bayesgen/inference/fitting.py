@@ -408,13 +408,16 @@ class Learner:
 
     # -- by draws of others
 
+    def without_draws(self, X: Any, y: Any) -> Fitted:
+        """Return what rows alone settle: classes, columns, encodings, the prior."""
+        if self.family_type.conjugate:
+            return self.fit(X, y)
+        return self._keep(self._undrawn(X, y, None, GIVEN)[0], X, y, None)
+
     def given(self, fitted: Fitted | None, draws: Any, X: Any, y: Any) -> Fitted:
         """Return a fit whose posterior is draws of the user's, given rows or those of `fitted`."""
         if X is not None or y is not None:
-            if self.family_type.conjugate:
-                fitted = self.fit(X, y)
-            else:
-                fitted = self._keep(self._undrawn(X, y, None, GIVEN)[0], X, y, None)
+            fitted = self.without_draws(X, y)
         elif fitted is None:
             raise ValueError(
                 f"draws do not say how {self.name} reads its columns, and it is not fitted: "
@@ -431,11 +434,20 @@ class Learner:
         if posterior.members:
             return replace(fitted, posterior=posterior, training=training)
         posterior.refuse_invalid()
+        if posterior.n_draws == 1:
+            warn(
+                "the posterior is one draw, which has no spread: predictions are those of a "
+                "plug-in, and there are no intervals",
+                UserWarning,
+            )
         fitted = replace(fitted, posterior=posterior, training=replace(training, inference=GIVEN))
+        theirs = getattr(draws, "children", {})
         groups = {POSTERIOR: draws_dataset(posterior.theta, posterior.params, fitted.coords)}
-        if SAMPLE_STATS in getattr(draws, "children", ()):
+        if SAMPLE_STATS in theirs:
             groups[SAMPLE_STATS] = draws[SAMPLE_STATS].to_dataset()
         tree = tree_of(fitted, groups, GIVEN)
+        if POSTERIOR in theirs:  # where samplers write theirs
+            tree.attrs |= draws[POSTERIOR].attrs
         tree.attrs |= getattr(draws, "attrs", {})
         return fitted.with_training(draws=tree)
 

@@ -34,7 +34,9 @@ def plot_comparison(
     table : ModelComparison or xarray.Dataset
         Of `compare_models`: leave-one-out label score of each model, less that of the best. Of
         `compare_predictives`: log loss of each plug-in less that of the posterior predictive of the
-        same model, and the share of rows to whose label the plug-in gives more probability.
+        same model, and of several models first that of each posterior predictive less the best;
+        beside it the share of rows on which the one that is named wins, which are those to whose
+        label it gives more probability.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Of a figure that is made.
@@ -48,12 +50,15 @@ def plot_comparison(
     style.checked_axes(ax, figsize)
     own = getattr(table, "table", table)
     if "elpd_diff" in getattr(own, "data_vars", ()):
-        names = [str(name) for name in own["model"].values]
-        gap, se, notes = own["elpd_diff"].values, own["dse"].values, [""] * len(names)
+        names, gap, se, notes = _models(own)
         xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
     elif "log_loss_diff_wins" in getattr(own, "data_vars", ()):
-        names, gap, se, notes = _plug_ins(own)
-        xlabel = "log loss less that of the posterior predictive (nats per row)"
+        names, gap, se, notes = _predictives(own)
+        what = "that of the posterior predictive"
+        several = "model" in own.dims
+        xlabel = (
+            f"log loss less {f'{what}, or of the best model' if several else what} (nats per row)"
+        )
     else:
         raise TypeError(
             "plot_comparison draws what bg.compare_models(models, X, y) or "
@@ -78,20 +83,46 @@ def plot_comparison(
     return ax
 
 
-def _plug_ins(table: Any) -> tuple[list[str], Array, Array, list[str]]:
-    """Names, differences, their errors and shares of wins of `compare_predictives`, by line."""
-    models = table["model"].values.tolist() if "model" in table.dims else [None]
+def _models(table: Any) -> tuple[list[str], Array, Array, list[str]]:
+    """Names, differences and their errors of `compare_models`; of two models one difference."""
+    names = [str(name) for name in table["model"].values]
+    first = 0
+    if len(names) == 2:
+        names, first = [f"{names[1]} less {names[0]}"], 1
+    gap, se = table["elpd_diff"].values[first:], table["dse"].values[first:]
+    return names, gap, se, [""] * len(names)
+
+
+def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
+    """Names, differences, their errors and shares of wins of `compare_predictives`, by line.
+
+    Of several models those of their posterior predictives to the best come first. An estimate that
+    does not exist has no line.
+    """
+    several = "model" in table.dims
+    models = table["model"].values.tolist() if several else [None]
     lines: list[tuple[str, float, float, str]] = []
+
+    def add(name: str, winner: str, row: Any, key: str) -> None:
+        gap, se, wins = (float(row[f"{key}{end}"]) for end in ("", "_se", "_wins"))
+        if not np.isnan(gap):
+            lines.append((name, gap, se, f"{gap:+.2g}, {winner} wins {100 * wins:.0f} % of rows"))
+
+    if several:
+        predictive = table.isel(predictive=0)
+        best = models[int(np.nanargmin(predictive["log_loss"].values))]
+        for model in models:
+            if model != best:
+                row = predictive.sel(model=model)
+                add(f"{model} less {best}", str(model), row, "log_loss_above_best")
     for model in models:
-        own = table if model is None else table.sel(model=model)
+        own = table.sel(model=model) if several else table
         for method in own["predictive"].values.tolist()[1:]:
-            row = own.sel(predictive=method)
             name = style.METHOD_NAMES[method]
-            gap, se = float(row["log_loss_diff"]), float(row["log_loss_diff_se"])
-            note = f"{gap:+.2g}, wins {100 * float(row['log_loss_diff_wins']):.0f} %"
-            if np.isnan(gap):
-                note = "no estimate"
-            lines.append((name if model is None else f"{model}: {name}", gap, se, note))
+            named = f"{model}: {name}" if several else name
+            add(named, "the plug-in", own.sel(predictive=method), "log_loss_diff")
+    if not lines:
+        raise ValueError("the table has no difference to draw: no plug-in estimate exists")
     names, gaps, errors, notes = zip(*lines, strict=True)
     return list(names), np.array(gaps), np.array(errors), list(notes)
 

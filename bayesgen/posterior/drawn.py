@@ -460,9 +460,11 @@ class DrawnPosterior:
             density may be plenty for the probability of a class that is certain.
         """
         if method == "posterior_predictive":
-            result = self.estimate(X, class_prior, error=False)
-            warn_in_doubt(result, quantity)
-            return result.log_joint
+            if self.n_draws > 1:
+                result = self.estimate(X, class_prior, error=False)
+                warn_in_doubt(result, quantity)
+                return result.log_joint
+            method = "posterior_mean"  # one draw is its own mean
         theta = self.mean(method)
         log_x = plug_in_score(self.model.family, method, quantity)(X, theta)
         if class_prior is None:
@@ -496,6 +498,25 @@ class DrawnPosterior:
             exact = self.exact_weights or not self.model.generative
             weights = self.model.mean_weights() if exact else self.theta[CLASS_WEIGHTS]
         return estimate(self.model.family, self.theta, X, weights, error)
+
+    def log_loss_error(self, X: Matrix, codes: Array) -> float:
+        """Return the Monte Carlo standard error of the mean of -log p(y_i | x_i).
+
+        All rows share the draws, so the influence of a draw is summed over rows before its
+        variance is taken. It is that of a ratio of means, see the head of this file.
+        """
+        pi = None
+        if self.exact_weights or not self.model.generative:
+            pi = self.model.mean_weights()
+        influence = np.zeros(self.shape)
+        for rows, joint in log_joint_blocks(self.model.family, self.theta, X, pi):
+            of_label = joint[:, :, np.arange(joint.shape[2]), codes[rows]]
+            for sign, log_density in ((-1, of_label), (1, log_sum_exp(joint))):
+                with np.errstate(invalid="ignore"):  # a row that is impossible: NaN
+                    scaled = np.exp(log_density - log_density.max(axis=(0, 1)))
+                    influence += sign * (scaled / scaled.mean(axis=(0, 1))).sum(axis=2)
+        spread = influence.std(ddof=1) / X.shape[0]
+        return float(spread / np.sqrt(effective_sample_size(influence)))
 
     def log_joint_draws(
         self,

@@ -23,7 +23,7 @@ from bayesgen.families.records import Record, array
 from bayesgen.numerics.special import Array, log_sum_of_others
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from bayesgen.datatree.result_table import ResultTable
 
 
 SCORED = "scored_row"  # dim: training rows with a label and a weight, in no order of theirs
@@ -82,7 +82,7 @@ def check_coverage(coverage: Any) -> float:
 
 def prediction_sets(
     left_out: LeftOut, joint: Array, classes: Array, coverage: float, by_class: bool
-) -> "xr.Dataset":
+) -> "ResultTable":
     """Labels whose probability is at least what a share `coverage` of the training labels had.
 
     `joint` (N, C) are log joint densities of new rows, up to a term that the classes share.
@@ -98,7 +98,9 @@ def prediction_sets(
         },
         {CLASS: classes},
     )
-    return out.assign_attrs(coverage=coverage, by_class=int(by_class))
+    out = out.assign_attrs(coverage=coverage, by_class=int(by_class))
+    title = f"sets of labels that hold the true one in {100 * coverage:g} % of rows"
+    return tree.result_table(out, title)
 
 
 def log_odds(joint: Array) -> Array:

@@ -25,6 +25,8 @@ from bayesgen.predict.request import IntervalRequest
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayesgen.datatree.result_table import ResultTable
+
 
 def _log_joint_draws(
     fitted: Fitted,
@@ -55,7 +57,7 @@ def intervals(
     class_prior: Any = None,
     random_state: Any = 0,
     training: Any = None,
-) -> "xr.Dataset":
+) -> "ResultTable":
     """Credible intervals of p(y = c | x, theta)."""
     what = "predict_interval"
     drawn, rows, weights = _log_joint_draws(
@@ -76,7 +78,13 @@ def intervals(
         },
         {CLASS: fitted.classes, BOUND: ["lower", "upper"]},
     )
-    return table.assign_attrs(prob=request.prob, kind=request.kind, joint=drawn.joint)
+    table = table.assign_attrs(prob=request.prob, kind=request.kind, joint=drawn.joint)
+    percent = f"{100 * request.prob:g} %"
+    return tree.result_table(
+        table,
+        f"{percent} intervals ({request.kind}) of class probabilities",
+        ["interval", "predictive"],
+    )
 
 
 def posterior(
@@ -124,7 +132,7 @@ def uncertainty(
     class_prior: Any,
     random_state: Any,
     training: Any = None,
-) -> "xr.Dataset":
+) -> "ResultTable":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
     if unit not in ("nats", "bits"):
         raise ValueError(f"unit must be 'nats' or 'bits', got {unit!r}")
@@ -145,7 +153,8 @@ def uncertainty(
         },
         {CLASS: fitted.classes},
     )
-    return table.assign_attrs(unit=unit, joint=drawn.joint)
+    table = table.assign_attrs(unit=unit, joint=drawn.joint)
+    return tree.result_table(table, f"entropy of each row's label, in {unit}")
 
 
 def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) -> tuple[Any, Array]:

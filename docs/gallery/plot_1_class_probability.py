@@ -15,4 +15,4 @@ few = y.groupby(y).head(4).index
 clf = bg.GaussianNB().fit(X.loc[few], y[few])
 
 rows = X.drop(few).iloc[[10, 60, 150, 160, 190, 250]]
-bg.plots.plot_class_probability(clf, rows, prob=0.9)
+bg.plots.plot_class_probability(clf, rows)

@@ -2,7 +2,7 @@
 What speaks for the class?
 ==========================
 
-Contributions of the columns to one row's log-odds, with 90 % intervals. They add up to the log-
+Contributions of the columns to one row's log-odds, with 89 % intervals. They add up to the log-
 odds of ``predict_proba``.
 """
 
@@ -15,4 +15,4 @@ test = np.arange(len(X)) % 3 == 2
 clf = bg.MixedNB().fit(X[~test], y[~test])
 
 bird = X.loc[[332]]
-bg.plots.plot_contributions(clf, bird, prob=0.9)
+bg.plots.plot_contributions(clf, bird, prob=0.89)

@@ -20,4 +20,4 @@ models = {
     "pool of naive Bayes": bg.LogLinearPool([bg.GaussianNB()]).fit(X[~test], y[~test]),
 }
 
-bg.plots.plot_reliability(models, X[test], y[test], bins=6, prob=0.9)
+bg.plots.plot_reliability(models, X[test], y[test], bins=6)

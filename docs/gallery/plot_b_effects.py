@@ -13,4 +13,4 @@ X = X[["bill_length_mm", "bill_depth_mm", "island", "sex"]]
 few = y.groupby(y).head(12).index
 clf = bg.MixedNB().fit(X.loc[few], y[few])
 
-bg.plots.plot_effects(clf, X.loc[few], y[few], classes="Chinstrap", prob=0.9)
+bg.plots.plot_effects(clf, X.loc[few], y[few], classes="Chinstrap")

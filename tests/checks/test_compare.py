@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.metrics import accuracy_score, log_loss
@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score, log_loss
 import bayesgen as bg
 from bayesgen.checks.compare import score
 from bayesgen.families.names import METHODS
+from bayesgen.posterior.drawn import DrawnPosterior
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +160,41 @@ def test_infinite_losses_have_no_error():
     assert float(clear.log_loss) == np.inf
     assert float(clear.log_loss_diff_median) == pytest.approx(np.log(3 / 4), rel=1e-12)
     assert float(clear.log_loss_diff_wins) == pytest.approx(2 / 3)
+
+
+def test_the_table_is_printed(iris):
+    _, _, _, table = iris
+    title, *lines = repr(table).splitlines()
+    assert "QuadraticDiscriminant, 50 rows" in title
+    lines = lines[1:]  # the title has two
+    heads = ["log_loss", "log_loss_diff", "log_loss_diff_se", "brier", "accuracy"]
+    assert lines[0].split() == heads
+    assert [line.split()[0] for line in lines[2:6]] == list(METHODS)
+    assert f"{table.log_loss.values[1]:.4f}" in lines[3]
+
+
+def test_the_monte_carlo_error_is_the_spread_over_sets_of_draws():
+    """Of 300 sets of draws of the same posterior; drawn class weights and exact ones."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(12, 1)) + np.arange(12)[:, None] % 2, np.arange(12) % 2
+    clf = bg.GaussianNB().fit(X, y)
+    closed = clf.fitted_.posterior
+    for exact in (True, False):
+        losses, errors = [], []
+        for _ in range(300):
+            draws = closed.model.draw(rng, 200)
+            theta = {name: v.reshape(2, 100, *v.shape[1:]) for name, v in draws.items()}
+            own = DrawnPosterior(closed.prior, closed.model, closed.stats, theta, exact)
+            joint = own.estimate(X).log_joint
+            losses.append(-special.log_softmax(joint, axis=1)[np.arange(12), y].mean())
+            errors.append(own.log_loss_error(X, y))
+        spread = np.std(losses)
+        assert np.mean(errors) == pytest.approx(spread, rel=0.2)  # 4 errors of a spread of 300
+
+
+def test_what_draws_cannot_tell_is_noted_below_the_table():
+    X, y = np.arange(12.0)[:, None], np.arange(12) % 2
+    clf = bg.GaussianNB().fit(X, y)
+    table = bg.compare_predictives(clf.with_posterior(clf.draw_posterior(100, 2)), X, y)
+    assert table.log_loss_mcse.values[0] > 0
+    assert "map and mle: " in repr(table) or "map: " in repr(table)

@@ -208,6 +208,7 @@ def test_other_pictures_are_drawn() -> None:
             az.plot_ppc_rootogram(case.tree, var_names="label"),
             az.plot_psense_dist(case.tree, var_names="pi", **JOINT),
             az.plot_khat(elpd),
+            az.plot_compare(az.compare({"joint": elpd, "again": elpd})),
         ):
             assert hasattr(plots, "savefig")
 

@@ -199,5 +199,6 @@ def test_positions_of_columns_have_no_mean_over_draws():
     draws = clf.draw_posterior(50, random_state=0)
     with pytest.raises(ValueError, match="differ from draw to draw"):
         clf.with_posterior(draws).predict_proba(X, method="posterior_mean")
-    one = clf.with_posterior(draws.isel(chain=[0], draw=[0]))
+    with pytest.warns(UserWarning, match="one draw"):
+        one = clf.with_posterior(draws.isel(chain=[0], draw=[0]))
     assert np.isfinite(one.predict_proba(X, method="posterior_mean")).all()

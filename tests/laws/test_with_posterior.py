@@ -5,6 +5,7 @@ import warnings
 import arviz as az
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 from scipy import special, stats
@@ -153,3 +154,75 @@ def test_a_pool_takes_exponents():
     np.testing.assert_allclose(
         half.predict_proba(REAL), special.softmax(joint / 2, axis=1), rtol=1e-9
     )
+
+
+GAUSSIAN = bg.GaussianNB().fit(REAL, Y)
+POINT = GAUSSIAN.estimates("posterior_mean")
+DRAWS = GAUSSIAN.draw_posterior(100, 2)
+GROUP = DRAWS["posterior"].to_dataset()[["mu", "sigma2", "pi"]]
+ARRAYS = {name: GROUP[name].values for name in GROUP}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ARRAYS,
+        az.from_dict({"posterior": ARRAYS}),
+        GROUP.stack(s=("chain", "draw")),
+        GROUP.stack(s=("chain", "draw")).reset_index("s").drop_vars(["chain", "draw"]),
+        xr.concat([GROUP.isel(chain=0, drop=True), GROUP.isel(chain=1, drop=True)], "draw"),
+        {name: value.reshape(200, *value.shape[2:]) for name, value in ARRAYS.items()},
+    ],
+    ids=["arrays", "no dims", "stacked", "stacked without index", "no chain", "arrays, one chain"],
+)
+def test_draws_of_any_form_are_the_same_posterior(given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bg.MonteCarloWarning)
+        expected = GAUSSIAN.with_posterior(DRAWS).predict_proba(REAL)
+        found = GAUSSIAN.with_posterior(given)
+        np.testing.assert_allclose(found.predict_proba(REAL), expected, rtol=1e-12)
+    assert found.posterior_["posterior"]["mu"].dims == ("chain", "draw", "class", "feature")
+
+
+@pytest.mark.parametrize("form", [dict, xr.Dataset])
+def test_one_point_is_a_plug_in_with_a_warning(form):
+    point = {k: v.values for k, v in POINT.items()} if form is dict else POINT
+    with pytest.warns(UserWarning, match="one draw, which has no spread"):
+        one = GAUSSIAN.with_posterior(point)
+    expected = GAUSSIAN.predict_proba(REAL, method="posterior_mean")
+    np.testing.assert_allclose(one.predict_proba(REAL), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"1 draw\(s\) in a chain"):
+        one.predict_interval(REAL)
+
+
+def test_what_the_sampler_wrote_stays():
+    tree = DRAWS.copy()
+    tree["posterior"].attrs |= {"inference_library": "walker", "tuning_steps": 700}
+    del tree.attrs["inference_library"]
+    kept = GAUSSIAN.with_posterior(tree).posterior_.attrs
+    assert (kept["inference_library"], kept["tuning_steps"]) == ("walker", 700)
+
+
+def test_arrays_of_other_shapes_are_refused():
+    with pytest.raises(ValueError, match="'mu' of the posterior has 2 along 'class'"):
+        GAUSSIAN.with_posterior(ARRAYS | {"mu": ARRAYS["mu"][:, :, :2]})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [bg.GaussianNB, bg.StudentTNB])
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+def test_the_graph_of_a_classifier_before_a_fit_comes_back_as_draws(make):
+    """Its log density is that after a fit; a trace of it, and its mode, are posteriors."""
+    clf = make()
+    model = clf.to_pymc(REAL, Y)
+    fitted = make().fit(REAL, Y)
+    point = model.initial_point()
+    after = fitted.to_pymc(REAL, Y)
+    np.testing.assert_allclose(model.compile_logp()(point), after.compile_logp()(point))
+    trace = pm.sample(200, tune=200, chains=2, model=model, random_seed=1, progressbar=False)
+    p = clf.with_posterior(trace, REAL, Y).predict_proba(REAL)
+    assert np.abs(p - fitted.predict_proba(REAL)).max() < 0.1
+    with pytest.warns(UserWarning, match="one draw"):
+        mode = clf.with_posterior(pm.find_MAP(model=model, progressbar=False), REAL, Y)
+    expected = fitted.predict_proba(REAL, method="map")
+    np.testing.assert_allclose(mode.predict_proba(REAL), expected, atol=0.02)

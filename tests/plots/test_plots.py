@@ -178,17 +178,21 @@ def test_a_validation_has_causes_above_consequences():
 
 def test_plug_ins_are_compared_with_their_predictive(three):
     clf, X, y = three
-    table = bg.compare_predictives({"one": clf, "two": clf}, X, y)
+    other = bg.GaussianNB(kappa0=9.0).fit(X, y)
+    table = bg.compare_predictives({"one": clf, "two": other}, X, y)
     table["log_loss_diff"][1, 3] = np.inf
+    table["log_loss_diff"][0, 2] = np.nan  # no such estimate: no line
+    best, worse = table.model.values[table.log_loss.values[:, 0].argsort()]
     ax = plots.plot_comparison(table)
     shown = [t.get_text() for t in ax.get_yticklabels()]
     assert len(shown) == 6
-    assert shown[-1] == "two: plug-in (MLE)"
-    np.testing.assert_allclose(
-        marks(ax, "o")[:, 0], [*table["log_loss_diff"].values[:, 1:].ravel()[:5], np.nan]
-    )
+    assert (shown[0], shown[-1]) == (f"{worse} less {best}", "two: plug-in (MLE)")
+    diff = table["log_loss_diff"].values[:, 1:].ravel()[[0, 2, 3, 4]]
+    above = table["log_loss_above_best"].sel(model=worse).values[0]
+    np.testing.assert_allclose(marks(ax, "o")[:, 0], [above, *diff, np.nan])
     wins = 100 * table["log_loss_diff_wins"].values[0, 1]
-    assert f"wins {wins:.0f} %" in ax.texts[0].get_text()
+    assert f"the plug-in wins {wins:.0f} % of rows" in ax.texts[1].get_text()
+    assert f"{worse} wins " in ax.texts[0].get_text()
     assert "∞ " in {t.get_text() for t in ax.texts}
 
 
@@ -257,13 +261,17 @@ def paths(ax):
 def test_comparison_of_models(two):
     clf, X, y = two
     X, y = X[:12], y[:12]
-    tied = bg.GaussianNB(variance="tied").fit(X, y)
-    found = bg.compare_models({"own": clf, "tied": tied}, X, y)
-    ax = plots.plot_comparison(found)
-    gap, se = found.table["elpd_diff"].values, found.table["dse"].values
-    np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, [0, 1]]))
-    np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
-    assert [t.get_text() for t in ax.get_yticklabels()] == found.table.model.values.tolist()
+    models = {"own": clf, "tied": bg.GaussianNB(variance="tied"), "wide": bg.GaussianNB(kappa0=9.0)}
+    for n_models in (3, 2):
+        found = bg.compare_models(dict([*models.items()][:n_models]), X, y)
+        ax = plots.plot_comparison(found)
+        gap, se = found.table["elpd_diff"].values, found.table["dse"].values
+        labels = found.table.model.values.tolist()
+        if n_models == 2:  # their difference alone
+            gap, se, labels = gap[1:], se[1:], [f"{labels[1]} less {labels[0]}"]
+        np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, np.arange(len(gap))]))
+        np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
+        assert [t.get_text() for t in ax.get_yticklabels()] == labels
 
 
 def test_regions_and_boundaries(three):

@@ -132,3 +132,6 @@ def test_every_model_has_four_columns_or_a_reason():
     clf = bg.StudentTNB().fit(X, Y, progressbar=False)
     table = bg.compare_predictives(clf, X, Y)
     assert np.isfinite(table["log_loss"].values).all()
+    notes = dict(zip(table["predictive"].values, table["note"].values, strict=True))
+    assert notes["posterior_mean"] == ""
+    assert notes["map"] == notes["mle"] == "local optimum from the posterior mean"

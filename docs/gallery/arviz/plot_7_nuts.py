@@ -21,6 +21,11 @@ bills = {"feature": "bill_length_mm"}
 az.plot_rank(result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (9, 2.6)})
 
 # %%
+# Draws in their order, and their densities chain by chain.
+
+az.plot_trace_dist(result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (9, 5)})
+
+# %%
 # The energy of the chains, and the share of it that one step renews (BFMI, above 0.3).
 
 az.plot_energy(result.tree, figure_kwargs={"figsize": (8, 2.8)})
