@@ -849,7 +849,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         -------
         xarray.DataTree
             ``predictions``: ``class_probability`` (chain, draw, obs_id, class). A draw is one
-            possible rule, and rows can be compared within it, if ``attrs["joint"]``.
+            possible rule, and rows can be compared within it, if ``attrs["joint"]``. The mean over
+            draws is the ``mean`` of `predict_uncertainty`, and another number than
+            `predict_proba`, which is a ratio of expectations (of a pool: of its predictives).
 
         Examples
         --------
@@ -887,8 +889,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         -------
         xarray.Dataset, which prints as a table
             (obs_id) ``total``, ``aleatoric``, ``epistemic``; (obs_id, class) ``mean``, ``sd`` of
-            p(y = c | x, theta), and ``top``, the probability that c is the most probable class;
-            ``error``, in nats: the largest standard error of these (of ``sd``, of its square).
+            the draws of `predict_posterior` (this mean is not `predict_proba`), and ``top``, the
+            probability that c is the most probable class; ``error``, in nats: the largest standard
+            error of these (of ``sd``, of its square).
 
         Examples
         --------

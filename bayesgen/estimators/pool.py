@@ -260,8 +260,9 @@ class LogLinearPool(GenerativeClassifier):
     *Intervals, uncertainty, draws*: each of 100 draws gives every training row an independent
     weight, Gamma with mean 1 and variance 2, fits the members again with these weights (structures
     of trees, views and members by MCMC stay), and pools their predictives by one draw of exponents
-    and intercepts. The mean of the draws is not the prediction. After loading from a file the
-    training rows are needed: ``training=(X, y)``.
+    and intercepts. The mean of these draws (``mean`` of `predict_uncertainty`) and the prediction
+    (`predict_proba`) are two numbers: with few rows they may differ by .1. After loading from a
+    file the training rows are needed: ``training=(X, y)``.
 
     *Explanations* are of the pool's own predictions, with cells of the row missing. Texts and
     sparse counts: all tokens of a kind are left out together, what these contributions do not add

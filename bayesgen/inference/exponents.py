@@ -32,10 +32,10 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.pooled import INTERCEPT_SCALE, SHAPE, Evidence, Exponents, LogLinear
 
 CHAINS, DRAWS = 8, 250  # of each chain, kept
-_GOOD_R_HAT = 1.009  # from which on a run is made longer
+_GOOD_R_HAT = 1.0099  # from which on a run is made longer
 _LONGEST_RUN = 16  # transitions for each draw that is kept
 _TURNS = 2  # of a transition
-_WARM_UP = 120
+_WARM_UP = 100
 _PATH = 2.5  # length of the longest trajectory, in standard deviations
 _LONGEST = 32  # steps of a trajectory
 _ACCEPTED = 0.8  # share of trajectories that the step size aims at
@@ -43,7 +43,7 @@ _NEWTON_STEPS = 200
 _GRAIN = 2.0**-13  # nats: far below what draws tell of an exponent
 _CONVERGED = 1e-10  # of the objective, relative
 _PRECISION = INTERCEPT_SCALE**-2.0  # of the prior of an intercept
-_LARGEST = 600.0  # log odds of a force; larger ones overflow
+_MANY = 1 << 16  # log odds of all rows, which are then of single precision
 
 
 def sample(
@@ -113,6 +113,9 @@ class _Rows:
         of_class = np.bincount(codes, weight * evidence.known, n_classes)[1:]
         own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
         self.own = np.concatenate([own, of_class])
+        many = n * (n_classes - 1) > _MANY
+        self.dtype = np.dtype(np.float32 if many else np.float64)
+        self.largest = 80.0 if many else 600.0  # log odds; exp of larger ones overflows
         self.blocks: list[_Block] = []
         blocks = row_blocks(n, CHAINS * (n_classes - 1))
         for rows in blocks if n_classes > 1 else ():  # one class: nothing to tell
@@ -120,10 +123,12 @@ class _Rows:
             j = np.ascontiguousarray(j).reshape(self.m, -1)
             log_weights = evidence.log_weights[rows]
             prior_odds = np.ascontiguousarray((log_weights[:, 1:] - log_weights[:, :1]).T)
-            self.blocks.append(_Block(j, prior_odds, evidence.known[rows], weight[rows]))
+            parts = j, prior_odds, evidence.known[rows], weight[rows]
+            self.blocks.append(_Block(*(part.astype(self.dtype) for part in parts)))
 
     def _logits(self, block: "_Block", u: Array) -> Array:
         """(K, C - 1, n) log odds against the first class."""
+        u = u.astype(self.dtype)
         z: Array = (u[:, : self.m] @ block.scores).reshape(len(u), *block.prior_odds.shape)
         z += block.prior_odds
         z += u[:, self.m :, None] * block.known
@@ -131,7 +136,7 @@ class _Rows:
 
     def _proba(self, block: "_Block", u: Array) -> Array:
         """(K, C - 1, n) probabilities of all classes but the first."""
-        z = np.minimum(self._logits(block, u), _LARGEST)
+        z = np.minimum(self._logits(block, u), self.largest)
         np.exp(z, out=z)
         z /= (z.sum(axis=1) + 1)[:, None]
         return z

@@ -281,3 +281,13 @@ def test_last_digits_of_scores_and_of_linear_algebra_do_not_matter(monkeypatch):
     monkeypatch.setattr(exponents._Target, "slopes", noisy)
     again = sample(complete(scores + 1e-13 * rng.normal(size=scores.shape)), *given)
     np.testing.assert_allclose(again.exponents, found.exponents, atol=1e-12)
+
+
+def test_many_rows_in_single_precision(problem, monkeypatch):
+    prior = LogLinear(1 / M)
+    exact = exponents._Target(*problem, prior)
+    monkeypatch.setattr(exponents, "_MANY", 0)
+    single = exponents._Target(*problem, prior)
+    x = np.abs(np.random.default_rng(1).normal(size=(2, exact.size)))
+    np.testing.assert_allclose(single.value(x), exact.value(x), atol=1e-3)
+    np.testing.assert_allclose(single.slopes(x), exact.slopes(x), rtol=1e-4, atol=1e-3)
