@@ -565,3 +565,21 @@ def test_labels_that_are_no_strings(three):
     posterior = clf.posterior_["posterior"].to_dataset()
     theta = read(clf, posterior)
     same(read(clf, posterior.isel({"class": [1, 0]})), theta)
+
+
+def test_batch_means_tell_enough_draws_as_arviz_does():
+    """Of chains with any autocorrelation, and weights that rest on few draws or many."""
+    rng = np.random.default_rng(8)
+    for rho in (0.0, 0.5, 0.9, 0.99, 0.999):
+        noise = rng.normal(size=(40, 4, 500)) * np.sqrt(1 - rho**2)
+        chain = np.empty(noise.shape)
+        chain[..., 0] = rng.normal(size=(40, 4))
+        for t in range(1, 500):
+            chain[..., t] = rho * chain[..., t - 1] + noise[..., t]
+        weight = np.exp(np.linspace(0.1, 3, 40)[:, None, None] * chain)
+        exact = drawn.weighted_sample_size(weight)
+        np.testing.assert_array_equal(
+            drawn.weighted_sample_size(weight, exact=False) < 50, exact < 50
+        )
+    same = np.ones((1, 2, 50))
+    assert drawn.weighted_sample_size(same, exact=False) == drawn.weighted_sample_size(same)

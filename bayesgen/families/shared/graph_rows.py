@@ -27,7 +27,7 @@ Theta = Mapping[str, Array]
 _CELLS = 1 << 17  # of a temporary: 1 MiB of float64
 _ROWS = 256  # of a block, so that a parameter of a draw serves many rows
 _AGREE = 1e-8  # relative difference of log densities that are the same
-_POINTS = 8  # draws from the prior, of which the most likely is tried
+_POINTS = 4  # draws from the prior, of which the most likely is tried
 _OTHER_ROWS = 5  # at which the graph of a family is tried
 
 
@@ -172,9 +172,15 @@ def points(model: Any) -> Iterator[dict[Any, Array]]:
 def likely_point(
     model: Any, log_p: Callable[[Mapping[Any, Array]], float]
 ) -> tuple[dict[Any, Array], float]:
-    """The most likely of these points, whose log density is finite if that of any is."""
-    scored = [(point, log_p(point)) for point in points(model)]
-    return max(scored, key=lambda pair: pair[1] if np.isfinite(pair[1]) else -np.inf)
+    """The most likely draw from the prior; the centre where the rows have no density under any."""
+    best: tuple[dict[Any, Array], float] = {}, -np.inf
+    for i, point in enumerate(points(model)):
+        value = log_p(point)
+        if not best[0] or (np.isfinite(value) and not value <= best[1]):
+            best = point, value
+        if i == _POINTS - 1 and np.isfinite(best[1]):
+            break  # the centre takes longer than all draws
+    return best
 
 
 def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Array]:
@@ -512,16 +518,15 @@ class GraphRows:
 # Whether a row has a density of its own.
 
 
-def log_p_of(model: Any, prior: bool = False) -> Callable[[Mapping[Any, Array]], float]:
-    """The model's own log density of what is observed, or of all, at free variables."""
+def log_p_of(model: Any) -> Callable[[Mapping[Any, Array]], float]:
+    """The model's own log density of what is observed, at free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
 
     values = {v: v.type(name=v.name) for v in model.free_RVs}
     observed = {v: model.rvs_to_values[v] for v in model.observed_RVs}
     terms = conditional_logp(values | observed, warn_rvs=False)
-    wanted = terms if prior else observed.values()
-    log_p = in_double(sum(terms[value].sum() for value in wanted))
+    log_p = in_double(sum(terms[value].sum() for value in observed.values()))
     f = pytensor.function(
         [*values.values()], log_p, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
     )
