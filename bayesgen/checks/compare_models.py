@@ -57,14 +57,10 @@ def loo(
     if target == "joint":
         fitted.refuse_if_discriminative("target='joint'")
     own = fitted.posterior
-    rows = leave_one_out.training_rows(fitted, X, y, sample_weight, partial)
+    rows = leave_one_out.training_rows(fitted, X, y, sample_weight, partial, groups)
     at, some = rows.scored, rows.only_scored()
-    n_groups = k = None
-    if groups is None:
-        log_joint, k = own.log_joint_without(*rows)
-    else:
-        log_joint = leave_one_out.log_joint_without(fitted, rows, groups)
-        n_groups = len(np.unique(leave_one_out.group_codes(groups, len(rows.codes))))
+    log_joint, k = own.log_joint_without(*rows)
+    n_groups = None if rows.groups is None else len(np.unique(rows.groups))
     nobody = np.full(len(at), -1)
     full, _ = own.log_joint_without(some.X, nobody, some.weight)
     log_joint = left_out = log_joint[at]

@@ -69,6 +69,7 @@ def label_errors(
     y: Any,
     sample_weight: Any = None,
     *,
+    groups: Any = None,
     label_noise: Any = "estimate",
     exponent: Any = "estimate",
     form: Literal["auto", "one flip", "iterated"] = "auto",
@@ -82,6 +83,9 @@ def label_errors(
         If it is not fitted, a clone is fitted to these rows.
     X, y, sample_weight : the training rows
         The arguments that `fit` was given; they are checked against the statistics.
+    groups : (N,), optional
+        Subject or source of each row: a row is scored without its whole group. None: the groups
+        that `fit` was given.
     label_noise : "estimate", float or array (class, class)
         Model of wrong labels. ``"estimate"``: a rate that is learnt, all other classes being
         equally likely. A number: this rate. An array: probabilities of the given label (columns)
@@ -147,7 +151,7 @@ def label_errors(
     """
     refuse_unknown("form", form, ("auto", "one flip", "iterated"))
     request = IntervalRequest.of(prob, "eti")
-    rows = _scored_rows(clf, X, y, sample_weight)
+    rows = _scored_rows(clf, X, y, sample_weight, groups)
     found, passes = _found(rows, clf.classes_, label_noise, exponent, form)
     noise, sd, rate, ends = found.noise(request)
     names, classes = tree.row_names(X), clf.classes_
@@ -190,28 +194,34 @@ class ScoredRows(NamedTuple):
     again: Callable[[Array], Array] | None  # their scores when they weigh (n,); None: by draws
 
 
-def _scored_rows(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> ScoredRows:
-    """Return the training rows of a classifier or a pool, each scored without itself."""
-    rows = _of_fit(fitted_of(clf, "label_errors", pools=True), X, y, sample_weight)
+def _scored_rows(
+    clf: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> ScoredRows:
+    """Return the training rows of a classifier or a pool, each scored without its group."""
+    fitted = fitted_of(clf, "label_errors", pools=True)
+    rows = _of_fit(fitted, X, y, sample_weight, groups)
     if getattr(clf, "prefit", True):  # which pools have alone
         return rows
 
     def again(weight: Array) -> Array:
         every = np.zeros(len(y))
         every[rows.at] = weight
-        return _scored_rows(clone(clf).fit(X, y, sample_weight=every), X, y, every).scores
+        known = fitted.training.groups if groups is None else groups
+        again = clone(clf).fit(X, y, sample_weight=every, groups=known)
+        return _scored_rows(again, X, y, every, known).scores
 
     return rows._replace(again=again)
 
 
-def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> ScoredRows:
-    rows, own = training_rows(fitted, X, y, sample_weight), fitted.posterior
-    at, some = rows.scored, rows.only_scored()
+def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any, groups: Any) -> ScoredRows:
+    rows = training_rows(fitted, X, y, sample_weight, groups=groups)
+    own, at, some = fitted.posterior, rows.scored, rows.only_scored()
 
     def again(weight: Array) -> Array:
-        stats = own.prior.stats(some.X, some.codes, len(fitted.classes), weight)
+        part = some._replace(weight=weight)
+        stats = own.prior.stats(part.X, part.codes, len(fitted.classes), weight, part.groups)
         new = ExactPosterior(own.prior, own.prior.update(stats), stats)
-        return comparable(new.log_joint_without(some.X, some.codes, weight)[0])
+        return comparable(new.log_joint_without(*part)[0])
 
     exact = isinstance(own, ExactPosterior)
     scores = comparable(own.log_joint_without(*some)[0])

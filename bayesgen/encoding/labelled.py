@@ -38,6 +38,7 @@ class Labelled(NamedTuple):
     at: Array | None  # (N,) positions among the rows given; None: these are all of them
     unlabelled: bool  # whether some may have no label
     known: tuple[Array, Array] | None = None  # what `coded` returns, once it is
+    groups: Array | None = None  # (N,) codes of rows that leave-one-out leaves out together
 
     def coded(self) -> tuple[Array, Array]:
         """Distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
@@ -55,8 +56,10 @@ class Labelled(NamedTuple):
         return np.ones(len(self.labels)) if self.weight is None else self.weight
 
 
-def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) -> Labelled:
-    """Rows, labels and weights of any fit; with `unlabelled` some rows may have no label.
+def labelled(
+    X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False, groups: Array | None = None
+) -> Labelled:
+    """Rows, labels, weights and groups of any fit; with `unlabelled` some may have no label.
 
     Rows of weight 0 are no rows: they teach neither a label nor a category.
 
@@ -73,7 +76,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
         refuse_unlabelled(masked)
     check_consistent_length(X, labels)
     if sample_weight is None:
-        return Labelled(X, labels, masked, None, None, unlabelled)
+        return Labelled(X, labels, masked, None, None, unlabelled, None, groups)
     weight = weights(sample_weight, len(labels))
     if (small := (weight > 0) & (weight < SMALLEST)).any():
         raise InputError(
@@ -95,7 +98,40 @@ def labelled(X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False) ->
     if len(at) < len(weight):
         X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
         labels, masked, weight = labels[at], masked[at], weight[at]
-    return Labelled(X, labels, masked, weight, at, unlabelled)
+        groups = None if groups is None else groups[at]
+    return Labelled(X, labels, masked, weight, at, unlabelled, None, groups)
+
+
+def group_codes(groups: Any, n: int) -> Array:
+    """Return the codes (N,) of groups that are left out whole, from labels or a number of folds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another number of rows, a row without a group, and names that cannot be hashed.
+    """
+    if isinstance(groups, int | np.integer):
+        if not 2 <= groups <= n:
+            raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
+        return np.arange(n) % int(groups)
+    listed = isinstance(groups, list | tuple)
+    names = np.fromiter(groups, object, len(groups)) if listed else np.asarray(groups)
+    if names.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of {n} rows, got {names.shape}")
+    missing = has_no_label(names)
+    if isinstance(groups, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(groups)
+    if missing.any():
+        raise InputError(
+            "groups has no name",
+            row=missing.argmax(),
+            advice="give a row that belongs to no other a name of its own",
+        )
+    places: dict[Any, int] = {}
+    try:
+        return np.array([places.setdefault(name, len(places)) for name in names.tolist()])
+    except TypeError:
+        raise TypeError("groups must be labels that can be hashed: texts or numbers") from None
 
 
 def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

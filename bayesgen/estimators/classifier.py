@@ -42,7 +42,7 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables
-from bayesgen.predict.leave_one_out import log_joint_without, training_rows
+from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_class_probability, log_joint, log_proba
@@ -349,6 +349,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -369,6 +370,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             equal rows, a weight of 0 is no row. Quantile bins count a row once, and
             leave-one-out (``prior="loo"``, `loo`) takes away the whole row. For them repeat the
             rows of a table of counts: ``X.loc[X.index.repeat(count)]``.
+        groups : (N,), optional
+            Subject, site or source of each row, any labels that can be hashed. Whole groups are
+            left out wherever leave-one-out scores choose (``prior="loo"``, halves of label trees)
+            and in `loo`, `predict_set` and the report. None: each row is a group of its own, but
+            for exact copies in a table of real numbers (`CopiedRowsWarning`).
         unlabelled : {"weighted", "ignore"}, optional
             Use of rows without a label. ``"weighted"``: in closed form, each row counts by its
             class probabilities times 0, .01, .1 or 1; predictions are averaged over these weights
@@ -421,8 +427,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         learner = self._learner()
         if unlabelled == "ignore":
+            if groups is not None:
+                raise ValueError("groups= goes with labels: leave rows without one out first")
             X, y, sample_weight = rows_with_label(X, y, sample_weight)
-        self.fitted_ = learner.fit(X, y, sample_weight, sample_options, unlabelled)
+        self.fitted_ = learner.fit(X, y, sample_weight, sample_options, unlabelled, groups)
         return self
 
     @available(_adds_up)
@@ -1047,8 +1055,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         array([0.0889, 0.075 ])
         """
         fitted = self._fitted()
-        rows = training_rows(fitted, X, y, sample_weight, partial)
-        return log_joint_without(fitted, rows, groups)
+        rows = training_rows(fitted, X, y, sample_weight, partial, groups)
+        log_joint: Array = fitted.posterior.log_joint_without(*rows)[0]
+        return log_joint
 
     def loo(
         self,

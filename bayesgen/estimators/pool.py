@@ -16,11 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.labelled import Labelled, RowSample, labelled, rows_with_label
-from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.copies import CopiedRowsWarning, copied_rows
+from bayesgen.encoding.labelled import (
+    Labelled,
+    RowSample,
+    group_codes,
+    labelled,
+    rows_with_label,
+)
+from bayesgen.encoding.labelled import weights as weights_of_rows
+from bayesgen.encoding.labels import codes_of, labels_and_mask
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
-from bayesgen.encoding.tables import feature_names, refuse_elsewhere
+from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
 from bayesgen.encoding.views import Selection, TableView
 from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -48,6 +56,7 @@ from bayesgen.posterior.pooled import (
     MemberRows,
     PooledPosterior,
     Scored,
+    leaving_weight,
     weights_without,
 )
 from bayesgen.posterior.training import Training, kept
@@ -130,9 +139,12 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     clf = member.clf
     how: dict[str, Any] = {"unlabelled": "weighted"} if y.unlabelled else {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ColumnWarning)  # the pool says it once
+        for told_by_the_pool in (ColumnWarning, CopiedRowsWarning):
+            warnings.simplefilter("ignore", told_by_the_pool)
         if member.front is not None:
             rows = member.front.fit_transform(X.X, y.labels)
+            if y.groups is not None:
+                how["groups"] = y.groups
             clf = clf.fit(rows, y.labels, sample_weight=y.weight, **how)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
@@ -371,6 +383,7 @@ class LogLinearPool(GenerativeClassifier):
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -385,6 +398,12 @@ class LogLinearPool(GenerativeClassifier):
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight. Repeat the rows of a table of counts,
             ``X.loc[X.index.repeat(count)]``; otherwise exponents are learned without any equal row.
+        groups : (N,), optional
+            Subject, site or source of each row, any labels that can be hashed: exponents and
+            intercepts are learned from members without the whole group of a row. None: each row
+            is a group of its own, but for exact copies in a table of real numbers
+            (`CopiedRowsWarning`): they also count as one row, so that a class which was copied
+            more often than the others keeps its share. `class_prior` replaces that share.
         unlabelled : {"weighted", "ignore"}, optional
             Use of rows without a label. Each member weights them by leave-one-out; exponents are
             learnt from the labelled rows, each left out of the members' passes.
@@ -410,24 +429,51 @@ class LogLinearPool(GenerativeClassifier):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        copies = None
+        if groups is not None:
+            if unlabelled is not None or isinstance(groups, int | np.integer):
+                raise ValueError(
+                    "groups= is one name for each row, and cannot be combined with unlabelled="
+                )
+            groups = group_codes(groups, n_rows(X))
+        elif unlabelled is None and not self.prefit:
+            copies = copied_rows(X, labels_and_mask(y)[0], "copies together count as one row")
+            if copies is not None:
+                each = 1.0 if sample_weight is None else weights_of_rows(sample_weight, len(copies))
+                sample_weight = each / np.bincount(copies)[copies]
         if unlabelled is not None:
             refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
             if unlabelled == "ignore":
                 X, y, sample_weight = rows_with_label(X, y, sample_weight)
             elif self.prefit:
                 raise NoClosedFormError("unlabelled='weighted' needs members that are not fitted")
-        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted")
+        together = copies if groups is None else groups
+        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted", together)
         seen = MemberRows(rows.X, _joint, of_training=True)
         members, left_out = self._members(seen, rows)
-        self.fitted_ = self._with_exponents(reader, members, left_out, seen, rows)
+        if together is not None and not all(m.fitted.posterior.exact for m in members):
+            if groups is not None:
+                raise NoClosedFormError(
+                    "groups= leaves many rows out at once, which members known by draws cannot: "
+                    "leave them out of the pool"
+                )
+            together, rows = None, rows._replace(groups=None)
+        fitted = self._with_exponents(reader, members, left_out, seen, rows)
+        own_weight = None if copies is None else sample_weight
+        self.fitted_ = fitted.with_training(groups=together, weight=own_weight)
         return self
 
     def _read(
-        self, X: Any, y: Any, sample_weight: Any, unlabelled: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        unlabelled: bool = False,
+        groups: Array | None = None,
     ) -> tuple[PoolReader, Labelled]:
         """Rows for training, and the reader that knows their columns."""
         reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight, unlabelled=unlabelled)
+        rows = labelled(read, y, sample_weight, unlabelled=unlabelled, groups=groups)
         coded = rows.coded()
         return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
 
@@ -447,6 +493,8 @@ class LogLinearPool(GenerativeClassifier):
         places = with_label[sampled]
         some_rows, some_codes = seen[places], codes[places]
         some_weights = rows.weight_of_each()[places]
+        groups = None if rows.groups is None else rows.groups[places]
+        leaving = leaving_weight(some_codes, some_weights, groups)
         joints, inside = [], []
         for member in members:
             weighed = member.fitted.training.weighed
@@ -455,15 +503,16 @@ class LogLinearPool(GenerativeClassifier):
                 member_rows = some_rows.read(member)
                 check_training_rows(member.fitted, member_rows, some_codes, some_weights, are_some)
             if weighed is None:
-                joints.append(some_rows.log_joint_without(member, some_codes, some_weights))
-                inside.append(member.log_class_weights(some_codes, some_weights))
+                own_rows = some_codes, some_weights, groups
+                joints.append(some_rows.log_joint_without(member, *own_rows))
+                inside.append(member.log_class_weights(some_codes, leaving))
             else:
                 joints.append(weighed.joint[sampled])
                 generative = member.fitted.posterior.model.generative
                 inside.append(weighed.log_pi[sampled] if generative else None)
         row_weights = rows.weight_of_each()[with_label]
         count = class_counts(codes[with_label], len(classes), row_weights)
-        log_pi = weights_without(count, some_codes, some_weights)
+        log_pi = weights_without(count, some_codes, leaving)
         evidence = Evidence.of(joints, inside, log_pi, some_rows.known(members))
         scored = Scored(evidence, some_codes, some_weights)
         n_parts = len({member.selection for member in members})  # of the columns
@@ -567,9 +616,9 @@ class LogLinearPool(GenerativeClassifier):
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
         if training is not None:
-            X, *own = rows_of_fit(fitted, training, partial).only_scored()
-            joints = [X.log_joint_without(member, *own) for member in members]
-            fitted = fitted.with_training(ranks=member_ranks(members, joints, *own))
+            X, codes, weight, groups = rows_of_fit(fitted, training, partial).only_scored()
+            joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
+            fitted = fitted.with_training(ranks=member_ranks(members, joints, codes, weight))
             self.fitted_ = fitted
         ranks = fitted.training.ranks
         assert ranks is not None, "fits and files have them"

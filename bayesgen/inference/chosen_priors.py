@@ -117,6 +117,7 @@ class LabelledRows(NamedTuple):
     X: Any
     codes: Array  # (N,)
     weight: Array | None = None  # (N,)
+    groups: Array | None = None  # (N,) codes of groups that are left out whole
 
 
 class _Point(NamedTuple):
@@ -236,7 +237,7 @@ def _score(prior: ClassModel, stats: ClassStats, rows: LabelledRows) -> float:
     posterior = ExactPosterior(prior, prior.update(stats), stats)
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
     with np.errstate(invalid="ignore"):  # beside a weight of 1e15 the others are rounded away
-        log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, weight)
+        log_joint, _ = posterior.log_joint_without(rows.X, rows.codes, weight, rows.groups)
     own = log_softmax(log_joint)[np.arange(len(rows.codes)), rows.codes]
     return float(weight @ own / weight.sum() * stats.count.sum())
 
@@ -252,7 +253,8 @@ def _scored(rows: LabelledRows) -> LabelledRows:
     weight = np.ones(n) if rows.weight is None else rows.weight
     order = np.lexsort((weight, rows.codes, _keys(rows.X)))[:_MOST_ROWS]
     at = np.sort(order)
-    return LabelledRows(rows.X[at], rows.codes[at], weight[at])
+    groups = None if rows.groups is None else rows.groups[at]
+    return LabelledRows(rows.X[at], rows.codes[at], weight[at], groups)
 
 
 def _keys(X: Matrix) -> Array:

@@ -17,11 +17,12 @@ from bayesgen.datatree.tree import (
     draws_dataset,
 )
 from bayesgen.encoding import suspects
+from bayesgen.encoding.copies import copied_rows
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
-from bayesgen.encoding.labelled import Labelled, among, labelled
-from bayesgen.encoding.labels import refuse_two_types
+from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
+from bayesgen.encoding.labels import labels_and_mask, refuse_two_types
 from bayesgen.encoding.reader import Align, Reader, Rows
-from bayesgen.encoding.tables import is_table
+from bayesgen.encoding.tables import is_table, n_rows
 from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
@@ -167,8 +168,11 @@ class Learner:
         sample_weight: Any = None,
         options: dict[str, Any] | None = None,
         unlabelled: Unlabelled | None = None,
+        groups: Any = None,
     ) -> Fitted:
         """Return the posterior of all parameters given rows, in closed form or by NUTS."""
+        if groups is not None:
+            groups = self._groups(groups, X, unlabelled)
         if unlabelled is not None:
             refuse_unknown("unlabelled", unlabelled, get_args(Unlabelled))
         if not self.family_type.conjugate:
@@ -186,9 +190,30 @@ class Learner:
             )
         if unlabelled == "weighted":
             return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
-        _, gathered, rows = self._gathered(None, X, y, sample_weight)
+        if isinstance(y, Labelled):
+            groups = y.groups
+        elif groups is None and y is not None and self._chooses_by_leaving_out():
+            groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
+        _, gathered, rows = self._gathered(None, X, y, sample_weight, groups=groups)
         scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
-        return self._keep(self.settle(gathered, scored), X, y, sample_weight)
+        fitted = self._keep(self.settle(gathered, scored), X, y, sample_weight)
+        return fitted.with_training(groups=groups)
+
+    def _chooses_by_leaving_out(self) -> bool:
+        return self.prior == "loo" or self.family_type.discriminative
+
+    def _groups(self, groups: Any, X: Any, unlabelled: Unlabelled | None) -> Array:
+        """Return the codes (N,) of the groups of rows; raise where `fit` leaves no row out."""
+        if not self.family_type.conjugate:
+            raise NoClosedFormError(
+                f"groups= is refused: {self.name} is sampled by NUTS, and its fit leaves no row "
+                "out. For an honest score fit again without each group"
+            )
+        if unlabelled == "weighted":
+            raise NoClosedFormError("groups= cannot be combined with unlabelled='weighted'")
+        if isinstance(groups, int | np.integer):
+            raise TypeError("fit takes groups= as one name for each row, not a number of folds")
+        return group_codes(groups, n_rows(X))
 
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
@@ -229,6 +254,7 @@ class Learner:
         y: Any,
         sample_weight: Any = None,
         classes: Any = None,
+        groups: Array | None = None,
     ) -> tuple[Gathered | None, Gathered, LabelledRows]:
         """Those `before`, made to cover the rows; those of the rows; the rows, not encoded."""
         if not self.family_type.conjugate:
@@ -237,7 +263,7 @@ class Learner:
                 "fit all rows together"
             )
         reader = self.reader if before is None else before.reader
-        reader, rows = self._labelled(reader, X, y, sample_weight, before is None, False)
+        reader, rows = self._labelled(reader, X, y, sample_weight, before is None, False, groups)
         labels, codes = rows.coded()
         if classes is not None:
             labels, codes = among(classes, labels, codes)
@@ -254,15 +280,22 @@ class Learner:
         if known is not None:
             model = replace(model, family=model.family.further(known.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
-            stats = model.stats(read.as_read, codes, len(labels), rows.weight)
+            stats = model.stats(read.as_read, codes, len(labels), rows.weight, rows.groups)
         reader.refuse_infinite(read.X, stats.features)
         names = _names(reader, model.family)
         refuse_large_cells(model.family, read.as_read, names, stats.features, rows.at)
         own = Gathered(labels, reader, stats, len(codes))
-        return known, own, LabelledRows(read, codes, rows.weight)
+        return known, own, LabelledRows(read, codes, rows.weight, rows.groups)
 
     def _labelled(
-        self, reader: Reader, X: Any, y: Any, sample_weight: Any, first: bool, unlabelled: bool
+        self,
+        reader: Reader,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        first: bool,
+        unlabelled: bool,
+        groups: Array | None = None,
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
         if isinstance(y, Labelled):  # as a pool has read and coded them
@@ -272,7 +305,7 @@ class Learner:
         # whether all cells are finite may show in the statistics, but draws have none
         lenient = sample_weight is None and self.family_type.conjugate and not unlabelled
         reader, rows = reader.admit(X, first=first, lenient=lenient)
-        return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled)
+        return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled, groups=groups)
 
     def count(
         self, known: Fitted, rows: Rows, codes: Array, classes: Array, weight: Array | None

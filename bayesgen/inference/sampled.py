@@ -43,7 +43,7 @@ def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> Drawn
     rows : LabelledRows
     n_classes : int
     """
-    X, codes, weight = rows
+    X, codes, weight, _ = rows
     alpha = broadcast_prior("class_alpha", unresolved.alpha, (n_classes,))
     family = with_defaults(unresolved.family, X, codes, n_classes, weight)
     count = class_counts(codes, n_classes, weight)
@@ -53,7 +53,7 @@ def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> Drawn
 
 def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new: Any = None) -> Any:
     """Return the PyMC model of rows, whose likelihood is as few terms as the family knows."""
-    X, codes, weight = rows
+    X, codes, weight, _ = rows
     return prior.to_pymc(coords, X=X, y=codes, weight=weight, summed=True, X_new=X_new)
 
 

@@ -77,7 +77,7 @@ def weighed(
     With more than 60 labelled rows, 60 groups are left out in turn. With many rows without a label,
     at most 4000 over the number of classes, evenly spaced, find the weight and count as all.
     """
-    X, codes, w = rows
+    X, codes, w, _ = rows
     assert w is not None, "each row has a weight"
     prior, n_classes = own.prior, len(own.prior.alpha)
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
@@ -119,7 +119,7 @@ def weighed(
 
 def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
     """Scores of labelled rows, each left out, where no other row counts."""
-    X, codes, w = rows
+    X, codes, w, _ = rows
     assert w is not None, "each row has a weight"
     joint, _ = own.log_joint_without(X, codes, w)
     log_pi = np.zeros_like(joint)

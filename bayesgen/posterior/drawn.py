@@ -548,14 +548,14 @@ class DrawnPosterior:
         return JointDraws(blocks, shape, independent=False)
 
     def log_joint_without(
-        self, X: Matrix, codes: Array, weight: Array
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array | None]:
         """(N, C) log p(y = c, x_i) of training rows, each without itself, and Pareto k (N,).
 
         By Pareto-smoothed importance sampling: a draw has the weight of one over the likelihood
         of the row under it (Vehtari et al. 2017). A row that is not in the posterior (code -1 or
         weight 0), or is as likely under every draw (no observed cell), keeps every draw: its k is
-        -inf.
+        -inf. Whole groups cannot leave: their importance weights would rest on few draws.
 
         Warns
         -----

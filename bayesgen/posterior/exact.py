@@ -193,8 +193,10 @@ class ExactPosterior:
         log_x += log_weights(weights)
         return log_x
 
-    def log_joint_without(self, X: Matrix, codes: Array, weight: Array) -> tuple[Array, None]:
-        """(N, C) log p(y = c, x_i) of training rows, each without itself.
+    def log_joint_without(
+        self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
+    ) -> tuple[Array, None]:
+        """(N, C) log p(y = c, x_i) of training rows, each without itself or its whole group.
 
         Parameters
         ----------
@@ -203,6 +205,8 @@ class ExactPosterior:
             Their classes; -1: a row that is not in the posterior, so that nothing leaves.
         weight : (N,)
             Weight of each row in the fit, which leaves whole.
+        groups : (N,) int, optional
+            Rows of the same number leave together. Of label trees they are those of the fit.
 
         Returns
         -------
@@ -215,8 +219,12 @@ class ExactPosterior:
             log_joint = self.log_joint(X)
             rows = np.flatnonzero(inside)
             if len(rows):
-                log_joint[rows], _ = self.log_joint_without(X[rows], codes[rows], weight[rows])
+                of_rows = None if groups is None else groups[rows]
+                part = X[rows], codes[rows], weight[rows], of_rows
+                log_joint[rows], _ = self.log_joint_without(*part)
             return log_joint, None
+        if groups is not None:
+            return self._without_groups(X, codes, weight, groups), None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
         if self.model.family.discriminative:
             return log_x, None
@@ -227,10 +235,24 @@ class ExactPosterior:
             self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(out, X))
         return out, None
 
+    def _without_groups(self, X: Matrix, codes: Array, weight: Array, groups: Array) -> Array:
+        """(N, C) where each row is without its whole group; rows alone in theirs are fast."""
+        family: Any = self.model.family
+        if family.discriminative:
+            log_p: Array = family.log_predictive_without(X, codes, weight, groups)[0]
+            return log_p
+        out, _ = self.log_joint_without(X, codes, weight)
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+        if parts := [rows for rows in parts if len(rows) > 1]:
+            several = np.concatenate(parts)
+            out[several] = self.log_joint_without_groups(X, codes, weight, parts)[several]
+        return out
+
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
     ) -> Array:
-        """The same where each row is without its whole group; `groups` are positions of rows."""
+        """(N, C) of rows without their whole group; `groups` are positions of rows."""
         out = np.empty((X.shape[0], len(self.model.alpha)))
         self._leave_out(groups, X, codes, weight, _fill(out, X))
         return out
@@ -387,7 +409,7 @@ class ExactPosterior:
             return
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
-        X, codes, weight = training()
+        X, codes, weight, *_ = training()
         factors = weights_of_draws(n_draws, seed, len(codes))
         size = sum(value.nbytes for _, value in self.model.family.arrays().values())
         fits = []

@@ -81,11 +81,18 @@ class ClassModel(Record):
         """Whether rows have a density and classes have weights; else p(y | x, theta) is all."""
         return is_generative(self.family)
 
-    def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> ClassStats:
-        """Statistics of labelled rows."""
-        return ClassStats(
-            class_counts(y, n_classes, weight), self.family.stats(X, y, n_classes, weight)
-        )
+    def stats(
+        self,
+        X: Matrix,
+        y: Array,
+        n_classes: int,
+        weight: Array | None = None,
+        groups: Array | None = None,
+    ) -> ClassStats:
+        """Statistics of labelled rows; label trees choose their halves by `groups` (N,)."""
+        by_groups = {} if groups is None or self.generative else {"groups": groups}
+        features = self.family.stats(X, y, n_classes, weight, **by_groups)
+        return ClassStats(class_counts(y, n_classes, weight), features)
 
     def resolve(self, stats: ClassStats) -> Self:
         """The prior with every hyper-parameter a full array."""

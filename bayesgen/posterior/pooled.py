@@ -234,6 +234,15 @@ def comparable(scores: Array) -> Array:
     return out
 
 
+def leaving_weight(codes: Array, weight: Array, groups: Array | None) -> Array:
+    """(N,) weight of the rows of the same class that leave with each row."""
+    if groups is None:
+        return weight
+    _, group = np.unique(np.stack([groups, codes]), axis=1, return_inverse=True)
+    total: Array = np.bincount(group.ravel(), weight)[group.ravel()]
+    return total
+
+
 def log_mean_exp(values: Array) -> Array:
     """Log of the mean of exp over the last axis."""
     top = values.max(axis=-1)
@@ -412,10 +421,13 @@ class MemberRows:
             total += share
         return total / len(members)
 
-    def log_joint_without(self, member: Member, codes: Array, weight: Array) -> Array:
-        """(N, C) of training rows, each without itself."""
-        encoded = self.as_training.read(member).encoded
-        joint: Array = member.fitted.posterior.log_joint_without(encoded, codes, weight)[0]
+    def log_joint_without(
+        self, member: Member, codes: Array, weight: Array, groups: Array | None = None
+    ) -> Array:
+        """(N, C) of training rows, each without itself or its group."""
+        encoded, own = self.as_training.read(member).encoded, member.fitted.posterior
+        of_groups = () if groups is None else (groups,)
+        joint: Array = own.log_joint_without(encoded, codes, weight, *of_groups)[0]
         return joint
 
 
@@ -541,17 +553,23 @@ class PooledPosterior:
         return weights
 
     def evidence(
-        self, X: MemberRows, codes: Array | None = None, weight: Array | None = None
+        self,
+        X: MemberRows,
+        codes: Array | None = None,
+        weight: Array | None = None,
+        groups: Array | None = None,
     ) -> Evidence:
-        """`Evidence` of new rows, or of training rows without themselves."""
+        """`Evidence` of new rows, or of training rows without themselves or their groups."""
         members = self.members
-        inside = [member.log_class_weights(codes, weight) for member in members]
         if codes is None or weight is None:
+            inside = [member.log_class_weights(None, None) for member in members]
             log_weights_of_rows = np.tile(log_weights(self.class_weights()), (*X.shape, 1))
             joints = [X.log_joint(member) for member in members]
         else:
-            log_weights_of_rows = weights_without(self.count, codes, weight)
-            joints = [X.log_joint_without(member, codes, weight) for member in members]
+            leaving = leaving_weight(codes, weight, groups)
+            inside = [member.log_class_weights(codes, leaving) for member in members]
+            log_weights_of_rows = weights_without(self.count, codes, leaving)
+            joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
         return Evidence.of(joints, inside, log_weights_of_rows, X.known(members))
 
     def log_joint(
@@ -618,7 +636,7 @@ class PooledPosterior:
                 return
 
             def own_rows() -> tuple[Any, Array, Array]:
-                rows, codes, weight = rows_of_fit()
+                rows, codes, weight, *_ = rows_of_fit()
                 return rows.as_training.read(member).encoded, codes, weight
 
             for posterior in fitted.posterior.random_fits(n_draws, seed, own_rows):
@@ -645,25 +663,29 @@ class PooledPosterior:
         """(S, C) log class weights of randomly weighted training rows; fixed without rows."""
         if rows_of_fit is None:
             return np.tile(log_weights(self.class_weights()), (n_draws, 1))
-        _, codes, weight = rows_of_fit()
+        _, codes, weight, *_ = rows_of_fit()
         factors = weights_of_draws(n_draws, seed, len(codes))
         count = 1 + factors * weight @ np.eye(len(self.count))[codes]
         return log_weights(count / count.sum(axis=1, keepdims=True))
 
-    def log_joint_without(self, X: MemberRows, codes: Array, weight: Array) -> tuple[Array, Array]:
+    def log_joint_without(
+        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None
+    ) -> tuple[Array, Array]:
         """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).
 
-        Members are without the row exactly (by importance sampling where they are known by draws),
-        exponents and intercepts as in `Exponents.without_each_row`; the members' scores of the
-        other rows stay as they are.
+        Members are without the row, or its whole group, exactly (by importance sampling where they
+        are known by draws), exponents and intercepts as in `Exponents.without_each_row`; the
+        members' scores of the other rows stay as they are.
         """
         inside = (codes >= 0) & (weight > 0)
         if not inside.all():
             out, k = self.log_joint(X), np.full(len(codes), -np.inf)
             if len(at := np.flatnonzero(inside)):
-                out[at], k[at] = self.log_joint_without(X[at], codes[at], weight[at])
+                of_rows = None if groups is None else groups[at]
+                out[at], k[at] = self.log_joint_without(X[at], codes[at], weight[at], of_rows)
             return out, k
-        return self.log_proba_without(Scored(self.evidence(X, codes, weight), codes, weight))
+        evidence = self.evidence(X, codes, weight, groups)
+        return self.log_proba_without(Scored(evidence, codes, weight))
 
     def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
         """The same from the members' scores."""

@@ -40,6 +40,10 @@ class Training:
         How it was found, and the scores of the labelled rows.
     rows : KeptRows, optional
         While they are in memory anyway.
+    groups : (N,) int, optional
+        Of all rows that fit was given: those of the same number are left out together.
+    weight : (N,), optional
+        Of all rows that fit was given, where copies count as one row.
     suspects : {column: what is odd about it}
     scores : LeftOut, optional
         What the posterior says of each row without it, once it was asked for.
@@ -56,6 +60,8 @@ class Training:
     unlabelled_weight: float | None = None
     weighed: Any = None
     rows: KeptRows | None = None
+    groups: np.ndarray | None = None
+    weight: np.ndarray | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None
     ranks: "MemberRanks | None" = None

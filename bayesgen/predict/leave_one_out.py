@@ -6,22 +6,14 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from bayesgen.encoding.labelled import weights
-from bayesgen.encoding.labels import (
-    array_of_labels,
-    has_no_label,
-    is_labelled,
-    labels_and_mask,
-    refuse_unlabelled,
-)
+from bayesgen.encoding.labelled import group_codes, weights
+from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
 from bayesgen.encoding.reader import Rows
-from bayesgen.errors import InputError, InputTypeError
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k
-from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights_without
 from bayesgen.posterior.training import KeptRows
@@ -42,6 +34,7 @@ class TrainingRows(NamedTuple):
     X: Any
     codes: Array  # (N,) -1 where there is no label
     weight: Array  # (N,)
+    groups: Array | None = None  # (N,) rows of the same number are left out together
 
     @property
     def scored(self) -> Array:
@@ -53,8 +46,10 @@ class TrainingRows(NamedTuple):
         at = self.scored
         if not len(at):
             raise ValueError("no training row has a label and a weight above 0")
-        every = len(at) == len(self.codes)
-        return self if every else TrainingRows(self.X[at], self.codes[at], self.weight[at])
+        if len(at) == len(self.codes):
+            return self
+        groups = None if self.groups is None else self.groups[at]
+        return TrainingRows(self.X[at], self.codes[at], self.weight[at], groups)
 
 
 def training_rows(
@@ -63,10 +58,12 @@ def training_rows(
     y: Any,
     sample_weight: Any = None,
     partial: bool = False,
+    groups: Any = None,
 ) -> TrainingRows:
-    """Rows, codes and weights; raises unless they are (some of) those of the fit.
+    """Rows, codes, weights and groups; raises unless they are (some of) those of the fit.
 
-    Of a pool they are those of each member, or some of them.
+    Of a pool they are those of each member, or some of them. Without `groups` all rows have those
+    of the fit, where they are known.
     """
     rows = fitted.read(X)
     values, masked = labels_and_mask(y)
@@ -87,11 +84,23 @@ def training_rows(
     weight = np.ones(len(codes))
     if sample_weight is not None:
         weight = weights(sample_weight, len(codes))
+    elif fitted.training.weight is not None and len(fitted.training.weight) == len(codes):
+        weight = fitted.training.weight
+    if groups is not None:
+        refuse_groups(fitted)
+        groups = group_codes(groups, len(codes))
+    elif fitted.training.groups is not None and len(fitted.training.groups) == len(codes):
+        groups = fitted.training.groups
+    elif fitted.training.groups is not None:
+        raise ValueError(
+            "fit left whole groups of rows out, and the groups of these rows are not known: give "
+            "groups="
+        )
     n = int((weight > 0).sum())
     for part, read in parts:
         some = partial or (part is not fitted and n != part.training.n_rows)
         check_training_rows(part, read, codes, weight, some)
-    return TrainingRows(rows.encoded, codes, weight)
+    return TrainingRows(rows.encoded, codes, weight, groups)
 
 
 def check_training_rows(
@@ -124,31 +133,13 @@ def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> 
         ) from error
 
 
-def log_joint_without(fitted: Fitted, rows: TrainingRows, groups: Any = None) -> Array:
-    """(N, C) log joint densities of training rows, each without itself or its whole group."""
-    if groups is None:
-        return fitted.posterior.log_joint_without(*rows)[0]
-    own = fitted.posterior
-    if not isinstance(own, ExactPosterior):
+def refuse_groups(fitted: Fitted) -> None:
+    """Raise NoClosedFormError where whole groups cannot be left out."""
+    if not all(part.posterior.exact for part in fitted.models):
         raise NoClosedFormError(
             "groups= leaves many rows out at once, which draws cannot (importance weights "
             "would rest on a few of them); fit again without each group"
         )
-    if not own.model.generative:
-        raise NoClosedFormError(
-            f"groups= is refused: the rows of every group have chosen a part of the structures of "
-            f"{fitted.name}; fit again without each group"
-        )
-    inside = rows.scored
-    found = group_codes(groups, len(rows.codes))[inside]
-    order = np.argsort(found, kind="stable")
-    cuts = np.flatnonzero(np.diff(found[order])) + 1
-    parts = np.split(order, cuts)
-    out = own.log_joint(rows.X)
-    out[inside] = own.log_joint_without_groups(
-        rows.X[inside], rows.codes[inside], rows.weight[inside], parts
-    )
-    return out
 
 
 class LabelScore(NamedTuple):
@@ -192,12 +183,14 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
         of_some = None if given.sample_weight is None else np.asarray(given.sample_weight)[at]
         X, y = (_safe_indexing(part, at) for part in (given.X, given.y))
         try:
-            found = training_rows(fitted, X, y, of_some, rows is not None or len(at) < n)
+            of_groups = None if training.groups is None else training.groups[at]
+            some = rows is not None or len(at) < n
+            found = training_rows(fitted, X, y, of_some, some, of_groups)
         except ValueError:
             return None
         at = found.scored
         codes, weight = found.codes[at], found.weight[at]
-        joint, k = own.log_joint_without(found.X[at], codes, weight)
+        joint, k = own.log_joint_without(*found.only_scored())
         if k is not None and (k > largest_good_k(own.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]
@@ -206,7 +199,11 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     each, n_classes = np.arange(len(codes)), len(fitted.classes)
     count = class_counts(codes, n_classes, weight)
     frequency = log_weights_without(np.ones(n_classes), count, codes, weight)[each, codes]
-    return LabelScore(float(-log_p.mean()), float(-frequency.mean()), len(codes))
+    copies_as_one = weight if training.weight is not None else np.ones(len(codes))
+    loss, of_frequencies = (
+        float(-np.average(values, weights=copies_as_one)) for values in (log_p, frequency)
+    )
+    return LabelScore(loss, of_frequencies, round(float(copies_as_one.sum())))
 
 
 def _some(n: int) -> Array:
@@ -269,29 +266,3 @@ def _other_counts(count: Array, of_fit: Array, fitted: Fitted) -> ValueError:
         f"{_TRAINING_ROWS}; got weights {count.round(6).tolist()} of the classes "
         f"{fitted.classes.tolist()}, and the fit had {of_fit.round(6).tolist()}"
     )
-
-
-def group_codes(groups: Any, n: int) -> Array:
-    """(N,) codes of the groups."""
-    if isinstance(groups, int | np.integer):
-        if not 2 <= groups <= n:
-            raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
-        return np.arange(n) % int(groups)
-    names = array_of_labels(groups)
-    if names.shape != (n,):
-        raise ValueError(f"groups must have one entry for each of {n} rows, got {names.shape}")
-    missing = has_no_label(names)
-    if isinstance(groups, np.ma.MaskedArray):
-        missing |= np.ma.getmaskarray(groups)
-    if missing.any():
-        raise InputError(
-            "groups has no name",
-            row=missing.argmax(),
-            advice="give a row that belongs to no other a name of its own",
-        )
-    try:
-        codes: Array = np.unique(names, return_inverse=True)[1].ravel()
-    except TypeError:
-        types = sorted({type(name).__name__ for name in names.tolist()})
-        raise InputTypeError(f"groups must be of one type, got {', '.join(types)}") from None
-    return codes

@@ -60,7 +60,7 @@ def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False)
     if found is None or training is not None:
         rows = rows_of_fit(fitted, training, partial).only_scored()
         joint, _ = fitted.posterior.log_joint_without(*rows)
-        _, codes, weight = rows
+        _, codes, weight, _ = rows
     else:
         joint, codes, weight = found.joint, found.codes, found.row_weight
     if not fitted.posterior.model.generative:
