@@ -42,7 +42,9 @@ class _Group(TyperGroup):
         try:
             with warnings_as_notes():
                 return super().main(*args, **options)
-        except (UserError, TableError) as mistake:
+        except TableError as mistake:
+            error(mistake.told(mistake.row, mistake.option))
+        except UserError as mistake:
             error(str(mistake))
         except _UsageError as mistake:
             error(mistake.format_message())

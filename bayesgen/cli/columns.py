@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.cli.files import read_whole
-from bayesgen.encoding.literals import count, did_you_mean, listed, shown
+from bayesgen.encoding.literals import count, did_you_mean, listed, near_name, shown
 from bayesgen.io import tabular
 from bayesgen.numerics.special import Array
 
@@ -80,11 +80,20 @@ def columns_of(
     columns = _columns(clf, table, text)
     held = set(table.names)
     if lost := [name for name in columns.types if name not in held]:
-        hint = did_you_mean(lost[0], table.names) if len(lost) == 1 else ""
+        hints = {name: near_name(name, held) for name in lost}
+        near = [
+            shown(hint) + (f" for {shown(name)}" if len(lost) > 1 else "")
+            for name, hint in hints.items()
+            if hint
+        ]
+        hint = f"did you mean {listed(near)}?" if near else "add what is not known as empty cells"
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
-            f"{listed(map(shown, lost))}{hint or '; add what is not known as empty cells'}"
+            f"{listed(map(shown, lost))}; {hint}"
         )
+    for name in table.reading.percent:
+        if columns.types.get(name) == "number":
+            columns.types[name] = "percent"
     known = {*columns.names, *ignored}
     if extra := [name for name in table.names if name not in known]:
         note(f"{table.path}: {listed(map(shown, extra))} left out, not among the model's columns")
@@ -232,8 +241,21 @@ def with_labels(columns: Columns, frame: "pd.DataFrame", target: str, table: "Ta
         lost = count(int((~known).sum()), "row")
         note(f"{table.path}: {lost} without {target!r} dropped")
     with blamed_on(table.path):
-        labels = tabular.labels(frame[target][known])
+        labels = labels_of(frame[target][known], table)
     return Labelled(columns.read(frame[known]), labels)
+
+
+def labels_of(cells: "pd.Series[Any]", table: "Table") -> Array:
+    """Return labels, folded if the fit has folded them."""
+    labels, spelled = tabular.labels(cells), table.reading.labels
+    if not spelled or labels.dtype.kind != "U":
+        return labels
+    return np.array([spelled.get(fold(label), label) for label in labels.tolist()])
+
+
+def fold(label: str) -> str:
+    """Return a label without its capitals and the blanks around it."""
+    return " ".join(label.split()).casefold()
 
 
 def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:

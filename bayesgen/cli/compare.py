@@ -10,6 +10,7 @@ from bayesgen.cli import console
 from bayesgen.cli.console import AsJson, Target, Texts, UserError
 from bayesgen.cli.models import Model
 from bayesgen.encoding.literals import count, listed
+from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
     from bayesgen.checks.compare import Scored
@@ -28,6 +29,7 @@ class Rows(StrEnum):
     HELD_OUT = "held-out"
 
 
+@console.reads_tables
 def compare(
     model: Annotated[
         Path,
@@ -69,6 +71,8 @@ def compare(
         ),
     ] = None,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Score models by the probabilities that they give to labels they have not seen.
 
@@ -98,7 +102,9 @@ def compare(
         )
     if drop and not named:
         raise UserError("--drop is for --model NAME: a model file says which columns it reads")
-    table = files.open_table(data)
+    for path in saved[:1]:
+        reading = files.stored_reading(path, reading)
+    table = files.open_table(data, reading)
     columns.find(target, table)
     entries = _of_files(saved, table, target, text)
     entries |= _of_names(named or [], table, target, drop or [], text)

@@ -1,5 +1,6 @@
 """What the commands say: notes and errors on stderr, tables on stdout, signs of life."""
 
+import functools
 import inspect
 import sys
 import warnings
@@ -14,7 +15,7 @@ from bayesgen.encoding.literals import count, listed, one_line, shortened, witho
 from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHOD_NAMES
-from bayesgen.io.formats import TableError
+from bayesgen.io.formats import Reading, TableError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,9 +46,114 @@ Costs = Annotated[
         help="What a decision costs where TRUE is the label; repeatable. Other mistakes cost 1.",
     ),
 ]
+Reject = Annotated[
+    float | None,
+    typer.Option("--reject", min=0, metavar="X", help="Cost of a row that is left undecided."),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
 ]
+
+
+_PANEL = "How CSV files are read (default: as they look)"
+_MARKS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blank": " ", "\\t": "\t"}
+
+
+def _reading(
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter",
+            metavar="MARK",
+            rich_help_panel=_PANEL,
+            help="comma, semicolon, tab, bar, blank, or another character.",
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            "--decimal",
+            metavar="MARK",
+            rich_help_panel=_PANEL,
+            help="Decimal mark of numbers: '.' or ','.",
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            rich_help_panel=_PANEL,
+            help="Whether the first row names the columns; else they are c1, c2 and so on.",
+        ),
+    ] = None,
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            "--comment",
+            metavar="CHARACTER",
+            rich_help_panel=_PANEL,
+            help="Pass over lines that begin with it.",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            rich_help_panel=_PANEL,
+            help="Such as cp1252; default: UTF-8, or UTF-16 by its mark.",
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing",
+            metavar="CELL",
+            rich_help_panel=_PANEL,
+            help="A text or number that stands for a missing cell, such as -999; repeatable.",
+        ),
+    ] = None,
+    present: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--not-missing",
+            metavar="CELL",
+            rich_help_panel=_PANEL,
+            help="A text that does not, such as NA for Namibia; repeatable.",
+        ),
+    ] = None,
+) -> Reading:
+    """Return what the options say of a file."""
+    delimiter = _MARKS.get(delimiter or "", delimiter)
+    decimal = _MARKS.get(decimal or "", decimal)
+    if delimiter is not None and len(delimiter) != 1:
+        raise UserError(f"--delimiter {delimiter}: give one character, comma, tab or blank")
+    if decimal not in (None, ".", ","):
+        raise UserError(f"--decimal {decimal}: give . or ,")
+    if decimal is not None and decimal == delimiter:
+        raise UserError(f"--delimiter and --decimal are both {decimal}")
+    if comment is not None and len(comment) != 1:
+        raise UserError(f"--comment {comment}: give one character")
+    return Reading(
+        delimiter, decimal, header, comment, encoding,
+        missing=tuple(missing or ()), present=tuple(present or ()),
+    )  # fmt: skip
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of how files are read to a command, which gets them as its `reading`."""
+    options = inspect.signature(_reading).parameters
+    own = inspect.signature(command)
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        said = {name: arguments.pop(name) for name in options}
+        command(**arguments, reading=_reading(**said))
+
+    parameters = [p for name, p in own.parameters.items() if name != "reading"]
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*parameters, *options.values())]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
 
 
 _DECIMALS = 4  # of scores
@@ -187,6 +293,7 @@ def warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownCategoryWarning)  # counted over the whole file
         warnings.showwarning = show
+        warnings.filterwarnings("ignore", "look at th")  # of columns: `Plan.look` says it better
         yield
 
 

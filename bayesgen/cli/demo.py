@@ -108,12 +108,12 @@ def _tell_penguins(console: "Console") -> None:
     table = plain_table({"row": 3, "species": 9}, **dict.fromkeys(map(str, clf.classes_), 18))
     for i, interval in zip(least, ends, strict=True):
         cells = [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
-        table.add_row(str(X[test].index[i]), str(y[test].iloc[i]), *cells)
+        table.add_row(str(X[test].index[i] + 1), str(y[test].iloc[i]), *cells)
     console.print(table)
     console.print()
     show_caption(
         console,
-        f"Rows count from 0. In brackets the {prob:.0%} interval: what the training birds leave "
+        f"Rows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
     )
     console.print("\nCould the probabilities be better?\n", style="bold")

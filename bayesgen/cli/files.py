@@ -3,13 +3,14 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.errors import Facts
-from bayesgen.io.formats import TableError, file_format
+from bayesgen.io.formats import Reading, TableError, file_format
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
     type Table = CsvFile | ParquetFile
 
+_ENTRY = "reading"  # of the state in a model file
+
 type Advice = Callable[[Facts], str | None]
 
 
-def open_table(path: Path) -> "Table":
-    """A CSV or Parquet file by its ending, or one clear error."""
+def open_table(path: Path, reading: Reading | None = None) -> "Table":
+    """A file of a table, or one clear error; say how it is read where that is unusual."""
     from bayesgen.io.tabular import open_file
 
     with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
@@ -33,7 +36,9 @@ def open_table(path: Path) -> "Table":
         raise UserError(f"no file {str(path)!r}{_near(path)}")
     if not path.is_file():
         raise UserError(f"{path} is not a file")
-    table = open_file(path)
+    table = open_file(path, reading)
+    if style := str(getattr(table, "dialect", "")):
+        note(f"{path}: read with {style}")
     if table.n_nameless:
         note(
             f"{path}: {table.n_nameless} column(s) without a name left out, such as row numbers "
@@ -54,6 +59,35 @@ def load_model(path: Path) -> Any:
 
     with busy("loading"), blamed_on():
         return load(path)
+
+
+def stored_reading(path: Path, reading: Reading) -> Reading:
+    """Return how the fit of a model read its file, with what the options say."""
+    from bayesgen.io import storage
+
+    record = storage.read_entry(path, _ENTRY)
+    return reading if record is None else reading.over(Reading.from_json(record))
+
+
+def save_model(clf: Any, path: Path, table: "Table", target: str) -> None:
+    """Write a model, with how its file was read."""
+    from bayesgen.io import storage
+
+    given = table.reading
+    header = given.header
+    if table.schema is None:
+        header = header is not False
+    unnamed = () if header in (None, True) else tuple(n for n in table.names if n != target)
+    reading = replace(
+        given,
+        delimiter=None,
+        header=header,
+        encoding=None,
+        other_encoding=given.encoding,
+        unnamed=unnamed,
+    )
+    fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
+    storage.write(path, fit, {**state, _ENTRY: asdict(reading)}, draws)
 
 
 def rows_of(

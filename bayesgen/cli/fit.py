@@ -1,6 +1,5 @@
 """``bayesgen fit``: learn a classifier from a table and save it."""
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from bayesgen.cli.console import (
     busy,
     class_counts,
     plain_table,
+    reads_tables,
     short,
     show,
     show_scores,
@@ -21,6 +21,7 @@ from bayesgen.cli.console import (
 from bayesgen.cli.models import Model, Plan, Tokens
 from bayesgen.encoding.literals import count, one_line
 from bayesgen.errors import InputError
+from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -31,9 +32,11 @@ _SEED = 0  # of the rows that are held out
 _MOST_SHOWN = 24  # columns in the summary
 
 
+@reads_tables
 def fit(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Table with labels: .csv, .tsv or .parquet.")
+        Path,
+        typer.Argument(metavar="DATA", help="Table with labels: CSV or Parquet."),
     ],
     target: Target,
     output: Annotated[
@@ -92,6 +95,12 @@ def fit(
             help="Hold out this share of the rows, drawn at random, and score them.",
         ),
     ] = None,
+    fold_labels: Annotated[
+        bool,
+        typer.Option("--fold-labels", help="Labels that differ by case or blanks are one class."),
+    ] = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Learn a classifier from a table and save it.
 
@@ -117,31 +126,19 @@ def fit(
     bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
     from bayesgen.cli import columns, files, learning
-    from bayesgen.encoding import suspects
 
     files.check_output(output, data)
-    table = files.open_table(data)
+    table = files.open_table(data, reading)
     columns.find(target, table)
     options = {"order": order, "tokens": tokens, "drop_incomplete": drop_incomplete}
+    options["fold_labels"] = fold_labels
     model = model or (Model.MIXED if kind else Model.AUTO)
     plan = Plan.of(table, target, model, drop or [], kind or [], text, **options)
     if test is not None:
         _held_out(plan, test, output)
         return
-    with warnings.catch_warnings():  # of the columns' kinds: it does not know which were named
-        warnings.simplefilter("ignore", suspects.ColumnWarning)
-        clf, tally = learning.learn(plan)
-    texts = getattr(clf, "text_columns_", ())  # which a pool has read as such
-    normal = {name for name, kind in tally.kinds.items() if kind == "gaussian"} - {*plan.kinds}
-    suspects.warn_of(
-        suspects.find(
-            tally.head,
-            set(plan.names) - {*texts},
-            chosen=plan.kinds,
-            normal=normal if model is Model.MIXED else (),
-        )
-    )
-    tally.kinds.update(dict.fromkeys(texts, "text"))
+    clf, tally = learning.learn(plan)
+    tally.kinds.update(dict.fromkeys(getattr(clf, "text_columns_", ()), "text"))
     _save(clf, plan, output)
     _summary(clf, tally, output)
 
@@ -149,11 +146,12 @@ def fit(
 def _save(clf: Any, plan: Plan, output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
     from bayesgen.cli.columns import name_columns
+    from bayesgen.cli.files import save_model
 
     if plan.documents:  # so that `predict` finds the texts; the model does not need it
         name_columns(clf, plan.names)
     with blamed_on(plan.table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        clf.save(output)
+        save_model(clf, output, plan.table, plan.target)
 
 
 def _held_out(plan: Plan, share: float, output: Path) -> None:
@@ -162,6 +160,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
 
     from bayesgen.cli.compare import scores_of
     from bayesgen.cli.learning import blamed_on_rows, prepared
+    from bayesgen.encoding.labels import codes_of
 
     path = plan.table.path
     with blamed_on(path, (InputError,), advice=plan.advice):
@@ -181,9 +180,11 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
         scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__
     show_scores(console, [(f"{name}, {count(len(tested.labels), 'row')} held out", scores)])
+    counts = np.array([(learnt.labels == label).sum() for label in clf.classes_])
+    of_frequencies = -np.log(counts / counts.sum())[codes_of(tested.labels, clf.classes_)].mean()
+    show(f"Log loss of the class frequencies alone: {of_frequencies:.4f}.")
     if lost := int((held_out & ~known).sum()):
         show(f"Not scored: {count(lost, 'row')} of classes that no other row has.")
-    counts = [int((learnt.labels == label).sum()) for label in clf.classes_]
     show(
         f"{name} has learned from {class_counts(clf.classes_, counts)}; the others were drawn at "
         f"random (seed {_SEED}) and are not in the model.",
@@ -209,7 +210,7 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
         evidence = ""
     rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
     score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
-    told = sentences_of(score, clf.fitted_)
+    told = sentences_of(score, clf.fitted_, "Use --model auto")
     show(_learned(clf), *told, f"{evidence}Written to {output}.")
 
 

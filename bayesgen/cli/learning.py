@@ -4,24 +4,23 @@ What the columns hold is decided by a first look at all rows.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.cli.columns import Labelled
+from bayesgen.cli.columns import Labelled, labels_of
 from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.cli.files import read_whole, rows_of
 from bayesgen.cli.models import Look, Plan
 from bayesgen.encoding.labelled import RowSample, labelled
 from bayesgen.encoding.literals import count
-from bayesgen.io import streams, tabular
+from bayesgen.io import streams
 from bayesgen.predict.leave_one_out import SCORED
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_HEAD = 10_000  # rows that are looked at once more, for what is odd about them
 
 
 def learn(plan: Plan) -> tuple[Any, "Tally"]:
@@ -44,9 +43,10 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
                 tally.add(rows, scored)
             yield streams.Chunk(rows.X, rows.labels, None, "", 0.0, rows.numbers)
         selection.report(clf)
+        signs.enter_context(busy("learning"))  # a pool: its members have still to be pooled
 
     source = streams.Source(chunks, None)
-    with blamed_on(plan.table.path, advice=plan.advice):
+    with ExitStack() as signs, blamed_on(plan.table.path, advice=plan.advice):
         clf.fitted_ = streams.learn(clf, source, progressbar=False)
     return clf, tally
 
@@ -85,7 +85,9 @@ class Selection:
         self.n_rows += len(frame)
         self.n_unlabelled += int((~known).sum())
         frame = frame if known.all() else frame[known]
-        rows = Labelled(look.columns.read(frame), tabular.labels(frame[self.plan.target]))
+        rows = Labelled(
+            look.columns.read(frame), labels_of(frame[self.plan.target], self.plan.table)
+        )
         takes_missing = get_tags(clf).input_tags.allow_nan and not self.plan.drop_incomplete
         if self.plan.documents or takes_missing:
             return rows
@@ -128,7 +130,6 @@ class Tally:
     n_rows: int = 0
     categories: dict[str, set[Any]] = field(default_factory=dict)
     scored: RowSample | None = None  # rows that a model in parts is scored by
-    _heads: list[Any] = field(default_factory=list)
     _missing: list[Any] = field(default_factory=list)  # of each chunk, a number for each column
     _ends: list[Any] = field(default_factory=list)
 
@@ -143,8 +144,6 @@ class Tally:
             self.scored = RowSample.of_parts([*before, sample], SCORED)
         X = rows.X
         if X.ndim == 2:
-            if self.n_rows < _HEAD:
-                self._heads.append(X.head(_HEAD - self.n_rows))
             self._missing.append(X.isna().sum())
             numbers = X.select_dtypes(["number", "bool"])
             self._ends.append(pd.DataFrame({"least": numbers.min(), "most": numbers.max()}))
@@ -173,10 +172,3 @@ class Tally:
             .agg({"least": "min", "most": "max"})
         )
         return {name: (ends.loc[name, "least"], ends.loc[name, "most"]) for name in ends.index}
-
-    @property
-    def head(self) -> Any:
-        """The first 10 000 rows: a data frame, or None of documents."""
-        import pandas as pd
-
-        return pd.concat(self._heads, ignore_index=True) if self._heads else None

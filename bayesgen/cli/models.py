@@ -1,11 +1,12 @@
 """The classifiers by their short names, and what is to be learned of the columns of a table."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayesgen.cli.console import UserError, blamed_on, note
-from bayesgen.encoding.literals import listed, shown
+from bayesgen.encoding.literals import MISSING, listed, shown
 from bayesgen.errors import Facts, InputError
 from bayesgen.io.formats import TableError
 
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
     from bayesgen.cli.columns import Columns
     from bayesgen.cli.files import Table
 
-_HEAD = 10_000  # rows in which codes and the word None are looked for
+_HEAD = 10_000  # rows that are looked at for what may be doubted
+_TWO_LETTERS = re.compile("[A-Z]{2}")
+_REMEDIES = {
+    "drop": "leave it out by --drop COLUMN",
+    "kind": "--kind COLUMN={kind}",
+    "missing": "--missing {code}",
+    "texts": "read it by --model auto or markov",
+    "bins": "use --model auto or forest",
+    "convert": "write the numbers alone, all alike; with decimal commas: --decimal ,",
+}
 
 
 class Model(StrEnum):
@@ -70,6 +80,7 @@ class Plan:
     order: int | None = None  # of n-grams; None: 2
     tokens: Tokens | None = None  # None: char
     drop_incomplete: bool = False
+    fold_labels: bool = False
 
     @classmethod
     def of(
@@ -112,7 +123,7 @@ class Plan:
 
         looked_at = [self.target] if self.documents else [self.target, *self.names]
         with blamed_on(errors=(InputError,), advice=self.advice):
-            holds = self.table.kinds(looked_at)
+            holds = self.table.kinds(looked_at, self.target)
         if not holds:
             raise TableError(f"{self.table.path} has a header and no rows")
         for name, held in holds.items():
@@ -121,42 +132,95 @@ class Plan:
                 raise UserError(f"{self.table.path}: column {name!r} is empty{why}")
         if self.documents:
             columns = Columns(dict.fromkeys(self.names, "document"), self.names)
-            return Look(holds[self.target], columns, dict.fromkeys(self.names, "documents"))
-        naturally = {"boolean": "bernoulli", "number": "gaussian", "text": "categorical"}
+            look = Look(holds[self.target], columns, dict.fromkeys(self.names, "documents"))
+            self._say_doubts(look, holds)
+            return look
+        naturally = {"boolean": "bernoulli", "text": "categorical"}
         kinds: dict[str, str] = {}
         types: dict[str, str | None] = {}
         for name in self.names:
             kinds[name] = _holds(self.model)[1]
             if _of_mixed_columns(self.model):
-                kind = "categorical" if name in self.table.nominal else naturally[holds[name]]
+                kind = (
+                    "categorical"
+                    if name in self.table.nominal
+                    else naturally.get(holds[name], "gaussian")
+                )
                 kinds[name] = self.kinds.get(name, kind)
             bits = kinds[name] == "bernoulli" and holds[name] == "boolean"
-            types[name] = holds[name] if bits or kinds[name] == "categorical" else "number"
-        self._note_codes(holds)
-        return Look(holds[self.target], Columns(types, self.names), kinds)
+            as_held = bits or kinds[name] == "categorical" or holds[name] == "percent"
+            types[name] = holds[name] if as_held else "number"
+        look = Look(holds[self.target], Columns(types, self.names), kinds)
+        self._say_doubts(look, holds)
+        return look
 
-    def _note_codes(self, holds: dict[str, str]) -> None:
-        """Say which categories are read as numbers and may be codes, or have the word None."""
-        names = [self.target]
-        if _holds(self.model)[0] in ("", "code", "category"):
-            kinds = self.kinds
-            names += [n for n in self.names if kinds.get(n, "categorical") == "categorical"]
-        names = [] if self.table.schema is not None else names
-        raw = dict.fromkeys(names, "document")
-        head = next(self.table.rows(raw, _HEAD)).frame if names else {}
-        for name in names:
-            codes = head[name].str.strip()
-            padded = codes[codes.str.fullmatch(r"0\d+")]
-            if holds[name] == "number" and len(padded):
+    def _say_doubts(self, look: "Look", holds: dict[str, str]) -> None:
+        """Say, before anything is learned, what may be read otherwise or not be meant."""
+        from bayesgen.encoding import suspects
+
+        for remark in self.table.remarks:
+            note(f"{remark.what}" + (f" ({remark.option})" if remark.option else ""))
+        self._fold_labels(holds[self.target])
+        nominal = [name for name, kind in look.kinds.items() if kind == "categorical"]
+        copied = [] if self.table.schema is not None else [self.target, *nominal]
+        types = {**look.columns.types, self.target: look.label_type}
+        with blamed_on(errors=(InputError,), advice=self.advice):
+            head = next(self.table.rows(types, _HEAD, copied))
+        for name in copied:
+            self._say_codes(name, head.written[name].str.strip(), holds[name])
+        if self.documents:
+            return
+        X = look.columns.read(head.frame)
+        texts = suspects.documents(X) if self.model is Model.AUTO else []
+        normal = {name for name, kind in look.kinds.items() if kind == "gaussian"}
+        doubts = suspects.find(
+            X,
+            {*self.names} - {*texts},
+            chosen=self.kinds,
+            normal=normal - {*self.kinds} if self.model is Model.MIXED else (),
+            remedies=_REMEDIES,
+        )
+        for doubt in suspects.sentences(doubts):
+            note(doubt)
+
+    def _fold_labels(self, kind: str) -> None:
+        """Make one class of labels that differ by case or blanks, or say how to."""
+        if kind != "text":
+            return
+        from bayesgen.cli.columns import fold
+
+        spellings: dict[str, list[str]] = {}
+        for label, _ in self.table.labels.most_common():
+            spellings.setdefault(fold(label), []).append(label)
+        alike = {key: labels for key, labels in spellings.items() if len(labels) > 1}
+        told = "; ".join(
+            listed(f"{label!r} ({self.table.labels[label]})" for label in labels)
+            for labels in alike.values()
+        )
+        if self.fold_labels:
+            spelled = {key: labels[0].strip() for key, labels in spellings.items()}
+            self.table.reading = replace(self.table.reading, labels=spelled)
+        if alike:
+            done = "are one class" if self.fold_labels else "are classes of their own"
+            advice = "" if self.fold_labels else "; make one class of them by --fold-labels"
+            note(f"labels that differ by case or blanks {done}: {told}{advice}")
+
+    def _say_codes(self, name: str, cells: Any, held: str) -> None:
+        """Say which cells of a column look like codes that were read as something else."""
+        padded = cells[cells.str.fullmatch(r"0\d+")]
+        if held == "number" and len(padded):
+            note(
+                f"column {name!r} holds {shown(padded.iloc[0])}, read as the number "
+                f"{int(padded.iloc[0])}: if its zeros matter, as in postal codes, write a "
+                "letter before each cell"
+            )
+        others = set(cells.unique()) - MISSING
+        of_countries = len(others) > 1 and all(map(_TWO_LETTERS.fullmatch, others))
+        for word in ("None", *(["NA"] if of_countries else [])):
+            if held == "text" and (cells == word).any() and word not in self.table.reading.present:
                 note(
-                    f"column {name!r} holds {shown(padded.iloc[0])}, read as the number "
-                    f"{int(padded.iloc[0])}: if its zeros matter, as in postal codes, write a "
-                    "letter before each cell"
-                )
-            if holds[name] == "text" and (codes == "None").any():
-                note(
-                    f"column {name!r} holds None, read as a missing cell: if it is one of the "
-                    "categories, write it otherwise, as none"
+                    f"column {name!r} holds {word}, read as a missing cell: if it is one of the "
+                    f"categories: --not-missing {word}"
                 )
 
     def untrained(self, kinds: dict[str, str]) -> Any:

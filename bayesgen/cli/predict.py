@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import Costs, ModelFile, Texts, UserError, blamed_on, class_counts, show
+from bayesgen.cli.console import (
+    Costs,
+    ModelFile,
+    Reject,
+    Texts,
+    UserError,
+    blamed_on,
+    class_counts,
+    reads_tables,
+    show,
+)
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHODS
 from bayesgen.families.names import Method as Estimate
-from bayesgen.io.formats import file_format
+from bayesgen.io.formats import Reading, file_format
 
 if TYPE_CHECKING:
     from bayesgen.cli.files import Table
@@ -27,10 +37,12 @@ _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
 _EXPLAINED_ROWS = 256  # at once: documents have a column for each n-gram
 
 
+@reads_tables
 def predict(
     model: ModelFile,
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="Rows to classify: .csv, .tsv or .parquet.")
+        Path,
+        typer.Argument(metavar="NEW", help="Rows to classify: CSV or Parquet."),
     ],
     output: Annotated[
         Path,
@@ -63,11 +75,10 @@ def predict(
         ),
     ] = 0,
     price: Costs = None,
-    reject: Annotated[
-        float | None,
-        typer.Option("--reject", min=0, metavar="X", help="Cost of a row that is left undecided."),
-    ] = None,
+    reject: Reject = None,
     text: Texts = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Classify the rows of a table with a saved model.
 
@@ -100,7 +111,7 @@ def predict(
 
     file_format(output)
     files.check_output(output, model, new)
-    table = files.open_table(new)
+    table = files.open_table(new, files.stored_reading(model, reading))
     clf = files.load_model(model)
     kept = list(dict.fromkeys(columns.find(name, table) for name in keep or []))
     selection = columns.columns_of(clf, table, text, kept)

@@ -6,11 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from bayesgen.cli.console import Costs, ModelFile, Target, Texts, blamed_on, busy, show, stdout
+from bayesgen.cli.console import (
+    Costs,
+    ModelFile,
+    Reject,
+    Target,
+    Texts,
+    blamed_on,
+    busy,
+    reads_tables,
+    show,
+    stdout,
+)
+from bayesgen.io.formats import Reading
 
 Format = StrEnum("Format", ["html", "md", "json"])
 
 
+@reads_tables
 def report(
     model: ModelFile,
     held_out: Annotated[
@@ -37,6 +50,7 @@ def report(
         ),
     ] = None,
     price: Costs = None,
+    reject: Reject = None,
     text: Texts = None,
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")
@@ -46,6 +60,8 @@ def report(
         typer.Option("--max-rows", min=1, metavar="N", help="Rows looked at, drawn at random."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of whatever is drawn.")] = 0,
+    *,
+    reading: Reading,
 ) -> None:
     """Write what a model is worth on held-out rows as one page that can be passed on.
 
@@ -57,10 +73,12 @@ def report(
     --------
     bayesgen report penguins.nc held_out.csv --target species -o report.html
     bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv
-    bayesgen report credit.nc held_out.csv -t class -o report.html --cost bad,good=5
+    bayesgen report credit.nc held_out.csv -t class -o report.html --cost bad,good=5 --reject 0.4
     bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
     """
+    import pandas as pd
+
     from bayesgen.cli import columns, files
     from bayesgen.predict.costs import read_costs
     from bayesgen.reporting.report import format_of
@@ -70,16 +88,19 @@ def report(
         how = format_of(output, form)
     inputs = [model, held_out, *([training] if training else [])]
     files.check_output(output, *inputs)
-    table = files.open_table(held_out)
+    reading = files.stored_reading(model, reading)
+    table = files.open_table(held_out, reading)
     columns.find(target, table)
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
     options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
-    options["cost"] = columns.costs(price, clf.classes_)
     with blamed_on("--cost"):
-        read_costs(options["cost"], clf.classes_)
+        options["cost"] = columns.costs(price, clf.classes_)
+        costs = read_costs(options["cost"], clf.classes_, reject)
+    if reject is not None:
+        options["cost"] = pd.DataFrame(costs.values, clf.classes_, costs.decisions)
     if training is not None:
-        of_fit = files.open_table(training)
+        of_fit = files.open_table(training, reading)
         columns.find(target, of_fit)
         options["training"] = columns.labelled_rows(clf, of_fit, target, text)
     with busy("writing the report"), blamed_on(errors=(ImportError,)):

@@ -12,17 +12,20 @@ from bayesgen.cli.console import (
     Texts,
     blamed_on,
     plain_table,
+    reads_tables,
     short,
     show,
     show_json,
     stdout,
 )
 from bayesgen.encoding.literals import count
+from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
     from bayesgen.checks.validate import Validation
 
 
+@reads_tables
 def validate(
     model: ModelFile,
     data: Annotated[
@@ -35,6 +38,8 @@ def validate(
     ] = 1000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
     as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fit the model's kind anew to the rows, exactly and by NUTS, and compare the two.
 
@@ -50,7 +55,7 @@ def validate(
     from bayesgen.checks.validate import validate as compare
     from bayesgen.cli import columns, files
 
-    table = files.open_table(data)
+    table = files.open_table(data, files.stored_reading(model, reading))
     columns.find(target, table)
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)

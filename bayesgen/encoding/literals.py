@@ -7,6 +7,7 @@ A number is what Python's ``float`` takes, spaces around it included, but withou
     (2500.0, None, True)
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -27,6 +28,56 @@ def parse_number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+BLANKS = " \u00a0\u2009\u202f"  # between thousands: no-break and thin ones too
+CURRENCIES = "$€£¥"
+_PLAIN = {".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"),
+          ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?")}  # fmt: skip
+
+
+def _grouped(decimal: str, other: str) -> re.Pattern[str]:
+    thousands = rf"(?P<mark>[{BLANKS}'\u2019{other}])\d{{3}}((?P=mark)\d{{3}})*"
+    return re.compile(rf"[-+]?[1-9]\d{{0,2}}{thousands}({re.escape(decimal)}\d+)?")
+
+
+_GROUPED = {".": _grouped(".", ","), ",": _grouped(",", ".")}
+
+
+def parse_written(text: str, decimal: str = ".") -> tuple[float, str] | None:
+    """Return the number that a text stands for and its unit, or None.
+
+    Understood are what Python reads, thousands (``1,234.5``, ``1 234``, ``1'234``), percentages
+    (unit ``"%"``; ``5 %`` is 0.05), amounts of money (unit ``"$"``), negative numbers in brackets
+    as accountants write them, and the minus sign U+2212.
+
+        >>> parse_written("(1,234.50)"), parse_written("12,5 %", decimal=",")
+        ((-1234.5, ''), (0.125, '%'))
+    """
+    value = parse_number(text) if decimal == "." else None
+    if value is not None:
+        return value, ""
+    text = text.strip().replace("\N{MINUS SIGN}", "-")
+    negative = text.startswith("(") and text.endswith(")")
+    text = text[1:-1].strip() if negative else text
+    unit = ""
+    if text.endswith("%"):
+        unit, text = "%", text[:-1].rstrip()
+    else:
+        sign = text[:1] if text[:1] in "+-" else ""
+        bare = text[len(sign) :].strip()
+        for symbol in CURRENCIES:
+            if bare.startswith(symbol) or bare.endswith(symbol):
+                unit, text = symbol, sign + bare.strip(symbol).strip()
+                break
+    if negative and text[:1] in "+-":
+        return None
+    if grouped := _GROUPED[decimal].fullmatch(text):
+        text = text.replace(grouped["mark"], "")
+    elif not _PLAIN[decimal].fullmatch(text):
+        return None
+    value = float(text.replace(decimal, "."))
+    return (-value if negative else value) / (100 if unit == "%" else 1), unit
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -60,12 +111,18 @@ def count(n: float, what: str, gap: str = " ") -> str:
     return f"{n:,.0f}".replace(",", gap) + f" {what}" + ("" if n == 1 else "s")
 
 
+def near_name(word: Any, known: Iterable[Any]) -> str | None:
+    """The known name that an unknown word is likely to stand for."""
+    known, word = [str(name) for name in known], str(word)
+    alike = [name for name in known if name.strip().lower() == word.strip().lower()]
+    return next(iter([*alike, *get_close_matches(word, known, n=1)]), None)
+
+
 def did_you_mean(word: Any, known: Iterable[Any]) -> str:
     """End of an error about an unknown word: the nearest known one, or all of them."""
     known = [str(name) for name in known]
-    near = get_close_matches(str(word), known, n=1)
-    near += [name for name in known if name.lower() == str(word).lower()]
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {listed(known, 100)}"
+    near = near_name(word, known)
+    return f"; known are {listed(known, 100)}" if near is None else f"; did you mean {near!r}?"
 
 
 def shown(cell: Any, most: int = 80) -> str:

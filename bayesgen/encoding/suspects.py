@@ -1,14 +1,15 @@
 """Columns of a table that look as if they were not meant for features, or not in this form."""
 
 import re
-from collections.abc import Collection, Iterator
+import shlex
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.encoding.column import Column, is_lognormal, spike_of
-from bayesgen.encoding.literals import listed, parse_number, shown
+from bayesgen.encoding.literals import count, listed, parse_number, parse_written, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.errors import Facts, warn
 from bayesgen.numerics.special import Array
@@ -20,6 +21,7 @@ _MOST = 0.9  # of them that must be one or the other
 _CATEGORIES = 2 / 3  # as many different texts as cells
 _SENTENCE = 4  # words, on average, of a column of sentences
 _WARNED = 0.5  # share of one number in a column of others; a Normal may do below
+_DISTINCT = 10  # different values, from which a column is no column of a few codes
 _NAMED = 5  # columns that share an oddity
 
 _ID = re.compile(r"(?i:(^|[^a-z])(id|ids|index|uuid|row_?num(ber)?)$|^unnamed: *\d+$)|[a-z]I[Dd]$")
@@ -27,8 +29,21 @@ _DATE = re.compile(
     r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{1,2}:\d{2}.*)?"  # 2026-11-22, with or without a time
     r"|\d{1,2}([-/.])\d{1,2}\3\d{2,4}([T ]\d{1,2}:\d{2}.*)?"  # 22.11.2026, 11/22/26
 )
-# 3,5 and 12 % and 1,234.50: numbers to people, not to Python
-_NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([,.' ]\d{3})+)([.,]\d+)? ?%?")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[APap]\.?[Mm]\.?)?")
+# 5k, 12 kg, 90+, <5, EUR 3.50: a number beside a unit or a sign
+_MEASURE = re.compile(
+    r"([<>\u2264\u2265~=]{1,2} ?|[A-Z]{3} )?[-+]?(\d+|\d{1,3}(,\d{3})+)([.,]\d+)?"
+    r"( ?[^\W\d_]{1,4}(/[^\W\d_]{1,4})?|\+)?"
+)
+
+REMEDIES = {  # what a user of Python does; COLUMN stands for a name
+    "drop": "leave it out",
+    "kind": "make its kind {kind}",
+    "missing": "replace it by NaN",
+    "texts": "read it by a model of texts (MarkovNB; LogLinearPool, of columns with names)",
+    "bins": "cut it into bins, or take a LogLinearPool",
+    "convert": "convert it, with missing cells for what is no number",
+}
 
 
 class ColumnWarning(Facts, UserWarning):
@@ -41,16 +56,20 @@ def find(
     chosen: bool | Collection[str] = False,
     text: bool = True,
     normal: Collection[str] = (),
+    remedies: Mapping[str, str] = REMEDIES,
 ) -> dict[str, str]:
-    """What is odd about the columns of a data frame.
+    """Return what is odd about the columns of a data frame, and what to do.
 
     Of the first 10 000 rows, and of columns with at least 20 cells that are not missing:
 
     - text in which 9 of 10 different values (of 200) are dates, and at least 5 are different;
-    - text in which 9 of 10 different values are numbers, and at least 10 are different;
+    - text in which 9 of 10 different values are times, or numbers, or numbers with a unit, and at
+      least 10 are different;
     - text with more than two different values for every three cells;
-    - whole numbers, all different, in a column whose name says that it identifies rows (``id``,
-      ``row_id``, ``PassengerId``, ``index``, ``Unnamed: 0``);
+    - whole numbers, all different, that increase from row to row or have no gaps, or in a column
+      whose name says that it identifies rows (``id``, ``row_id``, ``PassengerId``, ``index``);
+    - a least or largest number that repeats and is farther from all others than they are from each
+      other, such as -999: it may stand for a missing cell;
     - a single value, unless it is 0 or 1: indicator columns are constant in many a subset;
     - two different numbers in a column of `normal`; numbers there of which a value has half or
       more (`spike_of`), or that are positive and skewed (`is_lognormal`).
@@ -67,6 +86,8 @@ def find(
         Whether text stands for categories; otherwise it was read as numbers, and is not looked at.
     normal : names
         Columns of a table of several kinds that have a Normal density because they hold numbers.
+    remedies : {remedy: text}
+        How the user does what `REMEDIES` says.
 
     Returns
     -------
@@ -80,9 +101,11 @@ def find(
             continue
         if column.kind == "text" and not text:
             continue
-        why = _oddity(column, name, chosen if isinstance(chosen, bool) else name in chosen)
-        if not why and name in normal:
-            why = _two_numbers(column) or _no_normal(column)
+        named = chosen if isinstance(chosen, bool) else name in chosen
+        with np.errstate(over="ignore"):
+            why = _oddity(column, name, named, remedies)
+            if not why and name in normal:
+                why = _two_numbers(column, remedies) or _no_normal(column, remedies)
         if why:
             out[name] = why
     return out
@@ -134,25 +157,30 @@ def _all_real(frame: Any) -> Array | None:
 
 
 def warn_of(found: dict[str, str]) -> None:
-    """One `ColumnWarning` of all that `find` has found, if there are any."""
+    """Warn of all that `find` has found in one `ColumnWarning`, if there is any."""
     if found:
-        whys: dict[str, list[str]] = {}
-        for name, why in found.items():
-            whys.setdefault(why, []).append(name)
-        each = "; ".join(f"{_listed(names)} {why}" for why, names in whys.items())
-        warn(
-            f"look at {'this column' if len(found) == 1 else f'these {len(found)} columns'} "
-            f"again: {each}",
-            ColumnWarning,
-        )
+        which = "this column" if len(found) == 1 else f"these {len(found)} columns"
+        warn(f"look at {which} again: {'; '.join(sentences(found))}", ColumnWarning)
+
+
+def sentences(found: Mapping[str, str]) -> list[str]:
+    """Return a sentence about each oddity that `find` has found."""
+    whys: dict[str, list[str]] = {}
+    for name, why in found.items():
+        whys.setdefault(why, []).append(name)
+    each = []
+    for why, names in whys.items():
+        column = shlex.quote(names[0]) if len(names) == 1 else "COLUMN"
+        each.append(f"{_listed(names)} {why.replace('COLUMN', column)}")
+    return each
 
 
 def _listed(names: list[str]) -> str:
     return listed(map(repr, names), _NAMED) + (" each" if len(names) > 1 else "")
 
 
-def _two_numbers(column: Column) -> str:
-    """That a Normal density is no model of two values."""
+def _two_numbers(column: Column, remedies: Mapping[str, str]) -> str:
+    """Say that a Normal density is no model of two values."""
     present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
     if len(present) < _FEW or len(set(present[:_FEW].tolist())) > 2:
         return ""
@@ -160,43 +188,75 @@ def _two_numbers(column: Column) -> str:
     if low == high or not ((present == low) | (present == high)).all():
         return ""
     kind = "bernoulli" if (low, high) == (0, 1) else "categorical"
-    return f"holds {low:g} and {high:g} alone, for which a Normal is no model: make its kind {kind}"
+    remedy = remedies["kind"].format(kind=kind)
+    return f"holds {low:g} and {high:g} alone, for which a Normal is no model: {remedy}"
 
 
-def _no_normal(column: Column) -> str:
-    """That another kind is a better model of a real column."""
+def _no_normal(column: Column, remedies: Mapping[str, str]) -> str:
+    """Say that another kind is a better model of a real column."""
     present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
     if len(present) < _FEW:
         return ""
     spike = spike_of(present.astype(np.float64))
     if spike is not None and (share := (present == spike).mean()) >= _WARNED:
         return (
-            f"holds {spike:g} in {share:.0%} of its cells, for which a Normal is no model: cut it "
-            "into bins, or take a LogLinearPool"
+            f"holds {spike:g} in {share:.0%} of its cells, for which a Normal is no model: "
+            f"{remedies['bins']}"
         )
     if is_lognormal(present.astype(np.float64)):
-        return "is positive and skewed, its sd above its mean: make its kind lognormal"
+        remedy = remedies["kind"].format(kind="lognormal")
+        return f"is positive and skewed, its sd above its mean: {remedy}"
     return ""
 
 
-def _oddity(column: Column, name: str, chosen: bool) -> str:
+def _oddity(column: Column, name: str, chosen: bool, remedies: Mapping[str, str]) -> str:
     n_present = int(column.present.sum())
     if n_present < _FEW:
         return ""
     if column.kind == "text":
-        return _of_text(sorted(column.learn()), n_present, chosen or column.nominal)
+        return _of_text(sorted(column.learn()), n_present, chosen or column.nominal, remedies)
     present = column.values[column.present]
     if column.kind in ("integer", "real"):
         first = present[0]
         if first not in (0, 1) and (present == first).all():
             return f"holds one value, {first:g}: it tells nothing"
-        whole = bool(np.all(present == np.trunc(present)))  # a file's numbers are all floats
-        if _ID.search(name) and whole and len(np.unique(present)) == len(present):
-            return "numbers the rows: leave it out"
+        if _numbers_rows(present, name):
+            return f"numbers the rows: {remedies['drop']}"
+        if (code := _far_code(present.astype(np.float64))) is not None:
+            n = int((present == code).sum())
+            return (
+                f"holds {code:g} in {count(n, 'row')}, far from all other numbers: if it stands "
+                f"for a missing cell, {remedies['missing'].format(code=f'{code:g}')}"
+            )
     return ""
 
 
-def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
+def _numbers_rows(present: Array, name: str) -> bool:
+    """Whether whole numbers, all different, are in order, without gaps, or identify by name."""
+    if np.any(present != np.trunc(present)):  # a file's numbers are all floats
+        return False
+    low, high = float(present.min()), float(present.max())
+    if np.all(present[1:] > present[:-1]):
+        return True
+    if _ID.search(name) is None and high - low + 1 != len(present):
+        return False
+    return len(np.unique(present)) == len(present)
+
+
+def _far_code(present: Array) -> float | None:
+    """Return the least or largest number if it repeats far from all others, or None."""
+    distinct, counts = np.unique(present, return_counts=True)
+    if len(distinct) < _DISTINCT:
+        return None
+    ends = ((0, distinct[1:]), (-1, distinct[:-1]))
+    for end, others in ends:
+        gap = np.abs(distinct[end] - others).min()
+        if counts[end] > 1 and gap > others[-1] - others[0]:
+            return float(distinct[end])
+    return None
+
+
+def _of_text(distinct: list[str], n_present: int, chosen: bool, remedies: Mapping[str, str]) -> str:
     if len(distinct) == 1:
         return f"holds one value, {shown(distinct[0])}: it tells nothing"
     some = distinct[:: max(1, len(distinct) // _PARSED)]
@@ -208,23 +268,34 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool) -> str:
                 "a number or a season of it"
             )
         unread = [text for text in some if parse_number(text) is None]
-        others = [text for text in unread if not _NUMBER.fullmatch(text.strip())]
-        if len(distinct) >= 10 and len(others) <= (1 - _MOST) * len(some):
-            but = f" but for {shown(others[0])}" if others else ""
+        others = [text for text in unread if not _is_written_number(text)]
+        if len(distinct) >= _DISTINCT and len(others) <= (1 - _MOST) * len(some):
+            but = f" but for {listed(map(shown, others), 3)}" if others else ""
             form = f", such as {shown(unread[0])}" if len(unread) > len(others) == 0 else ""
-            return (
-                f"holds numbers as text{form}{but}, each a category of its own: convert it, with "
-                "missing cells for what is no number"
-            )
+            remedy = remedies["convert"]
+            if others:
+                codes = " ".join(remedies["missing"].format(code=shlex.quote(t)) for t in others)
+                remedy = codes if "{" in remedies["missing"] else remedy
+            return f"holds numbers as text{form}{but}, each a category of its own: {remedy}"
+        for form, what, remedy in (
+            (_TIME, "times", "make a number of it, such as minutes"),
+            (_MEASURE, "numbers with a unit", "write the numbers alone, all in one unit"),
+        ):
+            alike = sum(form.fullmatch(text.strip()) is not None for text in some)
+            if len(distinct) >= _DISTINCT and alike >= _MOST * len(some):
+                return f"holds {what} as text, such as {shown(unread[0])}: {remedy}"
     if _many(distinct, n_present):
         texts = _words(distinct) >= _SENTENCE
-        models = "MarkovNB; LogLinearPool, of columns with names"
-        read = f", or read it by a model of texts ({models})" if texts else ""
+        read = f", or {remedies['texts']}" if texts else ""
         return (
             f"has {len(distinct)} categories in {n_present} rows, which say nothing of other "
-            f"rows: leave it out{read}"
+            f"rows: {remedies['drop']}{read}"
         )
     return ""
+
+
+def _is_written_number(text: str) -> bool:
+    return any(parse_written(text, decimal) is not None for decimal in (".", ","))
 
 
 def _many(distinct: list[str], n_present: int) -> bool:

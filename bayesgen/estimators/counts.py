@@ -40,7 +40,7 @@ class Bits(Reader):
             row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
             name = self.columns[j]
             raise InputError(
-                f"BernoulliNB(binarize=None) takes 0 and 1 only, got {values[unknown]:g}",
+                f"BernoulliNB takes 0 and 1 only, got {values[unknown]:g}",
                 f", column {name!r}",
                 row=row,
                 column=name,

@@ -148,7 +148,12 @@ def attributes_of(score: LabelScore | None) -> dict[str, Any]:
     return {} if score is None else dict(zip(names, score, strict=True))
 
 
-def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
+_OTHER_MODEL = "Take LogLinearPool(), or calibrate this model by LogLinearPool([clf])"
+
+
+def sentences_of(
+    score: LabelScore | None, fitted: Fitted, other_model: str = _OTHER_MODEL
+) -> list[str]:
     """What leave-one-out says of the probabilities; a warning where frequencies are as good."""
     if score is None:
         return []
@@ -159,10 +164,7 @@ def sentences_of(score: LabelScore | None, fitted: Fitted) -> list[str]:
     if score.log_loss >= score.of_frequencies:
         advice = "these columns do not tell the classes apart, or too few rows do"
         if not isinstance(fitted.posterior, PooledPosterior):
-            advice = (
-                "the model does not fit the rows. Take LogLinearPool(), or calibrate this model "
-                "by LogLinearPool([clf])"
-            )
+            advice = f"the model does not fit the rows. {other_model}"
         out.append(f"Warning: its probabilities are no better than class frequencies: {advice}.")
     return out
 

@@ -205,6 +205,17 @@ def read(
     return groups.pop(FIT), state, groups
 
 
+def read_entry(path: str | os.PathLike[str], name: str) -> Any:
+    """Return an entry of the state of a model file; None if it has none or cannot be read."""
+    import h5netcdf
+
+    try:
+        with h5netcdf.File(path, "r", decode_vlen_strings=True) as tree:
+            return json.loads(tree.attrs[_ATTRIBUTE]).get(name)
+    except (OSError, LookupError, ValueError):
+        return None
+
+
 def _refuse_damaged(path: str | os.PathLike[str]) -> None:
     """Raise ValueError if a file ends with a digest that is not that of its bytes."""
     content = Path(path).read_bytes()

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import placed
+from bayesgen.errors import placed, warn
 from bayesgen.families.errors import PriorShapeError
 from bayesgen.io import storage
 from bayesgen.io.formats import CSV, PARQUET
@@ -215,7 +215,10 @@ def _types(
     tags = clf.__sklearn_tags__().input_tags
     documents = tags.string and not tags.allow_nan
     looked_at = [target] if documents else [target, *names]
-    each = [file.kinds(looked_at) for file in files]
+    each = [file.kinds(looked_at, target) for file in files]
+    for file in files:
+        for remark in file.remarks:
+            warn(f"{file.path}: {remark}")
     kinds = {name: join_kinds({one.get(name, "empty") for one in each}) for name in looked_at}
     types: dict[str, str | None] = dict.fromkeys(names, "document")
     for name, kind in kinds.items():

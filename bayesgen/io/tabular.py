@@ -4,32 +4,54 @@ A chunk is a data frame whose index is the number of each row in the file, from 
 header. The type of a column is decided once, from all rows (`kinds`), and every chunk is read as
 that type (`rows`): how a cell is read does not depend on the chunk.
 
-- ``"number"``: every cell that is not missing is a number. Whole numbers from 2**53 on are
-  identifiers, hence text: float64 does not tell neighbours apart.
+- ``"number"``: every cell that is not missing is a number, as people write them
+  (`literals.parse_written`). Whole numbers from 2**53 on are identifiers, hence text: float64 does
+  not tell neighbours apart.
+- ``"percent"``: every cell that is not missing is a percentage; ``5 %`` is 0.05.
 - ``"boolean"``: every cell that is not missing is true or false.
 - ``"text"``: all others. ``"empty"``: all cells are missing.
 - ``"document"``: text as it stands; nothing is missing.
 
-A cell of a CSV file is missing if it is one of `literals.MISSING` (empty, NA, NaN, null, None, ...)
-or blank. In a Parquet file a cell has the type that the file says, and null, NaN and blank text are
-missing.
+A cell of a CSV file is missing if it is one of `literals.MISSING` (empty, NA, NaN, null, ...),
+blank, or a question mark. In a Parquet file a cell has the type that the file says, and null, NaN
+and blank text are missing. A column of numbers but for one text is a column of numbers, and that
+text is missing, if it has no letter or digit ("-"), or no digit beside ten numbers that differ.
 """
 
 import csv
-import sys
+import io
+import shlex
 import warnings
+from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesgen.encoding.column import EXACT
-from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number, shown
+from bayesgen.encoding.literals import (
+    MISSING,
+    count,
+    listed,
+    parse_boolean,
+    parse_number,
+    parse_written,
+    shown,
+)
 from bayesgen.errors import InputError, placed
-from bayesgen.io.formats import TableError, csv_dialect, file_format
+from bayesgen.io.formats import (
+    UNKNOWN,
+    Reading,
+    TableError,
+    cells_of,
+    content_format,
+    decompressed,
+    detect,
+)
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -38,6 +60,9 @@ if TYPE_CHECKING:
 
 _CELLS = 1_000_000  # of a chunk, unless the caller says how many rows
 _BUFFER = 1 << 16  # bytes of a Parquet column read ahead, in place of whole row groups
+_HEAD = 1 << 18  # bytes of a CSV file that its dialect is detected on
+_CLASSES = 1000  # spellings of labels that are counted
+_FEW = 10  # numbers that differ, from which a word among them is a missing cell
 
 
 class Rows(NamedTuple):
@@ -48,9 +73,14 @@ class Rows(NamedTuple):
     written: "pd.DataFrame"  # some columns as they stand in the file
 
 
-def open_file(path: Path) -> "CsvFile | ParquetFile":
-    """Open a file by the ending of its name; TableError if it cannot be read."""
-    return CsvFile(path) if file_format(path) == "csv" else ParquetFile(path)
+def open_file(path: Path, reading: Reading | None = None) -> "CsvFile | ParquetFile":
+    """Open a file, of the format that its first bytes show; TableError if it cannot be read."""
+    reading = reading or Reading()
+    try:
+        how = content_format(path)
+    except OSError as mistake:
+        raise TableError(f"{path}: {mistake.strerror or mistake}") from mistake
+    return ParquetFile(path, reading) if how == "parquet" else CsvFile(path, reading, how)
 
 
 class _File:
@@ -68,37 +98,98 @@ class _File:
         Columns that the file itself calls categorical.
     schema : pyarrow.Schema or None
         None: the file says nothing about its columns.
+    reading : Reading
+        As given; after `kinds` with what was found in the columns.
+    remarks : list of TableError
+        What a user may doubt about the reading, after `kinds`.
+    labels : Counter
+        Spellings of the labels; after `kinds`.
     """
 
     names: list[str]
     n_nameless = 0
     nominal: frozenset[str] = frozenset()
     schema: "pyarrow.Schema | None" = None
+    decimal = "."
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, path.stat().st_size
+    def __init__(self, path: Path, reading: Reading) -> None:
+        self.path, self.size, self.reading = path, path.stat().st_size, reading
+        self.remarks: list[TableError] = []
+        self.labels: Counter[str] = Counter()
 
-    def kinds(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the type of each of some columns, from all rows; {} if there are no rows."""
-        found: dict[str, set[str]] = {}
-        for frame, *_ in self.rows(dict.fromkeys(names)):
-            for name in names:
-                kinds = found.setdefault(name, set())
-                if "text" not in kinds:
-                    with placed(str(self.path)):
-                        kinds.add(_kind(frame[name], self.schema is None))
-        return {name: join_kinds(kinds) for name, kinds in found.items()}
+    def kinds(self, names: Sequence[str], target: str | None = None) -> dict[str, str]:
+        """Return the type of each of some columns, from all rows; {} if there are no rows.
+
+        The labels in the column `target` are not searched for missing numbers.
+        """
+        looks = {name: ColumnLook(self.reading.present) for name in names}
+        n_rows = 0
+        for frame, *_ in self.rows(dict.fromkeys(names), looked_at=True):
+            n_rows += len(frame)
+            for name, look in looks.items():
+                with placed(str(self.path)):
+                    look.add(frame[name], self.schema is None, self.decimal)
+            if target in looks and len(self.labels) < _CLASSES:
+                texts = frame[target].dropna().astype(str)
+                self.labels.update(texts.value_counts().head(_CLASSES).to_dict())
+        if not n_rows:
+            return {}
+        kinds = {name: look.kind(is_label=name == target) for name, look in looks.items()}
+        self._keep(looks, kinds, target)
+        return kinds
+
+    def _keep(
+        self, looks: "dict[str, ColumnLook]", kinds: dict[str, str], target: str | None
+    ) -> None:
+        """Keep what was found in the columns, and say what may be doubted."""
+        codes = {}
+        unknown = [name for name, look in looks.items() if look.n_unknown]
+        if unknown:
+            n = count(sum(looks[name].n_unknown for name in unknown), "cell")
+            where = listed(map(repr, unknown), 5)
+            self._remark(
+                f"{n} of {where} with {UNKNOWN!r}, read as missing",
+                f"if it is a category: --not-missing '{UNKNOWN}'",
+            )
+        for name, look in looks.items():
+            if kinds[name] not in ("number", "percent"):
+                continue
+            if look.strays and name != target:
+                (code,) = look.strays
+                codes[name] = (code,)
+                n = count(look.strays[code], "cell")
+                self._remark(
+                    f"column {name!r} holds numbers, and {shown(code)} in {n}, read as missing",
+                    f"if it is a category: --not-missing {shlex.quote(code)}",
+                )
+            if look.example:
+                value = parse_written(look.example, self.decimal)
+                number = value[0] if value else np.nan
+                self._remark(
+                    f"column {name!r} holds {shown(look.example)}, read as the number {number:.12g}"
+                )
+        percent = {name for name, kind in kinds.items() if kind == "percent"}
+        self.reading = replace(
+            self.reading,
+            codes=self.reading.codes | codes,
+            percent=tuple(sorted(percent.union(self.reading.percent))),
+        )
+
+    def _remark(self, what: str, option: str | None = None) -> None:
+        self.remarks.append(TableError(what, option=option))
 
     def rows(
         self,
         types: Mapping[str, str | None],
         n_rows: int | None = None,
         copied: Sequence[str] = (),
+        *,
+        looked_at: bool = False,
     ) -> Iterator[Rows]:
         """Yield the columns of `types` as those types, `n_rows` at a time; None: as pandas reads.
 
         By default a chunk has about a million cells. Columns that are `copied` are yielded as they
-        stand in the file, too.
+        stand in the file, too. `looked_at`: a question mark is not yet missing.
 
         Raises
         ------
@@ -109,14 +200,19 @@ class _File:
         """
         first = 1
         chunks = self._chunks(types, copied, n_rows or max(1, _CELLS // len(types)))
+        unknown = () if looked_at or self.schema is not None else (UNKNOWN,)
         for frame, done in chunks:
             frame.index = range(first, first + len(frame))
             first += len(frame)
             columns = {}
             for name, kind in types.items():
                 cells = self._without_missing(frame[name]) if name in copied else frame[name]
+                if kind != "document":
+                    codes = (*unknown, *self.reading.missing, *self.reading.codes.get(name, ()))
+                    codes = tuple(code for code in codes if code not in self.reading.present)
+                    cells = _masked(cells, codes, self.decimal)
                 with placed(str(self.path)):
-                    columns[name] = as_type(cells, kind)
+                    columns[name] = as_type(cells, kind, self.decimal)
             yield Rows(type(frame)(columns, copy=False), done, frame[list(copied)])
 
     def _chunks(
@@ -137,24 +233,73 @@ class _File:
 
 
 class CsvFile(_File):
-    """A CSV file with a header; blank lines are passed over."""
+    """A text of rows of cells, in the dialect of its first rows; blank lines are passed over."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        with self._readable(), open(path, encoding="utf-8-sig", newline="") as text:
-            self._dialect = csv_dialect(path, text.readline())
-            text.seek(0)
-            header: list[str] = next(filter(None, csv.reader(text, **self._dialect)), [])
-        if any("\0" in name for name in header):
-            raise TableError(
-                f"{path}: its header has a null character; is the file UTF-16? Save it as UTF-8"
-            )
-        self.names = [name for name in header if name.strip()]
+    def __init__(self, path: Path, reading: Reading, how: str) -> None:
+        super().__init__(path, reading)
+        self._how = how
+        with self._readable():
+            with decompressed(path, how) as (_, content):
+                start = content.read(_HEAD)
+                complete = len(start) < _HEAD
+            head = self._decoded(start, complete)
+            if "\0" in head:
+                raise TableError(
+                    f"{path} has a null character in its first rows; is it UTF-16?",
+                    "save it as UTF-8",
+                    "try --encoding utf-16-le, or save it as UTF-8",
+                )
+            self.dialect = detect(path, head, complete, reading)
+        self.decimal = self.dialect.decimal
+        header = self.dialect.names
+        self.names = [name for name in header if name]
         self.n_nameless = len(header) - len(self.names)
-        self._header = [name if name.strip() else f"\0{k}" for k, name in enumerate(header)]
-        if not self.names:
-            raise TableError(f"{path} is empty: its first line must name the columns")
+        self._header = [name or f"\0{k}" for k, name in enumerate(header)]
+        self._missing = frozenset(MISSING) - {*reading.present}
         self._refuse_repeated()
+
+    def _decoded(self, start: bytes, complete: bool) -> str:
+        """Return the head of the text, and keep its encoding."""
+        marked = start[:2] in (b"\xff\xfe", b"\xfe\xff")
+        self.encoding = self.reading.encoding or ("utf-16" if marked else "utf-8-sig")
+        for encoding in (self.encoding, self.reading.other_encoding):
+            try:
+                if encoding:
+                    text = getincrementaldecoder(encoding)().decode(start, complete)
+                    self.encoding = encoding
+                    return text
+            except UnicodeDecodeError:
+                pass
+            except LookupError:
+                raise TableError(f"{encoding!r} is no encoding that Python knows") from None
+        raise self._not_decoded()
+
+    def _not_decoded(self) -> TableError:
+        """Return the error that a byte is not of the encoding."""
+        decoder, n_read, place = getincrementaldecoder(self.encoding)(), 0, 0
+        with decompressed(self.path, self._how) as (_, content):
+            try:
+                while block := content.read(_HEAD):
+                    decoder.decode(block)
+                    n_read += len(block)
+                decoder.decode(b"", True)
+            except UnicodeDecodeError as mistake:
+                place = n_read + mistake.start - (len(mistake.object) - len(block))
+        name = "UTF-8" if self.encoding == "utf-8-sig" else self.encoding
+        return TableError(
+            f"{self.path} is not {name} at byte {place + 1}",
+            "save it as UTF-8",
+            "if it is Windows text: --encoding cp1252; or save it as UTF-8",
+        )
+
+    @contextmanager
+    def _text(self, skip: int) -> Iterator[tuple[Any, Any]]:
+        """Open the file, whose position tells how much was read, and its text behind some lines."""
+        with decompressed(self.path, self._how) as (file, content):
+            text: Any = io.TextIOWrapper(content, self.encoding, newline="")
+            for _ in range(skip):
+                text.readline()
+            yield file, _Uncommented(text, self.dialect.comment) if self.dialect.comment else text
 
     def _chunks(
         self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int
@@ -163,8 +308,8 @@ class CsvFile(_File):
 
         texts = {name for name, kind in types.items() if kind == "text"}
         raw = {*copied, *(name for name, kind in types.items() if kind == "document")}
-        missing = {name: sorted(MISSING) for name in self._header if name not in raw}
-        options: dict[str, Any] = dict(self._dialect)
+        missing = {name: sorted(self._missing) for name in self._header if name not in raw}
+        options: dict[str, Any] = {}
         if np.lib.NumpyVersion(pd.__version__) < "3.1.0":  # later ones read every number exactly
             options["float_precision"] = "round_trip"
         checked = False
@@ -174,10 +319,10 @@ class CsvFile(_File):
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 return next(chunks, None)
 
-        with self._readable(), open(self.path, "rb") as file:
+        with self._readable(), self._text(self.dialect.skip) as (file, text):
             chunks = pd.read_csv(
-                file,
-                header=0,
+                text,
+                header=None,
                 names=self._header,
                 index_col=False,
                 dtype=dict.fromkeys(texts | raw, object),
@@ -185,35 +330,50 @@ class CsvFile(_File):
                 keep_default_na=False,
                 na_values=missing,
                 chunksize=n_rows,
-                encoding="utf-8-sig",
                 low_memory=False,
+                sep=r"\s+" if self.dialect.delimiter == " " else self.dialect.delimiter,
+                decimal=self.decimal,
+                skipinitialspace=self.dialect.spaced,
+                quoting=csv.QUOTE_MINIMAL if self.dialect.quoted else csv.QUOTE_NONE,
                 **options,
             )
             while (frame := read_next()) is not None:
                 last = frame[self._header[-1]]
                 if not checked and (last.isna() | (last == "")).fillna(True).any():
-                    self._refuse_short_lines()
+                    self._refuse_uneven_lines()
                     checked = True
                 if len(frame):
                     yield frame, file.tell() / self.size
 
     def _without_missing(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
-        return cells.mask(cells.isin(MISSING))
+        return cells.mask(cells.isin(self._missing))
 
-    def _refuse_short_lines(self) -> None:
-        """Raise TableError at a line with too few cells, which pandas fills."""
-        limit = csv.field_size_limit(sys.maxsize)
-        try:
-            with open(self.path, encoding="utf-8-sig", newline="") as text:
-                lines = csv.reader(text, **self._dialect)
-                for cells in lines:
-                    if len(cells) < len(self._header) and "".join(cells).strip():
-                        raise TableError(
-                            f"{self.path}: line {lines.line_num} has {len(cells)} cells, but the "
-                            f"header names {len(self._header)} columns"
-                        )
-        finally:
-            csv.field_size_limit(limit)
+    def _refuse_uneven_lines(self) -> None:
+        """Raise TableError at a row with more or fewer cells than columns, or without an end."""
+        need, line = len(self._header), self.dialect.skip + 1
+        with self._text(self.dialect.skip) as (_, text):
+            for last_line, cells in cells_of(text, self.dialect):
+                if len(cells) != need and "".join(cells).strip():
+                    option = None
+                    if (mark := cells[0][:1]) in ("#", "%", "/", "!"):
+                        option = f"if it is a comment: --comment '{mark}'"
+                    raise TableError(
+                        f"{self.path}: line {line} has {len(cells)} cells, but there are "
+                        f"{need} columns",
+                        option=option,
+                    )
+                line = self.dialect.skip + last_line + 1
+
+    def _open_quotation(self) -> TableError:
+        """Return the error that a quotation has no end, with the line of its row."""
+        line = self.dialect.skip + 1
+        with self._text(self.dialect.skip) as (_, text):
+            try:
+                for last_line, _ in cells_of(text, self.dialect, strict=True):
+                    line = self.dialect.skip + last_line + 1
+            except csv.Error:
+                pass
+        return TableError(f"{self.path}: the quotation that opens in line {line} has no end")
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -222,26 +382,41 @@ class CsvFile(_File):
             yield
         except TableError:
             raise
-        except UnicodeDecodeError as mistake:
-            raise TableError(
-                f"{self.path} is not UTF-8 text (byte 0x{mistake.object[mistake.start]:02x}); "
-                "save it as UTF-8"
-            ) from None
-        except OSError as mistake:
-            raise TableError(f"{self.path}: {mistake.strerror or mistake}") from mistake
-        except csv.Error as mistake:
-            raise TableError(f"{self.path}: its header cannot be read: {mistake}") from None
-        except (ValueError, Warning) as mistake:  # ParserError, ParserWarning
+        except UnicodeDecodeError:
+            raise self._not_decoded() from None
+        except (OSError, EOFError) as mistake:
+            why = getattr(mistake, "strerror", None) or mistake
+            raise TableError(f"{self.path} cannot be read: {why}") from mistake
+        except (ValueError, Warning, csv.Error) as mistake:  # ParserError, ParserWarning
             if isinstance(mistake, InputError):
                 raise
+            if "EOF inside string" in str(mistake):
+                raise self._open_quotation() from None
+            self._refuse_uneven_lines()
             raise TableError(f"{self.path} cannot be read: {mistake}".strip()) from None
+
+
+class _Uncommented:
+    """A text whose lines of comment are blank."""
+
+    def __init__(self, text: Any, mark: str) -> None:
+        self._text, self._mark = text, mark
+
+    def read(self, size: int = -1) -> str:
+        return "".join(map(self._cleared, self._text.readlines(size)))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._cleared, self._text)
+
+    def _cleared(self, line: str) -> str:
+        return "\n" if line.startswith(self._mark) else line
 
 
 class ParquetFile(_File):
     """A Parquet file; the index that pandas writes as a column is left out."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(path, reading)
         with self._open() as file:
             self.schema = file.schema_arrow
         self.names = [name for name in self.schema.names if not name.startswith("__index_level_")]
@@ -288,36 +463,115 @@ def _nullable(dtype: "pyarrow.DataType") -> Any:
 # What the cells of a column stand for.
 
 
-def _kind(cells: "pd.Series[Any]", parse: bool) -> str:
-    """Return the type of one column of a chunk; InputError if it has none.
+@dataclass
+class ColumnLook:
+    """What the cells of a column are, chunk by chunk."""
 
-    `parse`: text may stand for numbers and truth values, as in a CSV file.
-    """
-    from pandas.api import types
+    present: tuple[str, ...] = ()  # texts that are no missing cell
+    kinds: set[str] = field(default_factory=set)  # "boolean", "text", or "number" and its unit
+    strays: Counter[str] = field(default_factory=Counter)  # texts that are no number, at most two
+    numbers: set[float] = field(default_factory=set)  # some of those that differ
+    example: str = ""  # of a number that is not written as Python does
+    n_unknown: int = 0  # question marks
 
-    cells = _readable(cells).dropna()
-    if types.is_bool_dtype(cells.dtype):
-        return "boolean" if len(cells) else "empty"
-    if types.is_numeric_dtype(cells.dtype):
-        exact = not types.is_integer_dtype(cells.dtype) or cells.between(1 - EXACT, EXACT - 1).all()
-        return ("number" if exact else "text") if len(cells) else "empty"
-    if not len(cells):
-        return "empty"
-    found = [cell for cell in cells.unique() if cell.strip()]
-    if not found:
-        return "empty"
-    if not parse:
-        return "text"
-    if all(parse_boolean(cell) is not None for cell in found):
-        return "boolean"
-    number = all(parse_number(cell) is not None and not _is_identifier(cell) for cell in found)
-    return "number" if number else "text"
+    def add(self, cells: "pd.Series[Any]", parse: bool, decimal: str) -> None:
+        """Look at more cells; `parse`: text may stand for numbers, as in a CSV file.
+
+        Raises
+        ------
+        InputError
+            If they are of another type, such as dates.
+        """
+        from pandas.api import types
+
+        cells = _readable(cells).dropna()
+        if types.is_bool_dtype(cells.dtype):
+            self.kinds |= {"boolean"} if len(cells) else set()
+        elif types.is_numeric_dtype(cells.dtype):
+            exact = not types.is_integer_dtype(cells.dtype)
+            exact = exact or cells.between(1 - EXACT, EXACT - 1).all()
+            self.kinds |= {"number" if exact else "text"} if len(cells) else set()
+            self._count(cells.head(1000).unique().tolist())
+        elif parse:
+            self._add_texts(cells, decimal)
+        elif any(cell.strip() for cell in cells.unique()):
+            self.kinds.add("text")
+
+    def _add_texts(self, cells: "pd.Series[Any]", decimal: str) -> None:
+        counts = cells.value_counts(sort=False)
+        for cell in counts.index.tolist():
+            text = cell.strip()
+            if not text:
+                continue
+            if text == UNKNOWN and UNKNOWN not in self.present:
+                self.n_unknown += int(counts[cell])
+            elif "text" in self.kinds or _is_identifier(text):
+                self.kinds.add("text")
+            elif parse_boolean(text) is not None:
+                self.kinds.add("boolean")
+            elif (number := parse_written(text, decimal)) is not None:
+                self.kinds.add(f"number{number[1]}")
+                self._count([number[0]])
+                if not self.example and parse_number(text.replace(decimal, ".")) is None:
+                    self.example = cell
+            elif len({*self.strays, text}) <= 1:
+                self.strays[text] += int(counts[cell])
+            else:
+                self.kinds.add("text")
+
+    def _count(self, numbers: Iterable[float]) -> None:
+        if len(self.numbers) < _FEW:
+            self.numbers.update(numbers)
+
+    def kind(self, is_label: bool = False) -> str:
+        """Return the type of the column."""
+        if not self.kinds and not self.strays:
+            return "empty"
+        kind = next(iter(self.kinds)) if len(self.kinds) == 1 else "text"
+        if not kind.startswith("number"):
+            return "text" if self.strays else kind
+        if is_label and (self.strays or self.example):
+            return "text"
+        if not all(map(self._stands_for_nothing, self.strays)):
+            return "text"
+        return "percent" if kind == "number%" else "number"
+
+    def _stands_for_nothing(self, stray: str) -> bool:
+        if stray in self.present:
+            return False
+        if not any(map(str.isalnum, stray)):
+            return True
+        return len(self.numbers) >= _FEW and not any(map(str.isdigit, stray))
 
 
 def join_kinds(kinds: set[str]) -> str:
-    """Return the type of a column whose chunks have these types."""
+    """Return the type of a column whose files have these types."""
     kinds = kinds - {"empty"}
     return kinds.pop() if len(kinds) == 1 else "text" if kinds else "empty"
+
+
+def _masked(cells: "pd.Series[Any]", codes: Sequence[str], decimal: str) -> "pd.Series[Any]":
+    """Return cells, those missing that are one of some codes, whether text or number."""
+    if not codes:
+        return cells
+    from pandas.api import types
+
+    if types.is_bool_dtype(cells.dtype):
+        return cells
+    parsed = [(parse_number(code), parse_written(code, decimal)) for code in codes]
+    numbers = {plain for plain, _ in parsed if plain is not None}
+    numbers |= {written[0] for _, written in parsed if written is not None}
+    if types.is_numeric_dtype(cells.dtype):
+        return cells.mask(cells.isin(numbers)) if numbers else cells
+
+    def is_code(cell: Any) -> bool:
+        if not isinstance(cell, str) or cell.strip() in codes:
+            return isinstance(cell, str)
+        number = parse_written(cell, decimal) if numbers else None
+        return number is not None and number[0] in numbers
+
+    wrong = [cell for cell in cells.dropna().unique().tolist() if is_code(cell)]
+    return cells.mask(cells.isin(wrong)) if wrong else cells
 
 
 def _is_identifier(text: str) -> bool:
@@ -328,8 +582,10 @@ def _is_identifier(text: str) -> bool:
     return len(digits) > 16 or int(digits) >= EXACT  # Python refuses integers of 4300 digits
 
 
-def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":
+def as_type(cells: "pd.Series[Any]", kind: str | None, decimal: str = ".") -> "pd.Series[Any]":
     """Return one column of a chunk as a type; None: as it is.
+
+    A truth value may be written as true, yes, y, t or 1, and false accordingly.
 
     Raises
     ------
@@ -347,10 +603,11 @@ def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":
     if kind == "text":
         return _texts(cells)
     if not numeric:
-        parsed = {cell: _parsed(cell, kind) for cell in cells.dropna().unique()}
+        parsed = {cell: _parsed(cell, kind, decimal) for cell in cells.dropna().unique()}
         wrong = {cell for cell, value in parsed.items() if value is None}
-        need = "a number" if kind == "number" else "true or false"
-        cells = _checked(cells, ~cells.isin(wrong), need).map(parsed)
+        cells = _checked(cells, ~cells.isin(wrong), _NEEDS[kind]).map(parsed)
+    elif kind == "percent":
+        _checked(cells, cells.isna(), _NEEDS[kind])
     elif kind == "number" and types.is_bool_dtype(cells.dtype):
         _checked(cells, cells.isna(), "a number")
     if kind == "boolean" and not types.is_bool_dtype(cells.dtype):
@@ -362,12 +619,27 @@ def as_type(cells: "pd.Series[Any]", kind: str | None) -> "pd.Series[Any]":
     return _checked(series, ~np.isinf(numbers), "a finite number")
 
 
-def _parsed(cell: str, kind: str) -> float | None:
+_NEEDS = {
+    "number": "a number",
+    "percent": "a percentage, as in the rows of the fit",
+    "boolean": "true or false",
+}
+_TRUTH = {"yes": True, "y": True, "t": True, "1": True}
+_TRUTH |= {"no": False, "n": False, "f": False, "0": False}
+
+
+def _parsed(cell: str, kind: str, decimal: str) -> float | None:
     """Return the number that a text stands for, 1 and 0 for truth values; NaN if it is blank."""
-    if not cell.strip():
+    text = cell.strip()
+    if not text:
         return np.nan
-    value = parse_boolean(cell) if kind == "boolean" else None
-    return parse_number(cell) if value is None else float(value)
+    if kind == "boolean":
+        value = parse_boolean(text)
+        return _TRUTH.get(text.lower()) if value is None else value
+    number = parse_written(text, decimal)
+    if number is None or (number[1] == "%") != (kind == "percent"):
+        return None
+    return number[0]
 
 
 def _texts(cells: "pd.Series[Any]") -> "pd.Series[Any]":

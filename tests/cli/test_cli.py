@@ -245,7 +245,8 @@ def test_zeros_in_front_are_dropped_aloud(tmp_path, model):
     rows = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
     data = write(tmp_path / "d.csv", f"zip,x,y\n{rows}")
     told = run("fit", data, "--target", "y", "--model", model, "-o", tmp_path / "m.nc").stderr
-    assert told.count("note:") == 1
+    assert told.count("note:") == 2
+    assert "'zip' numbers the rows" in told
     assert "column 'zip' holds '00008', read as the number 8: if its zeros matter" in told
 
 
@@ -506,7 +507,7 @@ def test_no_rows(tmp_path, penguin_model):
 @pytest.mark.parametrize(("text", "message"), [
     ("x,x,y\n1,2,a\n", "more than one column 'x'"),
     ("x,y\n1,a\n2\n", "line 3 has 1 cells"),
-    ('x,y\n1,"a\n2,b\n', "EOF inside string"),
+    ('x,y\n1,"a\n2,b\n', "quotation that opens in line 2 has no end"),
     ("", "is empty"),
     ("x,y\n", "no rows"),
     ("x,y\n,a\n,b\n", "column 'x' is empty"),
@@ -546,7 +547,7 @@ def test_parquet_columns_of_other_types(tmp_path):
     (["fit", "no.csv", "--target", "y", "-o", "m.nc"], "no file 'no.csv'"),
     (["fit", PENGUINS[:-5] + ".csv", "--target", "y", "-o", "m.nc"], "did you mean"),
     (["fit", ".", "--target", "y", "-o", "m.nc"], "is not a file"),
-    (["fit", __file__, "--target", "y", "-o", "m.nc"], "must end in .csv"),
+    (["fit", __file__, "--target", "y", "-o", "m.nc"], "has no column 'y'"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--drop", "yeer"], "mean 'year'?"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--drop", "species"], "the target"),
     (["fit", PENGUINS, "--target", "species", "-o", "m.nc", "--kind", "sex"], "COLUMN=KIND"),

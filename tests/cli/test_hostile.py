@@ -62,16 +62,14 @@ def test_a_cell_too_large_for_any_class(tmp_path):
 def test_null_characters_are_blamed_on_the_table(tmp_path):
     data = table(tmp_path / "data.csv", [("x\0z" if y == "p" else a, b, y) for a, b, y in ROWS])
     line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
-    assert "data.csv: 'x\\x00z'" in line
-    assert "null character" in line
-    data = table(tmp_path / "data.csv", ROWS, ("a", "b\0", "y"))  # Arrow would lose the first row
-    line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
-    assert "data.csv: its header has a null character" in line
+    assert "data.csv has a null character in its first rows; try --encoding utf-16-le" in line
 
 
-def test_a_header_without_end(model, tmp_path):
+def test_a_long_name(model, tmp_path):
     new = table(tmp_path / "new.csv", ROWS, ("a" * 200_000, "b", "y"))
-    assert "its header cannot be read" in refused("predict", model, new, "-o", tmp_path / "o.csv")
+    line = refused("predict", model, new, "-o", tmp_path / "o.csv")
+    assert "lacks a column of the model: 'a'" in line
+    assert len(line) < 3000
 
 
 def test_long_labels_are_shown_in_part(tmp_path):

@@ -14,7 +14,15 @@ CASES = {  # name: (cells, words of the warning or None)
     "PassengerId": (NUMBERS + 1, "numbers the rows"),
     "row_id": (NUMBERS[::-1] * 7.0, "numbers the rows"),
     "Unnamed: 0": (NUMBERS, "numbers the rows"),
-    "rapid": (NUMBERS, None),  # all different, but no telling name
+    "rapid": (NUMBERS, "numbers the rows"),  # whatever its name
+    "obs": (NUMBERS**2 + 7, "numbers the rows"),
+    "shuffled": (100 + NUMBERS * 7 % N, "numbers the rows"),
+    "gapped": (NUMBERS * 7 % N * 3, None),
+    "falling": (np.cos(NUMBERS), None),
+    "visits": (np.where(NUMBERS % 9, NUMBERS % 13, -999), "holds -999 in 7 rows"),
+    "income": (np.where(NUMBERS % 9, NUMBERS % 13 * 1e3, 99999), "it by NaN"),
+    "score": (np.where(NUMBERS % 9, NUMBERS % 13, 14), None),  # near the others
+    "outlier": (np.where(NUMBERS, NUMBERS % 13, 999), None),  # once
     "valid": (NUMBERS % 2, None),
     "group_id": (NUMBERS // 2, None),  # not all different
     "user_id": (NUMBERS + 0.5, None),
@@ -30,6 +38,12 @@ CASES = {  # name: (cells, words of the warning or None)
     "share": ([f"{i} %" for i in NUMBERS], "numbers as text, such as '0 %'"),
     "price": ([f"1,{100 + i}.50" for i in NUMBERS], "numbers as text, such as '1,100.50'"),
     "host": ([f"10.0.0.{i // 2}" for i in NUMBERS], None),
+    "pay": ([f"{i}k" for i in NUMBERS], "numbers with a unit as text, such as '0k'"),
+    "top": (
+        [f"{i}{'+' * int(i > 50)}" for i in NUMBERS],
+        "with a unit as text, such as '51+'",
+    ),
+    "start": ([f"{i % 24}:{i:02d}" for i in NUMBERS], "times as text, such as '0:00'"),
     "rating": ([str(1 + i % 5) for i in NUMBERS], None),  # few codes: meant as categories
     "name": ([f"Mr {i}" for i in NUMBERS], "60 categories in 60 rows"),
     "remark": ([f"the {i}th of all remarks" for i in NUMBERS], "or read it by a model of texts"),
@@ -66,14 +80,14 @@ def test_text_that_is_read_as_numbers_is_meant():
 def test_one_warning_for_all_columns_that_are_used():
     X = pd.DataFrame({name: cells for name, (cells, _) in CASES.items()})
     y = np.arange(N) % 2
-    kinds = {"drop": list(X.columns[4:]), "gaussian": list(X.columns[:4])}
+    kinds = {"drop": list(X.columns[7:]), "gaussian": list(X.columns[:7])}
     with pytest.warns(suspects.ColumnWarning) as caught:
         clf = bg.MixedNB(kinds).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     text = str(caught[0].message)
-    assert "these 3 columns" in text
-    assert all(repr(name) in text for name in X.columns[:3])
+    assert "these 6 columns" in text
+    assert all(repr(name) in text for name in X.columns[:5])
     assert "column 'row_id' numbers the rows" in str(clf.summary())
 
 

@@ -353,12 +353,12 @@ def test_bad_chunks(chunks, options, error, match, tmp_path, monkeypatch):
         bg.fit_stream(bg.GaussianNB(), chunks, **options)
 
 
-@pytest.mark.parametrize("cell", ["wide", "1e200"])
+@pytest.mark.parametrize("cell", ["2 wide", "1e200"])
 def test_a_cell_is_named_with_its_row_in_the_file(cell, tmp_path, small_reads):
     rows = [f"{k},{k % 2}" for k in range(400)]
     rows[321] = f"{cell},1"
     (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]))
-    name = "'wide'" if cell == "wide" else r"1e\+200"
+    name = "'2 wide'" if cell == "2 wide" else r"1e\+200"
     with pytest.raises(ValueError, match=f"a.csv: column 'x' holds {name} in row 322"):
         bg.fit_stream(bg.GaussianNB(), tmp_path / "a.csv", target="y")
 
@@ -402,14 +402,14 @@ def test_bad_files(tmp_path):
         with pytest.raises(error, match=match):
             bg.fit_stream(clf or bg.GaussianNB(), path, target="y")
 
-    refused("a.txt", b"", r"must end in .csv, .tsv or .parquet")
-    refused("a.csv.gz", b"", "decompress it first")
+    refused("a.txt", b"", "is empty: its first line must name the columns")
+    refused("a.csv.gz", b"\x1f\x8b\x08\0", "a.csv.gz cannot be read")
     refused("a.csv", b"", "is empty: its first line must name the columns")
     refused("b.csv", b"a,y\n", "chunks holds no rows")
     refused("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b")
     refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
-    refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv cannot be read: .* in line 3, saw 3")
-    refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but the header names 3")
+    refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: line 3 has 3 cells, but there are 2 columns")
+    refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but there are 3")
     refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
     refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")
     refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv: y has no label in 1 row")
