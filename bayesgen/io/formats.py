@@ -10,6 +10,7 @@ or zip may have compressed. How the text is cut into cells is detected on its fi
   many cells. Blanks separate where none of them does and most cells are numbers. In a ``.tsv`` file
   the tab separates and a quote is a character like any other.
 - Numbers have a decimal comma if more cells need one ("1,5") than need a point ("1.5").
+- Up to ten lines with a single filled cell above a table of three columns or more are passed over.
 - The first row names the columns, unless it looks like the other rows (`looks_like_a_row`).
 """
 
@@ -41,6 +42,7 @@ _DELIMITERS = ";\t|,"  # the first of those that cut rows equally well
 _NAMES = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas", " ": "blanks"}
 _MOST_ROWS = 1000  # of the head that are looked at
 _MOST = 0.9  # share of cells or rows that decides
+_MOST_TITLES = 10  # lines above the header
 _YEARS = (1800, 2100)
 _MAGIC = {
     b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd",
@@ -133,6 +135,8 @@ class Dialect:
         Whether a quote encloses a cell.
     spaced : bool
         Whether a blank follows each delimiter and is not part of the cell.
+    titles : int
+        Lines above the header that hold no table.
     """
 
     names: list[str]
@@ -142,12 +146,15 @@ class Dialect:
     comment: str | None
     quoted: bool = True
     spaced: bool = False
+    titles: int = 0
 
     def __str__(self) -> str:
         """What is not usual about it: ``"semicolons, decimal comma"``."""
         unusual = [] if self.delimiter == "," else [_NAMES.get(self.delimiter, self.delimiter)]
         unusual += ["decimal comma"] if self.decimal == "," else []
-        return ", ".join([*unusual, *([f"comments by {self.comment}"] if self.comment else [])])
+        unusual += [f"comments by {self.comment}"] if self.comment else []
+        unusual += [f"the header in line {self.skip}"] if self.titles else []
+        return ", ".join(unusual)
 
 
 def cells_of(
@@ -195,6 +202,8 @@ def detect(path: Path, head: str, complete: bool, reading: Reading) -> Dialect:
     tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes)
     given = reading.delimiter or (mark and mark[1]) or ("\t" if tabs else None)
     body = lines[skip:]
+    titles = _titles(body, given, quoted=not tabs)
+    skip, body = skip + titles, body[titles:]
     rows, dialect = _cut(body, given, complete, quoted=not tabs)
     decimal = reading.decimal or _decimal(rows[1:], dialect.delimiter)
     header, first_row = reading.header, 1
@@ -229,8 +238,22 @@ def detect(path: Path, head: str, complete: bool, reading: Reading) -> Dialect:
         before += next(ends)
     return Dialect(
         names, before, dialect.delimiter, decimal,
-        comment if reading.comment or comments else None, dialect.quoted, dialect.spaced,
+        comment if reading.comment or comments else None, dialect.quoted, dialect.spaced, titles,
     )  # fmt: skip
+
+
+def _titles(lines: list[str], delimiter: str | None, quoted: bool) -> int:
+    """Return how many lines with a single filled cell stand above a table of three columns."""
+    for n in range(_MOST_TITLES + 1):
+        rows, _ = _cut(lines[n : n + _MOST_ROWS // 10], delimiter, False, quoted)
+        sizes = [len(row) for row in rows]
+        if len(rows) < 4 or sum(map(bool, map(str.strip, rows[0]))) < 2:
+            continue
+        if n == 0 and sizes[1] - sizes[0] in (0, 1):
+            return 0
+        if sizes[0] > 2 and len(set(sizes)) == 1:
+            return n
+    return 0
 
 
 def _cut(

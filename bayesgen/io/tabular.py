@@ -245,9 +245,9 @@ class CsvFile(_File):
             head = self._decoded(start, complete)
             if "\0" in head:
                 raise TableError(
-                    f"{path} has a null character in its first rows; is it UTF-16?",
+                    f"{path} has a null character in its first rows",
                     "save it as UTF-8",
-                    "try --encoding utf-16-le, or save it as UTF-8",
+                    "if it is UTF-16: --encoding utf-16-le",
                 )
             self.dialect = detect(path, head, complete, reading)
         self.decimal = self.dialect.decimal

@@ -62,7 +62,7 @@ def test_a_cell_too_large_for_any_class(tmp_path):
 def test_null_characters_are_blamed_on_the_table(tmp_path):
     data = table(tmp_path / "data.csv", [("x\0z" if y == "p" else a, b, y) for a, b, y in ROWS])
     line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
-    assert "data.csv has a null character in its first rows; try --encoding utf-16-le" in line
+    assert "data.csv has a null character in its first rows" in line
 
 
 def test_a_long_name(model, tmp_path):

@@ -28,6 +28,7 @@ READ = [  # file, options, what is said, the first cells of what is read
     ("blanks_in_header.csv", [], [], PLAIN),
     ("comments.csv", [], ["read with comments by #"], PLAIN),
     ("header_in_comment.csv", [], [], PLAIN),
+    ("title.csv", [], ["read with semicolons, the header in line 3"], {"temp": [19.4, 18.5]}),
     ("utf16.csv", [], [], PLAIN),
     ("windows.csv", ["--encoding", "cp1252"], [], {"sky": ["trüb", "schön"]}),
     ("r_row_names.txt", [], ["read with blanks", "1 column(s) without a name"], PLAIN),

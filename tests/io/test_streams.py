@@ -410,7 +410,7 @@ def test_bad_files(tmp_path):
     refused("d.csv", b"a,a,y\n1,2,3\n", "more than one column 'a'")
     refused("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: line 3 has 3 cells, but there are 2 columns")
     refused("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but there are 3")
-    refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 text")
+    refused("g.csv", b"a,y\n\xff,1\n", "is not UTF-8 at byte 5")
     refused("h.parquet", b"PAR1", "h.parquet is not a readable Parquet file")
     refused("i.csv", b"a,y\n1,2\n3,\n", r"i.csv: y has no label in 1 row")
     (tmp_path / "j").mkdir()
