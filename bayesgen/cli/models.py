@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bayesgen.cli.files import Table
 
 _HEAD = 10_000  # rows that are looked at for what may be doubted
+_HEAD_CELLS = 1_000_000
 _TWO_LETTERS = re.compile("[A-Z]{2}")
 _REMEDIES = {
     "drop": "leave it out by --drop COLUMN",
@@ -161,11 +162,15 @@ class Plan:
         for remark in self.table.remarks:
             note(f"{remark.what}" + (f" ({remark.option})" if remark.option else ""))
         self._fold_labels(holds[self.target])
-        nominal = [name for name, kind in look.kinds.items() if kind == "categorical"]
-        copied = [] if self.table.schema is not None else [self.target, *nominal]
+        copied = [self.target]
+        if not self.documents and _holds(self.model)[0] in ("", "code", "category"):
+            kinds = self.kinds
+            copied += [n for n in self.names if kinds.get(n, "categorical") == "categorical"]
+        copied = [] if self.table.schema is not None else copied
         types = {**look.columns.types, self.target: look.label_type}
         with blamed_on(errors=(InputError,), advice=self.advice):
-            head = next(self.table.rows(types, _HEAD, copied))
+            n_rows = min(_HEAD, max(1000, _HEAD_CELLS // len(types)))
+            head = next(self.table.rows(types, n_rows, copied))
         for name in copied:
             self._say_codes(name, head.written[name].str.strip(), holds[name])
         if self.documents:

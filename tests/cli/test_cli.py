@@ -245,8 +245,7 @@ def test_zeros_in_front_are_dropped_aloud(tmp_path, model):
     rows = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
     data = write(tmp_path / "d.csv", f"zip,x,y\n{rows}")
     told = run("fit", data, "--target", "y", "--model", model, "-o", tmp_path / "m.nc").stderr
-    assert told.count("note:") == 2
-    assert "'zip' numbers the rows" in told
+    assert told.count("note:") == 1
     assert "column 'zip' holds '00008', read as the number 8: if its zeros matter" in told
 
 
