@@ -64,8 +64,8 @@ class MetaTreeForest(TableClassifier):
     split : float in (0, 1), default 0.999
         q, the prior probability that a node is divided.
     alpha : float, optional
-        Pseudo-count of each class in a leaf, in rows. None: 1, .4, .2 or .1 times the lesser of
-        1/2 and 1/C, whichever predicts 500 training rows best by leave-one-out.
+        Pseudo-count of each class in a leaf, in rows. None: the lesser of 1/2 and 1/C, or .2, .1 or
+        .05 if that is less, whichever predicts 500 training rows best by leave-one-out.
     columns : {kind: list of names or positions}, optional
         Kinds of the columns, with the names that `MixedNB` takes. A "categorical" column is tested
         by sets of categories, all other kinds by cuts. None: by dtype.
@@ -74,7 +74,7 @@ class MetaTreeForest(TableClassifier):
     unseen : {"ignore", "raise"}
         An unknown category. "ignore": the row goes to both sides of every test of the column,
         with a warning (`UnknownCategoryWarning`); "raise": an error.
-    candidates : float, default 6
+    candidates : float, default 18
         Tests that are compared at a node, times the square root of the number of columns.
     random_state : int, default 0
         Seed of halves and tests. The same rows give the same forest in any order, in other units
@@ -101,8 +101,10 @@ class MetaTreeForest(TableClassifier):
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
     *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 2, with
-    which each draw counts them in every tree again; structures stay. After loading from a file the
-    training rows are needed: ``training=(X, y)``.
+    which each draw counts them in every tree again; structures stay. They show how far the forest
+    moves with other training rows, and not its error: where trees fit the classes badly, intervals
+    of the forest alone hold few of the true probabilities. Use those of a pool. After loading from
+    a file the training rows are needed: ``training=(X, y)``.
 
     *PyMC.* `to_pymc` gives the model of one tree (``n_trees=1``) with few prunings, given the
     labels of the second half.
@@ -135,7 +137,7 @@ class MetaTreeForest(TableClassifier):
         columns: Any = None,
         categories: Any = None,
         unseen: str = "ignore",
-        candidates: float = 6.0,
+        candidates: float = 18.0,
         random_state: int = 0,
     ) -> None:
         self.n_trees = n_trees

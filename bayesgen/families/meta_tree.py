@@ -61,7 +61,7 @@ NODE, TREE, VALUE = "node", "tree", "value"
 _TABLE = 1 << 16  # entries of log Gamma
 _ROOT = 30  # half A is divided down to the root of the number of all rows over this, or 1 row
 _A_OF_TESTS = 0.1  # pseudo-count of each class where tests are compared
-_SHARES = np.array([1.0, 0.4, 0.2, 0.1])  # pseudo-counts that leaves may have, times that of _a
+_SMALLER = 0.2, 0.1, 0.05  # pseudo-counts that leaves may have, if less than the stated one
 _SCORED = 500  # rows that choose among them
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
 _NO_KEYS = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # every row is counted
@@ -190,16 +190,18 @@ class MetaTree(ConjugateFamily):
     def _chosen_a(self, X: Array, y: Array, weight: Array, groups: Array | None) -> float:
         """Return the pseudo-count that predicts training rows best, each without its group.
 
-        Candidates are shares of the lesser of 1/2 and 1/C. Whole groups are scored, about `_SCORED`
-        rows: hashes choose them.
+        Candidates are the lesser of 1/2 and 1/C, and smaller ones. Whole groups are scored, about
+        `_SCORED` rows: hashes choose them.
         """
+        stated = self._a(self.count.shape[1])
+        candidates = [stated, *(a for a in _SMALLER if a < stated)]
         if self.n_trees < 2:
-            return self._a(self.count.shape[1])
+            return stated
         *_, keys, _ = self._rows(X, y, weight, groups)
         some = keys <= np.sort(keys)[:_SCORED][-1]
         rows = X[some], y[some], weight[some], None if groups is None else groups[some]
         own, scores = np.arange(some.sum()), []
-        for a in (candidates := self._a(self.count.shape[1]) * _SHARES):
+        for a in candidates:
             log_p, _ = replace(self, alpha=a).log_predictive_without(*rows)
             scores.append(rows[2] @ log_p[own, rows[1]])
         return float(candidates[np.argmax(scores)])

@@ -4,6 +4,7 @@
     .venv/bin/python -m tests.benchmarks.pool_coverage --full     36 settings, 10 tables of each
     .venv/bin/python -m tests.benchmarks.pool_coverage --other    13 settings of other truths
     .venv/bin/python -m tests.benchmarks.pool_coverage --given    truths from a member's prior
+    .venv/bin/python -m tests.benchmarks.pool_coverage --trees    label trees alone, not the pool
 
 Truths: a common covariance, own covariances, skewed columns (which no member has); classes and
 rows per class as printed. ``--other``: truths that chose no default: independent Normal columns,
@@ -118,7 +119,7 @@ def measure(clf, X, p):
     return [((low <= p) & (p <= high)).mean(), (high - low).mean(), inside.mean()]
 
 
-def settings(grid, n_tables):
+def settings(grid, n_tables, make):
     """Print a line for each setting, and means."""
     right = {
         "own": bg.QuadraticDiscriminant,
@@ -137,8 +138,7 @@ def settings(grid, n_tables):
             y = np.repeat(np.arange(n_classes), n)
             X, T = draw(y), draw(rng.integers(n_classes, size=TEST))
             model = right.get(kind, bg.LinearDiscriminant)().fit(latent(kind, X), y)
-            pool = bg.LogLinearPool().fit(X, y)
-            rows.append([measure(pool, T, p(T)), measure(model, latent(kind, T), p(T))])
+            rows.append([measure(make().fit(X, y), T, p(T)), measure(model, latent(kind, T), p(T))])
         mean = np.mean(rows, axis=0)
         every.append(mean)
         print(f"{kind:10s} C {n_classes:2d} n {n:3d}", *(_line(m) for m in mean), flush=True)
@@ -184,13 +184,15 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--other", action="store_true")
     parser.add_argument("--given", action="store_true")
+    parser.add_argument("--trees", action="store_true")
     parser.add_argument("--tables", type=int, default=0)
     options = parser.parse_args()
-    print(f"{'':20s}   the pool{'':32s} the model that made the rows")
+    make = bg.MetaTreeForest if options.trees else bg.LogLinearPool
+    print(f"{'':20s}   {make.__name__:40s} the model that made the rows")
     if options.given:
         return given(options.tables or 10)
     grid = FULL if options.full else OTHER if options.other else SMALL
-    settings(grid, options.tables or (10 if options.full else 3))
+    settings(grid, options.tables or (10 if options.full else 3), make)
 
 
 if __name__ == "__main__":
