@@ -516,14 +516,15 @@ def family_of(model: Any, label: str) -> PyMCFamily:
     def log_joint(family: PyMCFamily, rows: Array) -> Array:
         X, theta = _rows(family.roles)[rows], family.theta_of(values)
         joint = family.log_likelihood(X, theta)
-        if roles.by_row:
+        if family.roles.by_row:
             return joint - np.log(len(roles.order))
         return joint + np.log(family.label_probabilities(every, family.graph.cells(X))[0])
 
     def candidates() -> Iterator[PyMCFamily]:
-        for some in (roles, find_roles(model, label, columns=False)):
-            if some is roles or len(some.parts) < len(roles.parts):
-                yield from (PyMCFamily(some, shared=shared) for shared in (True, False))
+        yield from (PyMCFamily(roles, shared=shared) for shared in (True, False))
+        fewer = find_roles(model, label, columns=False)
+        if len(fewer.parts) < len(roles.parts):
+            yield from (PyMCFamily(fewer, shared=shared) for shared in (True, False))
 
     place = np.argsort(roles.order)[roles.codes]
     try:

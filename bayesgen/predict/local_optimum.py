@@ -11,7 +11,7 @@ mean, of
 It is sought in the sampler's coordinates, each in units of its posterior standard deviation, and
 refused if one of them ends 20 or more from the posterior mean: the likelihood then grows on, and
 what a search would return is where it stopped. It is computed on first use, from the rows that the
-fit has kept.
+fit has kept, or that a model of `from_pymc` holds. Cells that PyMC imputes are integrated out.
 """
 
 from typing import Any
