@@ -66,7 +66,7 @@ TYPES = {
     "bg.label_errors(clf, X, y)": "ResultTable",
     "clf.typicality(X)": "xr.Dataset",
     "clf.predict_set(X)": "ResultTable",
-    "bg.decide(clf, X, [[0, 1], [5, 0]])": "xr.Dataset",
+    "bg.decide(clf, X, [[0, 1], [5, 0]])": "ResultTable",
     "bg.estimate_class_prior(clf, X)": "xr.DataTree",
     "bg.mutual_information(clf)": "xr.DataArray",
     "bg.mutual_information(clf, posterior=True, prob=0.9)": "xr.Dataset",

@@ -77,14 +77,15 @@ class ResultTable(xr.Dataset):
         names = self._fitting([name for name in wanted if name in self.data_vars])
         if not names or not self._lines(names[0]):
             return None
-        frame = self._frame(names)
-        if (first := self.attrs.get("first")) in frame:
-            frame = frame.sort_values(first, ascending=False, kind="stable")
+        n_lines = int(np.prod([self.sizes[dim] for dim in self._lines(names[0])]))
         remarks = self._notes()
-        if len(frame) > _LINES:
-            remarks.append(
-                f"... and {len(frame) - _LINES} more lines: .to_dataframe() has them all"
-            )
+        if n_lines > _LINES:
+            remarks.append(f"... and {n_lines - _LINES} more lines: .to_dataframe() has them all")
+        if (first := self.attrs.get("first")) in names:
+            frame = self._frame(names).sort_values(first, ascending=False, kind="stable")
+        else:
+            head = {self[names[0]].dims[0]: slice(_LINES)}
+            frame = self.isel(head)._frame(names)
         others = [str(n) for n in self.data_vars if n not in names and n != _NOTE]
         if others:
             more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""

@@ -20,7 +20,7 @@ from bayesgen.families.names import ACTION, OBS, Method
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from bayesgen.datatree.result_table import ResultTable
 
 REJECT: Final = "reject"
 
@@ -34,7 +34,7 @@ def decide(
     class_prior: Any = None,
     method: Method = "posterior_predictive",
     typicality: float | None = None,
-) -> "xr.Dataset":
+) -> "ResultTable":
     """The decision of least expected cost for each row.
 
     Parameters
@@ -61,7 +61,7 @@ def decide(
 
     Returns
     -------
-    xarray.Dataset
+    xarray.Dataset, which prints as a table
         ``decision`` (obs_id); ``expected_cost`` (obs_id, action), of every
         decision; ``margin`` (obs_id), by how much the second best would cost more: inf where
         there is no second, NaN of a row that is rejected because it is not typical. Of equally
@@ -88,19 +88,19 @@ def decide(
     array(['fine', 'reject'], dtype='<U6')
     """
     check_is_fitted(clf, "classes_")
-    table = read_costs(cost, clf.classes_, reject)
+    costs = read_costs(cost, clf.classes_, reject)
     options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive":  # which a pool does not have
         options["method"] = method
     p = np.asarray(clf.predict_proba(X, **options))
-    expected = table.expected(p)
+    expected = costs.expected(p)
     best = expected.argmin(axis=1)
-    if len(table.decisions) > 1:
+    if len(costs.decisions) > 1:
         first, second = np.partition(expected, 1, axis=1)[:, :2].T
         margin = second - first
     else:
         margin = np.full(len(expected), np.inf)
-    decision, known = table.decisions[best], {}
+    decision, known = costs.decisions[best], {}
     if typicality is not None:
         known["typicality"] = ((OBS,), largest := _largest_typicality(clf, X, typicality))
         odd = largest < typicality
@@ -108,15 +108,16 @@ def decide(
             [REJECT if o else d for o, d in zip(odd, decision.tolist(), strict=True)]
         )
         margin = np.where(odd, np.nan, margin)
-    return tree.group(
+    table = tree.group(
         {
             "decision": ((OBS,), decision),
             "expected_cost": ((OBS, ACTION), expected),
             "margin": ((OBS,), margin),
             **known,
         },
-        {ACTION: table.decisions},
+        {ACTION: costs.decisions},
     )
+    return tree.result_table(table, "decision of least expected cost for each row")
 
 
 def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
