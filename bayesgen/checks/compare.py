@@ -118,7 +118,7 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
 
 def _compared(own: Fitted, X: Any, y: Any) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    codes, posterior = codes_of(y, own.classes), own.posterior
+    codes, posterior = codes_of(y, own.classes, True), own.posterior
     table, terms = scored(own.name, joints_of(own, X), codes)
     if not isinstance(posterior, DrawnPosterior):
         return table, terms

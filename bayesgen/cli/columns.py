@@ -229,7 +229,15 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
     rows = with_labels(columns, read_whole(table, {**columns.types, target: form}), target, table)
     columns.note_unseen()
-    return rows
+    known = np.isin(rows.labels, clf.classes_)
+    if known.all():
+        return rows
+    lost, n = np.unique(rows.labels[~known].astype(str), return_counts=True)
+    named = listed((f"{shown(label)} ({k})" for label, k in zip(lost, n, strict=True)), 8)
+    if not known.any():
+        raise UserError(f"{table.path}: the model knows none of the labels {named}")
+    note(f"{table.path}: {count(n.sum(), 'row')} left out, whose labels the model lacks: {named}")
+    return rows.where(known)
 
 
 def with_labels(columns: Columns, frame: "pd.DataFrame", target: str, table: "Table") -> Labelled:

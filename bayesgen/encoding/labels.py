@@ -207,8 +207,11 @@ def refuse_unlabelled(unlabelled: Array) -> None:
         )
 
 
-def codes_of(labels: Any, classes: Array) -> Array:
-    """Codes of known labels, of the shape of `labels`; an error names one that is no class."""
+def codes_of(labels: Any, classes: Array, of_rows: bool = False) -> Array:
+    """Return the codes of known labels, of the shape of `labels`.
+
+    An error names the first one that is not a class, and with `of_rows` its row.
+    """
     if np.ma.is_masked(labels):
         row = np.ma.getmaskarray(labels).ravel().argmax()
         raise InputError("y is masked", row=row, advice="leave out the rows without a label")
@@ -217,17 +220,22 @@ def codes_of(labels: Any, classes: Array) -> Array:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
     except TypeError:  # None or another type: no order
         known = classes.tolist()
-        strange = (v for v in values.ravel().tolist() if _is_missing(v) or v not in known)
-        raise _no_class(next(strange), classes) from None
+        strange = [_is_missing(v) or v not in known for v in values.ravel().tolist()]
+        raise _no_class(values, np.array(strange), classes, of_rows) from None
     unknown = classes[codes] != values
     if np.any(unknown):
-        raise _no_class(values[unknown].tolist()[0], classes)
+        raise _no_class(values, np.ravel(unknown), classes, of_rows)
     return codes
 
 
-def _no_class(label: Any, classes: Array) -> ValueError:
-    return ValueError(
-        f"{shown(label)} is not a class; the classes are {shortened(str(classes.tolist()))}"
+def _no_class(labels: Array, unknown: Array, classes: Array, of_rows: bool) -> InputError:
+    row, of_rows = int(unknown.argmax()), of_rows and labels.ndim == 1
+    return InputError(
+        f"{shown(labels.ravel().tolist()[row])} is not a class; the classes are "
+        f"{shortened(str(classes.tolist()))}",
+        row=row if of_rows else None,
+        advice="leave rows with other labels out" if of_rows else None,
+        place=" (row {})",
     )
 
 

@@ -82,7 +82,7 @@ class Fitted:
 
     def codes_of(self, labels: Any) -> Array:
         """(N,) positions of labels among the classes; a ValueError for one that is not known."""
-        return codes_of(labels, self.classes)
+        return codes_of(labels, self.classes, True)
 
     def weights_of(self, class_prior: Any) -> Array | None:
         """(C,) class weights that replace the fitted ones."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.checks.compare import Joints, joints_of, scored
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
+from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, count_tails, log_softmax
 from bayesgen.predict.costs import read_costs
@@ -79,7 +80,7 @@ class HeldOut:
             )
         if y is None:
             raise TypeError("report: y is None; give the labels of the rows X")
-        codes = codes_of(y, clf.classes_)  # refuses unknown labels before any work
+        codes = codes_of(y, clf.classes_, True)  # refuses unknown labels before any work
         read_costs(cost, clf.classes_)
         n = _num_samples(X)
         if codes.shape != (n,):
@@ -120,8 +121,35 @@ class HeldOut:
 
     @cached_property
     def joints(self) -> Joints:
-        """(n, C) log joint densities by each method, or why there are none."""
-        return joints_of(self.clf.fitted_, self.seen)
+        """(n, C) log joint densities by each method, or why there are none.
+
+        Of training rows those without the row itself, by the full predictive alone.
+        """
+        if not self.left_out:
+            return joints_of(self.clf.fitted_, self.seen)
+        seen_all = "these are the training rows, and an estimate from all of them has seen each row"
+        joints: dict[Any, Any] = {name: UndefinedEstimateError(name, seen_all) for name in METHODS}
+        return joints | {METHODS[0]: self.without_row}
+
+    @property
+    def left_out(self) -> bool:
+        """Whether every score is by leave-one-out."""
+        return self.without_row is not None
+
+    @cached_property
+    def without_row(self) -> Array | None:
+        """(n, C) log joint densities of training rows without themselves, where there are any."""
+        if not self.is_training:
+            return None
+        own, training = self.clf.fitted_, self.clf.fitted_.training
+        groups = None if training.groups is None else training.groups[self.at]
+        weight = None if training.weight is None else training.weight[self.at]
+        try:
+            rows = training_rows(own, self.X, self.y, weight, self.n < self.n_given, groups)
+            joint: Array = own.posterior.log_joint_without(*rows)[0]
+        except (ValueError, NotImplementedError):  # a single label tree; estimated weights
+            return None
+        return joint
 
     @cached_property
     def scores(self) -> "tuple[xr.Dataset, dict[str, list[Array]]]":
@@ -219,7 +247,7 @@ class HeldOut:
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     """Whether these are the rows of the fit, by what its statistics say of them."""
-    first, rows = clf.fitted_.parts(X)[0]
+    first, rows = clf.fitted_.parts(X, of_training=True)[0]
     if first.training.n_rows != len(y) or not first.posterior.exact:
         return False
     try:

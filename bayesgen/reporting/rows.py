@@ -65,8 +65,11 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
     if held.is_training:
         text.insert(
             0,
-            "These are the rows that the model was fitted to, and it has seen their labels: scores "
-            "and comparisons flatter it. Give rows that it has not seen.",
+            "These are the rows that the model was fitted to: every score is by leave-one-out, of "
+            "each row by a model that has not seen it."
+            if held.left_out
+            else "These are the rows that the model was fitted to, and it has seen their labels: "
+            "scores and comparisons flatter it. Give rows that it has not seen.",
         )
     notes = []
     if n < held.n_given:

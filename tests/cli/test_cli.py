@@ -690,19 +690,21 @@ def test_an_estimate_that_does_not_exist(tmp_path):
 
 def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 1)
-    data = write(tmp_path / "d.csv", "x,y\nu,a\nu,a\nv,b\n")
-    new = write(tmp_path / "n.csv", "x\nu\nw\n")
+    data = write(tmp_path / "d.csv", "x,z,y\nu,p,a\nu,p,a\nv,q,b\n")
+    new = write(tmp_path / "n.csv", "x,z\nu,p\nu,q\n")
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
     assert "the first at position 2, have probability 0" in refused(*arguments, "--method", "mle")
-    assert "treated as missing" in run(*arguments).stderr
+    unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
+    said = run("predict", tmp_path / "m.nc", unknown, "-o", tmp_path / "o.csv").stderr
+    assert "column 'x': 1 cell with a category not seen in training, the first 'w'" in said
 
 
 def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):
     text = Path(PENGUINS).read_text().replace("Gentoo", "Emperor")
     new = write(tmp_path / "n.csv", text)
-    line = refused("compare", penguin_model, new, "--target", "species")
-    assert "'Emperor' is not a class" in line
+    said = run("compare", penguin_model, new, "--target", "species").stderr
+    assert "rows left out, whose labels the model lacks: 'Emperor' (" in said
 
 
 # ---------------------------------------------------------------------------------- compare

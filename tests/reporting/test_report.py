@@ -505,6 +505,9 @@ def test_rows_of_the_fit_are_noticed(make):
         section_, _ = scores.verdict(_scored(own, X[rows], Y[rows]))
         assert section_.data["rows_of_the_fit"] is said
         assert section_.text[0].startswith("These are the rows that the model was fitted") is said
+        if said:  # every score is by leave-one-out
+            elpd = own.loo(X[rows], Y[rows]).elpd
+            assert section_.data["log_loss"] == pytest.approx(-elpd / rows.sum(), rel=1e-9)
 
 
 def test_a_part_of_the_rows_of_the_fit_is_noticed_too():
