@@ -87,7 +87,9 @@ class Reading:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """Return the reading of which a model file holds `dataclasses.asdict`."""
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in record.items()
+        }
         values["codes"] = {name: tuple(texts) for name, texts in record["codes"].items()}
         return cls(**values)
 
@@ -166,7 +168,7 @@ def cells_of(
     """
     if dialect.delimiter == " ":
         lines = (" ".join(line.split()) for line in lines)
-    quoting = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
+    quoting: Any = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
     limit = csv.field_size_limit(sys.maxsize)
     try:
         rows = csv.reader(
@@ -410,7 +412,7 @@ def decompressed(path: Path, how: str) -> Iterator[tuple[Any, Any]]:
 
                 content = pyarrow.input_stream(file, compression="zstd")
             else:
-                opened = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+                opened: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
                 content = opened[how](file)
             with content:
                 yield file, content

@@ -170,4 +170,4 @@ def test_the_score_of_a_model_in_parts(tmp_path, parts):
     assert float(stated[1]) == pytest.approx(-np.mean(own), abs=6e-4)
     assert f"of the class frequencies alone: {-np.mean(frequency):.3f}" in told
     assert "no better than class frequencies" in told
-    assert "LogLinearPool" in told
+    assert "Use --model auto" in told
