@@ -51,6 +51,22 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def stated_priors() -> Iterator[None]:
+    """Fits have the stated prior, as fits in parts and closed forms have, unless they ask for more.
+
+    Modules that test the prior that `fit` chooses have a fixture of this name that does nothing.
+    """
+    from bayesgen.estimators import classifier
+
+    stated = classifier.states_prior
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            classifier, "states_prior", lambda clf: not hasattr(clf, "strength") or stated(clf)
+        )
+        yield
+
+
 @pytest.fixture
 def few_exponents(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools draw their exponents a few times: for tests that hold whatever these are."""

@@ -104,13 +104,13 @@ FLAT = {"mu0": 1.0, "kappa0": 0.5, "nu0": 4.0, "psi0": 2.0}
 CLASSIFIERS: dict[str, tuple[Callable[[], Any], Rows]] = {
     "BernoulliNB": (lambda: bg.BernoulliNB(1.5, [2.0, 1.0, 1.0, 3.0]), bits),
     "BernoulliNB loo": (lambda: bg.BernoulliNB(prior="loo"), bits),
-    "CategoricalNB": (bg.CategoricalNB, categories),
+    "CategoricalNB": (lambda: bg.CategoricalNB(prior="default"), categories),
     "CategoricalNB ignore": (lambda: bg.CategoricalNB(0.5, unseen="ignore"), categories),
     "MultinomialNB": (lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
     "MultinomialNB empirical": (lambda: bg.MultinomialNB(prior="empirical"), counts),
-    "PoissonNB": (bg.PoissonNB, counts_with_gaps),
+    "PoissonNB": (lambda: bg.PoissonNB(prior="default"), counts_with_gaps),
     "PoissonNB rate": (lambda: bg.PoissonNB(2.0, 0.5), counts_with_gaps),
-    "GaussianNB": (bg.GaussianNB, reals_with_gaps),
+    "GaussianNB": (lambda: bg.GaussianNB(prior="default"), reals_with_gaps),
     "GaussianNB loo": (lambda: bg.GaussianNB(prior="loo"), reals_with_gaps),
     "GaussianNB tied": (lambda: bg.GaussianNB(**GAUSSIAN, variance="tied"), reals_with_gaps),
     "GaussianNB spherical": (
@@ -121,22 +121,22 @@ CLASSIFIERS: dict[str, tuple[Callable[[], Any], Rows]] = {
         lambda: bg.GaussianNB(**GAUSSIAN, variance="class_spherical"),
         reals_with_gaps,
     ),
-    "MixedNB": (lambda: bg.MixedNB(KINDS), table),
+    "MixedNB": (lambda: bg.MixedNB(KINDS, prior="default"), table),
     "MixedNB loo": (lambda: bg.MixedNB(KINDS, prior="loo"), table),
-    "LinearDiscriminant": (bg.LinearDiscriminant, reals),
+    "LinearDiscriminant": (lambda: bg.LinearDiscriminant(prior="default"), reals),
     "LinearDiscriminant full": (lambda: bg.LinearDiscriminant(**WISHART), reals),
     "LinearDiscriminant loo": (lambda: bg.LinearDiscriminant(prior="loo"), reals),
     "LinearDiscriminant diagonal": (
         lambda: bg.LinearDiscriminant(**FLAT, covariance="diagonal"),
         reals_with_gaps,
     ),
-    "QuadraticDiscriminant": (bg.QuadraticDiscriminant, reals),
+    "QuadraticDiscriminant": (lambda: bg.QuadraticDiscriminant(prior="default"), reals),
     "QuadraticDiscriminant full": (lambda: bg.QuadraticDiscriminant(**WISHART), reals),
     "QuadraticDiscriminant spherical": (
         lambda: bg.QuadraticDiscriminant(**FLAT, covariance="spherical"),
         reals_with_gaps,
     ),
-    "MarkovNB": (lambda: bg.MarkovNB(order=2), texts),
+    "MarkovNB": (lambda: bg.MarkovNB(order=2, prior="default"), texts),
     "MarkovNB words": (lambda: bg.MarkovNB(order=1, tokens="word", alpha=0.5), texts),
     "TreeAugmentedNB": (bg.TreeAugmentedNB, reals),
     "TreeAugmentedNB tree": (lambda: bg.TreeAugmentedNB(structure="tree"), categories),
@@ -222,7 +222,10 @@ def comparisons() -> Iterator[tuple[str, list[float]]]:
     rng = np.random.default_rng(27)
     codes = rng.permutation(np.arange(N_TRAIN) % 3)
     X, y = reals(rng, codes), LABELS[codes]
-    models = {"nb": bg.GaussianNB().fit(X, y), "lda": bg.LinearDiscriminant().fit(X, y)}
+    models = {
+        "nb": bg.GaussianNB(prior="default").fit(X, y),
+        "lda": bg.LinearDiscriminant(prior="default").fit(X, y),
+    }
     compared = bg.compare_models(models, X, y)
     for inner, numbers in numbers_in(compared.to_dataframe()):
         yield f"compare_models | {inner}", numbers

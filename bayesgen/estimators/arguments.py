@@ -56,6 +56,17 @@ def answer_arguments(cls: type) -> None:
     setattr(cls, "__init__", __init__)  # noqa: B010 - a type checker keeps the constructor's own
 
 
+_OF_REALS = frozenset({"mu0", "kappa0", "nu0", "sigma2_0", "psi0"})
+_HYPER_PARAMETERS = _OF_REALS | {"alpha", "beta", "shape", "rate", "strength", "root_weight"}
+
+
+def states_prior(clf: Any) -> bool:
+    """Whether a hyper-parameter of the features was given: it is not at its default."""
+    known = inspect.signature(type(clf)).parameters
+    names = _HYPER_PARAMETERS & known.keys()
+    return not all(_same(getattr(clf, name), known[name].default) for name in names)
+
+
 def refuse_other_arguments(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise where the arguments of two classifiers differ."""
     for name, value in mine.items():

@@ -24,7 +24,7 @@ from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.errors import spelled
-from bayesgen.estimators.arguments import answer_arguments, refuse_other_arguments
+from bayesgen.estimators.arguments import answer_arguments, refuse_other_arguments, states_prior
 from bayesgen.estimators.members import available
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.summary import Summary, summary, with_summary
@@ -69,8 +69,6 @@ def _adds_up(clf: Any) -> None:
     """Raise where rows cannot be added: scikit-learn tells it by the attribute."""
     learner = clf._learner()
     learner.refuse_no_conjugate("partial_fit")
-    if clf.prior is None:  # a default, which scikit-learn must not take for one that takes parts
-        learner.refuse_no_statistics("partial_fit")
 
 
 def _of_fit(name: str, what: str) -> property:
@@ -126,15 +124,26 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     guide to classification. With few rows and many columns it may classify worse than the default
     (the quadratic rule up to 8 times its log loss); if the model is right, it may do better.
 
+    ``prior=None``, the default of most classifiers, is ``"loo"`` where `fit` is given rows and no
+    hyper-parameter was given, and ``"default"`` elsewhere. `partial_fit`, `merge`, `forget`,
+    `bayesgen.fit_stream` and `bayesgen.fit_dask` work on statistics and use the stated prior: the
+    result is that of one fit with ``prior="default"`` to all rows, also if the first rows came by
+    `fit`. `summary` names the prior of a fit and its factors; evidence, leave-one-out, draws and
+    the model of `to_pymc` are conditional on it.
+
     ``prior="loo"`` maximises the sum over rows of log p(y_i | x_i, the other rows), less (log f -
-    log 4)^2 / (2 log^2 5) for each factor f, a prior on its logarithm. The prior favours factors
-    above 1, because models leave out dependence: under the default their probabilities are too
-    extreme even where the score cannot show it. Leave-one-out is exact (`loo`), at most 40 times,
-    of at most 4000 rows. With a full covariance it also tries variances without correlations; a
-    factor of nu0 then leaves nu0 / psi0 as it is. The score is never below the default's, whatever
-    the order of the rows, and after choosing optimistic by a little. The gain is largest if the
-    model is wrong, for example naive Bayes with dependent columns. It needs the rows:
-    `partial_fit`, `merge`, `forget`, `bayesgen.fit_stream` and `bayesgen.fit_dask` refuse it.
+    log 2)^2 / (2 s^2) for each factor f, a prior on its logarithm with s^2 = log(2)^2 (1 + N / 100)
+    for N rows. The prior favours factors above 1, because models leave out dependence: under the
+    default their probabilities are too extreme even where the score cannot show it.
+    Leave-one-out is exact (`loo`), at most 60 times, of at most 4000 rows. With a full covariance
+    it also tries no correlations or those of the pooled scatter, and the standard deviations of
+    each class (`QuadraticDiscriminant`); these are learned from the rows, so rows are scored in ten
+    folds, from the scales and statistics of the other folds. A factor of nu0 leaves nu0 / psi0
+    as it is. The score is never below the default's, whatever the order of the rows, and after
+    choosing optimistic by a little; `loo` is exact given the prior that was chosen. The gain is
+    largest if the model is wrong, for example naive Bayes with dependent columns. The stated prior
+    is kept where the score is not finite. ``"loo"`` needs the rows: `partial_fit`, `merge`,
+    `forget`, `bayesgen.fit_stream` and `bayesgen.fit_dask` refuse it.
     Results of both on open data: ``tests/benchmarks/priors_on_open_sets.py --chosen``.
 
     Examples
@@ -154,7 +163,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     _target_accept: ClassVar[float | None] = None  # of NUTS, where its own default is too bold
 
     class_alpha: Any
-    prior: str | None = "default"  # None: as other arguments ask
+    prior: str | None = "default"
     fitted_: Fitted
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -188,9 +197,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         family: Family = NormalInverseGamma() if self.family is None else self.family
         return family
 
-    def _prior_choice(self) -> str:
-        """Return the choice of prior that `prior` and the other arguments make."""
-        return self.prior or "default"
+    def _prior_choice(self) -> str | None:
+        """Return the choice of prior; None: by leave-one-out wherever the rows are known."""
+        return "default" if self.prior is None and states_prior(self) else self.prior
 
     def _learner(self) -> Learner:
         """Return the learner, which makes fits of rows with these arguments."""
@@ -409,8 +418,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         -----
         A classifier with a closed form is fitted by it, all others by NUTS. For a closed form
         checked by NUTS: ``clf.with_posterior(clf.sample_posterior())``. Default priors that depend
-        on the data are set from all rows. Missing cells and labels are assumed missing at random:
-        given the observed values, missingness does not depend on the missing ones.
+        on the data are set from all rows; `prior` says how their strength is chosen.
+        Missing cells and labels are assumed missing at random: given the observed values,
+        missingness does not depend on the missing ones.
 
         ``unlabelled="weighted"``: class probabilities of rows without a label are found by five
         passes from the labelled rows, and again without each of these (60 groups of them, if they
@@ -435,7 +445,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @available(_adds_up)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows; the result is that of one fit to all rows so far.
+        """Add rows; the result is that of one fit with the stated prior to all rows so far.
 
         Parameters
         ----------
@@ -454,8 +464,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def merge(self, other: Self) -> Self:
         """Add another fitted classifier's rows, through its statistics alone; returns self.
 
-        Workers and sites fit on their own rows and merge; the result is that of one fit to all
-        rows. `other` must have the same constructor arguments.
+        Workers and sites fit on their own rows and merge; the result is that of one fit with the
+        stated prior to all rows. `other` must have the same constructor arguments.
         """
         if type(other) is not type(self):
             raise TypeError(
@@ -474,6 +484,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted; the result is that of one fit to the other rows.
 
+        That fit has the stated prior, as after `partial_fit`.
         Only the statistics are kept, so a removal is refused only if the statistics show that it is
         impossible: whether the rows were really fitted cannot be checked. Classes, categories and
         tokens stay known when their last row goes, as if they had been declared.
@@ -1572,7 +1583,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Log loss of the labels, each without its row: 0.326 nats (344 rows); of the class
         frequencies alone: 1.055.
         """  # noqa: E501 - a table
-        return summary(self._fitted(), self.prior)
+        return summary(self._fitted())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""

@@ -69,9 +69,11 @@ class BernoulliNB(GenerativeClassifier):
         Values above it are 1, the others 0, as in scikit-learn. None: X must hold only 0 and 1.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales alpha and beta to the largest evidence p(X, y), ``"loo"`` to the
-        largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: alpha and beta as are stated. ``"loo"``: multiplied by
+        the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if alpha and beta are not given,
+        else ``"default"`` (`GenerativeClassifier`).
 
     See Also
     --------
@@ -105,7 +107,7 @@ class BernoulliNB(GenerativeClassifier):
         *,
         binarize: float | None = 0.0,
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -202,9 +204,11 @@ class MultinomialNB(CountColumns):
         Dirichlet concentration, in words.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
-        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: alpha as is stated. ``"loo"``: multiplied by the
+        factors with the largest leave-one-out score of the labels. ``"empirical"``: by those with
+        the largest evidence p(X, y). None: ``"loo"`` in `fit` if alpha is not given, else
+        ``"default"`` (`GenerativeClassifier`).
 
     See Also
     --------
@@ -233,7 +237,9 @@ class MultinomialNB(CountColumns):
     _family_type = DirichletMultinomial
     _by_column = ("alpha",)
 
-    def __init__(self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str = "default") -> None:
+    def __init__(
+        self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str | None = None
+    ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
         self.prior = prior
@@ -259,9 +265,11 @@ class PoissonNB(CountColumns):
         mean count of the column, so that the prior mean is the pooled mean.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales shape and rate to the largest evidence p(X, y), ``"loo"`` to the
-        largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: shape and rate as are stated. ``"loo"``: multiplied by
+        the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if shape and rate are not given,
+        else ``"default"`` (`GenerativeClassifier`).
 
     Notes
     -----
@@ -289,7 +297,7 @@ class PoissonNB(CountColumns):
         rate: Any = None,
         *,
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.shape = shape
         self.rate = rate

@@ -79,8 +79,8 @@ class TreeAugmentedNB(TableClassifier):
     prior : {"loo", "default", "empirical"} or None
         How `strength` and `root_weight` are chosen. ``"default"``: by evidence where they are
         None. ``"loo"``: from there, or from naive Bayes, to the largest leave-one-out score of the
-        labels, in `fit` alone (`GenerativeClassifier`). None: ``"loo"`` for an average of which
-        both are None, else ``"default"``; for streams, parts and `merge` say ``"default"``.
+        labels, in `fit` alone (`GenerativeClassifier`). None: ``"loo"`` in `fit` for an average of
+        which both are None, else ``"default"``.
 
     Notes
     -----
@@ -152,11 +152,10 @@ class TreeAugmentedNB(TableClassifier):
             missing=self.missing,
         )
 
-    def _prior_choice(self) -> str:
-        if self.prior is not None:
-            return super()._prior_choice()
-        free = self.strength is None and self.root_weight is None
-        return "loo" if free and self.structure == "average" else "default"
+    def _prior_choice(self) -> str | None:
+        if self.prior is None and self.structure != "average":
+            return "default"
+        return super()._prior_choice()
 
     def _family(self, reader: Reader, classes: Array) -> DirichletForest:
         levels = reader.encoder.levels

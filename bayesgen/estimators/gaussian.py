@@ -79,9 +79,11 @@ class GaussianNB(GenerativeClassifier):
         everything; one for each class.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales kappa0, nu0 and sigma2_0 to the largest evidence p(X, y), ``"loo"``
-        to the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
+        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
+        given, else ``"default"`` (`GenerativeClassifier`).
 
     Notes
     -----
@@ -116,7 +118,7 @@ class GaussianNB(GenerativeClassifier):
         *,
         variance: Literal["class", "tied", "spherical", "class_spherical"] = "class",
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.mu0 = mu0
         self.kappa0 = kappa0
@@ -152,7 +154,7 @@ class _Discriminant(GenerativeClassifier):
         *,
         covariance: Covariance = "full",
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.mu0 = mu0
         self.kappa0 = kappa0
@@ -233,9 +235,11 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
-        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
+        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
+        given, else ``"default"`` (`GenerativeClassifier`).
 
     Notes
     -----
@@ -318,15 +322,19 @@ class QuadraticDiscriminant(_Discriminant):
     psi0 : float, array (feature,), (feature, feature) or (class, feature, feature), optional
         Scale matrix; a number, a vector or {column: value} is its diagonal. E Sigma =
         psi0/(nu0 - D - 1). None: nu0 times pooled within-class variances and correlations, the
-        correlations shrunken towards 0 by how doubtful they are.
+        correlations shrunken towards 0 by how doubtful they are; ``prior="loo"`` may choose the
+        standard deviations of each class, no correlations, or those of the pooled scatter, which
+        makes psi0 an empirical choice.
     covariance : {"full", "diagonal", "spherical"}
         Diagonal: a variance for each class and feature (`GaussianNB`); spherical: one per class.
         Then each variance is scaled-inverse-chi2(nu0, psi0/nu0), with nu0 = 3 by default.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales kappa0, nu0 and psi0 to the largest evidence p(X, y), ``"loo"`` to
-        the largest leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
+        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
+        given, else ``"default"`` (`GenerativeClassifier`).
 
     Notes
     -----

@@ -47,11 +47,11 @@ def _cost_of_covariances(size: Size, number: int) -> float:
 
 
 def _make_linear(size: Size) -> LinearDiscriminant:
-    return LinearDiscriminant()
+    return LinearDiscriminant(prior="default")
 
 
 def _make_quadratic(size: Size) -> QuadraticDiscriminant:
-    return QuadraticDiscriminant()
+    return QuadraticDiscriminant(prior="default")
 
 
 def _make_trees(size: Size) -> MetaTreeForest:
@@ -123,22 +123,23 @@ def _holds_texts(X: Any) -> bool:
 
 
 def _choose_for_documents() -> list[Member]:
-    orders = [Member(f"characters, order {n}", MarkovNB(order=n)) for n in (1, 2, 3, 4)]
-    return orders + [Member(f"words, order {n}", MarkovNB(order=n, tokens="word")) for n in (1, 2)]
+    members = [Member(f"characters, order {n}", MarkovNB(n)) for n in (1, 2, 3, 4)]
+    members += [Member(f"words, order {n}", MarkovNB(n, tokens="word")) for n in (1, 2)]
+    return [replace(m, clf=m.clf.set_params(prior="default")) for m in members]
 
 
 def _choose_for_counts(X: Any) -> list[Member]:
     values = X.data[X.data != 0]
-    members = [Member("bits", BernoulliNB(binarize=0.0))]
+    members = [Member("bits", BernoulliNB(binarize=0.0, prior="default"))]
     if (values > 0).all() and (np.round(values) == values).all():
-        members.append(Member("counts", MultinomialNB()))
+        members.append(Member("counts", MultinomialNB(prior="default")))
     return members
 
 
 def _choose_for_table(
     rows: MemberRows, selection: Selection | None, n_classes: int, seed: int
 ) -> tuple[list[Member], dict[str, str]]:
-    independent = Member("independent columns", MixedNB(), selection=selection)
+    independent = Member("independent columns", MixedNB(prior="default"), selection=selection)
     encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)
     reader: Any = encoded.reader
     schema, cells = reader.schema, encoded.encoded

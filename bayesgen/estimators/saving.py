@@ -9,6 +9,7 @@ from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
 from bayesgen.families.names import CLASS
+from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.inference.trees import tree_of
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -70,6 +71,7 @@ def record(
         "n_unlabelled": int(training.n_unlabelled),
         "inference": training.inference,
         "unlabelled_weight": training.unlabelled_weight,
+        "prior": None if training.prior is None else list(training.prior),
         "mixture": [mass for mass, _ in getattr(own, "mixture", ())],
         **reader.state(),
     }
@@ -124,6 +126,7 @@ def loaded(
         state["inference"],
         state["unlabelled_weight"],
         scores=scores,
+        prior=PriorChoice(*state["prior"]) if state["prior"] else None,
     )
     name = type(clf).__name__
     if by_formula:

@@ -65,7 +65,7 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
         whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
         if not (n >= 1 if whole else isinstance(n, float) and 0 < n <= 1):
             raise ValueError(f"n_features must be an integer >= 1 or a share in (0, 1], got {n!r}")
-        estimator = BernoulliNB() if self.estimator is None else self.estimator
+        estimator = BernoulliNB(prior="default") if self.estimator is None else self.estimator
         self.estimator_ = clone(estimator).fit(X, y, sample_weight=sample_weight)
         validated(self, X, skip_check_array=True)  # names and number of features
         self.scores_ = mutual_information(self.estimator_, method=self.method).to_numpy()
@@ -83,6 +83,6 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        inner = get_tags(BernoulliNB() if self.estimator is None else self.estimator)
+        inner = get_tags(BernoulliNB(prior="default") if self.estimator is None else self.estimator)
         tags.input_tags = inner.input_tags
         return tags

@@ -99,7 +99,7 @@ def with_summary(clf: Any) -> str:
         return diagram
 
 
-def summary(fitted: Fitted, prior_choice: Any) -> Summary:
+def summary(fitted: Fitted) -> Summary:
     """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit."""
     own, training = fitted.posterior, fitted.training
     coords = fitted.coords
@@ -138,7 +138,7 @@ def summary(fitted: Fitted, prior_choice: Any) -> Summary:
     )
     how = _ROUTES.get(training.inference, training.inference)
     title = f"{fitted.name}, {how}: {_rows(training.n_rows)}"
-    told = _sentences(fitted, prior_choice, rows, of_all, float(evidence))
+    told = _sentences(fitted, rows, of_all, float(evidence))
     return Summary(title, table, (*told, *sentences_of(score, fitted)))
 
 
@@ -187,9 +187,7 @@ def _class_rows(fitted: Fitted) -> Array | None:
     return None if stats is None else np.asarray(stats.count, dtype=float)
 
 
-def _sentences(
-    fitted: Fitted, prior_choice: Any, rows: Array | None, of_all: list[str], evidence: float
-) -> list[str]:
+def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: float) -> list[str]:
     out, training, prior = [], fitted.training, fitted.posterior.prior
     labels = [str(label) for label in fitted.classes]
     if rows is not None:
@@ -205,8 +203,9 @@ def _sentences(
         s = "" if alpha == "1" else "s"
         out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
     out += [f"Prior: {general}." for general in of_all]
-    if prior_choice != "default":
-        out.append(f"Prior strengths chosen from the rows (prior={prior_choice!r}).")
+    choice = training.prior.words() if training.prior else ""
+    if choice:
+        out.append(f"{choice}. The evidence is conditional on it.")
     if evidence == evidence:
         out.append(f"Log evidence: {evidence:.2f} nats.")
     if why := prior.family.no_evidence:

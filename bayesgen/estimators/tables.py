@@ -185,9 +185,11 @@ class CategoricalNB(TableClassifier):
         column and category. The first two warn (`UnknownCategoryWarning`).
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
-        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: alpha as is stated. ``"loo"``: multiplied by the
+        factors with the largest leave-one-out score of the labels. ``"empirical"``: by those with
+        the largest evidence p(X, y). None: ``"loo"`` in `fit` if alpha is not given, else
+        ``"default"`` (`GenerativeClassifier`).
 
     Attributes
     ----------
@@ -215,7 +217,7 @@ class CategoricalNB(TableClassifier):
         unseen: Unseen = "ignore",
         *,
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.categories = categories
@@ -377,10 +379,11 @@ class MixedNB(TableClassifier):
         As in `PoissonNB`, for the poisson columns.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales each block's hyper-parameters to the largest evidence p(X, y),
-        ``"loo"`` to the largest leave-one-out score of the labels, in `fit` alone
-        (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
+        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
+        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
+        given, else ``"default"`` (`GenerativeClassifier`).
 
     Attributes
     ----------
@@ -417,7 +420,7 @@ class MixedNB(TableClassifier):
         shape: Any = 1.0,
         rate: Any = None,
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.columns = columns
         self.categories = categories

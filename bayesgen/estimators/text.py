@@ -172,9 +172,11 @@ class MarkovNB(GenerativeClassifier):
         Tokens of a simulated document; no part of the model, which takes lengths as given.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
-    prior : {"default", "empirical", "loo"}
-        ``"empirical"`` rescales alpha to the largest evidence p(X, y), ``"loo"`` to the largest
-        leave-one-out score of the labels, in `fit` alone (`GenerativeClassifier`).
+    prior : {"loo", "default", "empirical"} or None
+        Strength of the prior. ``"default"``: alpha as is stated. ``"loo"``: multiplied by the
+        factors with the largest leave-one-out score of the labels. ``"empirical"``: by those with
+        the largest evidence p(X, y). None: ``"loo"`` in `fit` if alpha is not given, else
+        ``"default"`` (`GenerativeClassifier`).
 
     Attributes
     ----------
@@ -220,7 +222,7 @@ class MarkovNB(GenerativeClassifier):
         vocabulary: Any = None,
         length: int = 100,
         class_alpha: Any = 1.0,
-        prior: str = "default",
+        prior: str | None = None,
     ) -> None:
         self.order = order
         self.alpha = alpha

@@ -285,6 +285,7 @@ class ConjugateFamily(Family):
 
     conjugate: ClassVar[bool] = True
     # hyper-parameters that empirical Bayes may multiply by a factor, and no others
+    learns_scales: ClassVar[bool] = False  # `other_scales` are learned from the rows
     tunable: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -396,9 +397,15 @@ class ConjugateFamily(Family):
         """As `scaled`, for ``prior="loo"``; the weight of a scale moves without the scale."""
         return self.scaled(factors)
 
-    def other_scales(self, given: Any) -> list[Any]:
-        """Resolved priors that ``prior="loo"`` tries beside this one; `given` is unresolved."""
-        return []
+    def other_scales(self, given: Any, stats: Any) -> dict[str, Any]:
+        """Return named resolved priors that ``prior="loo"`` tries next to this one.
+
+        Parameters
+        ----------
+        given : the unresolved family
+        stats : statistics of all rows
+        """
+        return {}
 
 
 def registry() -> dict[str, type[Family]]:

@@ -95,7 +95,8 @@ class Learner:
     make_family : callable
         (reader, classes) to the unresolved prior.
     class_alpha : float or (C,)
-    prior : {"default", "empirical", "loo"}
+    prior : {"default", "empirical", "loo"} or None
+        None: by leave-one-out in a fit to rows, the stated prior from statistics alone.
     options : dict
         Of the sampler, where the fit is not told otherwise.
     text : bool
@@ -108,7 +109,7 @@ class Learner:
     family_type: type[Family]
     make_family: Callable[[Reader, Array], Family]
     class_alpha: Any = 1.0
-    prior: str = "default"
+    prior: str | None = "default"
     options: dict[str, Any] = field(default_factory=dict)
     text: bool = False
     unsaved: tuple[str, ...] = ()
@@ -195,12 +196,12 @@ class Learner:
         elif groups is None and y is not None and self._chooses_by_leaving_out():
             groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
         _, gathered, rows = self._gathered(None, X, y, sample_weight, groups=groups)
-        scored = rows._replace(X=rows.X.encoded) if self.prior == "loo" else None
+        scored = rows._replace(X=rows.X.encoded) if self.prior in (None, "loo") else None
         fitted = self._keep(self.settle(gathered, scored), X, y, sample_weight)
         return fitted.with_training(groups=groups)
 
     def _chooses_by_leaving_out(self) -> bool:
-        return self.prior == "loo" or self.family_type.discriminative
+        return self.prior in (None, "loo") or self.family_type.discriminative
 
     def _groups(self, groups: Any, X: Any, unlabelled: Unlabelled | None) -> Array:
         """Return the codes (N,) of the groups of rows; raise where `fit` leaves no row out."""
@@ -331,13 +332,13 @@ class Learner:
         unresolved = self.unresolved(gathered.reader, gathered.classes)
         stats, names = gathered.stats, _names(gathered.reader, unresolved.family)
         refuse_small_spread(unresolved.family, stats.features, names)
-        prior, model = posterior(unresolved, self.prior, stats, rows)
+        prior, model, choice = posterior(unresolved, self.prior, stats, rows)
         return Fitted(
             self.name,
             gathered.classes,
             gathered.reader,
             ExactPosterior(prior, model, stats),
-            Training(gathered.n_rows),
+            Training(gathered.n_rows, prior=choice),
         )
 
     def merge(self, mine: Gathered, theirs: Gathered) -> Gathered:
@@ -423,7 +424,7 @@ class Learner:
         self, X: Any, y: Any, sample_weight: Any, inference: str = "nuts"
     ) -> tuple[Fitted, LabelledRows]:
         """Return a fit that has no draws yet, and the rows that they are drawn given."""
-        if self.prior != "default":
+        if self.prior not in (None, "default"):
             raise ValueError(
                 f"prior={self.prior!r} maximises a score that has no closed form for "
                 f"{self.family_type.__name__}: leave prior at 'default'"
@@ -463,6 +464,7 @@ class Learner:
             scores=None,
             unlabelled_weight=None,
             weighed=None,
+            prior=None,  # that of the draws is the user's
         )
         if posterior.members:
             return replace(fitted, posterior=posterior, training=training)

@@ -127,6 +127,8 @@ def tree_of(
     out = assembled(groups, own.prior, model, own.stats, fitted.coords)
     family = type(own.prior.family).__name__
     out.attrs |= {"estimator": fitted.name}
+    if choice := fitted.training.prior and fitted.training.prior.words():
+        out.attrs |= {"prior": choice}
     out.attrs |= tree.provenance(family, route, random_state, library)
     return out
 

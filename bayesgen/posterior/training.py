@@ -52,6 +52,8 @@ class Training:
     left_out : {member of a pool: why it was not taken}
     draws : xarray.DataTree, optional
         Those of the fit, or of a posterior in closed form once they were asked for.
+    prior : PriorChoice, optional
+        How the prior was chosen, of a fit in closed form.
     """
 
     n_rows: int
@@ -67,6 +69,7 @@ class Training:
     ranks: "MemberRanks | None" = None
     left_out: dict[str, str] = field(default_factory=dict)
     draws: "xr.DataTree | None" = None
+    prior: Any = None
 
     @property
     def estimated(self) -> str:

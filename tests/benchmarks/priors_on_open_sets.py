@@ -2,7 +2,7 @@
 
     python tests/benchmarks/priors_on_open_sets.py              every pair at two sizes, 5 splits
     python tests/benchmarks/priors_on_open_sets.py --scan       other scale matrices and weights
-    python tests/benchmarks/priors_on_open_sets.py --chosen     prior="loo" and prior="empirical"
+    python tests/benchmarks/priors_on_open_sets.py --chosen     the prior that fit chooses
 
 Rows, splits and sizes are those of `open_sets`: two thirds of each class, or 20 rows of it, and the
 same third tests both; of a set with more than 5000 rows a fixed sample, of a test third at most
@@ -28,12 +28,11 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from threadpoolctl import threadpool_limits
 
 import bayesgen as bg
-from bayesgen.inference import chosen_priors
-from tests.benchmarks import open_sets
+from tests.benchmarks import open_sets, unseen_sets
+from tests.benchmarks.open_sets import take
 
 MARGIN = 1.02
 MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
-FACTORS = ((1.0, 3.0), (6.0, 5.0), (8.0, 5.0), (8.0, 8.0))  # medians and spreads to compare
 GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
 Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
 
@@ -135,10 +134,14 @@ def splits(view: View, n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def ours(view: View, **options: Any) -> Log:
-    """Our class with its default prior, or other arguments."""
+    """Our class with its stated prior, or other arguments."""
 
     def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        return getattr(bg, view.model)(**view.options | options).fit(X, y).predict_log_proba(T)
+        return (
+            getattr(bg, view.model)(**{"prior": "default"} | view.options | options)
+            .fit(X, y)
+            .predict_log_proba(T)
+        )
 
     return log_p
 
@@ -275,13 +278,13 @@ def discriminant(view: View, kind: str, nu: Callable[[int], float]) -> Log:
 
 
 def against_default(
-    folder: Path, model: str, methods: Callable[[View], dict[str, Log]], n: int, most: int = 10**9
+    folder: Path, model: str, methods: Callable[[View], dict[str, Log]], n: int
 ) -> None:
     """Log loss over the default's: geometric mean, least and largest over sets; pairs lost."""
     ratios: dict[tuple[str, str], list[float]] = {}
     lost: dict[str, list[str]] = {}
     for view in views(folder):
-        if view.model != model or view.X.shape[0] > most:
+        if view.model != model:
             continue
         tried = {"default": ours(view), **methods(view)}
         rivals = {f"sk {k}": theirs(e) for k, e in peers(view).items()}
@@ -347,33 +350,77 @@ def collinear(kinds: tuple[str, ...]) -> None:
         print(f"{model}, lengths, {n} rows per class: {cells}")
 
 
-def _penalised(view: View, centre: float, spread: float) -> Log:
-    """prior="loo" with another median and standard deviation of the factors than 4 and 5."""
-
-    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        before = chosen_priors._CENTRE, chosen_priors._SPREAD
-        chosen_priors._CENTRE, chosen_priors._SPREAD = centre, spread
-        try:
-            return ours(view, prior="loo")(X, y, T)
-        finally:
-            chosen_priors._CENTRE, chosen_priors._SPREAD = before
-
-    return log_p
+# ------------------------------------------------------------------------------- chosen priors
 
 
-def chosen(folder: Path, n: int, most: int) -> None:
-    """prior="loo" and prior="empirical" over the default; sets of at most `most` rows."""
-    for model in (*GAUSSIAN, "BernoulliNB", "CategoricalNB", "MultinomialNB"):
-        against_default(
-            folder,
-            model,
-            lambda v: (
-                {p: ours(v, prior=p) for p in ("loo", "empirical")}
-                | {f"loo, factors {m:g}, {s:g}": _penalised(v, m, s) for m, s in FACTORS}
-            ),
-            n,
-            most,
-        )
+def _tables(folder: Path, part: str) -> Iterator[open_sets.OpenSet]:
+    """Tables of `unseen_sets` of at most 40 columns, every so many-th."""
+    mine, parts = map(int, part.split("/"))
+    every = [s for which in ("second", "first") for s in unseen_sets.load(folder, which, [])]
+    yield from [s for s in every if s.X.shape[1] <= unseen_sets.WIDEST][mine::parts]
+
+
+def _columns_by_class(table: pd.DataFrame) -> Iterator[tuple[str, Any]]:
+    """What each classifier reads of a table: rows and columns as they are, reals, bits, counts."""
+    yield "MixedNB", table
+    numeric = [c for c in table if table[c].dtype.kind in "fiu" and table[c].notna().mean() > 0.9]
+    codes = [_binned(table[c]) if c in numeric else pd.factorize(table[c])[0] for c in table]
+    yield "CategoricalNB", np.array(codes).T
+    if not numeric:
+        return
+    X = table[numeric].to_numpy(float)
+    yield from ((model, X) for model in GAUSSIAN)
+    yield "BernoulliNB", np.where(np.isnan(X), np.nan, np.nanmedian(X, axis=0) < X)
+    with np.errstate(invalid="ignore"):
+        is_count = [np.nanmin(x) >= 0 and np.nanmax(x % 1) == 0 < np.nanmax(x) < 1e5 for x in X.T]
+    if sum(is_count) > 1:
+        yield from ((model, X[:, is_count]) for model in ("PoissonNB", "MultinomialNB"))
+
+
+def _binned(column: pd.Series) -> np.ndarray:
+    cuts = np.unique(np.nanquantile(column, [0.2, 0.4, 0.6, 0.8]))
+    return np.where(column.isna(), -1, np.searchsorted(cuts, column))
+
+
+def chosen(folder: Path, part: str) -> None:
+    """Log loss with the prior that `fit` chooses over that with the stated one, on open tables.
+
+    One split: at most 400 test rows; for training 12 rows per class, or 400 of all.
+    """
+    ratios: dict[tuple[str, int], list[tuple[float, str]]] = {}
+    for s in _tables(folder, part):
+        y = np.unique(s.y, return_inverse=True)[1]
+        for model, X in _columns_by_class(s.X):
+            cells = pd.DataFrame(X)
+            complete = np.ones(len(y), bool) if model == "MixedNB" else cells.notna().all(axis=1)
+            rows = np.random.default_rng(0).permutation(np.flatnonzero(complete))
+            rest, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
+            by_class = [rest[y[rest] == c][:12] for c in np.unique(y[rest])]
+            for size, train in ((12, np.concatenate(by_class)), (400, rest[:400])):
+                known = np.unique(y[train])
+                T = test[np.isin(y[test], known)]
+                if len(known) < 2 or len(T) < 20:
+                    continue
+                options = {}
+                if model == "CategoricalNB":
+                    options = {"categories": [range(-1, k + 1) for k in X.max(axis=0)]}
+                losses = []
+                for prior in ("default", None):
+                    clf = getattr(bg, model)(prior=prior, **options)
+                    with warnings.catch_warnings(), np.errstate(all="ignore"):
+                        warnings.simplefilter("ignore")
+                        log_p = clf.fit(take(X, train), y[train]).predict_log_proba(take(X, T))
+                    loss = -log_p[np.arange(len(T)), np.searchsorted(known, y[T])].mean()
+                    losses.append(max(loss, 1e-3))
+                ratios.setdefault((model, size), []).append((losses[1] / losses[0], s.name))
+    print("| classifier | training rows | tables | mean | better | worse | worst |")
+    print("|---|---|---:|---:|---:|---:|---|")
+    for (model, size), of_tables in sorted(ratios.items()):
+        r = np.array([ratio for ratio, _ in of_tables])
+        cells = f"{len(r)} | {np.exp(np.log(r).mean()):.3f} | {(r < 0.98).sum()}"
+        rows_of = "12 per class" if size == 12 else "at most 400"
+        worst = f"{r.max():.2f} ({max(of_tables)[1]})"
+        print(f"| `{model}` | {rows_of} | {cells} | {(r > MARGIN).sum()} | {worst} |")
 
 
 def main() -> None:
@@ -385,13 +432,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="classes to run, as GaussianNB")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--scan", action="store_true", help="other constants than the defaults")
-    parser.add_argument("--chosen", action="store_true", help="prior='loo' and 'empirical'")
-    parser.add_argument("--most-rows", type=int, default=2500, help="of a set, with --chosen")
+    parser.add_argument("--chosen", action="store_true", help="on tables of `unseen_sets`")
+    parser.add_argument("--part", default="0/1", help="every so many-th table, with --chosen")
     args = parser.parse_args()
     if args.scan:
         scan(args.data, args.splits)
     elif args.chosen:
-        chosen(args.data, args.splits, args.most_rows)
+        chosen(args.data, args.part)
     else:
         compare(args.data, args.only, args.splits)
 

@@ -78,10 +78,6 @@ def test_strengths_by_leave_one_out_are_the_default_of_an_average():
     noise = pd.DataFrame(rng.integers(3, size=(90, 6)).astype(str))
     naive = bg.TreeAugmentedNB().fit(noise, np.arange(90) % 2)
     assert not naive.edge_probabilities()["probability"].any()
-    with pytest.raises(AttributeError, match=r"no attribute 'partial_fit': .* prior='default'"):
-        scored.partial_fit(X, y)
-    with pytest.raises(ValueError, match="prior='default'"):
-        scored.merge(bg.TreeAugmentedNB().fit(X, y))
 
 
 @each

@@ -1,5 +1,6 @@
 """Priors chosen from the rows: by label score (``"loo"``), by evidence (``"empirical"``)."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +9,16 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import bayesgen as bg
+from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.inference import chosen_priors
+from bayesgen.posterior.model import ClassModel
+
+
+@pytest.fixture(autouse=True, scope="module")
+def stated_priors():
+    """Fits choose their prior, as they do for users."""
 
 
 def few(load, rows, seed=0):
@@ -72,30 +83,152 @@ def label_score(clf, X, y):
     return total
 
 
-@cases
+exact_cases = pytest.mark.parametrize(
+    "case", [c for c in CASES.values() if not c[0]().__class__.__name__.endswith("Discriminant")]
+)
+
+
+@exact_cases
 def test_the_score_is_never_below_that_of_the_default(case):
     make, data = case
     X, y = data()
-    default = make().fit(X, y)
+    default = make().set_params(prior="default").fit(X, y)
     best = make().set_params(prior="loo").fit(X, y)
     assert best.loo(X, y).elpd >= default.loo(X, y).elpd
     np.testing.assert_array_equal(best.prior_.alpha, default.prior_.alpha)
 
 
-@pytest.mark.parametrize("name", ["GaussianNB", "QuadraticDiscriminant", "BernoulliNB"])
+@pytest.mark.parametrize("name", ["GaussianNB", "BernoulliNB"])
 def test_the_score_by_refitting_is_better_by_the_penalty_at_least(name):
     make, data = CASES[name]
     X, y = data() if name == "BernoulliNB" else few(load_breast_cancer, 12)[:2]
-    default, best = make().fit(X, y), make().set_params(prior="loo").fit(X, y)
+    default, best = (make().set_params(prior=p).fit(X, y) for p in ("default", "loo"))
     gain = label_score(best, X, y) - label_score(default, X, y)
     family, other = best.prior_.family, default.prior_.family
-    logs = [
-        np.log(np.ravel(getattr(family, own))[0] / np.ravel(getattr(other, own))[0])
-        for own in family.tunable
-        if own != "nu" and own != "psi"  # of a full covariance: not the factors themselves
-    ]
+    names = family.tunable
+    ratios = [np.ravel(getattr(family, n))[0] / np.ravel(getattr(other, n))[0] for n in names]
     assert gain > 0
-    assert gain > np.square(logs).sum() / (2 * np.log(3) ** 2)
+    assert gain > penalty(np.array(ratios), len(y)) - penalty(np.ones(len(names)), len(y))
+    changed = {n: r for n, r in zip(names, ratios, strict=True) if abs(r - 1) > 1e-9}
+    assert best.fitted_.training.prior.factors == pytest.approx(changed)
+
+
+def penalty(factors, n_rows):
+    """Minus the log density of a prior: log factors are Normal about log 2."""
+    variance = np.log(2) ** 2 * (1 + n_rows / 100)
+    return np.square(np.log(factors / 2)).sum() / (2 * variance)
+
+
+def search_of(family, X, y, groups=None):
+    model = ClassModel(1.0, family)
+    stats = model.stats(X, y, y.max() + 1)
+    return chosen_priors._Search(
+        family, model.resolve(stats), stats, chosen_priors.LabelledRows(X, y, None, groups)
+    )
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_scales_that_rows_teach_are_scored_by_fits_to_the_other_folds(shared):
+    X, y = few(load_wine, 12)[:2]
+    X = X[:, :5]
+    search = search_of(NormalInverseWishart(shared=shared), X, y)
+    assert sorted(np.concatenate([fold.rows for fold in search.folds])) == list(range(len(y)))
+    score = 0.0
+    for fold in search.folds:
+        rest = np.setdiff1d(np.arange(len(y)), fold.rows)
+        make = bg.LinearDiscriminant if shared else bg.QuadraticDiscriminant
+        log_p = make(prior="default").fit(X[rest], y[rest]).predict_log_proba(X[fold.rows])
+        score += log_p[np.arange(len(log_p)), y[fold.rows]].sum()
+    start = chosen_priors._Point((0,), (0.0,) * 3)
+    np.testing.assert_allclose(search._score(start), score, rtol=1e-9)
+
+
+def test_a_fold_holds_all_of_a_group_or_nothing():
+    X, y = few(load_wine, 12)[:2]
+    groups = np.arange(len(y)) // 3 * 7
+    folds = search_of(NormalInverseGamma(), X, y, groups).folds
+    of_each = [set(groups[fold.rows]) for fold in folds]
+    assert len(set.union(*of_each)) == sum(map(len, of_each)) == 12
+
+
+def columns(n, seed, correlated):
+    """25 columns of two classes that differ in their standard deviations alone."""
+    rng = np.random.default_rng([42, correlated])
+    sd = np.sqrt([rng.uniform(2, 3, 25), rng.uniform(0.2, 1, 25)])
+    mix = rng.normal(size=(25, 25)) * rng.gamma(1, 1, 25) if correlated else np.eye(25)
+    mix /= np.linalg.norm(mix, axis=1, keepdims=True)
+    y = np.repeat([0, 1], n)
+    return np.random.default_rng(seed).normal(size=(2 * n, 25)) @ mix.T * sd[y], y
+
+
+@pytest.mark.parametrize(("correlated", "most"), [(False, 0.05), (True, 0.03)])
+def test_many_columns_of_classes_with_other_scales(correlated, most):
+    """Log losses of .51 and .25 under the stated prior."""
+    (X, y), (T, t) = columns(50, 1, correlated), columns(300, 2, correlated)
+    clf = bg.QuadraticDiscriminant().fit(X, y)
+    assert -clf.predict_log_proba(T)[np.arange(600), t].mean() < most
+    assert "standard deviations of each class" in str(clf.summary())
+
+
+@pytest.mark.parametrize("model", [bg.LinearDiscriminant, bg.QuadraticDiscriminant])
+def test_few_rows_do_not_choose_a_scale_with_many_numbers(model):
+    """Leave-one-out given scales of all rows chose them, at 4 to 5 times the log loss."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [12, 12])
+    t = np.repeat([0, 1], 300)
+    X, T = (rng.normal(size=(len(c), 20)) + (c[:, None] * 2 - 1) * 0.45 for c in (y, t))
+
+    def loss(prior):
+        log_p = model(prior=prior).fit(X, y).predict_log_proba(T)
+        return -log_p[np.arange(len(t)), t].mean()
+
+    assert loss("loo") < 1.1 * loss("default")
+
+
+@pytest.mark.parametrize("name", ["GaussianNB", "QuadraticDiscriminant", "MixedNB"])
+def test_fits_in_parts_have_the_stated_prior(name):
+    make, data = CASES[name]
+    X, y = data()
+    stated = make().set_params(prior="default").fit(X, y)
+    chosen = make().fit(X, y)
+    assert chosen.fitted_.training.prior.factors
+    half = np.arange(len(y)) % 2 == 0
+    parts = [make().fit(X[half], y[half]).partial_fit(X[~half], y[~half])]
+    parts += [make().fit(X[half], y[half]).merge(make().fit(X[~half], y[~half]))]
+    parts += [bg.fit_stream(make(), [(X[half], y[half]), (X[~half], y[~half])])]
+    both = np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]])
+    parts += [make().fit(*both).forget(X[:5], y[:5])]
+    for clf in parts:
+        np.testing.assert_allclose(clf.predict_proba(X), stated.predict_proba(X), rtol=1e-6)
+        assert "chosen by" not in str(clf.summary())
+
+
+def test_a_hyper_parameter_that_is_given_stays():
+    X, y = few(load_breast_cancer, 12)[:2]
+    assert bg.GaussianNB(kappa0=0.5).fit(X, y).prior_.family.kappa.max() == 0.5
+    assert bg.GaussianNB(kappa0=0.5, prior="loo").fit(X, y).prior_.family.kappa.max() > 0.5
+
+
+def test_the_choice_is_told_and_kept(tmp_path):
+    X, y = few(load_breast_cancer, 12)[:2]
+    clf = bg.GaussianNB().fit(X, y)
+    words = clf.fitted_.training.prior.words()
+    assert words.startswith("Prior chosen by leave-one-out (prior='loo'): kappa x 2, nu x ")
+    assert words in str(clf.summary())
+    assert clf.draw_posterior(2).attrs["prior"] == words
+    np.testing.assert_array_equal(clf.to_pymc()["prior_kappa"].get_value(), clf.prior_.family.kappa)
+    clf.save(tmp_path / "model.nc")
+    for again in (bg.load(tmp_path / "model.nc"), pickle.loads(pickle.dumps(clf))):
+        assert words in str(again.summary())
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0, 0, 1], [0], [0, 0, 0, 1, 2]])
+@pytest.mark.parametrize("model", [bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant])
+def test_next_to_no_rows(model, rows):
+    """Classes of one row, and one class alone, choose no factor by the noise of so few scores."""
+    X = np.random.default_rng(0).normal(size=(len(rows), 3)) + np.array(rows)[:, None]
+    p = model().fit(X, rows).predict_proba(X)
+    assert np.isfinite(p).all()
 
 
 @cases
@@ -110,14 +243,12 @@ def test_the_order_of_rows_changes_nothing(case):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_nor_where_a_part_of_the_rows_is_scored(kind, monkeypatch):
-    from bayesgen.inference import chosen_priors
-
     monkeypatch.setattr(chosen_priors, "_MOST_ROWS", 20)
     X, y = counts()
     X = sp.csr_matrix(X) if kind == "sparse" else X
     order = np.random.default_rng(1).permutation(len(y))
-    rows = chosen_priors._scored(chosen_priors.LabelledRows(X, y))
-    again = chosen_priors._scored(chosen_priors.LabelledRows(X[order], y[order]))
+    rows = search_of(DirichletMultinomial(), X, y).scored
+    again = search_of(DirichletMultinomial(), X[order], y[order]).scored
     dense = [sp.csr_matrix(r.X).toarray() for r in (rows, again)]
     assert len(rows.codes) == 20
     assert sorted(map(tuple, dense[0])) == sorted(map(tuple, dense[1]))
@@ -132,8 +263,6 @@ def _among(X, some):
 
 
 def test_documents_are_known_by_their_tokens():
-    from bayesgen.inference import chosen_priors
-
     texts = ["one fish two fish", "red fish blue fish", "one fish two fish", "fish two fish one"]
     clf = bg.MarkovNB(prior="loo").fit(texts, [0, 1, 0, 1])
     keys = chosen_priors._keys(clf.fitted_.encoded(texts))
@@ -190,14 +319,14 @@ def test_it_helps_where_columns_repeat_each_other():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_step_of_a_factor_has_a_larger_penalised_score(seed):
-    """The score by `loo`, and a prior of the log factor: Normal about log 4, sd log 5."""
+    """The score by `loo`, and the prior of the log factor."""
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], 15)
     X = rng.poisson(rng.gamma(0.5, size=(2, 12))[y] * rng.gamma(2.0, size=(30, 1)))
 
     def scores(alpha):
-        elpd = float(bg.MultinomialNB(alpha=alpha).fit(X, y).loo(X, y).elpd)
-        return elpd, elpd - np.log(alpha / 4) ** 2 / (2 * np.log(5) ** 2)
+        elpd = float(bg.MultinomialNB(alpha, prior="default").fit(X, y).loo(X, y).elpd)
+        return elpd, elpd - penalty(np.array(alpha), 30)
 
     factor = float(bg.MultinomialNB(prior="loo").fit(X, y).prior_.family.alpha.flat[0])
     default, (_, best) = scores(1.0), scores(factor)

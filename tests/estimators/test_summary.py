@@ -74,7 +74,7 @@ def test_missing_cells_of_a_stream_and_of_weights():
 def test_few_rows_and_a_chosen_prior_are_told():
     X, y = np.arange(12.0)[:, None] ** 1.5, ["a"] * 9 + ["b"] * 3
     text = str(bg.GaussianNB(prior="loo").fit(X, y).summary())
-    assert "Prior strengths chosen from the rows (prior='loo')." in text
+    assert "Prior chosen by leave-one-out (prior='loo'): " in text
     assert "fewer than 5 rows, where the prior decides: b (3)" in text
 
 

@@ -26,6 +26,12 @@ from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 
+
+@pytest.fixture(autouse=True, scope="module")
+def stated_priors():
+    """Fits choose their prior, as they do for users."""
+
+
 VARIANCES = ("class", "tied", "spherical", "class_spherical")
 
 NEGATIVE = "counts are refused if negative (positive_only), and this check feeds negative numbers"

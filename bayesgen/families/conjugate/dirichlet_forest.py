@@ -468,11 +468,11 @@ class DirichletForest(ConjugateFamily):
         every = np.ones((len(self.edges), 1, 1))
         return replace(self, structure="average", edges=every)
 
-    def other_scales(self, given: Self) -> list[Self]:
+    def other_scales(self, given: Self, stats: Any) -> dict[str, Self]:
         """No edges: no root weight within reach of the search undoes edges that are certain."""
         if self.is_forest or given.root_weight is not None:
-            return []
-        return [replace(self, edges=np.zeros_like(self.edges))]
+            return {}
+        return {"no edges": replace(self, edges=np.zeros_like(self.edges))}
 
     def given_edges(self, n_classes: int, n_features: int, resolved: bool) -> Array:
         """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed.

@@ -395,6 +395,7 @@ class NormalInverseWishart(ConjugateFamily):
     kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = ScatterStats
     tunable: ClassVar[tuple[str, ...]] = ("kappa", "nu", "psi")
+    learns_scales: ClassVar[bool] = True
     attributes: ClassVar[Mapping[str, str]] = {"means_": "mu", "covariance_": "Sigma"}
     missing: ClassVar[str] = "marginalised"
     fits_missing: ClassVar[bool] = False
@@ -729,11 +730,34 @@ class NormalInverseWishart(ConjugateFamily):
         nu = self.nu * f if f > 1 else out.nu
         return replace(out, nu=nu, psi=out.psi * (nu / self.nu)[:, None, None])
 
-    def other_scales(self, given: Self) -> list[Self]:
-        """Variances without correlations, where psi is the default."""
-        if given.psi is not None:
-            return []
-        return [replace(self, psi=self.psi * np.eye(self.dim))]
+    def other_scales(self, given: Self, stats: ScatterStats) -> dict[str, Self]:
+        """Other correlations, and standard deviations of each class, where psi is the default.
+
+        As in regularised discriminant analysis (Friedman 1989): no correlations, or those of the
+        pooled scatter; with pooled standard deviations, or the class's own.
+        """
+        if given.psi is not None or len(self.live) < 2:
+            return {}
+        width = np.sqrt(np.diagonal(self.psi, axis1=1, axis2=2))
+        shrunken = self.psi / width[:, :, None] / width[:, None]
+        shares = {"no correlations": np.eye(self.dim)}
+        freedom = np.maximum(stats.n - 1, 0)
+        if freedom.sum() >= _CLEAR * len(self.live):
+            pooled, both = np.array(shrunken), (self.live[:, None], self.live)
+            pooled[:, *both] = correlations(stats.scatter.sum(axis=0)[both], _LEAST)
+            shares["pooled correlations"] = pooled
+        scales = {name: r * width[:, :, None] * width[:, None] for name, r in shares.items()}
+        if not self.shared:
+            # one row's worth of the pooled variance, for classes with few rows or none
+            scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
+            weight = (self.nu - self.dim + len(self.live))[:, None]
+            own = np.sqrt((weight * scatter + np.square(width)) / (freedom[:, None] + 1))
+            shares = {"shrunken correlations": shrunken, **shares}
+            scales |= {
+                f"standard deviations of each class, {name}": r * own[:, :, None] * own[:, None]
+                for name, r in shares.items()
+            }
+        return {name: replace(self, psi=psi) for name, psi in scales.items()}
 
     @cached_property
     def student(self) -> tuple[Array, Array, Array]:
@@ -863,6 +887,7 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
 # diagonal.
 
 _FIRMNESS = 2.0  # times D
+_CLEAR = 3.5  # times D: of fewer degrees of freedom pooled correlations may be nearly singular
 _LEAST = 1e-3  # of rho: T stays positive definite by a margin, duplicated columns or not
 
 
@@ -875,20 +900,23 @@ def shrunken_correlations(scatter: Array, freedom: float) -> Array:
     freedom : float
         Degrees of freedom of it; without one nothing is known, and the identity is returned.
     """
-    identity = np.eye(len(scatter))
-    width = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
-    unit = np.where(width > 0, width, 1.0)
-    r = np.clip(scatter / unit / unit[:, None], -1.0, 1.0)
-    r2 = np.square(r)
+    r2 = np.square(correlations(scatter))
     np.fill_diagonal(r2, 0.0)
     strength = r2.sum()
     if freedom <= 1 or strength == 0:
-        return identity
-    doubt = (np.square(1 - r2).sum() - len(r)) / freedom
-    rho = min(1.0, max(_FIRMNESS * len(r) * doubt / strength, 1 / freedom, _LEAST))
-    out = (1 - rho) * r
-    np.fill_diagonal(out, 1.0)
-    return out
+        return np.eye(len(scatter))
+    doubt = (np.square(1 - r2).sum() - len(r2)) / freedom
+    rho = min(1.0, max(_FIRMNESS * len(r2) * doubt / strength, 1 / freedom, _LEAST))
+    return correlations(scatter, rho)
+
+
+def correlations(scatter: Array, rho: float = 0.0) -> Array:
+    """(D, D) correlations times 1 - rho; 0 where a column does not vary."""
+    width = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
+    unit = np.where(width > 0, width, 1.0)
+    r = (1 - rho) * np.clip(scatter / unit / unit[:, None], -1.0, 1.0)
+    np.fill_diagonal(r, 1.0)
+    return r
 
 
 # ------------------------------------------------------------------------------------------------
