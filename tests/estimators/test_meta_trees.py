@@ -410,7 +410,7 @@ def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
         clf.predict_proba(X, class_prior=[0.2, 0.3, 0.5])
     with pytest.raises(ValueError, match="training rows"):
         clf.loo(X[:-1], y[:-1])
-    for wrong in ({"n_trees": 0}, {"split": 1.0}, {"alpha": 0.0}):
+    for wrong in ({"n_trees": 0}, {"split": 1.0}, {"alpha": 0.0}, {"candidates": 0.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             bg.MetaTreeForest(**wrong).fit(X, y)
 
