@@ -398,7 +398,7 @@ def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
     for refused in (lambda: clf.merge(other), lambda: clf.forget(X, y)):
         with pytest.raises(NoClosedFormError, match="chosen the structures"):
             refused()
-    with pytest.raises(NoClosedFormError, match="groups"):
+    with pytest.raises(ValueError, match="groups must be those of the fit"):
         clf.loo(X, y, groups=3)
     for refused in (
         lambda: clf.log_evidence_,
