@@ -28,6 +28,11 @@ PYMC, FAMILY = DOCS / "how_to" / "pymc_arviz.md", DOCS / "how_to" / "own_family.
 SLOW = re.compile(r"<!-- slow.*?-->\n```python\n(.*?)```\n<!-- /slow -->", re.S)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def stated_priors():
+    """Fits choose their prior, as they do for users."""
+
+
 def read(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
