@@ -461,6 +461,7 @@ def test_a_table_is_encoded_once_for_the_members_that_see_it_alike(iris, monkeyp
     assert (len(tables), len(encoded)) == (1, 1)
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 def test_members_share_readings_only_where_they_read_alike():
     X = pd.DataFrame({"a": list("uvw") * 8, "x": np.arange(24.0) % 7})
     y = np.arange(24) % 2
