@@ -101,7 +101,8 @@ FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
 FORMAT = 1  # raised when a change would make older versions misread a file
 _ATTRIBUTE = "bayesgen_model"
 _END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
-_MOST_DECLARED = 100  # bytes that arrays may declare for each byte of the file
+_MOST_DECLARED = 1100  # bytes that arrays may declare for each byte of the file: zlib's limit is 1032
+_COMPRESSED = 1 << 12  # bytes of an array from which on it is compressed
 
 
 def write(
@@ -148,10 +149,21 @@ def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> byt
         with h5netcdf.File(memory, "w") as file:
             xr.Dataset(attrs=attrs).dump_to_store(H5NetCDFStore(file, mode="a"))
             for group, dataset in groups.items():
-                dataset.dump_to_store(H5NetCDFStore(file, group=f"/{group}", mode="a"))
+                store = H5NetCDFStore(file, group=f"/{group}", mode="a")
+                dataset.dump_to_store(store, encoding=_compression(dataset))
         memory.flush()
         image: bytes = memory.id.get_file_image()
     return image
+
+
+def _compression(group: "xr.Dataset") -> dict[Any, dict[str, Any]]:
+    """Encoding of the large arrays of numbers; counts of n-grams shrink to a fiftieth."""
+    options = {"zlib": True, "complevel": 4, "shuffle": True}
+    return {
+        name: options
+        for name, variable in group.variables.items()
+        if variable.dtype.kind in "iuf" and variable.nbytes >= _COMPRESSED
+    }
 
 
 def _refuse_null_characters(group: "xr.Dataset") -> None:
