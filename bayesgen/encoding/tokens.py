@@ -34,8 +34,10 @@ from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
 Document = Sequence[Any]  # of hashable tokens; a string is that of its characters
-Split = Literal["char", "word"] | Callable[[str], Iterable[Hashable]]
+Split = Literal["char", "word", "distinct word", "word part"] | Callable[[str], Iterable[Hashable]]
 
+_PARTS = (3, 4, 5)  # characters of the parts of words
+_ACCENTS = re.compile("[\u0300-\u036f]")  # vowel signs of other scripts are letters
 UNKNOWN = -1  # code of a token outside the vocabulary
 
 # ------------------------------------------------------------------------------------ documents
@@ -47,24 +49,34 @@ class Tokenizer:
 
     Parameters
     ----------
-    tokens : {"char", "word"} or callable
+    tokens : {"char", "word", "distinct word", "word part"} or callable
         ``"char"``: every character (Unicode code point), case and spaces included.
         ``"word"``: the text in lower case, then every run of letters, digits, underscores and
         combining marks, with apostrophes inside it (``don't`` is one word); all else separates.
+        ``"distinct word"``: each of these words once.
+        ``"word part"``: the text in lower case, then the 3, 4 and 5 characters at every place of
+        what stands between blanks, with a blank before and after it.
         A callable gets one string and returns its tokens.
+    fold : bool
+        Texts in lower case and without accents, before they are cut; tokens of lists stay.
 
     Notes
     -----
     X is a sequence of documents: a list, tuple, 1-D array, or a pandas, polars or other Series
     that narwhals takes; or a table (2-D array or data frame) whose rows are token sequences, where
     missing cells at the end of a row are padding. Empty documents are legal.
+
+    Texts, and tokens that are strings, are brought to Unicode's form NFC: a letter with an accent
+    is one character, however it was typed.
     """
 
     tokens: Split = "char"
+    fold: bool = False
 
     def __post_init__(self) -> None:
-        if self.tokens not in ("char", "word") and not callable(self.tokens):
-            raise ValueError(f"tokens must be 'char', 'word' or a callable, got {self.tokens!r}")
+        if not callable(self.tokens) and self.tokens not in tuple(_CUTS):
+            names = ", ".join(map(repr, _CUTS))
+            raise ValueError(f"tokens must be one of {names}, or a callable, got {self.tokens!r}")
 
     def __call__(self, X: Any) -> list[Document]:
         """Tokens of each document."""
@@ -84,6 +96,8 @@ class Tokenizer:
             If there is no document, a document is missing, or a gap or infinity is inside one.
         """
         documents, raw = _documents(X)
+        if raw:
+            documents = [self._normal(text) for text in documents]
         if raw and not (whole and self.tokens == "char"):
             documents = [self._split(text, i) for i, text in enumerate(documents)]
         if callable(self.tokens) or not raw:
@@ -91,11 +105,12 @@ class Tokenizer:
                 _check_tokens(document, i)
         return documents, raw
 
+    def _normal(self, text: str) -> str:
+        return folded(text) if self.fold else _nfc(text)
+
     def _split(self, text: str, i: int) -> Document:
-        if self.tokens == "char":
-            return list(text)
-        if self.tokens == "word":
-            return _word_pattern().findall(text.lower())
+        if not callable(self.tokens):
+            return _CUTS[self.tokens](text)
         out = self.tokens(text)
         if isinstance(out, str | bytes) or not isinstance(out, Iterable):
             why = f": the callable tokens= must return a list of tokens, got {out!r:.60}"
@@ -107,6 +122,46 @@ class Tokenizer:
         if callable(self.tokens):
             return list(document)
         return ("" if self.tokens == "char" else " ").join(map(str, document))
+
+
+def folded(text: str) -> str:
+    """Return the text in lower case, without the accents of Latin, Greek and Cyrillic letters."""
+    text = text.lower()
+    if text.isascii():
+        return text
+    return _nfc(_ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+
+
+def _nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _words(text: str) -> list[str]:
+    return _word_pattern().findall(text.lower())
+
+
+def _distinct_words(text: str) -> list[str]:
+    return list(dict.fromkeys(_words(text)))
+
+
+def _word_parts(text: str) -> list[str]:
+    parts: list[str] = []
+    for word in text.lower().split():
+        padded = f" {word} "
+        for size in _PARTS:
+            n_places = max(1, len(padded) - size + 1)
+            parts += [padded[k : k + size] for k in range(n_places)]
+            if len(padded) <= size:
+                break
+    return parts
+
+
+_CUTS: dict[str, Callable[[str], list[str]]] = {
+    "char": list,
+    "word": _words,
+    "distinct word": _distinct_words,
+    "word part": _word_parts,
+}
 
 
 @cache
@@ -258,8 +313,9 @@ def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
 
 
 def _plain(token: Any) -> Any:
-    """NumPy scalars as Python's own."""
-    return token.item() if isinstance(token, np.generic) else token
+    """NumPy scalars as Python's own, strings in form NFC."""
+    token = token.item() if isinstance(token, np.generic) else token
+    return _nfc(token) if type(token) is str and not token.isascii() else token
 
 
 def _is_missing(value: Any) -> bool:

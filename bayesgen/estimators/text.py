@@ -1,8 +1,8 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -21,9 +21,6 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import tables
 
-if TYPE_CHECKING:
-    pass
-
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary
 
@@ -36,6 +33,7 @@ class Documents(Reader):
     """
 
     tokens: Any = "char"
+    fold: bool = False
     declared: Any = None
     raw: bool = False
     vocabulary: Vocabulary | None = None
@@ -45,6 +43,11 @@ class Documents(Reader):
         """Tokens and their codes."""
         return self.vocabulary
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Cuts texts."""
+        return Tokenizer(self.tokens, self.fold)
+
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Lists of tokens; see `Reader.admit`."""
         if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biufc":
@@ -52,7 +55,7 @@ class Documents(Reader):
                 "Expected strings, token lists or a 2D array, got a 1D array of numbers. Reshape "
                 "your data: X[None, :] if it is one token sequence"
             )
-        documents, raw = Tokenizer(self.tokens).read(X, whole=True)
+        documents, raw = self.tokenizer.read(X, whole=True)
         reader = self
         if len(getattr(X, "shape", ())) == 2:
             reader, _ = self.validated(X, first, skip_check_array=True)
@@ -75,7 +78,7 @@ class Documents(Reader):
         return frame[frame.columns[0]].to_list()
 
     def _learnt(self, rows: Rows) -> Self:
-        declared: list[Iterable[Any]] = [] if self.declared is None else [self.declared]
+        declared = [] if self.declared is None else Tokenizer()([list(self.declared)])
         return replace(self, vocabulary=Vocabulary.learn([*rows.X, *declared]))
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
@@ -107,13 +110,12 @@ class Documents(Reader):
         documents = [self.encoder.decode(codes) for codes in X]
         if not self.raw:
             return documents
-        tokenizer = Tokenizer(self.tokens)
-        return [tokenizer.join(document) for document in documents]
+        return [self.tokenizer.join(document) for document in documents]
 
     @property
     def cells_as_read(self) -> list[Any]:
         """How documents are cut, and the vocabulary."""
-        return [(self.tokens, tuple(self.encoder.tokens))]
+        return [(self.tokens, self.fold, tuple(self.encoder.tokens))]
 
     @property
     def _between(self) -> str:
@@ -163,9 +165,13 @@ class MarkovNB(GenerativeClassifier):
         n of the n-grams.
     alpha : float or array broadcasting to (class, token), default 1.0
         Pseudo-counts of each token after each context, in tokens.
-    tokens : {"char", "word"} or callable
-        How a string is cut: into characters, into lower-case words, or by a function that takes a
-        string and returns its tokens.
+    tokens : {"char", "word", "distinct word", "word part"} or callable
+        How a string is cut: into characters; into lower-case words, or each of them once; into
+        every 3, 4 and 5 characters within lower-case words; or by a function that takes a string
+        and returns its tokens.
+    fold : bool, default False
+        Whether strings lose capital letters and the accents of Latin, Greek and Cyrillic letters
+        before they are cut.
     vocabulary : sequence of tokens, optional
         Tokens that exist even if no document shows them. None: those of the training documents.
     length : int, default 100
@@ -190,11 +196,8 @@ class MarkovNB(GenerativeClassifier):
 
     Contexts at the beginning of a document hold a start symbol, which is never predicted.
 
-    A token outside the vocabulary is scored, in its context, as one further token with the mean
-    pseudo-count, as if it had been declared, and the others keep theirs: the probabilities of all
-    tokens and it sum to more than 1. Joint densities and perplexities of documents with unknown
-    tokens are then not comparable with those of other models, and `perplexity` warns; class
-    probabilities are. It is never simulated.
+    A token outside the vocabulary is no evidence: it is left out, and the tokens after it have
+    contexts that were never seen. It is never simulated.
 
     References
     ----------
@@ -219,6 +222,7 @@ class MarkovNB(GenerativeClassifier):
         alpha: Any = 1.0,
         tokens: Split = "char",
         *,
+        fold: bool = False,
         vocabulary: Any = None,
         length: int = 100,
         class_alpha: Any = 1.0,
@@ -227,6 +231,7 @@ class MarkovNB(GenerativeClassifier):
         self.order = order
         self.alpha = alpha
         self.tokens = tokens
+        self.fold = fold
         self.vocabulary = vocabulary
         self.length = length
         self.class_alpha = class_alpha
@@ -245,7 +250,7 @@ class MarkovNB(GenerativeClassifier):
         return bool(reader.raw)
 
     def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
-        """(N,) exp of minus the mean log probability of a token, document by document.
+        """Return exp of minus the mean log probability of a token, document by document.
 
         Parameters
         ----------
@@ -258,23 +263,22 @@ class MarkovNB(GenerativeClassifier):
         Returns
         -------
         (N,)
-            1 (certain) to infinity; the size of the vocabulary for uniform guessing. NaN for an
-            empty document.
+            1 (certain) to infinity; the size of the vocabulary for uniform guessing. NaN for a
+            document without a token of the vocabulary.
 
         Warns
         -----
         UserWarning
-            Of tokens outside the vocabulary: what sums to more than 1 is a perplexity that is too
-            low, and not comparable with other models.
+            Of tokens outside the vocabulary, which are left out.
         """
         fitted = self._fitted()
-        documents = Tokenizer(self.tokens)(X)
+        documents = Tokenizer(self.tokens, self.fold)(X)
         known = {*self.vocabulary_.tokens}
-        if n := sum(token not in known for document in documents for token in document):
+        length = np.array([sum(token in known for token in d) or np.nan for d in documents])
+        if n := sum(map(len, documents)) - int(np.nansum(length)):
             warn(
-                f"{n} tokens are outside the vocabulary, and their probabilities are added to a "
-                "sum that is 1 without them: perplexities are too low, and not comparable with "
-                "other models. Give vocabulary=",
+                f"{n} tokens are outside the vocabulary and left out: perplexities are those of "
+                "the other tokens, and not comparable with other models. Give vocabulary="
             )
         joint = self.predict_joint_log_proba(X, method)
         if y is None:
@@ -289,7 +293,6 @@ class MarkovNB(GenerativeClassifier):
             codes = np.broadcast_to(codes, (len(documents),))
             log_pi = log_weights(fitted.posterior.class_weights(method))
             log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
-        length = np.array([len(d) or np.nan for d in documents], dtype=np.float64)
         return np.exp(-log_p / length)
 
     def simulate(
@@ -347,6 +350,7 @@ class MarkovNB(GenerativeClassifier):
             type(self).__name__,
             n_features=None if earlier is None else earlier.reader.n_features,
             tokens=self.tokens,
+            fold=self.fold,
             declared=self.vocabulary,
         )
 

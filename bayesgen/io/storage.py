@@ -101,7 +101,9 @@ FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
 FORMAT = 1  # raised when a change would make older versions misread a file
 _ATTRIBUTE = "bayesgen_model"
 _END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
-_MOST_DECLARED = 1100  # bytes that arrays may declare for each byte of the file: zlib's limit is 1032
+_MOST_DECLARED = (
+    1100  # bytes that arrays may declare for each byte of the file: zlib's limit is 1032
+)
 _COMPRESSED = 1 << 12  # bytes of an array from which on it is compressed
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from bayesgen.encoding.tokens import Tokenizer, Vocabulary
 
@@ -25,9 +26,33 @@ def test_words_are_lower_case_unicode():
     assert documents == [["don’t", "stop", "can't", "3", "x_y"], ["ça", "va", "łódź"], []]
 
 
-@pytest.mark.parametrize("text", ["İnsan", "हिन्दी", "e\u0301te\u0301"])
+@pytest.mark.parametrize("text", ["İnsan", "हिन्दी", "x\u0302y"])
 def test_combining_marks_do_not_split_words(text):
     assert Tokenizer("word")([text]) == [[text.lower()]]
+
+
+def test_a_letter_with_an_accent_is_one_character_however_it_was_typed():
+    typed = ["e\u0301te\u0301", "\xe9t\xe9"]
+    for tokens in ("char", "word", str.split):
+        first, second = Tokenizer(tokens)(typed)
+        assert first == second
+    assert Tokenizer()([typed[:1], typed[1:]]) == [["\xe9t\xe9"]] * 2
+
+
+def test_folded_texts_have_no_case_and_no_accents():
+    assert Tokenizer("word", fold=True)(["Été ÀÀ Ёж", "हिन्दी"]) == [["ete", "aa", "еж"], ["हिन्दी"]]
+
+
+def test_distinct_words():
+    assert Tokenizer("distinct word")(["b A b", ""]) == [["b", "a"], []]
+
+
+def test_parts_of_words_are_those_of_scikit_learn():
+    texts = ["Don't STOP!", "a to", " x\n", ""]
+    analyze = CountVectorizer(analyzer="char_wb", ngram_range=(3, 5)).build_analyzer()
+    assert [sorted(own) for own in Tokenizer("word part")(texts)] == [
+        sorted(analyze(text)) for text in texts
+    ]
 
 
 def test_callable():
@@ -138,7 +163,7 @@ def test_errors_say_what_and_where(X, error, message):
 
 
 def test_tokens_argument():
-    with pytest.raises(ValueError, match="tokens must be 'char', 'word' or a callable, got 'x'"):
+    with pytest.raises(ValueError, match="tokens must be one of 'char', 'word'"):
         Tokenizer("x")
     for bad in (str.upper, len):
         with pytest.raises(TypeError, match="document 0: the callable tokens= must return a list"):

@@ -184,7 +184,7 @@ ERRORS = {
     ),
     "tokens": (
         lambda: bg.MarkovNB(tokens="line").fit(["a", "b"], [0, 1]),
-        "tokens must be 'char', 'word' or a callable, got 'line'",
+        "'distinct word', 'word part', or a callable, got 'line'",
     ),
     "order": (lambda: bg.MarkovNB(order=0).fit(["a", "b"], [0, 1]), "order"),
     "missing document": (lambda: bg.MarkovNB().fit(["a", None], [0, 1]), "document 1 is missing"),

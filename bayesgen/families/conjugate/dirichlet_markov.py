@@ -45,7 +45,6 @@ from bayesgen.numerics.rows import (
     dot_log,
     draws_of_each_row,
     row_blocks,
-    row_sums,
 )
 from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_gamma, log_gamma_difference
 
@@ -139,17 +138,9 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
     Notes
     -----
-    *Tokens outside the vocabulary.* In a document, the contexts that are followed by one get a
-    vocabulary enlarged by one token, with the mean pseudo-count a of the class: its cell is a and
-    the context's total grows by a. All unknown tokens of a document are that one token; a context
-    that contains it is a context never seen. Each such context contributes exactly what it would
-    in a model where the token had been declared with pseudo-count a and never seen; the other
-    contexts of the document keep the total of V tokens. Hence for order 1 a document with an
-    unknown token has exactly the predictive of the declared model; for higher orders it has so if
-    all its contexts are followed by the token, and otherwise exceeds it by
-    ``sum log (T+a)_N/(T)_N`` over the other contexts (total T, N tokens, rising factorials).
-    Their probability is no part of theta: intervals and draws of p(y | x, theta) hold it at its
-    mean, as they do a category never seen.
+    *Tokens outside the vocabulary* are no evidence: they are left out of the product, under every
+    class. They keep their place in the contexts of the tokens that follow, and such a context is
+    one that was never seen.
 
     *Tables.* theta is dense over `contexts`: those seen in training by any class, and those to
     which a seen n-gram leads (the last tokens of a document, after which nothing was seen). A
@@ -215,36 +206,25 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         Under the MLE (and a MAP with zeros) unseen contexts are impossible, with no special
         case: the first context absent from `contexts` is reached by an n-gram that no class has
         shown, for the contexts to which seen n-grams lead are all there; that n-gram has
-        probability 0. For tokens outside the vocabulary there is no such step, hence a rule: a
-        theta with a zero anywhere makes them impossible under every class. Draws have no zeros.
+        probability 0. A context with a token outside the vocabulary has its prior.
         """
         table = np.asarray(theta["theta"])
         *lead, n_classes, n_contexts, n_tokens = table.shape
         if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
             raise ValueError(self._other_table(n_contexts, n_tokens))
         out = np.empty((*lead, len(X), n_classes))
-        tokens = ngrams.concatenate(X, self.n_tokens)[0]
-        closed = None  # draws that leave no room for an unknown token
-        if (tokens == ngrams.UNKNOWN).any():
-            closed = (table == 0).any(axis=(-3, -2, -1))[..., None, None]
-        cells = int(np.prod([*lead, n_classes])) * (len(tokens) // max(1, len(X)) + 1)
-        for rows in row_blocks(len(X), cells):
+        for rows in row_blocks(len(X), int(np.prod([*lead, n_classes])) * (1 + _mean_length(X))):
             docs = ngrams.DocumentCounts.count(X[rows], self.order, self.n_tokens)
             at = self.index.prefixes.find(docs.grams[:, :-1])
-            token = docs.grams[:, -1]
-            known = (at >= 0) & (token >= 0)
             block = self._integrated(docs, at)
-            if known.any():
-                use = known[docs.gram]
-                column = np.cumsum(known) - 1
+            if (held := at >= 0).any():
+                use = held[docs.gram]
+                column = np.cumsum(held) - 1
                 matrix = sparse.csr_matrix(
                     (docs.n[use], (docs.row[use], column[docs.gram[use]])),
-                    shape=(docs.n_rows, int(known.sum())),
+                    shape=(docs.n_rows, int(held.sum())),
                 )
-                block = block + dot_log(matrix, table[..., at[known], token[known]])
-            if closed is not None:
-                unknown = np.bincount(docs.run_row, docs.run_unknown, docs.n_rows) > 0
-                block = np.where(closed & unknown[:, None], -np.inf, block)
+                block = block + dot_log(matrix, table[..., at[held], docs.grams[held, -1]])
             out[..., rows, :] = block
         return out
 
@@ -258,35 +238,21 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
     def _integrated(self, docs: ngrams.DocumentCounts, at: Array) -> Array:
         """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
         away = at[docs.run_gram] < 0
-        split = ~away & (docs.run_unknown > 0)  # Beta split: known tokens against the unknown
         out = np.zeros((docs.n_rows, len(self.alpha)))
-        if not (away.any() or split.any()):
-            return out
-        known = docs.run_n - docs.run_unknown
-        for c, (cell, total) in enumerate(self.cells(docs)):
+        for c, (cell, total) in enumerate(self.cells(docs)) if away.any() else ():
             entries = np.where(away[docs.run], log_gamma_difference(cell, docs.n), 0.0)
-            runs = np.where(away | split, log_gamma_difference(total, docs.run_n), 0.0)
-            mean = self.alpha[c].mean()
-            unknown = log_gamma_difference(mean, docs.run_unknown)
-            rest = log_gamma_difference(np.where(split, total - mean, 1.0), known)
-            runs -= np.where(split, unknown + rest, 0.0)
+            runs = np.where(away, log_gamma_difference(total, docs.run_n), 0.0)
             out[:, c] = docs.sum(entries, runs)
         return out
-
-    def held(self, docs: ngrams.DocumentCounts) -> Array:
-        """(N, C) what tokens outside the vocabulary tell, where all contexts have a table."""
-        return self._integrated(docs, np.zeros(len(docs.grams), dtype=np.int64))
 
     def cells(self, docs: ngrams.DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
         *_, context, gram = self.index.tree.path(docs.grams)
         token = docs.grams[docs.gram, -1]
         gram, context = gram[docs.gram], context[docs.run_gram]
-        unknown = docs.run_unknown > 0
         for c, alpha in enumerate(self.alpha):
-            mean = alpha.mean()
-            cell = np.append(alpha, mean)[token] + np.append(self.counts[c], 0.0)[gram]
-            yield cell, alpha.sum() + self.totals[c, context] + np.where(unknown, mean, 0.0)
+            cell = alpha[token] + np.append(self.counts[c], 0.0)[gram]
+            yield cell, alpha.sum() + self.totals[c, context]
 
     def to_pymc(
         self, *, prefix: str = "", X: Array | None = None, y: Any = None, stats: Any = None
@@ -485,9 +451,8 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
     def log_predictive(self, X: Array) -> Array:
         """(N, C) Dirichlet-multinomial of each context, without coefficient."""
-        tokens, lengths = ngrams.concatenate(X, self.n_tokens)
-        if kernels.pays(len(self.alpha) * len(tokens)):
-            return self._log_predictive_compiled(tokens, lengths)
+        if kernels.pays(len(self.alpha) * len(X) * (1 + _mean_length(X))):
+            return self._log_predictive_compiled(X)
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         out = np.empty((len(X), len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(docs)):
@@ -495,21 +460,17 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
         return out
 
-    def _log_predictive_compiled(self, tokens: Array, lengths: Array) -> Array:
+    def _log_predictive_compiled(self, X: Array) -> Array:
         from bayesgen.numerics.kernels.words import sum_urns
 
-        grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
+        grams, gram, row = ngrams.known_ngrams(X, self.order, self.n_tokens)
         *_, context, place = self.index.tree.path(grams)
-        token, mean = grams[:, -1], self.alpha.mean(axis=1)
-        alpha = np.concatenate([self.alpha, mean[:, None]], axis=1)
-        cell = alpha[:, token] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
+        cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
         starts = ngrams.first_of_contexts(grams)
         total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
-        first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        log_mass = np.zeros((len(lengths), len(self.alpha)))
-        tables = cell.T.copy(), total.T.copy(), mean
-        is_unknown = token == ngrams.UNKNOWN
-        sum_urns(gram, first, np.cumsum(starts) - 1, is_unknown, *tables, log_mass)
+        first = np.searchsorted(row, np.arange(len(X) + 1))
+        log_mass = np.zeros((len(X), len(self.alpha)))
+        sum_urns(gram, first, np.cumsum(starts) - 1, cell.T.copy(), total.T.copy(), log_mass)
         return log_mass
 
     def log_evidence(self, stats: ngrams.MarkovStats) -> float:
@@ -533,18 +494,19 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         """By the pseudo-counts less those of the document, of tokens and of contexts."""
         log_x, left = self.log_predictive(X), np.ones(len(y))
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
-        known, held = docs.known, self.held(docs)
-        tables = list(self.cells(known))
-        for c in np.unique(y).tolist():
-            rows = np.flatnonzero(y == c)
-            (before, n), kind, factor, indptr = known.terms(*tables[c])
-            terms = sparse.csr_matrix((factor, kind, indptr), (len(y), len(n)))[rows]
-            w = np.repeat(weight[rows], np.diff(terms.indptr))
-            rest, n = before[terms.indices] - w * n[terms.indices], n[terms.indices]
-            growth = terms.data * log_gamma_difference(rest, n)
-            log_x[rows, c] = row_sums(growth, terms.indptr) + held[rows, c]
-            row = np.repeat(rows, np.diff(terms.indptr))
-            np.minimum.at(left, row, rest / before[terms.indices])
+        entry_class, run_class = y[docs.row], y[docs.run_row]
+        cell, total = np.empty(len(docs.row)), np.empty(len(docs.run_row))
+        for c, (cells, totals) in enumerate(self.cells(docs)):
+            np.copyto(cell, cells, where=entry_class == c)
+            np.copyto(total, totals, where=run_class == c)
+        other_cell = cell - weight[docs.row] * docs.n
+        other_total = total - weight[docs.run_row] * docs.run_n
+        entries = log_gamma_difference(other_cell, docs.n)
+        log_x[np.arange(len(y)), y] = docs.sum(
+            entries, log_gamma_difference(other_total, docs.run_n)
+        )
+        np.minimum.at(left, docs.row, other_cell / cell)
+        np.minimum.at(left, docs.run_row, other_total / total)
         return log_x, left
 
     def draw_log_density(self, seed: Seed, X: Array, n: int) -> Array:
@@ -554,9 +516,8 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
     def _draws_of_row(self, n: int, rng: np.random.Generator, X: Array) -> Array:
         """(n, 1, C) of one document."""
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
-        known = np.flatnonzero(docs.grams[:, -1] != ngrams.UNKNOWN)
-        grams = docs.grams[known]
-        out = np.repeat(self.held(docs)[None], n, axis=0)
+        grams = docs.grams
+        out = np.zeros((n, docs.n_rows, len(self.alpha)))
         if not len(grams):
             return out
         starts = np.flatnonzero(ngrams.first_of_contexts(grams))
@@ -566,13 +527,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
         others = total - np.add.reduceat(cell, starts, axis=1)
         left = others > _ROUNDING * total
-        place_of = np.zeros(len(docs.grams), dtype=np.int64)
-        place_of[known] = np.arange(len(known))
-        use = docs.grams[docs.gram, -1] != ngrams.UNKNOWN
-        counts = sparse.csr_matrix(
-            (docs.n[use], (docs.row[use], place_of[docs.gram[use]])),
-            shape=(docs.n_rows, len(known)),
-        )
+        counts = sparse.csr_matrix((docs.n, (docs.row, docs.gram)), (docs.n_rows, len(grams)))
         for part in row_blocks(n, 4 * cell.size):
             size = part.stop - part.start
             logs = draw_log_gamma(rng, cell, (size, *cell.shape))
@@ -581,12 +536,12 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             sums = np.add.reduceat(np.exp(logs - top[..., of]), starts, axis=-1)
             sums = np.log(sums + np.where(left, np.exp(rest - top), 0.0)) + top
             logs -= sums[..., of]
-            found = counts @ logs.reshape(-1, len(known)).T
+            found = counts @ logs.reshape(-1, len(grams)).T
             out[part] += found.reshape(docs.n_rows, size, -1).transpose(1, 0, 2)
         return out
 
     def grams_of(self, X: Array) -> Array:
-        """(U, order) distinct n-grams of documents; -1 is a token outside the vocabulary."""
+        """(U, order) distinct n-grams of documents; -1 in a context is an unknown token."""
         return ngrams.DocumentCounts.count(X, self.order, self.n_tokens).grams
 
 
@@ -594,3 +549,8 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 # Draws of the log probabilities of documents, without the tables that they do not need.
 
 _ROUNDING = 1e-12  # of a context's pseudo-counts: no other token is left
+
+
+def _mean_length(X: Array) -> int:
+    """Tokens of a document."""
+    return sum(map(len, X)) // max(1, len(X))

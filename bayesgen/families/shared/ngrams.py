@@ -17,7 +17,6 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Stats
@@ -79,6 +78,25 @@ def distinct_ngrams(
     `tokens` and `lengths` are what `concatenate` returns.
     """
     return _distinct(_ngrams(tokens, lengths, order), len(tokens), n_tokens)
+
+
+def known_ngrams(X: Array, order: int, n_tokens: int) -> tuple[Array, Array, Array]:
+    """Distinct n-grams (U, order) of the tokens in the vocabulary, and where these tokens are.
+
+    A token outside the vocabulary has no n-gram, but stands in the contexts of others.
+
+    Returns
+    -------
+    grams : (U, order)
+    gram : (T,) n-gram of each of the tokens
+    row : (T,) its document
+    """
+    tokens, lengths = concatenate(X, n_tokens)
+    columns, row = _ngrams(tokens, lengths, order), np.repeat(np.arange(len(X)), lengths)
+    known = tokens != UNKNOWN
+    if not known.all():
+        columns, row = [column[known] for column in columns], row[known]
+    return *_distinct(columns, len(row), n_tokens), row
 
 
 def _distinct(columns: list[Array], n: int, n_tokens: int) -> tuple[Array, Array]:
@@ -266,6 +284,8 @@ def _every_context(order: int, n_tokens: int) -> Array:
 class DocumentCounts:
     """Documents as counts: one entry for each (document, n-gram), in order; P of them.
 
+    Tokens outside the vocabulary are not counted: they are no evidence of the class.
+
     A *run* is the entries of one document after one context; there are R. U distinct n-grams.
     """
 
@@ -278,83 +298,26 @@ class DocumentCounts:
     run_row: Array  # (R,)
     run_gram: Array  # (R,) one n-gram of the run: tells its context
     run_n: Array  # (R,) tokens of the run, float
-    run_unknown: Array  # (R,) how many of them are outside the vocabulary, float
 
     @classmethod
     def count(cls, X: Array, order: int, n_tokens: int) -> Self:
         """Count the n-grams of each document of X, an object array (N,)."""
-        tokens, lengths = concatenate(X, n_tokens)
-        grams, inverse = distinct_ngrams(tokens, lengths, order, n_tokens)
+        grams, gram, row = known_ngrams(X, order, n_tokens)
         many = max(1, len(grams))
-        rows = np.repeat(np.arange(len(X)), lengths)
-        entry, n = np.unique(rows * many + inverse, return_counts=True)
+        entry, n = np.unique(row * many + gram, return_counts=True)
         row, gram = np.divmod(entry, many)
-        return cls._of_entries(len(X), grams, row, gram, n.astype(np.float64))
-
-    @classmethod
-    def _of_entries(cls, n_rows: int, grams: Array, row: Array, gram: Array, n: Array) -> Self:
-        """From entries in order of (document, n-gram)."""
         context = np.cumsum(first_of_contexts(grams))
         fresh = np.ones(len(row), dtype=bool)
         fresh[1:] = (row[1:] != row[:-1]) | (context[gram[1:]] != context[gram[:-1]])
         run = np.cumsum(fresh) - 1
-        return cls(
-            n_rows=n_rows,
-            grams=grams,
-            row=row,
-            gram=gram,
-            n=n,
-            run=run,
-            run_row=row[fresh],
-            run_gram=gram[fresh],
-            run_n=np.bincount(run, n),
-            run_unknown=np.bincount(run, n * (grams[gram, -1] == UNKNOWN)),
-        )
-
-    @property
-    def known(self) -> Self:
-        """The same entries and runs, with no count of tokens outside the vocabulary."""
-        n = np.where(self.grams[self.gram, -1] == UNKNOWN, 0.0, self.n)
-        rest = self.run_n - self.run_unknown
-        return replace(self, n=n, run_n=rest, run_unknown=np.zeros_like(rest))
+        n = n.astype(np.float64)
+        return cls(len(X), grams, row, gram, n, run, row[fresh], gram[fresh], np.bincount(run, n))
 
     def sum(self, entries: Array, runs: Array) -> Array:
         """(N,) sum over the entries of each document minus the sum over its runs."""
         return np.bincount(self.row, entries, self.n_rows) - np.bincount(
             self.run_row, runs, self.n_rows
         )
-
-    def terms(self, cell: Array, total: Array) -> tuple[Array, Array, Array, Array]:
-        """The sum over entries minus runs, with equal (parameter, count) taken together.
-
-        `cell` (P,) is a function of `gram`, `total` (R,) one of `run_gram`.
-
-        Returns
-        -------
-        terms : (2, K) distinct parameters and counts
-        kind, factor : (E,) for each row in turn its terms and how many there are, with sign
-        indptr : (N + 1,) where each row begins
-        """
-        table = np.zeros((2, len(self.grams)))
-        table[0, self.gram], table[1, self.run_gram] = cell, total
-        values, rank = np.unique(table, return_inverse=True)
-        kind = rank.reshape(table.shape)
-        n = np.concatenate([self.n, self.run_n]).astype(np.int64)
-        width = int(n.max(initial=0)) + 1
-        key = np.concatenate([kind[0, self.gram], kind[1, self.run_gram]]) * width + n
-        distinct, kind = _ranks(key, width * len(values))
-        row = np.concatenate([self.row, self.run_row])
-        sign = np.repeat([1.0, -1.0], [len(cell), len(total)])
-        found = sparse.csr_matrix((sign, (row, kind)), shape=(self.n_rows, len(distinct)))
-        terms = np.stack([values[distinct // width], distinct % width])
-        return terms, found.indices, found.data, found.indptr
-
-
-# ------------------------------------------------------------------------------------------------
-# Contexts of every length 0 .. n-1 behind a set of n-grams: a tree of suffixes.
-#
-# The parent of a context is the context without its first token: what stands nearest to the next
-# token stays. Level k holds contexts of k tokens and what followed them.
 
 
 # ------------------------------------------------------------------------------------------------

@@ -109,10 +109,8 @@ def sum_urns(  # pragma: no cover - compiled
     gram: Array,
     first: Array,
     context: Array,
-    is_unknown: Array,
     cell: Array,
     total: Array,
-    unknown: Array,
     log_mass: Array,
 ) -> None:
     """Add log masses of documents: rising factorials of cells, over those of contexts.
@@ -124,20 +122,15 @@ def sum_urns(  # pragma: no cover - compiled
     first : int (N + 1,)
         Where each document begins.
     context : int (U,) of each n-gram, in order
-    is_unknown : bool (U,), n-grams that end in a token outside the vocabulary
     cell, total : (U, C), (M, C) pseudo-counts
-    unknown : (C,)
-        Added to the total of a context after which a document has an unknown token.
     log_mass : (N, C), changed in place
     """
     n, drawn = np.zeros(len(cell), np.int64), np.zeros(len(total), np.int64)
-    odd = np.zeros(len(total), np.bool_)  # contexts before an unknown token
     for i in range(len(log_mass)):
         for s in range(first[i], first[i + 1]):
             g = gram[s]
             n[g] += 1
             drawn[context[g]] += 1
-            odd[context[g]] |= is_unknown[g]
         for s in range(first[i], first[i + 1]):
             g = gram[s]
             k = context[g]
@@ -147,6 +140,5 @@ def sum_urns(  # pragma: no cover - compiled
                 n[g] = 0
             if drawn[k]:
                 for c in range(log_mass.shape[1]):
-                    extra = unknown[c] if odd[k] else 0.0
-                    log_mass[i, c] -= _log_rising(total[k, c] + extra, drawn[k])
-                drawn[k], odd[k] = 0, False
+                    log_mass[i, c] -= _log_rising(total[k, c], drawn[k])
+                drawn[k] = 0
