@@ -14,7 +14,7 @@ its columns in training rows. In the bins of `BinnedTable` a spike is a bin of i
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, get_args
@@ -327,6 +327,11 @@ class TableView:
         centre = [float(m) for part in view._columns(cells) for m in _means(part)]
         return cls(name, schema, view.knots, tuple(centre))
 
+    def see(self, rows: Rows, of_training: bool) -> Array:
+        """(N, P) float64; missing cells of training rows are filled."""
+        X = self.of_cells(rows.cells(self.schema))
+        return self.filled(X) if of_training else X
+
     def of_cells(self, cells: Array) -> Array:
         """(N, P) float64, of cells (N, D) as the schema encodes them; NaN where missing."""
         out = np.empty((len(cells), self.n_columns))
@@ -400,6 +405,45 @@ class TableView:
                 yield _interpolated(values, *self.knots[j])[:, None]
             else:
                 yield values[:, None]
+
+
+@dataclass(frozen=True)
+class TextLength:
+    """Texts as the logarithm of how many characters they have, blanks and unknown ones apart.
+
+    Parameters
+    ----------
+    characters : str
+        Of the training texts, without blanks.
+    """
+
+    characters: str
+
+    @classmethod
+    def learn(cls, texts: Iterable[str]) -> Self:
+        """Learn from training texts, without labels."""
+        return cls("".join(sorted(c for c in set().union(*texts) if not c.isspace())))
+
+    def see(self, rows: Rows, of_training: bool) -> Array:
+        """(N, 1) float64, NaN for a text without a known character."""
+        known = {*self.characters}
+        length = [sum(c in known for c in text) or np.nan for text in rows.X]
+        return np.log(length)[:, None]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {"name": "length", "characters": self.characters}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        return cls(record["characters"])
+
+
+def view_from_json(record: dict[str, Any]) -> TableView | TextLength:
+    """Return the view whose `to_json` is given."""
+    kind = TextLength if record["name"] == "length" else TableView
+    return kind.from_json(record)
 
 
 def _means(part: Array) -> Array:

@@ -29,7 +29,7 @@ from bayesgen.encoding.labels import codes_of, labels_and_mask
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
-from bayesgen.encoding.views import Selection, TableView
+from bayesgen.encoding.views import Selection, TableView, view_from_json
 from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
@@ -112,7 +112,7 @@ class PoolReader(Reader):
         """Names of the columns; of documents the features of the first member."""
         if self.names is not None:
             return [str(name) for name in self.names]
-        views = [member.view for member in self.members if member.view is not None]
+        views = [member.view for member in self.members if isinstance(member.view, TableView)]
         first = self.members[0].fitted.feature_names
         return views[0].schema.labels if views else [str(name) for name in first]
 
@@ -513,7 +513,9 @@ class LogLinearPool(GenerativeClassifier):
         row_weights = rows.weight_of_each()[with_label]
         count = class_counts(codes[with_label], len(classes), row_weights)
         log_pi = weights_without(count, some_codes, leaving)
+        members = [replace(m, mean_root=float(some_rows.roots(m).mean())) for m in members]
         evidence = Evidence.of(joints, inside, log_pi, some_rows.known(members))
+        evidence = evidence.tempered(some_rows.tempers(members))
         scored = Scored(evidence, some_codes, some_weights)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
@@ -740,7 +742,8 @@ class LogLinearPool(GenerativeClassifier):
                 groups[f"member_{k}_{name}"] = group
             parts = {"view": member.view, "selection": member.selection}
             seen = {key: None if part is None else part.to_json() for key, part in parts.items()}
-            entries.append({"name": member.name, "state": state, "draws": list(draws)} | seen)
+            entry = {"name": member.name, "state": state, "draws": list(draws)}
+            entries.append(entry | seen | {"mean_root": member.mean_root})
         groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
         if fitted.training.ranks is not None:
             groups[MEMBER_RANKS] = xr.Dataset(fitted.training.ranks.arrays())
@@ -790,10 +793,11 @@ class LogLinearPool(GenerativeClassifier):
             clf = (known or {})[own["estimator"]](**storage.arguments_from_json(own["parameters"]))
             drawn = {name: draws[f"member_{k}_{name}"] for name in entry["draws"]}
             clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], own, drawn)
-            view = None if entry["view"] is None else TableView.from_json(entry["view"])
+            view = None if entry["view"] is None else view_from_json(entry["view"])
             seen = entry["selection"]
             selection = None if seen is None else Selection.from_json(seen)
-            members.append(Member(entry["name"], clf, view, selection=selection))
+            root = entry["mean_root"]
+            members.append(Member(entry["name"], clf, view, selection=selection, mean_root=root))
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
         eta, b = (np.asarray(fit[k].values) for k in ("exponents", "intercepts"))
         prior = LogLinear(state["prior_mean"], self.intercepts)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.suspects import documents
 from bayesgen.encoding.tables import feature_names
-from bayesgen.encoding.views import REAL, Selection, TableView, ViewName
+from bayesgen.encoding.tokens import Split
+from bayesgen.encoding.views import REAL, Selection, TableView, TextLength, ViewName
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
-from bayesgen.estimators.gaussian import LinearDiscriminant, QuadraticDiscriminant
+from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.meta_trees import MetaTreeForest
 from bayesgen.estimators.tables import MixedNB
 from bayesgen.estimators.text import MarkovNB
@@ -95,7 +97,7 @@ def choose_members(
     if sparse.issparse(rows.X):
         return _choose_for_counts(rows.X), {}
     if _holds_texts(rows.X):
-        return _choose_for_documents(), {}
+        return _choose_for_documents(rows.rows), {}
     names = feature_names(rows.X) if hasattr(rows.X, "shape") else None
     texts = documents(rows.X)
     if not texts:
@@ -109,7 +111,7 @@ def choose_members(
         selection = Selection(tuple(names or ()), (name,), documents=True)
         members += [
             replace(member, name=f"{name}: {member.name}", selection=selection)
-            for member in _choose_for_documents()
+            for member in _choose_for_documents(rows.selected(selection))
         ]
     return members, left_out
 
@@ -122,9 +124,16 @@ def _holds_texts(X: Any) -> bool:
     return any(isinstance(cell, str) for cell in cells)
 
 
-def _choose_for_documents() -> list[Member]:
+def _choose_for_documents(rows: Rows) -> list[Member]:
+    """Members, their cuts and pseudo-counts chosen by `tests/benchmarks/language_models.py`."""
     members = [Member(f"characters, order {n}", MarkovNB(n)) for n in (1, 2, 3, 4)]
     members += [Member(f"words, order {n}", MarkovNB(n, tokens="word")) for n in (1, 2)]
+    bags: tuple[tuple[str, Split, float], ...] = (
+        ("distinct words", "distinct word", 0.1),
+        ("parts of words", "word part", 0.03),
+    )
+    members += [Member(name, MarkovNB(1, alpha, cut, fold=True)) for name, cut, alpha in bags]
+    members.append(Member("length", GaussianNB(), TextLength.learn(rows.X)))
     return [replace(m, clf=m.clf.set_params(prior="default")) for m in members]
 
 

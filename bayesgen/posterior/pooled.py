@@ -5,9 +5,10 @@ r"""The posterior of a log-linear pool: members' posteriors, draws of exponents 
           E_{mc}(x) = \log p_m(y = c, x \mid D) - \log p_m(y = c \mid D)
 
 Evidence E is a member's log density of the row given the class; of a discriminative member, log
-p(y = c | x) less log pi_c. Class weights pi are those of the training rows: no exponent tempers
-them. Intercepts b count by the share k of the row's cells that are known, so that a row of which
-nothing is known has the class weights.
+p(y = c | x) less log pi_c. That of a document is divided by the square root of its length, in units
+of the training documents: its tokens repeat one another. Class weights pi are those of the training
+rows: no exponent tempers them. Intercepts b count by the share k of the row's cells that are known,
+so that a row of which nothing is known has the class weights.
 
 A pool says nothing of x: among models it is a discriminative one, whose features are the members'
 evidence. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
@@ -28,6 +29,7 @@ from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
+from bayesgen.families.shared.ngrams import without_lone_tokens
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
@@ -35,10 +37,11 @@ from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
 
 if TYPE_CHECKING:
-    from bayesgen.encoding.views import Selection, TableView
+    from bayesgen.encoding.views import Selection, TableView, TextLength
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _LEAST = 1e-280  # probability from which on it is averaged in logs
+_HEAVY_ROW = 100.0  # weight of a document that is left out by subtraction, and keeps its digits
 SHAPE = 0.5  # of the Gamma prior of an exponent
 INTERCEPT_SCALE = 2.0  # standard deviation of the prior of an intercept, in nats
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
@@ -127,6 +130,10 @@ class Evidence:
         )
         scores[:, known == 0] = 0.0
         return cls(scores, log_weights, known)
+
+    def tempered(self, factors: Array) -> Self:
+        """The same with the members' scores times factors (M, N)."""
+        return replace(self, scores=self.scores * factors[..., None])
 
     @property
     def shape(self) -> tuple[int]:
@@ -269,13 +276,16 @@ class Member:
         Fitted steps of a user's pipeline before the classifier.
     selection : Selection, optional
         The columns of a data frame that it sees, before its view; None: all.
+    mean_root : float
+        Mean square root of the lengths of training documents; 1 of other rows.
     """
 
     name: str
     clf: Any
-    view: "TableView | None" = None
+    view: "TableView | TextLength | None" = None
     front: Any = None
     selection: "Selection | None" = None
+    mean_root: float = 1.0
 
     @property
     def fitted(self) -> Any:
@@ -360,9 +370,8 @@ class MemberRows:
             return self._once(("seen", id(front)), lambda: front.transform(self.X))
         if view is None:
             return self.selected(selection).X
-        cells = self.selected(selection).cells(view.schema)
-        filled = view.filled if self.of_training else np.asarray
-        return self._once(("seen", selection, view), lambda: filled(view.of_cells(cells)))
+        rows = self.selected(selection)
+        return self._once(("seen", selection, view), lambda: view.see(rows, self.of_training))
 
     def given(self, member: Member, reader: Reader) -> Any:
         """The same; to a reader of tables with the table that others see too."""
@@ -421,12 +430,29 @@ class MemberRows:
             total += share
         return total / len(members)
 
+    def roots(self, member: Member) -> Array:
+        """(N,) square roots of the numbers of known tokens of documents; 1 of other rows."""
+        encoded = self.read(member).encoded
+        if not _are_documents(encoded):
+            return np.ones(len(self.rows))
+        return np.sqrt([max(1, int((codes >= 0).sum())) for codes in encoded])
+
+    def tempers(self, members: Sequence[Member]) -> Array:
+        """(M, N) factors of the members' scores: long documents repeat themselves."""
+        return np.stack([member.mean_root / self.roots(member) for member in members])
+
     def log_joint_without(
         self, member: Member, codes: Array, weight: Array, groups: Array | None = None
     ) -> Array:
-        """(N, C) of training rows, each without itself or its group."""
+        """(N, C) of training rows, each without itself or its group.
+
+        A token that only one document has is outside the vocabulary of the others. (Not where
+        groups or heavy rows are left out, which is done by adding up the tokens of all others.)
+        """
         encoded, own = self.as_training.read(member).encoded, member.fitted.posterior
         of_groups = () if groups is None else (groups,)
+        if _are_documents(encoded) and groups is None and weight.max(initial=0) < _HEAVY_ROW:
+            encoded = without_lone_tokens(encoded)
         joint: Array = own.log_joint_without(encoded, codes, weight, *of_groups)[0]
         return joint
 
@@ -437,12 +463,16 @@ class MemberRows:
 def _known_share(encoded: Any) -> Array:
     """(N,) shares of the cells of encoded rows that are known: of a document, any token or none."""
     kind = encoded.dtype.kind if isinstance(encoded, np.ndarray) else ""
-    if kind == "O":
+    if _are_documents(encoded):
         return np.array([float((codes >= 0).any()) for codes in encoded])
     if kind == "f" and encoded.shape[1]:
         share: Array = 1 - np.isnan(encoded).mean(axis=1)
         return share
     return np.ones(encoded.shape[0])
+
+
+def _are_documents(encoded: Any) -> bool:
+    return isinstance(encoded, np.ndarray) and encoded.dtype.kind == "O"
 
 
 def log_class_weights(
@@ -570,7 +600,8 @@ class PooledPosterior:
             inside = [member.log_class_weights(codes, leaving) for member in members]
             log_weights_of_rows = weights_without(self.count, codes, leaving)
             joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
-        return Evidence.of(joints, inside, log_weights_of_rows, X.known(members))
+        evidence = Evidence.of(joints, inside, log_weights_of_rows, X.known(members))
+        return evidence.tempered(X.tempers(members))
 
     def log_joint(
         self,
@@ -646,13 +677,14 @@ class PooledPosterior:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
                 part = X[rows]
                 known = part.known(self.members)[:, None]
+                tempers = part.tempers(self.members)[..., None]
                 joint = b[:, None] * known + shift[:, None]
                 for k, member in enumerate(self.members):
                     for s, fitted in enumerate(fits(member)):
                         own = fitted.posterior
                         inside = log_class_weights(own) if own.model.generative else log_pi[s]
                         score = comparable(part.log_joint(member, fitted=fitted) - inside)
-                        joint[s] += eta[s, k] * np.where(known, score, 0.0)
+                        joint[s] += eta[s, k] * tempers[k] * np.where(known, score, 0.0)
                 yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))

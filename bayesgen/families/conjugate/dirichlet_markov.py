@@ -499,8 +499,10 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         for c, (cells, totals) in enumerate(self.cells(docs)):
             np.copyto(cell, cells, where=entry_class == c)
             np.copyto(total, totals, where=run_class == c)
-        other_cell = cell - weight[docs.row] * docs.n
-        other_total = total - weight[docs.run_row] * docs.run_n
+        # a context with a token outside the vocabulary has no counts that could leave
+        seen = (docs.grams != ngrams.UNKNOWN).all(axis=1)
+        other_cell = cell - weight[docs.row] * docs.n * seen[docs.gram]
+        other_total = total - weight[docs.run_row] * docs.run_n * seen[docs.run_gram]
         entries = log_gamma_difference(other_cell, docs.n)
         log_x[np.arange(len(y)), y] = docs.sum(
             entries, log_gamma_difference(other_total, docs.run_n)

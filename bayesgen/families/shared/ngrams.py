@@ -70,6 +70,21 @@ def _ngrams(tokens: Array, lengths: Array, order: int) -> list[Array]:
     return [*columns, tokens]
 
 
+def without_lone_tokens(X: Array) -> Array:
+    """Documents in which a token that no other document has is outside the vocabulary."""
+    tokens, lengths = concatenate(X)
+    row = np.repeat(np.arange(len(X)), lengths)
+    n_tokens = int(tokens.max(initial=-1)) + 1
+    first = np.full(n_tokens + 1, len(X))
+    last = np.full(n_tokens + 1, -1)
+    np.minimum.at(first, tokens, row)  # the last place is that of UNKNOWN
+    np.maximum.at(last, tokens, row)
+    tokens = np.where(first[tokens] == last[tokens], UNKNOWN, tokens)
+    documents = np.empty(len(X), dtype=object)
+    documents[:] = np.split(tokens, np.cumsum(lengths)[:-1])
+    return documents
+
+
 def distinct_ngrams(
     tokens: Array, lengths: Array, order: int, n_tokens: int
 ) -> tuple[Array, Array]:
