@@ -19,7 +19,7 @@ import json
 import numbers
 import re
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import repeat
@@ -117,6 +117,22 @@ class Tokenizer:
             raise InputTypeError("document", why, row=i, place=" {}")
         return [_plain(token) for token in out]
 
+    def words(self, text: str) -> list[Any]:
+        """Return, for each token of a text, the word in which it stands, folded.
+
+        Blanks belong to what stands before them; a run of punctuation is a word.
+        """
+        text = self._normal(text)
+        if self.tokens == "char":
+            return _words_of_characters(text)
+        if self.tokens == "word part":
+            return [
+                words[min(max(start - 1 + size // 2, 0), len(words) - 1)]
+                for words in map(_words_of_characters, text.split())
+                for start, size in _places_of_parts(len(words))
+            ]
+        return [folded(w) if isinstance(w, str) else w for w in self._split(text, 0)]
+
     def join(self, document: Sequence[Hashable]) -> Any:
         """One string from the tokens of a generated document; a list if a callable made them."""
         if callable(self.tokens):
@@ -145,15 +161,29 @@ def _distinct_words(text: str) -> list[str]:
 
 
 def _word_parts(text: str) -> list[str]:
-    parts: list[str] = []
-    for word in text.lower().split():
-        padded = f" {word} "
-        for size in _PARTS:
-            n_places = max(1, len(padded) - size + 1)
-            parts += [padded[k : k + size] for k in range(n_places)]
-            if len(padded) <= size:
-                break
-    return parts
+    return [
+        padded[start : start + size]
+        for padded in (f" {word} " for word in text.lower().split())
+        for start, size in _places_of_parts(len(padded) - 2)
+    ]
+
+
+def _places_of_parts(length: int) -> Iterator[tuple[int, int]]:
+    """Yield where parts of a word of some length, with a blank at each end, begin, and sizes."""
+    for size in _PARTS:
+        for start in range(max(1, length + 3 - size)):
+            yield start, size
+        if length + 2 <= size:
+            break
+
+
+def _words_of_characters(text: str) -> list[str]:
+    pieces = list(_piece_pattern().finditer(text))
+    ends = [*(piece.start() for piece in pieces[1:]), len(text)]
+    words: list[str] = []
+    for piece, end in zip(pieces, ends, strict=True) if pieces else ():
+        words += [folded(piece[0])] * (end - len(words))
+    return words or [" "] * len(text)
 
 
 _CUTS: dict[str, Callable[[str], list[str]]] = {
@@ -169,6 +199,11 @@ def _word_pattern() -> re.Pattern[str]:
     # \w has no combining marks, without which words of Turkish, Hindi and Arabic are split
     marks = "".join(map(chr, filter(_is_mark, range(0x300, 0x1F000))))
     return re.compile(rf"\w+(?:(?:[{marks}]+|['’](?=\w))\w*)*")
+
+
+@cache
+def _piece_pattern() -> re.Pattern[str]:
+    return re.compile(rf"{_word_pattern().pattern}|(?:(?!\w)\S)+")
 
 
 def _is_mark(code: int) -> bool:

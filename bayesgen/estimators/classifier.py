@@ -985,8 +985,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         once theta is integrated out, all orders agree, and ``error`` is 0.
 
         *Documents.* A contribution of `MultinomialNB` and `MarkovNB` is the mean over all orders of
-        the document's tokens, in closed form. In a pool it is the log-odds of the document less
-        those of the document without the word.
+        the document's tokens, in closed form. In a pool the n-grams of a word are added up, times
+        the mean exponents of the members, and a member that reads no tokens is one feature, with
+        its name in parentheses.
 
         *Intervals* are of the same differences under draws of theta: 2000 draws if columns are
         independent given theta, else 200 draws and 4 pairs of orders.

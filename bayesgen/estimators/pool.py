@@ -276,9 +276,10 @@ class LogLinearPool(GenerativeClassifier):
     (`predict_proba`) are two numbers: with few rows they may differ by .1. After loading from a
     file the training rows are needed: ``training=(X, y)``.
 
-    *Explanations* are of the pool's own predictions, with cells of the row missing. Texts and
-    sparse counts: all tokens of a kind are left out together, what these contributions do not add
-    up to is ``rest`` (obs_id), and there are no intervals.
+    *Explanations* are of the pool's own predictions, with cells of the row missing. Sparse counts:
+    all counts of a column are left out together. Texts: mean exponents times the members'
+    contributions, added up by word. What these contributions do not add up to is ``rest``
+    (obs_id), and there are no intervals.
 
     *Leave-one-out*: the row is left out of members exactly (or by importance sampling, if they were
     fitted by draws). It is left out of exponents and intercepts by Pareto-smoothed importance

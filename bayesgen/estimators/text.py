@@ -112,6 +112,12 @@ class Documents(Reader):
             return documents
         return [self.tokenizer.join(document) for document in documents]
 
+    def words(self, X: Any) -> list[Any]:
+        """The word in which each token stands, document by document; of lists the tokens."""
+        if not self.raw:
+            return [token for document in self.tokenizer(X) for token in document]
+        return [word for text in X for word in self.tokenizer.words(text)]
+
     @property
     def cells_as_read(self) -> list[Any]:
         """How documents are cut, and the vocabulary."""

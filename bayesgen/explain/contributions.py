@@ -12,15 +12,15 @@ few columns all orders are asked.
 of that sum.
 
 *Words.* The tokens of a document are dependent once theta is integrated out. One urn per class and
-context has a closed form of the mean over all orders of its tokens. In a pool all tokens of a kind
-are left out together; what these contributions do not add up to is ``rest``.
+context has a closed form of the mean over all orders of its tokens. In a pool of documents, these
+contributions of the members are added up by word, times the mean exponents. In a pool of sparse
+counts all counts of a column are left out together. What does not add up is ``rest``.
 
 *Intervals* are those of the same differences under draws of theta.
 
 N rows, D features, C classes, S draws, P pairs of orders, M sets of columns.
 """
 
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,13 +33,16 @@ from scipy import sparse
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.unknown import UnknownCategoryWarning
-from bayesgen.families.capabilities import FeatureTerms, TokenDraws, require
+from bayesgen.families.capabilities import FeatureTerms, TokenDraws, Urns, require
+from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.names import BOUND, FEATURE, OBS
+from bayesgen.families.shared.ngrams import known_ngrams
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, draw_log_beta, log_gamma_difference
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
+from bayesgen.posterior.pooled import Member, MemberRows
 from bayesgen.predict import incomplete, probabilities
 from bayesgen.predict.leave_one_out import rows_of_fit
 from bayesgen.predict.request import IntervalRequest
@@ -54,7 +57,7 @@ _FEW = 5  # columns of which all sets are fewer than those along the first order
 _ERROR = 0.05  # standard error of a contribution, of the largest of its row
 _CELLS = 1 << 20  # of rows with missing cells that are evaluated together
 _BLOCK = 32  # independent columns that are evaluated together
-_TEXTS = 1 << 12  # texts that are evaluated together
+_TEXTS = 1 << 12  # sparse rows that are evaluated together
 _BYTES = 4 << 30  # a table that would be larger is refused
 
 RULES = {
@@ -425,12 +428,9 @@ def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
             "explain of tokens needs the posterior in closed form, and this classifier has draws"
         )
     urns = require(posterior.model.family, TokenDraws, "explain").urns(X)
-    n, drawn, each = urns.n, urns.drawn, np.arange(len(urns.n))
-    whole = n / drawn * log_gamma_difference(urns.total, drawn)
-    a, b = question.pairs[urns.row].T
-    share = log_gamma_difference(urns.cell, n) - whole
+    n = urns.n
     mean = np.zeros((X.shape[0], len(names)))
-    mean[urns.row, urns.feature] = share[a, each] - share[b, each]
+    mean[urns.row, urns.feature] = _odds_of_draws(question, urns)
     ends = None
     if question.request is not None:
         ends = np.zeros(mean.shape), np.zeros(mean.shape)
@@ -448,6 +448,14 @@ def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
     return Terms(names, mean, _prior_odds(question), None, ends)
 
 
+def _odds_of_draws(question: Question, urns: Urns) -> Array:
+    """(P,) means over the orders of a document's tokens, of its draws from urns."""
+    whole = urns.n / urns.drawn * log_gamma_difference(urns.total, urns.drawn)
+    share = log_gamma_difference(urns.cell, urns.n) - whole
+    (a, b), each = question.pairs[urns.row].T, np.arange(len(urns.n))
+    return np.asarray(share[a, each] - share[b, each])
+
+
 # --------------------------------------------------------------------------------------- pools
 
 
@@ -463,7 +471,7 @@ def _of_pool(question: Question, X: Any) -> Terms:
     if sparse.issparse(X.X):
         return _of_kinds(question, X.X, _counts(fitted.reader.columns, X.X), log_joint)
     if fitted.reader.n_features is None:
-        return _of_kinds(question, X.X, _words(X.X), log_joint)
+        return _of_documents(question, X)
     _refuse_large(X.shape[0], fitted.reader.n_features)
     cells = _table(X.X)
     terms = _by_orders(question, fitted.reader.columns, cells, log_joint)
@@ -518,27 +526,44 @@ def _of_kinds(question: Question, X: Any, kinds: Kinds, log_joint: LogJoint) -> 
     return Terms(kinds.names, mean, question.odds(nothing, every), adds_up=False)
 
 
-def _words(X: Any) -> Kinds:
-    """Return the words of texts, or the tokens of lists of tokens."""
-    texts = list(X)
-    tokens = [re.findall(r"\w+", text) if isinstance(text, str) else text for text in texts]
-    words = [sorted(set(own)) for own in tokens]
-    names = sorted({word for own in words for word in own})
-    place = {word: k for k, word in enumerate(names)}
-    row = np.repeat(np.arange(len(texts)), [len(own) for own in words])
-    kind = np.array([place[word] for own in words for word in own], dtype=np.int64)
+def _of_documents(question: Question, X: MemberRows) -> Terms:
+    """Return mean exponents times the members' contributions, n-grams added up by word."""
+    own: Any = question.fitted.posterior
+    places: dict[Any, int] = {}
+    row, column, value = [], [], []
+    factors = own.exponents.mean[0][:, None] * X.tempers(own.members)
+    for member, factor in zip(own.members, factors, strict=True):
+        for name, rows, odds in _of_member(question, member, X):
+            row.append(rows)
+            column.append(np.array([places.setdefault(n, len(places)) for n in name], np.int64))
+            value.append(factor[rows] * odds)
+    names, shape = list(places), (X.shape[0], len(places))
+    _refuse_large(*shape)
+    cells = np.concatenate(row), np.concatenate(column)
+    mean = sparse.coo_matrix((np.concatenate(value), cells), shape).toarray()
+    order = sorted(range(len(names)), key=lambda k: str(names[k]))
+    log_pi = log_weights(own.class_weights())
+    intercept = log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]]
+    return Terms([names[k] for k in order], mean[:, order], intercept, adds_up=False)
 
-    def without(at: Array) -> list[Any]:
-        return [_without(texts[row[k]], names[kind[k]]) for k in at]
 
-    return Kinds(names, row, kind, without, ["" if isinstance(texts[0], str) else []])
-
-
-def _without(text: Any, word: Any) -> Any:
-    """Return a text, or a list of tokens, without a word."""
-    if isinstance(text, str):
-        return re.sub(rf"\b{re.escape(word)}\b", "", text)
-    return [token for token in text if token != word]
+def _of_member(
+    question: Question, member: Member, X: MemberRows
+) -> Iterator[tuple[list[Any], Array, Array]]:
+    """Yield names, rows and log-odds of the tokens of documents; of other rows of the member."""
+    encoded, family = X.read(member).encoded, member.fitted.family
+    if not isinstance(family, DirichletMarkov) or not member.fitted.posterior.exact:
+        odds = question.odds(X.scores(member), np.arange(X.shape[0]))
+        yield [f"({member.name})"] * X.shape[0], np.arange(X.shape[0]), odds
+        return
+    urns = family.urns(encoded)
+    odds = _odds_of_draws(question, urns) / urns.n  # of one token
+    _, gram, row = known_ngrams(encoded, family.order, family.n_tokens)
+    width = 1 + int(gram.max(initial=0))
+    entry = np.searchsorted(urns.row * width + urns.feature, row * width + gram)
+    words = member.fitted.reader.words(X.seen(member))
+    known = np.concatenate(encoded) >= 0 if len(encoded) else ()
+    yield [word for word, is_known in zip(words, known, strict=True) if is_known], row, odds[entry]
 
 
 def _counts(names: list[Any], X: sparse.csr_matrix) -> Kinds:

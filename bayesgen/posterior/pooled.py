@@ -417,6 +417,11 @@ class MemberRows:
         """
         return self._joint(fitted or member.fitted, self.read(member), quantity)
 
+    def scores(self, member: Member) -> Array:
+        """(N, C) evidence of new rows by one generative member."""
+        weights = log_class_weights(member.fitted.posterior)
+        return comparable(self.log_joint(member) - weights)
+
     def known(self, members: Sequence[Member]) -> Array:
         """(N,) shares of known cells, as the members have read them, on average over members."""
         shares: list[tuple[Any, Array]] = []

@@ -9,12 +9,23 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from bayesgen.encoding.tokens import Tokenizer, Vocabulary
+from bayesgen.encoding.tokens import Tokenizer, Vocabulary, folded
 
 WORDS = [["a", "b", "a"], [], ["b"]]
 
 
 # ----------------------------------------------------------------------------------- tokenizing
+
+
+@pytest.mark.parametrize("tokens", ["char", "word", "distinct word", "word part"])
+def test_each_token_stands_in_a_word(tokens):
+    text = " Don't STOP, \xe9t\xe9!! x"
+    words = Tokenizer(tokens).words(text)
+    (cut,) = Tokenizer(tokens)([text])
+    assert len(words) == len(cut)
+    assert {*words} - {",", "!!"} == {"don't", "stop", "ete", "x"}
+    for token, word in zip(cut, words, strict=True):
+        assert not token.strip().isalpha() or folded(token.strip()) in word
 
 
 def test_characters_keep_case_and_spaces():

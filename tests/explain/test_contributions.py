@@ -211,7 +211,7 @@ def test_words_are_averaged_over_the_orders_of_the_chain_rule():
 def test_language_models_name_their_ngrams():
     clf = bg.MarkovNB(order=2).fit(["abab", "aabb", "bbba", "bbbb"], [0, 0, 1, 1])
     table = clf.explain(["ab", "bx", ""], classes=(1, 0))
-    assert table["feature"].values.tolist() == ["⊢a", "⊢b", "ab", "b␦"]
+    assert table["feature"].values.tolist() == ["⊢a", "⊢b", "ab"]
     # after "a" class 0 had b, b, a, b and class 1 nothing
     cell = table.sel(feature="ab")["predictive"].values
     np.testing.assert_allclose(cell, [np.log((1 / 2) / (4 / 6)), 0, 0], atol=1e-12)
@@ -347,13 +347,26 @@ def test_words_of_a_pool_leave_a_rest():
     pool = bg.LogLinearPool([bg.MarkovNB(1, tokens="word"), bg.MarkovNB(2)]).fit(texts, y)
     with pytest.raises(NotImplementedError, match="a pool of texts or sparse rows has no interv"):
         pool.explain(texts, prob=0.8)
-    table = pool.explain(["free money", ""])
-    assert table["feature"].values.tolist() == ["free", "money"]
-    whole = log_odds(pool, ["free money", ""], table)
-    np.testing.assert_allclose(total(table) + table["rest"], whole, atol=1e-9)
-    less = pool.decision_function([" money", "free "])
-    np.testing.assert_allclose(table["predictive"][0], whole[0] - less, atol=1e-9)
-    assert not table["predictive"][1].any()
+    new = ["Free money!", "see cafe\u0301", "?x?", ""]
+    table = pool.explain(new)
+    names = table["feature"].values.tolist()
+    assert names == ["cafe", "free", "money", "see"]  # "!", "?" and "x" are unknown
+    np.testing.assert_allclose(total(table) + table["rest"], log_odds(pool, new, table), atol=1e-9)
+    own = pool.fitted_.posterior
+    scores = own.evidence(pool.fitted_.encoded(new)).scores
+    odds = own.exponents.mean[0] @ (scores[..., 1] - scores[..., 0])
+    np.testing.assert_allclose(table["predictive"].sum("feature"), odds, atol=1e-9)
+    assert not table["predictive"][2:].any()
+    words = table["predictive"].sel(feature=["free", "money"])[0].values
+    assert (words > 0.1).all()
+
+
+def test_other_members_of_a_pool_of_texts_are_one_feature():
+    texts = ["a", "b", "aaaaaa", "bbbbbbb aa", "b a", "aaaa bbbb"]
+    pool = bg.LogLinearPool().fit(texts, [0, 0, 1, 1, 0, 1])
+    table = pool.explain(texts)
+    assert "(length)" in table["feature"]
+    assert table["predictive"].sel(feature="(length)")[2] > 0
 
 
 def test_counts_in_a_pool_leave_out_a_kind():
