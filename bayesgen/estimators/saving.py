@@ -8,7 +8,7 @@ from bayesgen.datatree.fit import drawn_posterior, fit_dataset, read_fit
 from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
-from bayesgen.families.names import CLASS
+from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.inference.trees import tree_of
 from bayesgen.io import storage
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MIXED = "mixed"  # in a model file, posteriors whose predictives are averaged
+_OF_STATE = [CLASS, CONTEXT, TOKEN]  # labels of dims that `state` has, vocabularies with it
 
 
 def refuse_subclass(clf: Any) -> None:
@@ -77,11 +78,11 @@ def record(
     }
     coords = fitted.coords
     fit = fit_dataset(own.prior, own.model, own.stats, coords)
-    fit = fit.drop_vars([CLASS], errors="ignore")
+    fit = fit.drop_vars(_OF_STATE, errors="ignore")
     draws = {}
     for k, (_, part) in enumerate(getattr(own, "mixture", ())):
         group = fit_dataset(part.prior, part.model, part.stats, coords)
-        draws[f"{_MIXED}_{k}"] = group.drop_vars([CLASS], errors="ignore")
+        draws[f"{_MIXED}_{k}"] = group.drop_vars(_OF_STATE, errors="ignore")
     if isinstance(own, DrawnPosterior):
         known = training.draws
         assert known is not None, "a fit by draws has them"
