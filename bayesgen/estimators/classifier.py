@@ -441,7 +441,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("groups= goes with labels: leave rows without one out first")
             X, y, sample_weight = rows_with_label(X, y, sample_weight)
         self.fitted_ = learner.fit(X, y, sample_weight, sample_options, unlabelled, groups)
+        self._advise()
         return self
+
+    def _advise(self) -> None:
+        """Warn of a fit that its user should know of."""
 
     @available(_adds_up)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -20,9 +20,11 @@ from bayesgen.inference import trees
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import log_weights
 from bayesgen.predict import tables
+from bayesgen.predict.leave_one_out import label_score
 
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary
+_ENOUGH, _WORSE = 50, 1.2  # documents, and ratio of log losses, from which on a fit warns
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,6 +351,18 @@ class MarkovNB(GenerativeClassifier):
         family = replace(family, grams=seen.grams, counts=0.0 * seen.counts)  # type: ignore[attr-defined]
         fitted = fitted.with_posterior(prior=replace(prior, family=family))
         return trees.to_pymc(fitted, X, y, likelihood, observed, X_new)
+
+    def _advise(self) -> None:
+        if len(self.classes_) < 2 or self._fitted().training.n_rows < _ENOUGH:
+            return
+        score = label_score(self._fitted())
+        if score is not None and score.log_loss > _WORSE * score.of_frequencies:
+            warn(
+                f"{type(self).__name__} is too sure: the log loss of the labels, each without its "
+                f"document, is {score.log_loss:.2f} nats, and {score.of_frequencies:.2f} of the "
+                f"class frequencies alone. For probabilities take LogLinearPool(), or "
+                f"LogLinearPool([{type(self).__name__}()]), which learns how much to believe it"
+            )
 
     def _reader(self) -> Reader:
         earlier = self.__dict__.get("fitted_")  # a width that it has seen: lists have none

@@ -24,7 +24,7 @@ import abc
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar, NamedTuple, Self
@@ -371,6 +371,13 @@ class ConjugateFamily(Family):
         Structures that rows of the old weights have chosen stay.
         """
         return self.update(self.stats(X, y, n_classes, new_weight))
+
+    def refits(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weights: Iterable[Array]
+    ) -> Iterator[Self]:
+        """Yield `reweighted` posteriors, one for each set of new weights."""
+        for new in new_weights:
+            yield self.reweighted(X, y, n_classes, weight, new)
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
         """(N, D) rows of the posterior predictive: a fresh theta for every row."""

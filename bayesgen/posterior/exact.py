@@ -410,13 +410,13 @@ class ExactPosterior:
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
         X, codes, weight, *_ = training()
-        factors = weights_of_draws(n_draws, seed, len(codes))
+        n_classes = len(self.model.alpha)
+        weights = weight * weights_of_draws(n_draws, seed, len(codes))
+        families = self.prior.family.refits(X, codes, n_classes, weight, weights)
         size = sum(value.nbytes for _, value in self.model.family.arrays().values())
         fits = []
-        for factor in factors:
-            new = weight * factor
-            family = self.prior.family.reweighted(X, codes, len(self.model.alpha), weight, new)
-            alpha = self.prior.alpha + class_counts(codes, len(self.model.alpha), new)
+        for new, family in zip(weights, families, strict=True):
+            alpha = self.prior.alpha + class_counts(codes, n_classes, new)
             fit = replace(self, model=replace(self.model, alpha=alpha, family=family))
             if 2 * n_draws * size <= KEPT:
                 fits.append(fit)

@@ -1,4 +1,4 @@
-"""Perplexity of MarkovNB: labels of documents, tokens outside the vocabulary."""
+"""MarkovNB: perplexity, tokens outside the vocabulary, and a warning of overconfidence."""
 
 import numpy as np
 import pytest
@@ -25,3 +25,10 @@ def test_perplexity_is_that_of_the_tokens_in_the_vocabulary():
         perplexity = clf.perplexity(["abba", "a?bb?a"])
     assert perplexity[0] == pytest.approx(perplexity[1], rel=1e-12)
     assert np.isnan(clf.perplexity([""])).all()
+
+
+def test_a_fit_that_is_worse_than_the_class_frequencies_warns():
+    rng = np.random.default_rng(1)
+    texts = ["".join(rng.choice(list("abcd"), 200, p=rng.dirichlet(np.ones(4)))) for _ in range(60)]
+    with pytest.warns(UserWarning, match=r"log loss .* and 0\.69 of the class.*LogLinearPool\(\["):
+        bg.MarkovNB(1).fit(texts, np.arange(60) % 2)

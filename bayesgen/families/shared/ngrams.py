@@ -10,7 +10,7 @@ C classes, G n-grams, M contexts, V tokens.
 """
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -496,6 +496,25 @@ class NgramFamily:
             (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
         )
         return replace(self, grams=grams, counts=mine + new)
+
+    def refits(
+        self: Any,
+        X: Array,
+        y: Array,
+        n_classes: int,
+        weight: Array,
+        new_weights: Iterable[Array],
+    ) -> Iterator[Any]:
+        """Yield the posteriors of documents with new weights; n-grams are found once."""
+        whole = self.prepared(self.stats(X, y, n_classes))
+        grams, gram, row = known_ngrams(X, self.order, self.n_tokens)
+        shape = n_classes, len(whole.grams)
+        cell = y[row] * shape[1] + whole.index.tree.find(grams)[gram]
+        for new in new_weights:
+            counts = np.bincount(cell, new[row], shape[0] * shape[1]).reshape(shape)
+            family = replace(whole, counts=whole.counts + counts)
+            vars(family)["index"] = whole.index
+            yield family
 
     def prepared(self: Any, stats: MarkovStats | None) -> Any:
         """With tables for the contexts of `stats`; None: for all contexts there are."""

@@ -197,6 +197,19 @@ def test_unknown_tokens_are_left_out_of_the_product(order):
     assert not posterior.draw_log_density(0, nothing, 3).any()
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_refits_are_fits_with_other_weights(order):
+    rng = RNG(7)
+    X, y = random_documents(rng, 12, 3), np.arange(12) % 2
+    prior = fitted(X[:0], y[:0], order, 3, alpha=np.array([[0.5, 1, 2], [1, 1, 3]]), n_classes=2)
+    weights = rng.gamma(1.0, size=(3, 12))
+    for new, posterior in zip(weights, prior.refits(X, y, 2, np.ones(12), weights), strict=True):
+        expected = prior.update(prior.stats(X, y, 2, new))
+        np.testing.assert_allclose(
+            posterior.log_predictive(X), expected.log_predictive(X), rtol=1e-12
+        )
+
+
 # ------------------------------------------------------------------------------------------ theta
 
 
