@@ -24,7 +24,7 @@ from bayesgen.predict.leave_one_out import label_score
 
 _START = "⊢"  # how a coordinate shows that a document begins here
 _UNKNOWN = "␦"  # and a token outside the vocabulary
-_ENOUGH, _WORSE = 50, 1.2  # documents, and ratio of log losses, from which on a fit warns
+_ENOUGH, _WORSE = 100, 1.2  # documents, and ratio of log losses, from which on a fit warns
 
 
 @dataclass(frozen=True, eq=False)

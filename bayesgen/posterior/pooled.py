@@ -6,9 +6,9 @@ r"""The posterior of a log-linear pool: members' posteriors, draws of exponents 
 
 Evidence E is a member's log density of the row given the class; of a discriminative member, log
 p(y = c | x) less log pi_c. That of a document is divided by the square root of its length, in units
-of the training documents: its tokens repeat one another. Class weights pi are those of the training
-rows: no exponent tempers them. Intercepts b count by the share k of the row's cells that are known,
-so that a row of which nothing is known has the class weights.
+of the training documents (at most 1.5 times): its tokens repeat one another. Class weights pi are
+those of the training rows: no exponent tempers them. Intercepts b count by the share k of the row's
+cells that are known, so that a row of which nothing is known has the class weights.
 
 A pool says nothing of x: among models it is a discriminative one, whose features are the members'
 evidence. How its draws are made is in `bayesgen.inference.exponents`. Source: Genest,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _LEAST = 1e-280  # probability from which on it is averaged in logs
 _HEAVY_ROW = 100.0  # weight of a document that is left out by subtraction, and keeps its digits
+_MOST_TEMPER = 1.5  # of short documents: exponents were learned from those of training
 SHAPE = 0.5  # of the Gamma prior of an exponent
 INTERCEPT_SCALE = 2.0  # standard deviation of the prior of an intercept, in nats
 _HEAVY = 0.1  # share of the weight from which a row is left out by new draws
@@ -444,7 +445,8 @@ class MemberRows:
 
     def tempers(self, members: Sequence[Member]) -> Array:
         """(M, N) factors of the members' scores: long documents repeat themselves."""
-        return np.stack([member.mean_root / self.roots(member) for member in members])
+        factors = np.stack([member.mean_root / self.roots(member) for member in members])
+        return np.minimum(factors, _MOST_TEMPER)
 
     def log_joint_without(
         self, member: Member, codes: Array, weight: Array, groups: Array | None = None
