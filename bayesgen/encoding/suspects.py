@@ -277,11 +277,11 @@ def _of_text(distinct: list[str], n_present: int, chosen: bool, remedies: Mappin
                 codes = " ".join(remedies["missing"].format(code=shlex.quote(t)) for t in others)
                 remedy = codes if "{" in remedies["missing"] else remedy
             return f"holds numbers as text{form}{but}, each a category of its own: {remedy}"
-        for form, what, remedy in (
+        for pattern, what, remedy in (
             (_TIME, "times", "make a number of it, such as minutes"),
             (_MEASURE, "numbers with a unit", "write the numbers alone, all in one unit"),
         ):
-            alike = sum(form.fullmatch(text.strip()) is not None for text in some)
+            alike = sum(pattern.fullmatch(text.strip()) is not None for text in some)
             if len(distinct) >= _DISTINCT and alike >= _MOST * len(some):
                 return f"holds {what} as text, such as {shown(unread[0])}: {remedy}"
     if _many(distinct, n_present):

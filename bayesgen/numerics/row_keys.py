@@ -93,8 +93,10 @@ class RowKeys:
             class_key = mixed(_sums(y, mixed(cells), n_classes))
             row = mixed(cells + class_key[y])
         n_values = np.array([len(v) for v in value], np.int64)
-        flat = (np.concatenate(part) if value else np.zeros(0) for part in (value, value_key))
-        keys = cls(*flat, n_values, class_key)
+        all_values, all_keys = (
+            np.concatenate(part) if value else np.zeros(0) for part in (value, value_key)
+        )
+        keys = cls(all_values, all_keys, n_values, class_key)
         place = np.argsort(np.argsort(class_key, kind="stable"))
         return keys, Ranked(codes.T, row, np.argsort(column_key, kind="stable"), place)
 
