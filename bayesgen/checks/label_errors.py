@@ -147,7 +147,7 @@ def label_errors(
     obs_id
     4        1.00     Gentoo  Adelie
     201      1.00     Adelie  Gentoo
-    306      0.21  Chinstrap  Adelie
+    306      0.14  Chinstrap  Adelie
     """
     refuse_unknown("form", form, ("auto", "one flip", "iterated"))
     request = IntervalRequest.of(prob, "eti")

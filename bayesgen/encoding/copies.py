@@ -66,7 +66,7 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     warn(
         CopiedRowsWarning(
             f"{share:.0%} of the rows are exact copies of one another, label included",
-            f": {done}, and are left out together by leave-one-out",
+            f". Leave-one-out leaves copies out together; {done}",
             advice="leave repeated rows out, or give groups= where rows belong to subjects",
         )
     )

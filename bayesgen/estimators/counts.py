@@ -92,7 +92,7 @@ class BernoulliNB(GenerativeClassifier):
     >>> X = np.array([[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]])
     >>> clf = BernoulliNB().fit(X, [1] + 12 * [2])
     >>> clf.predict_proba([[1, 1]]).round(6)
-    array([[0.348987, 0.651013]])
+    array([[0.341974, 0.658026]])
     >>> clf.predict_proba([[1, 1]], method="mle").round(6)
     array([[0.428571, 0.571429]])
     """

@@ -204,8 +204,8 @@ class CategoricalNB(TableClassifier):
     --------
     >>> X = [["red", "S"], ["red", "M"], ["blue", "L"], ["blue", None]]
     >>> clf = CategoricalNB().fit(X, ["hot", "hot", "cold", "cold"])
-    >>> clf.predict_proba([["red", "XL"]]).round(3)
-    array([[0.286, 0.714]])
+    >>> clf.predict_proba([["red", "M"]]).round(3)
+    array([[0.172, 0.828]])
     """
 
     _family_type: type[Family] = DirichletCategorical

@@ -220,7 +220,7 @@ def final_estimator(clf: Any, X: Any) -> tuple[Any, Any]:
     >>> pipe = pipe.fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
     >>> clf, rows = bg.final_estimator(pipe, [[2.0]])
     >>> clf.predict_interval(rows, prob=0.9)["interval"].sel({"class": "a"}).values.round(2)
-    array([[0.35, 1.  ]])
+    array([[0.37, 1.  ]])
     """
     if not hasattr(clf, "steps"):
         return clf, X

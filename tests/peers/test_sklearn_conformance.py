@@ -49,6 +49,10 @@ OF_ROWS = (
     "prior='loo' is of the rows themselves: partial_fit is refused, and a row of weight 2 leaves "
     "whole, while of two equal rows one stays"
 )
+CHOSEN = (
+    "the prior that fit chooses is scored by rows left out: a row of weight 2 leaves whole, two equal "
+    "rows leave one by one, or in folds where they are copies; prior='default' passes"
+)
 PREDICT_OTHER_ROWS = (
     "check_classifiers_one_label_sample_weights",
     "check_decision_proba_consistency",
@@ -81,21 +85,31 @@ def configurations():
     yield bg.CategoricalNB(0.5, unseen="raise")
     yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
     yield bg.GaussianNB(prior="loo")
+    yield bg.MixedNB(prior="default")
+    yield bg.BernoulliNB(prior="default")
     yield bg.LinearDiscriminant(covariance="diagonal")
 
 
 def expected_failures(estimator):
     """{check: reason}; nothing else may fail."""
     if isinstance(estimator, bg.MultinomialNB | bg.PoissonNB):
-        return {"check_decision_proba_consistency": NEGATIVE}
+        return {
+            "check_decision_proba_consistency": NEGATIVE,
+            "check_sample_weight_equivalence_on_sparse_data": CHOSEN,
+        }
     if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
         return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
     if isinstance(estimator, bg.TreeAugmentedNB):
         return {"check_sample_weight_equivalence_on_dense_data": BINS}
     if isinstance(estimator, bg.MetaTreeForest):
         return {"check_sample_weight_equivalence_on_dense_data": HALVES}
-    if getattr(estimator, "prior", None) == "loo":
+    prior = getattr(estimator, "prior", "default")
+    if prior == "loo":
         return dict.fromkeys(TAKE_PARTS, OF_ROWS)
+    if isinstance(estimator, bg.GaussianNB | bg.MixedNB) and prior is None:
+        return {"check_sample_weight_equivalence_on_dense_data": CHOSEN}
+    if isinstance(estimator, bg.BernoulliNB | bg.CategoricalNB) and prior is None:
+        return {"check_sample_weight_equivalence_on_sparse_data": CHOSEN}
     discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
     generic = getattr(estimator, "family", None)
     if (discriminant and estimator.covariance == "full") or isinstance(
@@ -105,6 +119,7 @@ def expected_failures(estimator):
     return {}
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.encoding.copies.CopiedRowsWarning")
 @parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)
