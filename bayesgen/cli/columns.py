@@ -236,9 +236,8 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
     named = listed((f"{shown(label)} ({k})" for label, k in zip(lost, n, strict=True)), 8)
     if not known.any():
         raise UserError(f"{table.path}: the model knows none of the labels {named}")
-    note(
-        f"{table.path}: {count(int(n.sum()), 'row')} left out, whose labels the model lacks: {named}"
-    )
+    left_out = count(int(n.sum()), "row")
+    note(f"{table.path}: {left_out} left out, whose labels the model lacks: {named}")
     return rows.where(known)
 
 

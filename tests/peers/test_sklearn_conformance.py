@@ -50,8 +50,8 @@ OF_ROWS = (
     "whole, while of two equal rows one stays"
 )
 CHOSEN = (
-    "the prior that fit chooses is scored by rows left out: a row of weight 2 leaves whole, two equal "
-    "rows leave one by one, or in folds where they are copies; prior='default' passes"
+    "the prior that fit chooses is scored by rows left out: a row of weight 2 leaves whole, two "
+    "equal rows leave one by one, or in folds where they are copies; prior='default' passes"
 )
 PREDICT_OTHER_ROWS = (
     "check_classifiers_one_label_sample_weights",
