@@ -206,7 +206,7 @@ EXACT: dict[str, tuple[tuple[str, ...], Callable[[Any, type], None], str]] = {
         in_class(
             ExactPosterior,
             "log_joint_without",
-            lambda out, own, X, y, w: (
+            lambda out, own, X, y, w, *_: (
                 out[0]
                 - np.log(own.prior.alpha + own.stats.count - np.eye(2)[y] * w[:, None])
                 + np.log(own.prior.alpha + own.stats.count),

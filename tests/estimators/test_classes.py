@@ -11,6 +11,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from tests.estimators.cases import CASES, LABELS, NAN, degenerate, every_case, sample
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @degenerate
 @every_case
 def test_one_class_is_certain(case):
@@ -22,6 +23,7 @@ def test_one_class_is_certain(case):
     assert np.isfinite(clf.log_evidence_)
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @every_case
 def test_a_class_without_rows_keeps_its_prior(case):
     X, codes, y = sample(case)

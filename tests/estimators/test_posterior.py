@@ -107,7 +107,7 @@ def test_columns_in_another_order_are_refused_as_by_scikit_learn():
 def test_pymc_names_a_category_that_it_has_no_parameter_for(estimator, likelihood):
     X = pd.DataFrame({"size": [1.5, 2.0, 2.5, 1.0], "island": list("pqpq")})
     X = X if estimator is bg.MixedNB else X[["island"]]
-    clf, y = estimator().fit(X, [0, 0, 1, 1]), [0, 0, 1, 1]
+    clf, y = estimator(unseen="prior").fit(X, [0, 0, 1, 1]), [0, 0, 1, 1]
     new = X.assign(island=["p", "a; b", "q", None])
     said = r"column 'island' holds 'a; b' in row 1, .* \('p', 'q'\); the PyMC model has no param"
     with pytest.raises(ValueError, match=said):

@@ -204,6 +204,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 def test_categories_keep_their_type(tmp_path):
     X = pd.DataFrame(COLUMNS)
     with pytest.warns(ColumnWarning, match="'unused categories' holds nothing but missing"):

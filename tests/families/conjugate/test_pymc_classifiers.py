@@ -152,7 +152,7 @@ def test_fractional_counts_go_through_statistics(estimator: Any) -> None:
 
 def test_rows_that_the_model_has_no_place_for_are_refused() -> None:
     X = _table(2, 3)
-    clf = bg.CategoricalNB().fit(X, Y)
+    clf = bg.CategoricalNB(unseen="prior").fit(X, Y)
     X[0, 0] = "new"
     with pytest.raises(ValueError, match=r"column 0 holds .* in row 0, which is not among"):
         clf.to_pymc(X, Y, likelihood="rows")
