@@ -60,9 +60,12 @@ def plot_comparison(
             f"log loss less {f'{what}, or of the best model' if several else what} (nats per row)"
         )
     else:
+        variables = ", ".join(map(str, getattr(own, "data_vars", ())))
         raise TypeError(
             "plot_comparison draws what bg.compare_models(models, X, y) or "
-            f"bg.compare_predictives(clf, X, y) returns, got a {type(table).__name__}"
+            "bg.compare_predictives(clf, X, y) returns, got a "
+            + type(table).__name__
+            + (f" of {variables}" if variables else "")
         )
     n = style.fitting(len(names), 0.3)
     shown, error = np.where(np.isfinite(gap), gap, np.nan)[:n], np.nan_to_num(se)[:n]

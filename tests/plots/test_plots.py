@@ -458,8 +458,10 @@ def test_regions_of_ten_classes_are_named():
 
 def test_what_is_not_the_table_of_a_plot_is_refused(two):
     clf, X = two[0], two[1]
-    with pytest.raises(TypeError, match=r"bg.compare_models.*got a Dataset"):
+    with pytest.raises(TypeError, match=r"bg.compare_models.*got a ResultTable of total, "):
         plots.plot_comparison(clf.predict_uncertainty(X))
+    with pytest.raises(TypeError, match=r"bg.compare_models.*got a list$"):
+        plots.plot_comparison([1.0])
 
 
 # -------------------------------------------------------------------------------- contributions
