@@ -470,7 +470,7 @@ def test_members_share_readings_only_where_they_read_alike():
         def fit(self, X, y, sample_weight=None):  # which is given the rows themselves
             return super().fit(X[["a", "x"]], y, sample_weight)
 
-    some = [bg.MixedNB(), bg.MixedNB(unseen="ignore"), Own(variance="tied")]
+    some = [bg.MixedNB(), bg.MixedNB(unseen="prior"), Own(variance="tied")]
     some += [bg.TreeAugmentedNB(n_bins=n, missing="category") for n in (2, 3, 3)]
     pool = bg.LogLinearPool(some).fit(X, y)
     new = pd.DataFrame({"a": ["u", "never", None], "x": [1.0, 2.0, np.nan]})

@@ -117,7 +117,13 @@ def test_shape_and_labels_of_intervals(case):
     assert found["error"].dims == ("obs_id",)
     assert found["class"].values.tolist() == LABELS[:n_classes].tolist()
     assert found["bound"].values.tolist() == ["lower", "upper"]
-    assert found.attrs == {"prob": 0.8, "kind": "hdi", "joint": True}
+    assert found.attrs == {
+        "prob": 0.8,
+        "kind": "hdi",
+        "joint": True,
+        "title": "80 % intervals (hdi) of class probabilities",
+        "shown": ["interval", "predictive"],
+    }
     np.testing.assert_array_equal(found["predictive"], case.clf.predict_proba(case.X))
     np.testing.assert_allclose(expit(found["log_odds"]), found["interval"], rtol=1e-12)
     assert (found["log_odds"].diff("bound") > 0).all()
@@ -167,7 +173,7 @@ def test_arviz_decides_width_and_kind_unless_the_user_does(plain):
     with az.rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "hdi"}):
         found = clf.predict_interval(X)
         own = clf.predict_interval(X, prob=0.9, kind="eti")
-    assert found.attrs == {"prob": 0.5, "kind": "hdi", "joint": True}
+    assert (found.attrs["prob"], found.attrs["kind"]) == (0.5, "hdi")
     xr.testing.assert_identical(found, clf.predict_interval(X, prob=0.5, kind="hdi"))
     assert own.attrs["prob"] == 0.9
     assert clf.predict_interval(X).attrs["prob"] == az.rcParams["stats.ci_prob"]
@@ -238,7 +244,8 @@ def assert_averages(table, rho, slack=2e-3):
 def test_averages_are_those_of_draws(case):
     found = case.clf.predict_uncertainty(case.X)
     assert_averages(found, case.rho)
-    assert found.attrs == {"unit": "nats", "joint": True}
+    title = "entropy of each row's label, in nats"
+    assert found.attrs == {"unit": "nats", "joint": True, "title": title}
     for name in ("total", "aleatoric", "epistemic", "error"):
         assert found[name].dims == ("obs_id",)
     for name in ("mean", "sd", "top"):

@@ -525,6 +525,7 @@ def test_axes_and_labels_in_any_order(three):
     assert not np.array_equal(moved["Sigma"].values, theta["Sigma"])
     same(read(clf, posterior.drop_vars(["class", "feature", "feature_bis"])), theta)
     same(read(clf, posterior.assign(lp=("draw", np.zeros(500)))), theta)
+    same(read(clf, posterior.isel(chain=2)), {k: v[2:3] for k, v in theta.items()})
 
 
 @pytest.mark.parametrize(
@@ -532,7 +533,7 @@ def test_axes_and_labels_in_any_order(three):
     [
         (lambda d: d.drop_vars("mu"), "no variable 'mu' with dims .*to_pymc"),
         (lambda d: d.rename(feature="column"), "'mu' of the posterior has dims .*'column'"),
-        (lambda d: d.isel(chain=0), r"has dims \('draw', 'class'\)"),
+        (lambda d: d.expand_dims(fold=2), r"has dims \('fold', 'chain', 'draw', 'class'\)"),
         (lambda d: d.isel({"class": [0, 1]}), "'pi' of the posterior has 2 along 'class'.* has 3"),
         (
             lambda d: d.assign_coords({"class": ["ash", "birch", "oak"]}),
@@ -556,8 +557,10 @@ def test_what_is_no_posterior_is_refused(three):
     clf, _ = three
     with pytest.raises(ValueError, match="no group 'posterior', only"):
         read(clf, xr.DataTree.from_dict({"fit": xr.Dataset()}))
-    with pytest.raises(TypeError, match=r"must be an xarray.DataTree .* got dict"):
+    with pytest.raises(ValueError, match=r"no variable 'pi' .* only \['mu'\]"):
         read(clf, {"mu": np.zeros(3)})
+    with pytest.raises(TypeError, match=r"must be an xarray.DataTree .* got list"):
+        read(clf, [np.zeros(3)])
 
 
 def test_labels_that_are_no_strings(three):
