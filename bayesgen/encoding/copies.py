@@ -33,7 +33,8 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     Equal rows, with equal labels, are copies if the table has a column of real numbers, if at least
     half of the distinct rows occur once or have a value of their own in such a column, if 2 % of
     the rows or more repeat another one, and if there are 10 times as many equal pairs of rows as
-    independent columns would give by chance.
+    independent columns would give by chance. Rows without a real number other than 0 are no
+    copies: "none" is often said by several columns at once.
     """
     import pandas as pd
 
@@ -48,6 +49,8 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     except TypeError:  # cells that cannot be hashed
         return None
     _, keys = np.unique(keys, return_inverse=True)
+    blank = np.all([_cells(values) == 0 for values in reals], axis=0)
+    keys[blank] = len(keys) + np.arange(blank.sum())
     _, label_codes = np.unique(np.asarray(labels), return_inverse=True)
     _, codes, count = np.unique(
         keys.astype(np.int64) * (1 + label_codes.max()) + label_codes,
@@ -96,5 +99,10 @@ def _is_real(values: Any) -> bool:
     """Whether a column holds numbers that are not all whole."""
     if getattr(values.dtype, "kind", "O") != "f":
         return False
-    cells = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = _cells(values)
     return bool((cells[np.isfinite(cells)] % 1 != 0).any())
+
+
+def _cells(values: Any) -> Array:
+    cells: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    return cells

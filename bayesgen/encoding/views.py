@@ -422,6 +422,7 @@ class TextLength:
     @classmethod
     def learn(cls, texts: Iterable[str]) -> Self:
         """Learn from training texts, without labels."""
+        texts = (text for text in texts if isinstance(text, str))  # others are refused when read
         return cls("".join(sorted(c for c in set().union(*texts) if not c.isspace())))
 
     def see(self, rows: Rows, of_training: bool) -> Array:

@@ -34,7 +34,6 @@ from scipy import sparse
 from bayesgen.datatree import tree
 from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.families.capabilities import FeatureTerms, TokenDraws, Urns, require
-from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.names import BOUND, FEATURE, OBS
 from bayesgen.families.shared.ngrams import known_ngrams
 from bayesgen.numerics.rows import row_blocks
@@ -551,8 +550,9 @@ def _of_member(
     question: Question, member: Member, X: MemberRows
 ) -> Iterator[tuple[list[Any], Array, Array]]:
     """Yield names, rows and log-odds of the tokens of documents; of other rows of the member."""
-    encoded, family = X.read(member).encoded, member.fitted.family
-    if not isinstance(family, DirichletMarkov) or not member.fitted.posterior.exact:
+    encoded = X.read(member).encoded
+    family: Any = member.fitted.family
+    if not hasattr(member.fitted.reader, "words") or not member.fitted.posterior.exact:
         odds = question.odds(X.scores(member), np.arange(X.shape[0]))
         yield [f"({member.name})"] * X.shape[0], np.arange(X.shape[0]), odds
         return

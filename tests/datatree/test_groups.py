@@ -156,14 +156,19 @@ def test_log_likelihood_is_scipy_s_row_by_row(case: Case) -> None:
         np.testing.assert_allclose(group["label"].sel(at), given_x, rtol=1e-8, atol=2e-10)
 
 
+UV = [["u"]] * 3 + [["v"]] * 3
+
+
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @pytest.mark.parametrize(
     ("clf", "X", "new", "expected"),
     [  # p(y, x | D) of a new row of class b: four of the six rows
-        (bg.CategoricalNB(), [["u"]] * 3 + [["v"]] * 3, [["z"]], 5 / 8 * 1 / 7),
-        (bg.MarkovNB(order=1), ["u"] * 3 + ["v"] * 3, ["zz"], 5 / 8 * 1 / 7 * 2 / 8),
+        (bg.CategoricalNB(unseen="prior"), UV, [["z"]], 5 / 8 * 1 / 7),
+        (bg.CategoricalNB(), UV, [["z"]], 5 / 8),  # as a missing cell: no evidence
+        (bg.MarkovNB(order=1), ["u"] * 3 + ["v"] * 3, ["zz"], 5 / 8),  # no evidence
         (bg.MarkovNB(order=2), ["uv"] * 3 + ["vu"] * 3, ["uu"], 5 / 8 * 2 / 6 * 1 / 3),
     ],
-    ids=["category", "token", "context"],
+    ids=["category", "ignored category", "token", "context"],
 )
 def test_what_theta_does_not_tell_of_a_row_is_averaged_over_the_posterior(
     clf: Any, X: Any, new: Any, expected: float

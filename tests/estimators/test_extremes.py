@@ -168,6 +168,7 @@ def outcome_of(clf, rows, y, weight, new):
     """Probabilities, or the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", bg.UnknownCategoryWarning)
         try:
             clf.fit(rows, y, sample_weight=weight)
             p = clf.predict_proba(rows if new is None else new)

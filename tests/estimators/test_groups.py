@@ -93,6 +93,8 @@ def test_only_tables_whose_rows_are_mostly_distinct_have_copies():
     assert len(np.unique(codes)) == 60
     assert copied_rows(twice, np.r_[y, 1 - y[:10]], "") is None  # another label is another row
     assert copied_rows(X, y, "") is None
+    zeros = np.where(np.arange(60)[:, None] < 6, 0, X)  # columns that are 0 together
+    assert copied_rows(zeros, np.where(np.arange(60) < 6, 1, y), "") is None
     assert copied_rows(np.round(X[:, :1]), y, "") is None
     halves = np.random.default_rng(0).integers(0, 6, (60, 2)) / 2
     assert copied_rows(halves, y, "") is None

@@ -66,14 +66,20 @@ def test_unseen_missing_and_textual_categories():
     with pytest.raises(ValueError, match="invalid literal"):
         peers.CategoricalNB().fit(X, y)
     clf = bg.CategoricalNB().fit(X, y)
-    p = clf.predict_proba(np.array([["green", "s"], [None, "m"], ["red", None]], dtype=object))
+    new = np.array([["green", "s"], [None, "s"], [None, "m"], ["red", None]], dtype=object)
+    with pytest.warns(bg.UnknownCategoryWarning, match="column 0: 1 cell, the first 'green'"):
+        p = clf.predict_proba(new)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(p[0], p[1])
+    with pytest.warns(bg.UnknownCategoryWarning, match="prior pseudo-count"):
+        p = bg.CategoricalNB(unseen="prior").fit(X, y).predict_proba(new)
     declared = bg.CategoricalNB(categories={0: ["red", "blue", "green"]}).fit(X, y)
     np.testing.assert_allclose(p[0], declared.predict_proba([["green", "s"]])[0], rtol=1e-12)
     codes = [[0], [1], [0], [1]]
     with pytest.raises(IndexError):
         peers.CategoricalNB().fit(codes, y).predict_proba([[2]])
-    assert bg.CategoricalNB().fit(codes, y).predict_proba([[2]]) == pytest.approx(0.5)
+    with pytest.warns(bg.UnknownCategoryWarning, match="the first 2 in row 0"):
+        assert bg.CategoricalNB().fit(codes, y).predict_proba([[2]]) == pytest.approx(0.5)
 
 
 # 3. GaussianNB: certainty from noise, var_smoothing across columns, digits

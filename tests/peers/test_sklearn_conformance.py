@@ -120,6 +120,7 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.copies.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)

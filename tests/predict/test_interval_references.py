@@ -56,6 +56,7 @@ def cases() -> Iterator[tuple[str, int, int]]:
             yield kind, n_classes, n
 
 
+@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @pytest.mark.parametrize(("kind", "n_classes", "n"), list(cases()))
 def test_share_of_draws_beyond_the_ends(kind: str, n_classes: int, n: int) -> None:
     X, y, new = data(kind, n_classes, n)
