@@ -514,7 +514,14 @@ class LogLinearPool(GenerativeClassifier):
         row_weights = rows.weight_of_each()[with_label]
         count = class_counts(codes[with_label], len(classes), row_weights)
         log_pi = weights_without(count, some_codes, leaving)
-        members = [replace(m, mean_root=float(some_rows.roots(m).mean())) for m in members]
+        members = [
+            replace(
+                m,
+                mean_root=float(some_rows.roots(m).mean()),
+                most_known=float(some_rows.known_share(m).max()) or 1.0,
+            )
+            for m in members
+        ]
         evidence = Evidence.of(joints, inside, log_pi, some_rows.known(members))
         evidence = evidence.tempered(some_rows.tempers(members))
         scored = Scored(evidence, some_codes, some_weights)
@@ -744,7 +751,9 @@ class LogLinearPool(GenerativeClassifier):
             parts = {"view": member.view, "selection": member.selection}
             seen = {key: None if part is None else part.to_json() for key, part in parts.items()}
             entry = {"name": member.name, "state": state, "draws": list(draws)}
-            entries.append(entry | seen | {"mean_root": member.mean_root})
+            entries.append(
+                entry | seen | {"mean_root": member.mean_root, "most_known": member.most_known}
+            )
         groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
         if fitted.training.ranks is not None:
             groups[MEMBER_RANKS] = xr.Dataset(fitted.training.ranks.arrays())
@@ -797,8 +806,8 @@ class LogLinearPool(GenerativeClassifier):
             view = None if entry["view"] is None else view_from_json(entry["view"])
             seen = entry["selection"]
             selection = None if seen is None else Selection.from_json(seen)
-            root = entry["mean_root"]
-            members.append(Member(entry["name"], clf, view, selection=selection, mean_root=root))
+            sizes = entry["mean_root"], entry["most_known"]
+            members.append(Member(entry["name"], clf, view, None, selection, *sizes))
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]
         eta, b = (np.asarray(fit[k].values) for k in ("exponents", "intercepts"))
         prior = LogLinear(state["prior_mean"], self.intercepts)

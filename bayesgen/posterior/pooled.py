@@ -279,6 +279,8 @@ class Member:
         The columns of a data frame that it sees, before its view; None: all.
     mean_root : float
         Mean square root of the lengths of training documents; 1 of other rows.
+    most_known : float
+        Share of the cells that are known in the most complete training row.
     """
 
     name: str
@@ -287,6 +289,7 @@ class Member:
     front: Any = None
     selection: "Selection | None" = None
     mean_root: float = 1.0
+    most_known: float = 1.0
 
     @property
     def fitted(self) -> Any:
@@ -423,17 +426,24 @@ class MemberRows:
         weights = log_class_weights(member.fitted.posterior)
         return comparable(self.log_joint(member) - weights)
 
+    def known_share(self, member: Member) -> Array:
+        """(N,) shares of the cells that are known, as a member has read them."""
+        return _known_share(self.read(member).encoded)
+
     def known(self, members: Sequence[Member]) -> Array:
-        """(N,) shares of known cells, as the members have read them, on average over members."""
+        """(N,) shares of known cells on average over members, 1 of the most complete training row.
+
+        A column that is empty in training is no column of the member.
+        """
         shares: list[tuple[Any, Array]] = []
         total = np.zeros(len(self.rows))
         for member in members:
             rows = self.read(member)
             share = next((share for read, share in shares if read is rows), None)
             if share is None:
-                share = _known_share(rows.encoded)
+                share = self.known_share(member)
                 shares.append((rows, share))
-            total += share
+            total += np.minimum(share / member.most_known, 1.0)
         return total / len(members)
 
     def roots(self, member: Member) -> Array:
