@@ -127,6 +127,7 @@ def test_check(estimator, check):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesgen.encoding.copies.CopiedRowsWarning")
 @parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
 def test_check_of_other_configurations(estimator, check):
     check(estimator)
