@@ -60,7 +60,7 @@ FIGURES = {
     "pool fit: encodings": Figure(6, 3, 3),
     "pool predict: tables built": Figure(2, 1, 1),
     "pool predict: encodings": Figure(2, 3, 2),
-    "fit: file changes": Figure(52, 30, 52),
+    "fit: file changes": Figure(52, 30, 53),
     "fit, prior chosen: file changes": Figure(None, None, 600),
     "predict_proba: file changes": Figure(16, 10, 15),
     "interval, C 2: file changes": Figure(42, 25, 40),
