@@ -111,9 +111,10 @@ def fit(
     In the others all columns are alike. An empty cell, NA, NaN, null or None is missing and is left
     out exactly. Rows without a label are dropped.
 
-    The file is read in parts, so it may be larger than memory (but not for forest). A first look at
-    all rows decides what the columns hold. auto learns from a uniform sample of at most 200000
-    rows.
+    A file above 32 MiB is read in parts, so it may be larger than memory (but not for forest); its
+    model has the stated prior. From a smaller file, leave-one-out chooses the strength of the
+    prior. A first look at all rows decides what the columns hold. auto learns from a uniform sample
+    of at most 200000 rows.
 
     Examples
     --------

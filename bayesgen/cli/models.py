@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _HEAD = 10_000  # rows that are looked at for what may be doubted
 _HEAD_CELLS = 1_000_000
+AT_ONCE = 1 << 25  # bytes of a file whose rows are read together
 _TWO_LETTERS = re.compile("[A-Z]{2}")
 _REMEDIES = {
     "drop": "leave it out by --drop COLUMN",
@@ -105,11 +106,15 @@ class Plan:
 
     @property
     def at_once(self) -> bool:
-        """Whether bins are chosen from all rows."""
-        if self.model is Model.AUTO:
+        """Whether all rows are read together: they choose the prior, or the bins.
+
+        A file above 32 MiB is read in parts, by which the prior is the stated one.
+        """
+        if self.model is Model.AUTO:  # a sample of the rows is kept
             return False
         chosen = _holds(self.model)[0] == "code"
-        return chosen or not hasattr(classifier(self.model)(), "partial_fit")
+        small = self.table.size <= AT_ONCE
+        return small or chosen or not hasattr(classifier(self.model)(), "partial_fit")
 
     def advice(self, mistake: Facts) -> str | None:
         """What can be done about a column that the model cannot learn from."""

@@ -50,6 +50,7 @@ def parts(monkeypatch):
 
     def set_cells(n: int) -> None:
         monkeypatch.setattr(tabular, "_CELLS", n)
+        monkeypatch.setattr(models, "AT_ONCE", 0)
 
     return set_cells
 
