@@ -344,10 +344,10 @@ def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
     edges : (D, D) or (1, 1), 0 where no edge may be
     """
     n_features = len(log_w)
-    out = np.full((n_features + 1, n_features + 1), np.log(root_weight))
-    out[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
-    np.fill_diagonal(out, -np.inf)
-    return out
+    log_graph = np.full((n_features + 1, n_features + 1), np.log(root_weight))
+    log_graph[1:, 1:] = np.where(edges > 0, (log_w + log_w.T) / 2, -np.inf)
+    np.fill_diagonal(log_graph, -np.inf)
+    return log_graph
 
 
 def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
@@ -375,15 +375,15 @@ def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
 def draw_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
     """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
     n_trees, label = connected_components(edges, directed=False)
-    out = np.empty((n, len(edges)), dtype=np.int64)
+    drawn = np.empty((n, len(edges)), dtype=np.int64)
     for tree in range(n_trees):
         columns = np.flatnonzero(label == tree)
         which = rng.integers(len(columns), size=n)
         for root in np.unique(which):
             order, up = breadth_first_order(edges, columns[root], directed=False)
             parents = np.where(up[order] < 0, -1, up[order])
-            out[np.ix_(which == root, order)] = parents
-    return out
+            drawn[np.ix_(which == root, order)] = parents
+    return drawn
 
 
 def reaches_roots(parents: Array) -> Array:

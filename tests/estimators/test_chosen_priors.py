@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -14,6 +15,7 @@ from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.inference import chosen_priors
 from bayesgen.posterior.model import ClassModel
+from tests.cli.test_cli import run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -366,3 +368,14 @@ def test_a_limit_that_is_met_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bg.LinearDiscriminant(prior="empirical").fit(*load_wine(return_X_y=True))
+
+
+def test_the_command_line_chooses_the_prior_that_python_does(tmp_path):
+    X, y = reals()
+    frame = pd.DataFrame(X).add_prefix("x")
+    data, file = tmp_path / "wine.csv", tmp_path / "wine.nc"
+    frame.assign(label=y).to_csv(data, index=False)
+    run("fit", data, "--target", "label", "--model", "gaussian", "-o", file)
+    found, expected = bg.load(file), bg.GaussianNB().fit(frame, y)
+    assert "Prior chosen by leave-one-out" in str(found.summary())
+    np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(frame), rtol=1e-9)

@@ -490,8 +490,8 @@ class DirichletForest(ConjugateFamily):
                 raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
             return np.ones((n_classes, 1, 1))
         edges = np.asarray(self.edges, dtype=np.float64)
-        known = {(n, n) for n in (1, n_features)}
-        if edges.shape[-2:] not in known or edges.shape[:-2] not in ((), (1,), (n_classes,)):
+        shapes = {(n, n) for n in (1, n_features)}
+        if edges.shape[-2:] not in shapes or edges.shape[:-2] not in ((), (1,), (n_classes,)):
             raise ValueError(
                 f"edges has shape {np.shape(self.edges)}: it must be a matrix ({n_features}, "
                 f"{n_features}) of the columns, 1 where two are neighbours, else 0, or one for "
@@ -500,21 +500,21 @@ class DirichletForest(ConjugateFamily):
         edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
         if (edges != np.swapaxes(edges, 1, 2)).any():
             raise ValueError("edges must be symmetric: an edge has no direction")
-        out = np.array(edges)
-        if out.shape[1] > 1:
-            out[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        checked = np.array(edges)
+        if checked.shape[1] > 1:
+            checked[:, np.arange(n_features), np.arange(n_features)] = 0.0
         if self.is_forest and not (
-            out.shape[1:] == (n_features, n_features)
+            checked.shape[1:] == (n_features, n_features)
             and all(
                 np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
-                for e in out
+                for e in checked
             )
         ):
             raise ValueError(
                 f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
                 "structure='average' averages over the forests among them"
             )
-        return out
+        return checked
 
     def edge_probabilities(self) -> Array:
         """(C, D, D) posterior probability that two columns are neighbours."""
@@ -540,16 +540,16 @@ class DirichletForest(ConjugateFamily):
         column = np.arange(self.n_columns) + 1
         if self.is_forest:
             root = np.log(self.root_probabilities()[c])
-            out = np.where(parents < 0, root, 0.0).sum(axis=1)
-            given = self.edges[c][column - 1, parents] > 0
-            right = ((parents < 0) | given).all(axis=1)
-            right &= (parents >= 0).sum(axis=1) == np.count_nonzero(self.edges[c]) // 2
-            out = np.where(right, out, -np.inf)
+            log_p = np.where(parents < 0, root, 0.0).sum(axis=1)
+            is_edge = self.edges[c][column - 1, parents] > 0
+            is_forest_of_edges = ((parents < 0) | is_edge).all(axis=1)
+            is_forest_of_edges &= (parents >= 0).sum(axis=1) == np.count_nonzero(self.edges[c]) // 2
+            log_p = np.where(is_forest_of_edges, log_p, -np.inf)
         else:
-            own = self.graphs[c][column, parents + 1].sum(axis=-1)
-            out = own - log_sum_of_trees(self.graphs[c])
-        found: Array = np.where(reaches_roots(parents), out, -np.inf)
-        return found
+            log_weight = self.graphs[c][column, parents + 1].sum(axis=-1)
+            log_p = log_weight - log_sum_of_trees(self.graphs[c])
+        log_probability: Array = np.where(reaches_roots(parents), log_p, -np.inf)
+        return log_probability
 
     # -- prior and posterior ---------------------------------------------------------------------
 
@@ -906,11 +906,11 @@ def log_forest_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
 
 def growth(f: "DirichletForest", c: int, codes: Array, t: Array) -> Array:
     """(n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
-    out = np.empty(len(codes))
+    log_growths = np.empty(len(codes))
     for rows in row_blocks(len(codes), (codes.shape[1] + 1) ** 2):
         columns, edges = f.changes(c, codes[rows], t[rows])
-        out[rows] = columns.sum(axis=-1) + log_forest_ratio(f, c, edges)
-    return out
+        log_growths[rows] = columns.sum(axis=-1) + log_forest_ratio(f, c, edges)
+    return log_growths
 
 
 def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
