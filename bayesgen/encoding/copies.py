@@ -10,6 +10,7 @@ from bayesgen.errors import Facts, warn
 from bayesgen.numerics.special import Array
 
 _LEAST = 0.02  # share of rows that repeat another from which on groups are made
+_FEWEST = 5  # rows that repeat another: of a few coarse rows some are equal by chance
 _TIMES = 10  # as many equal pairs of rows as by chance
 _LOOKED_AT = 20_000_000  # cells
 
@@ -30,11 +31,11 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
 
     Notes
     -----
-    Equal rows, with equal labels, are copies if the table has a column of real numbers, if at least
-    half of the distinct rows occur once or have a value of their own in such a column, if 2 % of
-    the rows or more repeat another one, and if there are 10 times as many equal pairs of rows as
-    independent columns would give by chance. Rows without a real number other than 0 are no
-    copies: "none" is often said by several columns at once.
+    Equal rows with equal labels are copies where all of this holds: the table has a column of real
+    numbers; at least half of the distinct rows occur once or have a value of their own in such a
+    column; at least 5 rows, and 2 % of the rows, repeat another one; there are 10 times as many
+    equal pairs of rows as independent columns would give by chance. Rows without a real number
+    other than 0 are no copies: "none" is often said by several columns at once.
     """
     import pandas as pd
 
@@ -59,7 +60,7 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     )
     n_copies = len(codes) - len(count)
     distinct = max((count == 1).sum(), max(values.nunique() for values in reals))
-    if n_copies < _LEAST * len(codes) or distinct < len(count) / 2:
+    if n_copies < max(_FEWEST, _LEAST * len(codes)) or distinct < len(count) / 2:
         return None
     columns = [labels, *(values for _, values in frame.items())]
     by_chance = len(codes) ** 2 * np.prod([_equal_cells(values) for values in columns])
