@@ -52,7 +52,7 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     _, keys = np.unique(keys, return_inverse=True)
     blank = np.all([_cells(values) == 0 for values in reals], axis=0)
     keys[blank] = len(keys) + np.arange(blank.sum())
-    _, label_codes = np.unique(np.asarray(labels), return_inverse=True)
+    label_codes = pd.factorize(np.asarray(labels), use_na_sentinel=False)[0]
     _, codes, count = np.unique(
         keys.astype(np.int64) * (1 + label_codes.max()) + label_codes,
         return_inverse=True,

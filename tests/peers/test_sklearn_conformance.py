@@ -112,6 +112,8 @@ def expected_failures(estimator):
         return {"check_sample_weight_equivalence_on_sparse_data": CHOSEN}
     discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
     generic = getattr(estimator, "family", None)
+    if discriminant and estimator.covariance == "diagonal":
+        return {"check_sample_weight_equivalence_on_dense_data": CHOSEN}
     if (discriminant and estimator.covariance == "full") or isinstance(
         generic, NormalInverseWishart
     ):
