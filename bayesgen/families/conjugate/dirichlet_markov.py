@@ -30,7 +30,7 @@ from scipy import sparse
 from bayesgen.families.capabilities import Urns
 from bayesgen.families.contract import ConjugateFamily, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, CONTEXT, TOKEN
+from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN
 from bayesgen.families.records import array
 from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import (
@@ -262,10 +262,12 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         ``theta`` spans the contexts of this family's n-grams and of the documents or statistics:
         a prior whose `grams` are those of a posterior, with zero `counts`, has its contexts
         whatever it is conditioned on. The counts of the family itself are pseudo-counts. Rows are
-        listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents.
+        listed token by token, dim ``{prefix}cell``; ``{prefix}x_row`` tells their documents, and
+        ``{prefix}x_length`` (obs_id) their numbers of tokens.
         """
         import pymc as pm
         import pytensor.tensor as pt
+        from pytensor.raise_op import Assert
 
         new = stats
         if X is not None:
@@ -296,9 +298,15 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             at = index.prefixes.find(grams[:, :-1])[gram]
             cell = f"{prefix}cell"
             row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
+            length = pm.Data(f"{prefix}x_length", lengths.astype(np.int64), dims=OBS)
             context = pm.Data(f"{prefix}x_context", at, dims=cell)
-            p = theta[y[row], context]
             cells = pm.Data(f"{prefix}cells", tokens, dims=cell)
+            moved_together = Assert(
+                f"the documents of {prefix}x_length have other tokens than {prefix}cells: set "
+                f"{prefix}x_row, {prefix}x_context and {prefix}cells (dim {cell}) with the labels"
+            )
+            row = moved_together(row, pt.eq(length.sum(), cells.shape[0]))
+            p = theta[y[row], context]
             pm.Categorical(f"{prefix}x", p=p, observed=cells, dims=cell)
         return {"theta": theta}
 

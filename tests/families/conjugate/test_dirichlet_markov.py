@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats as st
 
+import bayesgen as bg
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.shared.ngrams import START, MarkovStats
@@ -356,3 +357,27 @@ def test_compiled_urns_agree(order, monkeypatch):
     plain = posterior.log_predictive(X)
     monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
     np.testing.assert_allclose(posterior.log_predictive(X), plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_labels_do_not_move_without_their_tokens():
+    import pymc as pm
+
+    documents, y = ["ab", "abb", "ba", "bba"], np.array([0, 0, 1, 1])
+    clf = bg.MarkovNB().fit(documents, y)
+    model = clf.to_pymc(documents, y, likelihood="rows")
+    other = clf.to_pymc(documents[1:3], y[1:3], likelihood="rows")
+    dims = {v.name: other.named_vars_to_dims.get(v.name, ()) for v in other.data_vars}
+    rows = {
+        v.name: v.get_value() for v in other.data_vars if {"obs_id", "cell"} & set(dims[v.name])
+    }
+    with model:
+        pm.set_data(rows, coords={"obs_id": other.coords["obs_id"]})
+    point = model.initial_point()
+    assert model.compile_logp()(point) == pytest.approx(other.compile_logp()(point), rel=1e-12)
+    labels = {name: value for name, value in rows.items() if "obs_id" in dims[name]}
+    model = clf.to_pymc(documents, y, likelihood="rows")
+    pm.set_data(labels, model=model, coords={"obs_id": other.coords["obs_id"]})
+    log_density = model.compile_logp()
+    with pytest.raises(AssertionError, match="set x_row, x_context and cells"):
+        log_density(point)
