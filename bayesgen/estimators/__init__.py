@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str], **arguments: Any) -> GenerativeClassifier
         )
     with storage.complete(path, name):
         parameters = storage.arguments_from_json(state["parameters"])
-        found: Any = estimators[name](**(parameters | arguments))
-        found.fitted_ = found.__bayesgen_load__(fit, state, draws, singles)
-        clf: GenerativeClassifier = found
+        estimator: Any = estimators[name](**(parameters | arguments))
+        estimator.fitted_ = estimator.__bayesgen_load__(fit, state, draws, singles)
+        clf: GenerativeClassifier = estimator
         return clf

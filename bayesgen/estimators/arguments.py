@@ -35,23 +35,23 @@ ANSWERS = {
 
 def answer_arguments(cls: type) -> None:
     """Make the constructor of `cls` answer the arguments of scikit-learn's class."""
-    own: Any = vars(cls).get("__init__")
-    if own is None:
+    init: Any = vars(cls).get("__init__")
+    if init is None:
         return
-    known = inspect.signature(own).parameters.keys() - {"self"}
-    answered = ANSWERS.keys() - known
-    own = spelled(own)
+    names = inspect.signature(init).parameters.keys() - {"self"}
+    answered = ANSWERS.keys() - names
+    init = spelled(init)
 
-    @functools.wraps(own)
+    @functools.wraps(init)
     def __init__(self: Any, *args: Any, **arguments: Any) -> None:  # noqa: N807
         for name in answered & arguments.keys():
             raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
-        for name in arguments.keys() - known - SPELLINGS.keys():
+        for name in arguments.keys() - names - SPELLINGS.keys():
             raise TypeError(
                 f"{type(self).__name__} got an unexpected keyword argument {name!r}"
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, names)}"
             )
-        own(self, *args, **arguments)
+        init(self, *args, **arguments)
 
     setattr(cls, "__init__", __init__)  # noqa: B010 - a type checker keeps the constructor's own
 
@@ -61,10 +61,10 @@ _HYPER_PARAMETERS = _OF_REALS | {"alpha", "beta", "shape", "rate", "strength", "
 
 
 def states_prior(clf: Any) -> bool:
-    """Whether a hyper-parameter of the features was given: it is not at its default."""
-    known = inspect.signature(type(clf)).parameters
-    names = _HYPER_PARAMETERS & known.keys()
-    return not all(_same(getattr(clf, name), known[name].default) for name in names)
+    """Return whether a hyper-parameter of the features was given: it is not at its default."""
+    parameters = inspect.signature(type(clf)).parameters
+    names = _HYPER_PARAMETERS & parameters.keys()
+    return not all(_same(getattr(clf, name), parameters[name].default) for name in names)
 
 
 def refuse_other_arguments(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ def refuse_other_arguments(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two constructor arguments are equal; two functions cannot be compared."""
+    """Return whether two constructor arguments are equal; two functions cannot be compared."""
     if a is b or (callable(a) and callable(b)):
         return True
     if isinstance(a, Record):

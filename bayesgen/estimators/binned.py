@@ -48,7 +48,7 @@ class BinnedColumns(TableReader):
         return self.encoder.schema.chosen(self.kinds, self.declared)
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader that knows the bins."""
+        """Return the reader that knows the bins."""
         if self.unseen not in ("ignore", "raise"):
             raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
         table = rows.table
@@ -56,20 +56,20 @@ class BinnedColumns(TableReader):
         width = table.n_columns - list(named.values()).count("drop")
         if width > _WIDEST:  # before each is cut into bins
             raise ValueError(f"pairs of {width} columns need 1e9 counts or more: drop some")
-        found, codes = BinnedTable.learn(
+        binned, codes = BinnedTable.learn(
             rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
-        reader = replace(self, binned=found)
+        reader = replace(self, binned=binned)
         reader._refuse_unknown(codes)
         return reader, rows.by(reader, codes)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The reader itself: later parts take the bins and categories of the first."""
+        """Return the reader itself: later parts take the bins and categories of the first."""
         self._refuse_unknown(rows.encoded)
         return self.merged(self)
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """The reader itself; raises where the other codes otherwise."""
+        """Return the reader itself; raises where the other codes otherwise."""
         if other is not self and other.encoder.to_json() != self.encoder.to_json():
             raise ValueError(
                 "the two sides have different bins, categories or codes of missing cells, and "
@@ -82,12 +82,12 @@ class BinnedColumns(TableReader):
 
         Of columns that vary within these rows; of all, if there was one row before.
         """
-        schema, given = self.encoder.schema, set(map(str, self.given_cuts or {}))
+        schema, cut_columns = self.encoder.schema, set(map(str, self.given_cuts or {}))
         names = schema.names or schema.positions
         single = [
             j
             for j, (kind, ends) in enumerate(zip(schema.kinds, self.encoder.cuts, strict=True))
-            if kind == "gaussian" and not ends and str(names[j]) not in given
+            if kind == "gaussian" and not ends and str(names[j]) not in cut_columns
         ]
         if not single:
             return
@@ -144,14 +144,14 @@ class BinnedColumns(TableReader):
             )
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) codes; NaN where a cell is not known."""
+        """Return (N, D) codes; NaN where a cell is not known."""
         if self.unseen == "raise":
             self.encoder.schema.refuse_unseen(rows.table)
         codes: Array = self.encoder.encode(rows)
         return codes
 
     def decode(self, X: Any) -> Any:
-        """A data frame of the columns; a bin is shown by a number inside it."""
+        """Return a data frame of the columns; a bin is shown by a number inside it."""
         import pandas as pd
 
         return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
@@ -167,9 +167,9 @@ class BinnedColumns(TableReader):
         return super().columns if self.binned is None else list(self.binned.schema.labels)
 
     def state(self) -> dict[str, Any]:
-        """The bins, as JSON."""
+        """Return the bins, as JSON."""
         return {"encoder": self.encoder.to_json()}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
-        """The reader that `state` describes."""
+        """Return the reader that `state` describes."""
         return replace(self, binned=BinnedTable.from_json(state["encoder"]))

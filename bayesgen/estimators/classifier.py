@@ -72,7 +72,7 @@ def _adds_up(clf: Any) -> None:
 
 
 def _of_fit(name: str, what: str) -> property:
-    """An attribute that scikit-learn's class has; AttributeError with the reason without one."""
+    """Make a property that scikit-learn's class has; AttributeError says why there is none."""
     return property(
         lambda clf: plug_ins.attribute(clf._fitted(), name), doc=f"{what}, as scikit-learn has it."
     )
@@ -229,7 +229,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     # -- scikit-learn, streams and files -------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy or a pickle does not carry the training rows."""
+        """Leave the training rows out of copies and pickles."""
         state: dict[str, Any] = super().__getstate__()
         if "fitted_" in state:
             state = state | {"fitted_": state["fitted_"].with_training(rows=None)}
@@ -321,18 +321,18 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of columns of X."""
-        found = self._fitted().reader.n_features
-        if found is None:
+        n_features = self._fitted().reader.n_features
+        if n_features is None:
             raise AttributeError(f"{type(self).__name__} reads documents, which have no columns")
-        return found
+        return n_features
 
     @property
     def feature_names_in_(self) -> Array:
         """Names of the columns of X, if these had names."""
-        found = self._fitted().reader.names
-        if found is None:
+        names = self._fitted().reader.names
+        if names is None:
             raise AttributeError(f"{type(self).__name__} was fitted to X without column names")
-        return found
+        return names
 
     coef_ = _of_fit("coef_", "Weights of the linear rule")
     intercept_ = _of_fit("intercept_", "Intercepts of the linear rule")
@@ -461,8 +461,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         learner, before = self._learner(), self.__dict__.get("fitted_")
         learner.refuse_draws("partial_fit", before)
-        known = None if before is None else Gathered.of(before)
-        self.fitted_ = learner.settle(learner.gather(known, X, y, sample_weight, classes))
+        gathered = None if before is None else Gathered.of(before)
+        self.fitted_ = learner.settle(learner.gather(gathered, X, y, sample_weight, classes))
         return self
 
     def merge(self, other: Self) -> Self:
@@ -573,9 +573,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> clf.with_posterior(clf.draw_posterior()).predict([[1.1], [4.2]])
         array(['a', 'b'], dtype='<U1')
         """
-        out = copy.copy(self)
-        out.fitted_ = self._learner().given(self.__dict__.get("fitted_"), tree, X, y)
-        return out
+        clf = copy.copy(self)
+        clf.fitted_ = self._learner().given(self.__dict__.get("fitted_"), tree, X, y)
+        return clf
 
     # -- new rows ------------------------------------------------------------------------------
 
@@ -1263,9 +1263,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
         if of_rows:
             self._fitted().refuse_if_discriminative("typicality")
-        found = left_out_scores(self._fitted(), training, partial)
-        self.fitted_ = self.fitted_.with_training(scores=found)
-        return found
+        scores = left_out_scores(self._fitted(), training, partial)
+        self.fitted_ = self.fitted_.with_training(scores=scores)
+        return scores
 
     # -- the posterior -------------------------------------------------------------------------
 
@@ -1277,12 +1277,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         defaults and `prior` use the same rows is not discounted. If the same rows have chosen the
         forest (``structure="tree"``, ``"map"``), the evidence is refused: NoPosteriorError.
         """
-        own = self._fitted().closed_form
+        posterior = self._fitted().closed_form
         if self.fitted_.training.unlabelled_weight:
             self.fitted_.refuse_estimated_weights("the evidence")
-        if why := own.prior.family.no_evidence:
+        if why := posterior.prior.family.no_evidence:
             raise NoPosteriorError(f"the evidence is refused: {why}")
-        return float(own.prior.log_evidence(own.stats))
+        return float(posterior.prior.log_evidence(posterior.stats))
 
     @property
     def posterior_(self) -> "xr.DataTree":
@@ -1295,7 +1295,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return draws
 
     def _drawn(self) -> Fitted:
-        """The fit with draws, which are made once."""
+        """Return the fit with draws, which are made once."""
         fitted = self._fitted()
         if fitted.training.draws is None:
             fitted.closed_form  # noqa: B018 - raises where there is none
@@ -1559,7 +1559,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return trees.to_pymc(self._fitted_to(X, y), X, y, likelihood, observed, X_new)
 
     def _fitted_to(self, X: Any, y: Any) -> Fitted:
-        """The fit, or without one what these rows alone settle."""
+        """Return the fit; before a fit, what these rows alone settle."""
         if "fitted_" in self.__dict__ or X is None or y is None:
             return self._fitted()
         return self._learner().without_draws(X, y)
@@ -1600,27 +1600,29 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _in_order(clf: Any, reader: Reader, classes: Array) -> Any:
-    """The same classifier with arguments {column: value} as arrays over the columns."""
+    """Return the same classifier with arguments {column: value} as arrays over the columns."""
     labels = list(classes.tolist())
     refuse_other_order("class_alpha", clf.class_alpha, labels)
     every = {k: getattr(clf, k, None) for k in clf._by_column}
-    own = {
+    arguments = {
         k: by_column(clf, k, v, reader)
         for k, v in every.items()
         if not (v is None or np.isscalar(v))
     }
     columns = [] if reader.names is None else list(reader.names)
-    for argument, value in own.items():
+    for argument, value in arguments.items():
         refuse_other_order(argument, value, labels, columns)
-    given = {k: v for k, v in own.items() if isinstance(v, Mapping)}
-    if not given:
+    by_name = {k: v for k, v in arguments.items() if isinstance(v, Mapping)}
+    if not by_name:
         return clf
-    out, names = copy.copy(clf), reader.columns
-    at = {name: j for j, name in enumerate(names)}
-    for argument, values in given.items():
-        found = {find_column(k, at, len(at), argument): v for k, v in values.items()}
-        if absent := [name for j, name in enumerate(names) if j not in found]:
+    ordered, names = copy.copy(clf), reader.columns
+    positions = {name: j for j, name in enumerate(names)}
+    for argument, values in by_name.items():
+        by_position = {
+            find_column(k, positions, len(positions), argument): v for k, v in values.items()
+        }
+        if absent := [name for j, name in enumerate(names) if j not in by_position]:
             raise ValueError(f"{argument} has no value for column {absent[0]!r}")
-        cells = [np.asarray(found[j], dtype=np.float64) for j in range(len(names))]
-        setattr(out, argument, np.stack(np.broadcast_arrays(*cells), axis=-1))
-    return out
+        cells = [np.asarray(by_position[j], dtype=np.float64) for j in range(len(names))]
+        setattr(ordered, argument, np.stack(np.broadcast_arrays(*cells), axis=-1))
+    return ordered

@@ -27,7 +27,7 @@ class Bits(Reader):
     binarize: float | None = 0.0
 
     def encode(self, rows: Rows) -> Matrix:
-        """(N, D) 0 and 1; NaN where a cell is missing."""
+        """Return (N, D) 0 and 1; NaN where a cell is missing."""
         X = rows.X
         if sparse.issparse(X):
             X = each_cell_once(X)
@@ -139,10 +139,10 @@ def _binarize(X: Matrix, threshold: float) -> Matrix:
     if sparse.issparse(X):
         if threshold < 0:
             raise ValueError("binarize must be >= 0 for sparse X: a zero cell would become 1")
-        out = X.copy()
-        out.data = np.where(np.isnan(out.data), np.nan, (out.data > threshold).astype(float))
-        out.eliminate_zeros()
-        return out
+        ones = X.copy()
+        ones.data = np.where(np.isnan(ones.data), np.nan, (ones.data > threshold).astype(float))
+        ones.eliminate_zeros()
+        return ones
     return threshold_bits(X, threshold)
 
 
@@ -167,7 +167,7 @@ class Counts(Reader):
         return reader, rows
 
     def _refusal(self, X: Matrix, cells: Array, what: str, advice: str | None = None) -> InputError:
-        """The error of the first of some cells; of a sparse X, of the stored ones."""
+        """Return the error for the first bad cell; a sparse X is searched in its stored cells."""
         if sparse.issparse(X):
             k = int(cells.argmax())
             (row, j), value = cell_of(X, k), X.data[k]

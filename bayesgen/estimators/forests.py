@@ -258,7 +258,7 @@ class TreeAugmentedNB(TableClassifier):
 
 
 def _forests(prior: DirichletForest, structure: Any) -> list[Array]:
-    """(F, D) parents for each class: those that `structure` names."""
+    """Return (F, D) parents for each class: those that `structure` names."""
     n_classes, n_columns = len(prior.pairs), len(prior.levels)
     if structure is None and prior.is_forest:
         parents = prior.draw(np.random.default_rng(0), 1)["parents"][0].astype(np.int64)

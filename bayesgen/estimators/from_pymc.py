@@ -181,8 +181,8 @@ def _refuse_taken_names(roles: Roles) -> None:
             f"results call the class weights {CLASS_WEIGHTS!r}, and that variable of the model "
             "is something else: give it another name"
         )
-    own = model.coords.get(CLASS)
-    if own is not None and list(own) != [roles.classes[k] for k in np.argsort(roles.order)]:
+    ours = model.coords.get(CLASS)
+    if ours is not None and list(ours) != [roles.classes[k] for k in np.argsort(roles.order)]:
         raise ValueError(
             "results call the dim of the labels 'class', and that dim of the model is "
             "something else: give it another name"
@@ -190,7 +190,7 @@ def _refuse_taken_names(roles: Roles) -> None:
 
 
 def _label(model: Any, label: str) -> Any:
-    """The observed label; raise where it is none, or the model is none."""
+    """Return the variable of labels; raise if the model has none."""
     import pymc as pm
 
     if not isinstance(model, pm.Model):
@@ -228,8 +228,8 @@ def _with_given(
     depend = [i for v in model.observed_RVs for i in v.owner.inputs]
     direct, masks = ancestors(depend, model.free_RVs), {}
     for data in model.data_vars:
-        own, shape = dims.get(data.name), np.shape(data.get_value())
-        of_rows = own[0] == row_dim if own and row_dim else shape[:1] == (n,) and columns
+        dim, shape = dims.get(data.name), np.shape(data.get_value())
+        of_rows = dim[0] == row_dim if dim and row_dim else shape[:1] == (n,) and columns
         if not of_rows or data not in direct or any(data is k for k in held):
             continue
         of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
@@ -314,7 +314,7 @@ def _needed(parts: list[Part], masks: dict[str, Any], of_label: set[Any]) -> dic
 
 
 def _probabilities(y: Any) -> Any:
-    """(C,) or (N, C) probabilities of the label."""
+    """Return (C,) or (N, C) probabilities of the label."""
     import pytensor.tensor as pt
 
     p = y.owner.op.dist_params(y.owner)[0]
@@ -325,7 +325,7 @@ def _probabilities(y: Any) -> Any:
 
 
 def _class_labels(model: Any, y: Any, p: Any) -> Array:
-    """(C,) labels of the classes in the model's order, by the dim that has them.
+    """Return (C,) labels of the classes in the model's order, by the dim that has them.
 
     That is the dim of p, or of an axis that the label indexes, or the one dim of that length.
     """
@@ -342,7 +342,7 @@ def _class_labels(model: Any, y: Any, p: Any) -> Array:
 
 
 def _has_dims(node: Any, dims: Any) -> bool:
-    """Whether the first input of a node is a variable with named dims."""
+    """Return whether the first input of a node is a variable with named dims."""
     return bool(dims.get(node.inputs[0].name) if node.inputs else None)
 
 
@@ -375,24 +375,24 @@ class PyMCFamily(Family):
     @cached_property
     def params(self) -> dict[str, tuple[str, ...]]:
         """Free variables of the model, but for class weights that are called ``pi``."""
-        model, out = self.roles.model, {}
+        model, dims_of = self.roles.model, {}
         for v in self.roles.free:
-            own = model.named_vars_to_dims.get(v.name) or (None,) * v.ndim
-            out[v.name] = tuple(d or f"{v.name}_dim_{i}" for i, d in enumerate(own))
-        out.pop(CLASS_WEIGHTS, None)
-        return out
+            dims = model.named_vars_to_dims.get(v.name) or (None,) * v.ndim
+            dims_of[v.name] = tuple(d or f"{v.name}_dim_{i}" for i, d in enumerate(dims))
+        dims_of.pop(CLASS_WEIGHTS, None)
+        return dims_of
 
     @property
     def no_class_prior(self) -> str:
-        """Where they depend on the row."""
+        """Why class weights cannot be replaced: they depend on the row."""
         why = "the class weights of this model depend on the row, and no other can replace them"
         return why if self.roles.by_row else ""
 
     def coords(self) -> dict[str, Any]:
-        """Those of the parameters."""
-        known = self.roles.model.coords
+        """Return the coordinates of the dims of the parameters."""
+        coords = self.roles.model.coords
         used = {d for dims in self.params.values() for d in dims}
-        return {d: list(known[d]) for d in used if known.get(d) is not None}
+        return {d: list(coords[d]) for d in used if coords.get(d) is not None}
 
     # -- densities ---------------------------------------------------------------------------
 
@@ -402,25 +402,25 @@ class PyMCFamily(Family):
         roles = self.roles
         theta = {v.name: v for v in roles.free if v.name != CLASS_WEIGHTS}
         labels = [v for v in (roles.label, roles.label_data) if v is not None]
-        own = roles.parts, roles.masks, roles.length, roles.order
-        return GraphRows(theta, self.params, labels, *own, self.shared)
+        rows_of_graph = roles.parts, roles.masks, roles.length, roles.order
+        return GraphRows(theta, self.params, labels, *rows_of_graph, self.shared)
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log p(x_i | y_i = c, theta).
+        """Return (..., N, C) log p(x_i | y_i = c, theta).
 
         Where class weights depend on the row it is log p(y_i = c, x_i | theta) + log C: ``pi`` of
         the posterior is 1/C then.
         """
-        out = self.graph.log_likelihood(X, theta)
+        log_p = self.graph.log_likelihood(X, theta)
         if self.roles.by_row:
             values, _ = self.graph.in_order(theta)
             p = self.label_probabilities(values, self.graph.cells(X))
             with np.errstate(divide="ignore"):
-                out += np.log(p * p.shape[-1]).reshape(out.shape)
-        return out
+                log_p += np.log(p * p.shape[-1]).reshape(log_p.shape)
+        return log_p
 
     def label_probabilities(self, values: list[Array], cells: list[Array]) -> Array:
-        """(S, 1 or n, C) in the order of the sorted classes."""
+        """Return (S, 1 or n, C) label probabilities in the order of the sorted classes."""
         p: Array = self._probability(*cells, *values)
         p = p.reshape(-1, p.shape[-2] if self.roles.p.ndim > 1 else 1, p.shape[-1])
         shape = len(values[0]), *p.shape[1:]
@@ -432,13 +432,13 @@ class PyMCFamily(Family):
         free = {v: v.type(name=v.name) for v in self.roles.free}
         p = self.roles.p
         p = free[p] if p in free else rebuilt(p, self.graph.replaced | free)
-        own = {v: t for v, t in free.items() if v.name in self.params or not self.roles.by_row}
-        return self.graph.of_draws([], p, own)
+        values = {v: t for v, t in free.items() if v.name in self.params or not self.roles.by_row}
+        return self.graph.of_draws([], p, values)
 
     # -- draws -------------------------------------------------------------------------------
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) rows by PyMC's forward sampling.
+        """Return (N, D) rows by PyMC's forward sampling.
 
         Raises
         ------
@@ -456,7 +456,7 @@ class PyMCFamily(Family):
     # -- a local optimum -----------------------------------------------------------------------
 
     def held_model(self, theta: Theta) -> tuple[Any, dict[str, Array]]:
-        """The model, which holds its rows, and draws (S, ...) of its free variables."""
+        """Return the model, which holds its rows, and draws (S, ...) of its free variables."""
         values, _ = self.graph.in_order(theta)
         draws = dict(zip(self.params, values, strict=True))
         if any(v.name == CLASS_WEIGHTS for v in self.roles.free):
@@ -472,17 +472,17 @@ class PyMCFamily(Family):
         return theta | {CLASS_WEIGHTS: self.class_weights(free)[0]}
 
     def class_weights(self, free: list[Array]) -> Array:
-        """(S, C) of draws of the free variables; 1/C where they depend on the row."""
+        """Return (S, C) of draws of the free variables; 1/C where they depend on the row."""
         n = len(self.roles.order)
         if self.roles.by_row:
             return np.full((len(free[0]), n), 1 / n)
         return self.label_probabilities(free, self.graph.cells(_rows(self.roles)[:1]))[:, 0]
 
     def given_rows(self, X: Matrix) -> "PyMCFamily":
-        """The family whose simulated rows have the covariates of X."""
-        out = replace(self, given=X)
-        out.__dict__["graph"] = self.graph  # with what it has compiled
-        return out
+        """Return the family whose simulated rows have the covariates of X."""
+        family = replace(self, given=X)
+        family.__dict__["graph"] = self.graph  # with what it has compiled
+        return family
 
     @property
     def columns(self) -> list[str]:
@@ -496,7 +496,7 @@ class PyMCFamily(Family):
 
 
 def family_of(model: Any, label: str) -> PyMCFamily:
-    """The family whose density of the model's own rows is the model's.
+    """Return the family whose density of the model's own rows is the model's.
 
     Data of as many entries as rows are columns, or else a hyper-parameter.
 
@@ -534,17 +534,17 @@ def family_of(model: Any, label: str) -> PyMCFamily:
 
 
 def _rows(roles: Roles) -> Array:
-    """(N, D) rows of the model; NaN is a missing cell."""
-    out = []
+    """Return (N, D) rows of the model; NaN is a missing cell."""
+    blocks = []
     for part in roles.parts:
         cells, mask = part.value.astype(np.float64), roles.masks.get(part.name)
         cells = cells if mask is None else np.where(mask.get_value(), cells, np.nan)
-        out.append(cells.reshape(len(cells), -1))
-    return np.concatenate(out, axis=1)
+        blocks.append(cells.reshape(len(cells), -1))
+    return np.concatenate(blocks, axis=1)
 
 
 def _no_row_density(roles: Roles, why: Any) -> str:
-    """What to say where the density of rows is not that of each row."""
+    """Return the message for a model whose density is no product over rows."""
     from pytensor.graph.basic import Constant
 
     n, model = len(roles.codes), roles.model
@@ -553,19 +553,19 @@ def _no_row_density(roles: Roles, why: Any) -> str:
     observed = [v for v in model.observed_RVs if v is not roles.label]
     reached = ancestors(i for v in (roles.label, *observed) for i in v.owner.inputs)
     arrays = [c.data for c in reached if isinstance(c, Constant) and np.shape(c.data)[:1] == (n,)]
-    out = "the rows have no density of their own"
+    message = "the rows have no density of their own"
     if latent:
-        out += (
+        message += (
             f": {latent[0]!r} has a value for each of the {n} rows, which a new row does not have; "
             "sum or integrate it out (pm.Mixture, pm.BetaBinomial and the like)"
         )
     elif arrays:
         first = ", ".join(f"{v:.4g}" for v in np.ravel(arrays[0])[:3])
-        out += (
+        message += (
             f": the graph holds an array of {n} rows ({first}, ...), which new rows cannot "
             "replace; make it pm.Data, with the dim of the rows"
         )
-    return f"{out} ({why})"
+    return f"{message} ({why})"
 
 
 # ------------------------------------------------------------------------------------------------
@@ -595,9 +595,9 @@ class PartsReader(Reader):
             self._refuse_absent(names, list(X.columns))
             X = np.column_stack([np.asarray(X[name]) for name in names])
         elif hasattr(X, "dims"):  # an xarray.DataArray
-            known = X.coords.get(X.dims[-1])
-            if known is not None and known.dtype.kind in "OUS" and X.ndim == 2:
-                self._refuse_absent(names, known.values.tolist())
+            labels = X.coords.get(X.dims[-1])
+            if labels is not None and labels.dtype.kind in "OUS" and X.ndim == 2:
+                self._refuse_absent(names, labels.values.tolist())
                 X = X.sel({X.dims[-1]: names})
             X = np.asarray(X).reshape(len(X), -1)
         reader, X = super().checked(X, first, ensure_all_finite)
@@ -666,10 +666,10 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _reader(self) -> Reader:
         roles = self._parsed()._known.roles
-        given = {part.name for part in roles.parts if part.variable is None}
+        covariates = {part.name for part in roles.parts if part.variable is None}
         return PartsReader(
             type(self).__name__,
-            whole=next((why for name, why in roles.needed.items() if name not in given), ""),
+            whole=next((why for name, why in roles.needed.items() if name not in covariates), ""),
             n_features=len(self.columns_),
             parts=tuple(roles.parts),
             needed=roles.needed,
@@ -729,16 +729,16 @@ class PyMCClassifier(GenerativeClassifier):
         """
         if X is not None or y is not None:
             raise TypeError(_OWN_ROWS.format("with_posterior(tree)"))
-        out = self.__class__(self.model, self.label)
-        out._known = self._parsed()._known
-        undrawn = out._undrawn(GIVEN)
-        draws = tree_of(undrawn, {POSTERIOR: out._as_ours(posterior_group(tree))}, GIVEN)
+        clf = self.__class__(self.model, self.label)
+        clf._known = self._parsed()._known
+        undrawn = clf._undrawn(GIVEN)
+        draws = tree_of(undrawn, {POSTERIOR: clf._as_ours(posterior_group(tree))}, GIVEN)
         draws.attrs |= getattr(tree, "attrs", {})
-        out.fitted_ = out._drawn_fit(undrawn, draws)
-        return out
+        clf.fitted_ = clf._drawn_fit(undrawn, draws)
+        return clf
 
     def _own_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The rows given, or else those of the model."""
+        """Return the rows given, or else those of the model."""
         if (X is None) != (y is None):
             raise TypeError("give X and y together, or neither: the model holds its rows")
         return self._model_rows() if X is None else (X, y)
@@ -818,17 +818,18 @@ class PyMCClassifier(GenerativeClassifier):
         model_coords = {k: list(v) for k, v in roles.model.coords.items() if v is not None}
         params = dict(family.params)
         if any(v.name == CLASS_WEIGHTS for v in roles.free):
-            own = roles.model.named_vars_to_dims.get(CLASS_WEIGHTS)
-            params[CLASS_WEIGHTS] = tuple(own or (f"{CLASS_WEIGHTS}_dim_0",))
+            dims = roles.model.named_vars_to_dims.get(CLASS_WEIGHTS)
+            params[CLASS_WEIGHTS] = tuple(dims or (f"{CLASS_WEIGHTS}_dim_0",))
         theta = read_draws(draws, params, model_coords)
         lead = next(iter(theta.values())).shape[:2]
         flat = [
             theta[v.name].reshape(-1, *theta[v.name].shape[2:]).astype(v.dtype) for v in roles.free
         ]
         weights = family.class_weights(flat).reshape(*lead, -1)
-        rest = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
-        if CLASS in rest.dims:
-            named = CLASS in rest.coords
-            rest = rest.sel({CLASS: roles.classes}) if named else rest.isel({CLASS: roles.order})
-        out = rest.assign({CLASS_WEIGHTS: ((CHAIN, DRAW, CLASS), weights)})
-        return out.assign_coords({CLASS: roles.classes})
+        variables = draws.drop_vars([CLASS_WEIGHTS], errors="ignore")
+        if CLASS in variables.dims:
+            named = CLASS in variables.coords
+            by_name, by_place = {CLASS: roles.classes}, {CLASS: roles.order}
+            variables = variables.sel(by_name) if named else variables.isel(by_place)
+        posterior = variables.assign({CLASS_WEIGHTS: ((CHAIN, DRAW, CLASS), weights)})
+        return posterior.assign_coords({CLASS: roles.classes})

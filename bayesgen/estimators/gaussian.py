@@ -30,7 +30,7 @@ class Reals(Reader):
     sums_tell: ClassVar[bool] = True
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) the numbers themselves."""
+        """Return (N, D) the numbers themselves."""
         X: Array = rows.X
         self._warn_lost_digits(X)
         return X
@@ -194,12 +194,12 @@ class _Discriminant(GenerativeClassifier):
 
 
 def _by_class(value: Any) -> Any:
-    """A 1-D hyper-parameter with one value per class, as a column."""
+    """Return a 1-D hyper-parameter with one value per class, as a column."""
     return np.asarray(value, dtype=float)[:, None] if np.ndim(value) == 1 else value
 
 
 def _diagonal_of(psi: Any) -> Array:
-    """The diagonal of psi0 for a model without correlations."""
+    """Return the diagonal of psi0 for a model without correlations."""
     psi = np.asarray(psi, dtype=np.float64)
     if psi.ndim < 2:
         return psi
@@ -271,7 +271,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     _spherical = "spherical"
 
     def transform(self, X: Any) -> Array:
-        """(N, K) rows in the K = min(C - 1, D) directions that separate the classes most.
+        """Return (N, K) rows in the K = min(C - 1, D) directions that separate the classes most.
 
         Fisher's discriminant coordinates, of the posterior means of the parameters: distances from
         the mean of the class means, weighted by the class weights, in directions with variance 1
@@ -281,9 +281,9 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         ``get_feature_names_out()``.
         """
         fitted = self._fitted()
-        own = fitted.closed_form
-        theta = own.model.estimate("posterior_mean", own.stats)
-        mu, weights = theta["mu"], own.model.mean_weights()
+        posterior = fitted.closed_form
+        theta = posterior.model.estimate("posterior_mean", posterior.stats)
+        mu, weights = theta["mu"], posterior.model.mean_weights()
         sigma = theta.get("Sigma")
         if sigma is None:
             sigma = np.diag(np.broadcast_to(theta["sigma2"], mu.shape[1]))

@@ -25,7 +25,7 @@ else:
             return self
 
         def __get__(self, clf, cls=None):
-            """Of a class the function, which documentation shows; of a classifier the method."""
+            """Return the function for a class, which documentation shows; else the bound method."""
             if clf is None:
                 return self.method
             try:

@@ -29,7 +29,7 @@ class ColumnsOfTests(MixedColumns):
         return super(MixedColumns, self).merged(self)
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) numbers and codes, -1 for an unknown category: trees divide such rows."""
+        """Return (N, D) numbers and codes, -1 for an unknown category: trees divide such rows."""
         refuse_unknown("unseen", self.unseen, ("ignore", "raise"))
         if self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table, advice='give unseen="ignore"')

@@ -29,7 +29,7 @@ Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over
 
 
 def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
-    """(words of the prior, range of a cell under it or "") of each column of one block."""
+    """Return (prior in words, range of a cell under it or "") for each column of a block."""
     if n_columns and isinstance(family, Margins):
         family = family.margins()
     dims_of = {k: d for k, (d, _) in family.arrays().items()}
@@ -41,19 +41,19 @@ def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
     }
     words = _WORDS.get(frozenset(arrays), _in_general)
     spread = _RANGES.get(frozenset(arrays), lambda values: "")
-    out = []
+    described = []
     for j in range(n_columns):
         values = {k: _at(a, dims_of[k], j) for k, a in arrays.items()}
         if family.kind == "lognormal":
-            own = f"logarithm: {_gaussian(values)}", _gaussian_range(values, np.exp)
+            words_and_range = f"logarithm: {_gaussian(values)}", _gaussian_range(values, np.exp)
         else:
-            own = words(values), spread(values)
-        out.append(own)
-    return out
+            words_and_range = words(values), spread(values)
+        described.append(words_and_range)
+    return described
 
 
 def _at(value: Array, dims: tuple[str, ...], j: int) -> Array:
-    """The values of column j, flat; of categories, those that exist."""
+    """Return the values of column j, flat; for categories those that exist."""
     if FEATURE_BIS in dims and value.ndim > 1:
         value, dims = np.diagonal(value, axis1=-2, axis2=-1), dims[:-1]
     axis = dims.index(FEATURE) - len(dims)
@@ -135,7 +135,7 @@ _RANGES: dict[frozenset[str], Callable[[Values], str]] = {
 
 
 def of_all_columns(family: Any) -> str:
-    """What the prior of a family says of no single column: of tokens, of tables of pairs."""
+    """Return sentences on a prior that belongs to no single column: tokens, tables of pairs."""
     if isinstance(family, Margins):  # all of it is said column by column
         return ""
     values = {

@@ -162,11 +162,11 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
         self._set_sampler(draws, tune, chains, random_state)
 
     def _family(self, reader: Reader, classes: Array) -> NegativeBinomial:
-        at = None if self.exposure is None else self._exposure_column(reader.columns)
-        return NegativeBinomial(self.mu, self.delta, self.spread, exposure=at)
+        column = None if self.exposure is None else self._exposure_column(reader.columns)
+        return NegativeBinomial(self.mu, self.delta, self.spread, exposure=column)
 
     def _exposure_column(self, names: list[Any]) -> Array:
-        """(D,) 1 at the exposure's column."""
+        """Return (D,) 1 at the exposure's column."""
         j: Any = self.exposure
         if isinstance(j, str):
             if j not in names:

@@ -52,7 +52,7 @@ def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
 def record(
     clf: Any, fitted: Fitted
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
-    """What `storage.write` takes."""
+    """Return the record that `storage.write` takes."""
     own, training, reader = fitted.posterior, fitted.training, fitted.reader
     absent = unsaved(clf)
     parameters = {

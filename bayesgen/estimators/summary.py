@@ -55,7 +55,7 @@ class Summary:
         return frame
 
     def _shown(self) -> "pd.DataFrame":
-        """The first lines of the table, as text."""
+        """Return the first lines of the table, as text."""
         frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
         missing = [f"{n:.0f}" if n else "" for n in np.nan_to_num(frame["missing"])]
         frame = frame.assign(missing=missing)
@@ -101,19 +101,20 @@ def with_summary(clf: Any) -> str:
 
 def summary(fitted: Fitted) -> Summary:
     """Columns and kinds, class counts, missing cells, priors, evidence and warnings of a fit."""
-    own, training = fitted.posterior, fitted.training
+    posterior, training = fitted.posterior, fitted.training
     coords = fitted.coords
     names = fitted.column_names
     n = len(names)
     kind, words, spread = (np.full(n, "", dtype=object) for _ in range(3))
     missing, of_all = np.full(n, np.nan), []
-    stats = own.stats.features if own.exact else None
-    for block in own.prior.family.blocks(stats):
-        at = np.arange(n)[block.columns]
-        kind[at] = block.family.column_kind()
-        found = prior_words.columns_of(block.family, len(at))
-        words[at], spread[at] = [w for w, _ in found], [r for _, r in found]
-        missing[at] = _n_missing(fitted, block)
+    stats = posterior.stats.features if posterior.exact else None
+    for block in posterior.prior.family.blocks(stats):
+        positions = np.arange(n)[block.columns]
+        kind[positions] = block.family.column_kind()
+        descriptions = prior_words.columns_of(block.family, len(positions))
+        words[positions] = [text for text, _ in descriptions]
+        spread[positions] = [limits for _, limits in descriptions]
+        missing[positions] = _n_missing(fitted, block)
         if general := prior_words.of_all_columns(block.family):
             of_all.append(general)
     rows = _class_rows(fitted)
@@ -125,15 +126,15 @@ def summary(fitted: Fitted) -> Summary:
     }
     if rows is not None:
         variables["rows"] = ((CLASS,), rows)
-    exact = training.inference == "closed form" and not own.prior.family.no_evidence
+    exact = training.inference == "closed form" and not posterior.prior.family.no_evidence
     exact = exact and not training.unlabelled_weight
-    evidence = own.prior.log_evidence(own.stats) if exact else np.nan
+    evidence = posterior.prior.log_evidence(posterior.stats) if exact else np.nan
     table = tree.group(variables, {FEATURE: names, CLASS: coords[CLASS]})
     score = label_score(fitted)
     table = table.assign_attrs(
         log_evidence=float(evidence),
         inference=training.inference,
-        class_prior=np.asarray(own.prior.alpha).tolist(),
+        class_prior=np.asarray(posterior.prior.alpha).tolist(),
         **attributes_of(score),
     )
     how = _ROUTES.get(training.inference, training.inference)
@@ -143,7 +144,7 @@ def summary(fitted: Fitted) -> Summary:
 
 
 def attributes_of(score: LabelScore | None) -> dict[str, Any]:
-    """Of a summary's table, where the score is known."""
+    """Return the attributes of a summary's table, if the score is known."""
     names = ("log_loss", "log_loss_of_frequencies", "scored_rows")
     return {} if score is None else dict(zip(names, score, strict=True))
 
@@ -154,10 +155,10 @@ _OTHER_MODEL = "Take LogLinearPool(), or calibrate this model by LogLinearPool([
 def sentences_of(
     score: LabelScore | None, fitted: Fitted, other_model: str = _OTHER_MODEL
 ) -> list[str]:
-    """What leave-one-out says of the probabilities; a warning where frequencies are as good."""
+    """Return the leave-one-out score in words; warn if class frequencies are as good."""
     if score is None:
         return []
-    out = [
+    sentences = [
         f"Log loss of the labels, each without its row: {score.log_loss:.3f} nats "
         f"({_rows(score.n_rows)}); of the class frequencies alone: {score.of_frequencies:.3f}."
     ]
@@ -165,8 +166,10 @@ def sentences_of(
         advice = "these columns do not tell the classes apart, or too few rows do"
         if not isinstance(fitted.posterior, PooledPosterior):
             advice = f"the model does not fit the rows. {other_model}"
-        out.append(f"Warning: its probabilities are no better than class frequencies: {advice}.")
-    return out
+        sentences.append(
+            f"Warning: its probabilities are no better than class frequencies: {advice}."
+        )
+    return sentences
 
 
 def _n_missing(fitted: Fitted, block: Any) -> float | Array:
@@ -182,54 +185,56 @@ def _n_missing(fitted: Fitted, block: Any) -> float | Array:
 
 
 def _class_rows(fitted: Fitted) -> Array | None:
-    """(C,) labelled rows of each class, by weight; None where they are not known."""
+    """Return (C,) labelled rows of each class, by weight; None where they are not known."""
     stats = fitted.posterior.stats
     return None if stats is None else np.asarray(stats.count, dtype=float)
 
 
 def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: float) -> list[str]:
-    out, training, prior = [], fitted.training, fitted.posterior.prior
+    sentences, training, prior = [], fitted.training, fitted.posterior.prior
     labels = [str(label) for label in fitted.classes]
     if rows is not None:
         each = listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)], SHOWN)
         seen = training.n_rows - training.n_unlabelled
         weighted = rows.sum() != seen or (rows != np.round(rows)).any()
         how = ", counted by weight as missing cells are" if weighted else ""
-        out.append(f"Rows{how}: {each}.")
+        sentences.append(f"Rows{how}: {each}.")
     if prior.family.discriminative:
-        out.append("Discriminative: p(y | x) alone; nothing is said of x.")
+        sentences.append("Discriminative: p(y | x) alone; nothing is said of x.")
     elif np.isfinite(prior.alpha).all():
         alpha = prior_words.shown(np.ravel(prior.alpha))
         s = "" if alpha == "1" else "s"
-        out.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
-    out += [f"Prior: {general}." for general in of_all]
+        sentences.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
+    sentences += [f"Prior: {general}." for general in of_all]
     choice = training.prior.words() if training.prior else ""
     if choice:
-        out.append(f"{choice}. The evidence is conditional on it.")
+        sentences.append(f"{choice}. The evidence is conditional on it.")
     if evidence == evidence:
-        out.append(f"Log evidence: {evidence:.2f} nats.")
+        sentences.append(f"Log evidence: {evidence:.2f} nats.")
     if why := prior.family.no_evidence:
-        out.append(f"No evidence: {why}.")
-    return out + [f"Warning: {text}." for text in _cautions(fitted, rows)]
+        sentences.append(f"No evidence: {why}.")
+    return sentences + [f"Warning: {text}." for text in _cautions(fitted, rows)]
 
 
 def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
-    """What to look at before the numbers are believed."""
+    """Return what to look at before the numbers are believed."""
     training = fitted.training
-    out = [f"column {name!r} {why}" for name, why in training.suspects.items()]
+    cautions = [f"column {name!r} {why}" for name, why in training.suspects.items()]
     if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
         names = listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few], SHOWN)
-        out.append(f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}")
+        cautions.append(
+            f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}"
+        )
     n, share = training.n_unlabelled, training.unlabelled_weight
     if share is not None:
-        out.append(unlabelled_rows(n, share))
+        cautions.append(unlabelled_rows(n, share))
         if training.weighed is not None and len(unlike := training.weighed.unlike):
-            out.append(unlike_labelled(unlike))
+            cautions.append(unlike_labelled(unlike))
     elif n:
-        out.append(f"{_rows(n)} without a label were averaged over")
+        cautions.append(f"{_rows(n)} without a label were averaged over")
     if training.inference != "closed form":
-        out += _cautions_of_draws(training)
-    return out
+        cautions += _cautions_of_draws(training)
+    return cautions
 
 
 def _cautions_of_draws(training: Training) -> list[str]:
@@ -241,7 +246,7 @@ def _cautions_of_draws(training: Training) -> list[str]:
 
 
 def unlabelled_rows(n: int, share: float) -> str:
-    """What rows without a label weigh."""
+    """Return the weight of rows without a label, in words."""
     return f"{n} unlabelled row{' counts' if n == 1 else 's count'} as {share * n:.1f}"
 
 

@@ -44,7 +44,7 @@ class TableReader(Reader):
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""
-        given, X = (X, X.X) if isinstance(X, Rows) else (None, X)
+        rows, X = (X, X.X) if isinstance(X, Rows) else (None, X)
         if self.unseen not in ("prior", "ignore", "raise"):
             raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
         refuse_elsewhere(X)
@@ -55,7 +55,7 @@ class TableReader(Reader):
                 f"{self.owner} does not take sparse X; pass X.toarray() or a data frame"
             )
         # refuses what is not a table before any work is done
-        table = given.table if given is not None and given.X is X else read(X)
+        table = rows.table if rows is not None and rows.X is X else read(X)
         reader = self.refuse_other_names(X, first) if self.by_position else self
         if sparse.issparse(X):
             X = table  # of which rows can be taken
@@ -63,7 +63,7 @@ class TableReader(Reader):
             reader = replace(reader, n_features=X.shape[1]) if first else reader
         else:
             reader, _ = reader.validated(X, first, skip_check_array=True)
-        return reader, Rows(X, reader, table, given if given is not None and given.X is X else None)
+        return reader, Rows(X, reader, table, rows if rows is not None and rows.X is X else None)
 
     @property
     def by_position(self) -> bool:
@@ -106,40 +106,40 @@ class CategoryColumns(TableReader):
         return replace(self, categories=Categories.learn(rows.table, self.declared))
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader that knows the categories."""
+        """Return the reader that knows the categories."""
         reader = self._learnt(rows)
         return reader, rows.by(reader)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The reader that knows those of further rows too."""
+        """Return the reader that knows those of further rows too."""
         return self.merged(self._learnt(rows))
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """The reader of the categories of both."""
-        found, mine, theirs = self.encoder.merge(other.categories)
-        n = found.n_categories
+        """Return the reader of the categories of both."""
+        encoder, mine, theirs = self.encoder.merge(other.categories)
+        n = encoder.n_categories
         return (
-            replace(self, categories=found),
+            replace(self, categories=encoder),
             lambda stats: stats.reindex_categories(mine, n),
             lambda stats: stats.reindex_categories(theirs, n),
         )
 
     def encode(self, rows: Rows) -> Matrix:
-        """(N, D) codes."""
-        table, known = rows.table, self.encoder
+        """Return (N, D) codes."""
+        table, encoder = rows.table, self.encoder
         if self.unseen == "raise":
-            known.refuse_unseen(table)
-        if known.knows(table):
-            return known.codes_of(table)
-        codes = known.encode(table)
-        rows.warn_of_unknown(known, codes)
+            encoder.refuse_unseen(table)
+        if encoder.knows(table):
+            return encoder.codes_of(table)
+        codes = encoder.encode(table)
+        rows.warn_of_unknown(encoder, codes)
         if self.unseen == "ignore":
             values = codes.data if sparse.issparse(codes) else codes
             values[values == -1] = np.nan
         return codes
 
     def encode_as_read(self, rows: Rows) -> Any:
-        """The same, small whole numbers as they are read."""
+        """Return (N, D) codes; small whole numbers stay as they are read."""
         codes = self.encoder.read_codes(rows.table) if self.encoder.knows(rows.table) else None
         return rows.encoded if codes is None else codes
 
@@ -149,7 +149,7 @@ class CategoryColumns(TableReader):
             self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
 
     def decode(self, X: Any) -> Any:
-        """The categories of codes."""
+        """Return the categories of codes."""
         return self.encoder.decode(X)
 
     def coords(self, family: Family) -> dict[str, Any]:
@@ -157,11 +157,11 @@ class CategoryColumns(TableReader):
         return super().coords(family) | category_coords(self.columns, self.encoder.values)
 
     def state(self) -> dict[str, Any]:
-        """The categories, as JSON."""
+        """Return the categories, as JSON."""
         return {"encoder": self.encoder.to_json()}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
-        """The reader that `state` describes."""
+        """Return the reader that `state` describes."""
         return replace(self, categories=Categories.from_json(state["encoder"]))
 
 
@@ -269,17 +269,17 @@ class MixedColumns(TableReader):
         return self.encoder.chosen(self.kinds, self.declared)
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader that knows the columns."""
+        """Return the reader that knows the columns."""
         reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
         return reader, rows.by(reader)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The reader that knows the categories of further rows too."""
-        found = self.encoder.relearn(rows.table, self.declared, self.chosen)
-        return self.merged(replace(self, schema=found))
+        """Return the reader that knows the categories of further rows too."""
+        schema = self.encoder.relearn(rows.table, self.declared, self.chosen)
+        return self.merged(replace(self, schema=schema))
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """The reader of the categories of both."""
+        """Return the reader of the categories of both."""
         schema, mine, theirs = self.encoder.merge(other.schema)
         n = schema.categories.n_categories
 
@@ -288,8 +288,8 @@ class MixedColumns(TableReader):
                 part.reindex_categories(maps, n) if name == "categorical" else part
                 for name, part in zip(stats.names, stats.parts, strict=True)
             )
-            out: Stats = replace(stats, parts=parts)
-            return out
+            stats_of_columns: Stats = replace(stats, parts=parts)
+            return stats_of_columns
 
         return replace(self, schema=schema), partial(aligned, mine), partial(aligned, theirs)
 
@@ -299,7 +299,7 @@ class MixedColumns(TableReader):
             super().refuse_other_columns(other)
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) numbers and codes."""
+        """Return (N, D) numbers and codes."""
         codes = rows.cells(self.schema)
         if self.unseen == "prior":
             return codes
@@ -318,7 +318,7 @@ class MixedColumns(TableReader):
             self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
 
     def decode(self, X: Any) -> Any:
-        """A data frame of the columns."""
+        """Return a data frame of the columns."""
         import pandas as pd
 
         return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
@@ -338,18 +338,20 @@ class MixedColumns(TableReader):
         """{dim: labels} of the posterior, of each kind of columns its own."""
         names = np.array(self.columns, dtype=object)
         blocks = self.encoder.blocks
-        out: dict[str, Any] = {f"{k}_{FEATURE}": list(names[at]) for k, at in blocks.items()}
+        names_by_dim: dict[str, Any] = {
+            f"{k}_{FEATURE}": list(names[positions]) for k, positions in blocks.items()
+        }
         if "categorical" in blocks:
-            columns = out[f"categorical_{FEATURE}"]
-            out |= category_coords(columns, self.encoder.categories.values, "categorical_")
-        return out
+            columns = names_by_dim[f"categorical_{FEATURE}"]
+            names_by_dim |= category_coords(columns, self.encoder.categories.values, "categorical_")
+        return names_by_dim
 
     def state(self) -> dict[str, Any]:
-        """The schema, as JSON."""
+        """Return the schema, as JSON."""
         return {"encoder": self.encoder.to_json()}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
-        """The reader that `state` describes."""
+        """Return the reader that `state` describes."""
         return replace(self, schema=TableSchema.from_json(state["encoder"]))
 
 
@@ -460,9 +462,11 @@ class MixedNB(TableClassifier):
         blocks, names = schema.blocks, schema.names or ()
         arguments = {"gaussian": ("mu0", "kappa0", "nu0", "sigma2_0"), "poisson": ("shape", "rate")}
         for kind in blocks.keys() & arguments.keys():
-            own = [names[j] for j in blocks[kind] if names]
+            columns = [names[j] for j in blocks[kind] if names]
             for argument in arguments[kind]:
-                refuse_other_order(argument, getattr(self, argument), list(classes.tolist()), own)
+                refuse_other_order(
+                    argument, getattr(self, argument), list(classes.tolist()), columns
+                )
         return Columns(
             tuple(blocks),
             tuple(make[kind]() for kind in blocks),

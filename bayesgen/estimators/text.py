@@ -70,7 +70,7 @@ class Documents(Reader):
         return reader, Rows(documents, reader)
 
     def of_table(self, X: Any) -> Any:
-        """The one column of texts."""
+        """Return the one column of texts."""
         frame = nw.from_native(X)
         if frame.shape[1] != 1:
             raise ValueError(
@@ -84,20 +84,20 @@ class Documents(Reader):
         return replace(self, vocabulary=Vocabulary.learn([*rows.X, *declared]))
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader that knows the tokens."""
+        """Return the reader that knows the tokens."""
         reader = self._learnt(rows)
         return reader, rows.by(reader)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The reader that knows those of further rows too."""
+        """Return the reader that knows those of further rows too."""
         return self.merged(self._learnt(rows))
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """The reader of the tokens of both."""
-        found, mine, theirs = self.encoder.merge(other.vocabulary)
-        n = len(found)
+        """Return the reader of the tokens of both."""
+        encoder, mine, theirs = self.encoder.merge(other.vocabulary)
+        n = len(encoder)
         return (
-            replace(self, vocabulary=found),
+            replace(self, vocabulary=encoder),
             lambda stats: stats.recode_tokens(mine, n),
             lambda stats: stats.recode_tokens(theirs, n),
         )
@@ -115,7 +115,7 @@ class Documents(Reader):
         return [self.tokenizer.join(document) for document in documents]
 
     def words(self, X: Any) -> list[Any]:
-        """The word in which each token stands, document by document; of lists the tokens."""
+        """Return the word of each token, document by document; for lists the tokens."""
         if not self.raw:
             return [token for document in self.tokenizer(X) for token in document]
         return [word for text in X for word in self.tokenizer.words(text)]
@@ -130,17 +130,19 @@ class Documents(Reader):
         return "" if self.tokens == "char" else " "
 
     def feature_names(self, family: Family) -> list[Any]:
-        """The contexts: what stands before a token."""
-        own: Any = family
+        """Return the contexts: what stands before a token."""
+        ngrams: Any = family
         tokens = list(map(str, self.encoder.tokens))
-        return [self._between.join(_START if k < 0 else tokens[k] for k in c) for c in own.contexts]
+        return [
+            self._between.join(_START if k < 0 else tokens[k] for k in c) for c in ngrams.contexts
+        ]
 
     def term_names(self, encoded: Any, family: Family) -> list[Any]:
-        """The n-grams that the documents show; -2 and -1 are the codes of start and unknown."""
+        """Return the n-grams of the documents; codes -2 and -1 are start and unknown token."""
         require(family, TokenDraws, "explain")
-        own: Any = family
+        ngrams: Any = family
         shown = [*map(str, self.encoder.tokens), _START, _UNKNOWN]
-        grams = own.grams_of(encoded).tolist()
+        grams = ngrams.grams_of(encoded).tolist()
         return [self._between.join(shown[k] for k in gram) for gram in grams]
 
     def coords(self, family: Family) -> dict[str, Any]:
@@ -148,11 +150,11 @@ class Documents(Reader):
         return {CONTEXT: self.feature_names(family), TOKEN: list(map(str, self.encoder.tokens))}
 
     def state(self) -> dict[str, Any]:
-        """The vocabulary, as JSON."""
+        """Return the vocabulary, as JSON."""
         return {"encoder": self.encoder.to_json(), "raw_documents": bool(self.raw)}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
-        """The reader that `state` describes."""
+        """Return the reader that `state` describes."""
         vocabulary = Vocabulary.from_json(state["encoder"])
         return replace(self, vocabulary=vocabulary, raw=state["raw_documents"])
 
@@ -281,8 +283,8 @@ class MarkovNB(GenerativeClassifier):
         """
         fitted = self._fitted()
         documents = Tokenizer(self.tokens, self.fold)(X)
-        known = {*self.vocabulary_.tokens}
-        length = np.array([sum(token in known for token in d) or np.nan for d in documents])
+        vocabulary = {*self.vocabulary_.tokens}
+        length = np.array([sum(token in vocabulary for token in d) or np.nan for d in documents])
         if n := sum(map(len, documents)) - int(np.nansum(length)):
             warn(
                 f"{n} tokens are outside the vocabulary and left out: perplexities are those of "
@@ -337,7 +339,7 @@ class MarkovNB(GenerativeClassifier):
         observed: bool = True,
         X_new: Any = None,
     ) -> Any:
-        """The model as a PyMC graph: tables over the contexts of the training documents.
+        """Return the model as a PyMC graph: tables over the contexts of the training documents.
 
         Parameters
         ----------
