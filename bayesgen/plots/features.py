@@ -1,14 +1,15 @@
-"""What pictures know of a column: its kind, its places on an axis, and rows along it."""
+"""Pictures of columns: densities, class probabilities along a column, regions of two columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
+from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import COUNTED, TableSchema
 from bayesgen.encoding.tables import Table
@@ -20,17 +21,20 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
-from bayesgen.posterior.fitted import fitted_of, through_pipelines
+from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
+Kind = Literal["real", "count", "nominal"]
 
-_POINTS = 161
+_POINTS = 161  # of a curve
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
-_CATEGORIES = 40  # of a column, in a picture of its own
+_NOMINAL, _COUNTS = ("categorical", "category", "bernoulli", "bit"), (*COUNTED, "count")
+_REAL = ("gaussian", "lognormal", "real")
 
 
 @dataclass(frozen=True)
@@ -45,231 +49,129 @@ class Feature:
     kind : {"real", "count", "nominal"}
     values : list
         Where it is drawn: a grid of numbers, whole numbers, or its categories.
-    at : (N,) float
+    rows : (N,) float
         Where each row is: its number, or the position of its category; NaN where missing.
     """
 
     name: str
     place: int
-    kind: Literal["real", "count", "nominal"]
+    kind: Kind
     values: list[Any]
-    at: Array
+    rows: Array
 
     @property
     def x(self) -> Array:
-        """Where `values` are on the axis."""
+        """Return where `values` are on the axis."""
         return np.arange(len(self.values)) if self.kind == "nominal" else np.array(self.values)
 
     @property
-    def text(self) -> list[str]:
-        """Names of the categories."""
-        return [str(value) for value in self.values]
+    def typical(self) -> Any:
+        """Return the median, or the most frequent category."""
+        if self.kind == "nominal":
+            codes = self.rows[~np.isnan(self.rows)].astype(int)
+            return self.values[int(np.bincount(codes).argmax())] if len(codes) else None
+        median = float(np.nanmedian(self.rows))
+        return int(median) if self.kind == "count" else median
 
-    def some(self, kept: Array) -> "Feature":
-        """The same with some of its categories."""
-        place = np.full(len(self.values) + 1, np.nan)
-        place[kept] = np.arange(len(kept))
-        at = place[np.where(np.isnan(self.at), -1, self.at).astype(int)]
-        return replace(self, values=[self.values[i] for i in kept], at=at)
-
-    def draw_axis(self, ax: Any, label: str, letters: int = 50) -> None:
-        """Labels of both axes of numbers, and the range of the horizontal one."""
-        drawing.label_axes(ax, self.name, label, letters)
-        if len(self.values) > 1:
-            ax.set_xlim(self.values[0], self.values[-1])
+    def only(self, kept: Array) -> "Feature":
+        """Return the same with some of its categories."""
+        position = np.full(len(self.values) + 1, np.nan)
+        position[kept] = np.arange(len(kept))
+        rows = position[np.where(np.isnan(self.rows), -1, self.rows).astype(int)]
+        return replace(self, values=[self.values[i] for i in kept], rows=rows)
 
 
-class Rows:
-    """A table of rows, column by column, and rows like them of which some cells are chosen.
-
-    Raises
-    ------
-    TypeError
-        If the classifier reads sequences, or X is sparse.
-    """
-
-    def __init__(self, clf: Any, X: Any) -> None:
-        if not hasattr(clf, "n_features_in_"):
-            raise TypeError(
-                f"{type(clf).__name__} reads sequences: there are no columns to draw; "
-                "clf.explain and bg.top_words show what tokens say"
-            )
-        self.clf, self.X, self.table = clf, X, Table(X)
-        if self.table.n_rows == 0:
-            raise ValueError("X has no rows: there is no range to draw")
-        self.schema = _schema(clf)
-        names, own = style.feature_names(clf), self.table.names
-        if own is not None and hasattr(clf, "feature_names_in_"):
-            if lost := [name for name in names if name not in own]:
-                raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
-            self.places = [own.index(name) for name in names]
-        else:
-            known = None if self.schema is None else self.schema.positions
-            self.places = list(range(len(names)) if known is None else known)
-        self.names = names
-        self._whole = _whole_numbers(clf, len(names))
-        self.kinds = [self._kind(j) for j in range(len(names))]
-
-    def _column(self, j: int) -> Column:
-        return self.table.column(self.places[j])
-
-    def _kind(self, j: int) -> Any:
-        column = self._column(j)
-        if self.schema is not None:
-            kind = self.schema.kinds[j]
-            if kind in ("categorical", "bernoulli"):
-                return "nominal"
-            return "count" if kind in COUNTED else "real"
-        if column.kind in ("text", "boolean") or column.nominal:
-            return "nominal"
-        if _holds(self.clf) in ("bit", "category"):
-            return "nominal"
-        if self._whole is None:  # nothing is known of how the column is modelled
-            seen = np.unique(column.values[column.present])
-            if np.any(seen % 1):
-                return "real"
-            return "nominal" if len(seen) <= _FEW else "count"
-        return "count" if self._whole[j] else "real"
-
-    def feature(self, feature: Any) -> Feature:
-        """By position among those of the classifier, or by name."""
-        j = style.feature_index(self.clf, feature)
-        column, kind = self._column(j), self.kinds[j]
-        if kind == "nominal":
-            values = list(self._categories(j) or column.learn())
-            if set(values) <= {0, 1} and self._bits(j):
-                values = [False, True] if column.kind == "boolean" else [0, 1]
-            at = column.encode(tuple(values)).astype(float)
-            at[at < 0] = np.nan
-        else:
-            at = np.asarray(column.values, dtype=np.float64)
-            if not column.present.any():
-                raise ValueError(f"{column.label} holds nothing but missing cells")
-            low, high = float(np.nanmin(at)), float(np.nanmax(at))
-            if kind == "count":
-                step = max(1, int(high - low) // _POINTS + 1)
-                values = np.arange(int(low), int(high) + 1, step).tolist()
-            else:
-                room = 0.1 * (high - low) or 0.5
-                positive = self.schema is not None and self.schema.kinds[j] == "lognormal"
-                least = low / 2 if positive else low - room
-                values = np.linspace(max(low - room, least), high + room, _POINTS).tolist()
-        return Feature(self.names[j], self.places[j], kind, values, at)
-
-    def _categories(self, j: int) -> tuple[Any, ...]:
-        """Those that the classifier knows; () if it does not say."""
-        if self.schema is not None and self.schema.kinds[j] == "categorical":
-            nominal = self.schema.blocks["categorical"].tolist()
-            known: tuple[Any, ...] = self.schema.categories.values[nominal.index(j)]
-            return known
-        return tuple(getattr(self.clf, "categories_", ((),) * (j + 1))[j])
-
-    def _bits(self, j: int) -> bool:
-        if self.schema is not None:
-            return self.schema.kinds[j] == "bernoulli"
-        return _holds(self.clf) == "bit"
-
-    def codes(self, j: int) -> list[str] | None:
-        """Names of the codes that the family takes of column j; None where it takes numbers."""
-        encoder = getattr(self.clf, "encoder_", None)
-        if not isinstance(encoder, BinnedTable):
-            return self.feature(j).text if self.kinds[j] == "nominal" else None
-        if self.kinds[j] == "nominal":
-            names = self.feature(j).text
-        else:
-            ends = ["−∞", *(f"{end:.4g}" for end in encoder.cuts[j] or ()), "∞"]
-            names = [f"[{a}, {b})" for a, b in pairwise(ends)]
-        return [*names, "missing"] if encoder.missing[j] else names
-
-    def typical(self, at: Any = None) -> list[Any]:
-        """A cell for each column of X: medians, most frequent values, or those of `at`.
-
-        Parameters
-        ----------
-        at : (D,) cells, or {feature: cell} of some, optional
-        """
-        cells: list[Any] = []
-        used = {place: j for j, place in enumerate(self.places)}
-        for place in range(self.table.n_columns):
-            column = self.table.column(place)
-            kind = self.kinds[used[place]] if place in used else "nominal"
-            if not column.present.any():
-                cells.append(None)
-            elif kind == "nominal":
-                known = column.learn()
-                codes = column.encode(known)
-                n = np.bincount(codes[codes >= 0].astype(int), minlength=len(known))
-                cells.append(known[int(n.argmax())])
-            else:
-                middle = np.nanmedian(column.values.astype(np.float64))
-                cells.append(int(middle) if kind == "count" else float(middle))
-        if isinstance(at, Mapping):
-            for name, cell in at.items():
-                cells[self.places[style.feature_index(self.clf, name)]] = cell
-        elif at is not None:
-            given = list(np.asarray(at, dtype=object))
-            if len(given) != len(self.names):
-                raise ValueError(
-                    f"at has {len(given)} cells, but there are {len(self.names)} features"
-                )
-            for place, cell in zip(self.places, given, strict=True):
-                cells[place] = cell
-        return cells
-
-    def along(self, feature: Feature, held: list[Any]) -> Any:
-        """A row for each value of `feature`, with the cells `held` elsewhere, as X is kept."""
-        n = len(feature.values)
-        columns = [[cell] * n for cell in held]
-        columns[feature.place] = list(feature.values)
-        if hasattr(self.X, "columns"):
-            make = getattr(type(self.X), "from_pydict", type(self.X))  # pyarrow has no constructor
-            return make(dict(zip(self.X.columns, columns, strict=True)))
-        if self.table.numbers is not None:
-            return np.array(columns, dtype=np.float64).T
-        out = np.empty((n, len(columns)), dtype=object)
-        out.T[:] = columns
-        return out
+def _read(clf: Any, X: Any) -> Table:
+    """Return the rows as a table; refuse sequences, and no rows."""
+    if not hasattr(clf, "n_features_in_"):
+        raise TypeError(
+            f"{type(clf).__name__} reads sequences: there are no columns to draw; "
+            "clf.explain and bg.top_words show what tokens say"
+        )
+    table = Table(X)
+    if table.n_rows == 0:
+        raise ValueError("X has no rows: there is no range to draw")
+    return table
 
 
-def _where(kinds: Iterable[str], at: Any) -> str:
-    """In words, where features of these kinds are held."""
-    if at is not None:
-        return "at the values given"
-    found = {"most frequent values" if kind == "nominal" else "medians" for kind in kinds}
-    return f"at their {' and '.join(sorted(found))}"
+def places_of_columns(clf: Any, table: Table) -> list[int]:
+    """Return where in a table the columns of the classifier are."""
+    names, schema = style.feature_names(clf), _schema(clf.fitted_)
+    if table.names is not None and hasattr(clf, "feature_names_in_"):
+        if lost := [name for name in names if name not in table.names]:
+            raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
+        return [table.names.index(name) for name in names]
+    return list(range(len(names)) if schema is None else schema.positions)
 
 
-def cells_of(X: Any, j: int) -> Array:
-    """Column j of encoded rows, dense."""
-    column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
-    return np.asarray(column, dtype=np.float64).ravel()
+def _features(clf: Any, table: Table) -> list[Feature]:
+    """Return the columns of the classifier as they are drawn."""
+    places = places_of_columns(clf, table)
+    return [
+        _feature(clf.fitted_, j, name, place, table.column(place))
+        for j, (name, place) in enumerate(zip(style.feature_names(clf), places, strict=True))
+    ]
 
 
-def _holds(clf: Any) -> str:
-    """What all columns hold, by the family of a classifier; "" of a pool, which has none."""
-    prior = getattr(clf, "prior_", None)
-    return "" if prior is None else str(prior.family.holds)
+def _feature(fitted: Fitted, j: int, name: str, place: int, column: Column) -> Feature:
+    holds = _holds(fitted, j, column)
+    if holds in _NOMINAL:
+        values = _categories(fitted, j, column)
+        codes = column.encode(tuple(values)).astype(float)
+        return Feature(name, place, "nominal", values, np.where(codes < 0, np.nan, codes))
+    cells = np.asarray(column.values, dtype=np.float64)
+    if not column.present.any():
+        raise ValueError(f"{column.label} holds nothing but missing cells")
+    low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+    if holds in _COUNTS:
+        step = max(1, int(high - low) // _POINTS + 1)
+        values = list(range(int(low), int(max(high, low + 1)) + 1, step))
+        return Feature(name, place, "count", values, cells)
+    room = 0.1 * (high - low) or 0.5
+    start = max(low - room, low / 2) if holds == "lognormal" else low - room
+    return Feature(name, place, "real", np.linspace(start, high + room, _POINTS).tolist(), cells)
 
 
-def _schema(clf: Any) -> TableSchema | None:
-    """Kinds and categories of the columns, if the classifier has learned them."""
-    encoder = getattr(clf, "encoder_", None)
-    found = getattr(encoder, "schema", encoder)
-    return found if isinstance(found, TableSchema) else None
+def _holds(fitted: Fitted, j: int, column: Column) -> str:
+    """Return the word of the schema, or of the family, for what column j holds."""
+    schema, family = _schema(fitted), fitted.family
+    if schema is not None:
+        return schema.kinds[j]
+    if column.kind in ("text", "boolean") or column.nominal:
+        return "categorical"
+    if family.holds in (*_NOMINAL, *_COUNTS, *_REAL) and not family.discriminative:
+        return family.holds
+    numbers = np.unique(column.values[column.present])  # nothing is known of how it is modelled
+    if np.any(numbers % 1):
+        return "real"
+    return "category" if len(numbers) <= _FEW else "count"
 
 
-def _whole_numbers(clf: Any, n_features: int) -> Array | None:
-    """(D,) which columns are modelled as whole numbers; None without a density of x."""
-    prior = getattr(clf, "prior_", None)
-    if prior is None or prior.family.discriminative:
-        return None
-    rng = np.random.default_rng(0)
-    x = clf.fitted_.posterior.simulate(rng, 50, None, False)[0]
-    if not hasattr(x, "shape") or len(x.shape) != 2 or x.shape[1] != n_features:
-        return np.zeros(n_features, dtype=bool)
-    cells = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64)
-    whole: Array = ~np.any(cells % 1, axis=0)
-    return whole
+def _categories(fitted: Fitted, j: int, column: Column) -> list[Any]:
+    """Return the categories that the classifier knows, or those of the column."""
+    encoder, schema = fitted.reader.encoder, _schema(fitted)
+    kind = fitted.family.holds if schema is None else schema.kinds[j]
+    if kind in ("bernoulli", "bit"):
+        return [False, True] if column.kind == "boolean" else [0, 1]
+    if schema is not None:
+        return list(schema.categories.values[schema.kinds[:j].count("categorical")])
+    return list(encoder.values[j] if isinstance(encoder, Categories) else column.learn())
+
+
+def _schema(fitted: Fitted) -> TableSchema | None:
+    """Return kinds and categories of the columns, if the classifier has learned them."""
+    encoder = fitted.reader.encoder
+    schema = encoder.schema if isinstance(encoder, BinnedTable) else encoder
+    return schema if isinstance(schema, TableSchema) else None
+
+
+def _rows_with(table: Table, n: int, cells: Mapping[int, Any]) -> Any:
+    """Return n rows for the classifier, from {place: a cell, or n of them}; others are missing."""
+    import pandas as pd
+
+    columns = {j: cells.get(j, np.nan) for j in range(table.n_columns)}
+    frame = pd.DataFrame(columns, index=range(n))
+    return frame.to_numpy() if table.names is None else frame.set_axis([*table.names], axis=1)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -278,7 +180,7 @@ def _whole_numbers(clf: Any, n_features: int) -> Array | None:
 _SHARE = "share of the rows"
 _SIMULATED = 10_000  # rows of each class
 _BINS = 50  # of a density that is known by simulated rows alone
-_BARS, _FEW_CLASSES = 40, 3  # bars of a picture, and classes of points that have shares as well
+_BARS, _CATEGORIES = 40, 40  # bars of a picture, and categories
 _STRIP = 0.035  # height of a class below the curves, as a share of the axes
 
 
@@ -307,8 +209,7 @@ def plot_densities(
     X : (N, D)
         Its range is drawn; of real numbers a tenth wider on either side.
     y : (N,), optional
-        Labels: the rows are drawn below the curves, or their shares into the bars (and points, of
-        at most three classes).
+        Labels: the rows are drawn below the curves, or their shares into the bars.
     feature : int or column name
     classes : label or sequence of labels, optional
         Which to show. Default: all.
@@ -337,147 +238,162 @@ def plot_densities(
     """
     style.checked_axes(ax, figsize)
     fitted = fitted_of(clf, "plot_densities")
-    own = fitted.posterior
     fitted.refuse_if_discriminative("plot_densities")
     if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
         raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
-    rows = Rows(clf, X)
-    at = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
-    one = rows.feature(feature)
-    j = rows.names.index(one.name)
-    family = own.prior.family
-    for block in family.blocks():
-        here = np.arange(len(rows.names))[block.columns]
-        given = block.family.capability(GivenRows) is not None
-        if j in here and given and block.family.missing != "marginalised":
+    table = _read(clf, X)
+    features = _features(clf, table)
+    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
+    j = style.feature_index(clf, feature)
+    one, blocks = features[j], list(fitted.family.blocks())
+    for block in blocks:
+        in_block = j in np.arange(len(features))[block.columns]
+        given_rows = block.family.capability(GivenRows) is not None
+        if in_block and given_rows and block.family.missing != "marginalised":
             raise TypeError(
                 f"the counts of column {one.name!r} are modelled given the total of their row: "
                 "there is no density of one column; bg.top_words shows what words say"
             )
     shown = style.chosen(classes, clf.classes_, range(len(clf.classes_)))
-    names = rows.codes(j)
-    exact = names is None or not isinstance(getattr(clf, "encoder_", None), BinnedTable)
-    exact = exact and all(block.family.missing == "marginalised" for block in family.blocks())
-    p = {k: _log_density(clf, rows, one, k) for k in shown} if exact else {}
-    rng, n = np.random.default_rng(0), _SIMULATED
-    of_draws = [] if p and names is not None else shown
-    drawn = {k: cells_of(own.simulate(rng, n, np.full(n, k), False)[0], j) for k in of_draws}
-    share = {k: np.exp(p[k]) for k in p}
-    if names is not None and drawn:
-        share = {k: _shares(x.astype(int), len(names)) for k, x in drawn.items()}
-    tall = max(3.6, style.height(len(shown) + 4, 0.2))
-    if names is not None and not drawing.fit_below(names):
-        tall = max(tall, style.height(min(len(names), _CATEGORIES), 0.24))
+    names = _code_names(fitted.reader.encoder, j, one)
+    is_exact = not isinstance(fitted.reader.encoder, BinnedTable) and all(
+        block.family.missing == "marginalised" for block in blocks
+    )
+    p, cells = {}, {}
+    if is_exact:
+        p = {k: np.exp(_log_density(clf, table, one, k)) for k in shown}
+    if names is None or not is_exact:
+        cells = {k: _simulated(fitted, k, j) for k in shown}
+    is_turned = names is not None and drawing.are_turned(names)
+    tall = max(4.4 if is_turned else 3.6, style.height(len(shown) + 4, 0.2))
     with style.canvas(ax, figsize, (7.2, tall)) as ax:
-        of = f"p({one.name} | class, D)"
-        if names is not None:
-            seen = None
-            if at is not None:
-                own_codes = cells_of(fitted.encoded(X), j)
-                known = own_codes >= 0
-                seen = {
-                    k: _shares(own_codes[known & (at == k)].astype(int), len(names)) for k in shown
-                }
-            _bars(ax, clf, one.name, of, names, share, seen)
+        if names is None:
+            _curves(ax, clf, one, p, cells, codes, mass)
+            ax.set_xlim(one.values[0], one.values[-1])
+            label = one.name
         else:
-            _curves(ax, clf, one, p, drawn, at, mass)
-            one.draw_axis(ax, of)
-        others = "" if len(rows.names) == 1 else "the other features summed out"
-        drawing.note(ax, others if exact else f"of {n:,} simulated rows per class")
+            n = len(names)
+            shares = p or {k: _shares(codes_of_class, n) for k, codes_of_class in cells.items()}
+            seen = None
+            if codes is not None:
+                column = _column(fitted.encoded(X), j)
+                seen = {k: _shares(column[codes == k], n) for k in shown}
+            label = one.name + _bars(ax, clf, names, shares, seen)
+        drawing.label_axes(ax, label, f"p({one.name} | class, D)")
+        others = "" if len(features) == 1 else "the other features summed out"
+        drawing.note(ax, others if is_exact else f"of {_SIMULATED:,} simulated rows per class")
         handles, texts = ax.get_legend_handles_labels()
         order = sorted(range(len(texts)), key=lambda i: texts[i] == _SHARE)  # the classes first
         style.legend_beside(ax, [handles[i] for i in order])
     return ax
 
 
-def _log_density(clf: Any, rows: Rows, one: Feature, k: int) -> Array:
-    """(len(one.values),) log p(x_j | y = k, D)."""
-    unknown = [None if kind == "nominal" else np.nan for kind in rows.kinds]
-    cells: list[Any] = [None] * rows.table.n_columns
-    for place, cell in zip(rows.places, unknown, strict=True):
-        cells[place] = cell
-    weights = np.eye(len(clf.classes_))[k]
-    found: Array = clf.score_samples(rows.along(one, cells), class_prior=weights)
-    return found
+def _code_names(encoder: Any, j: int, one: Feature) -> list[str] | None:
+    """Return the names of the codes that the family takes of column j; None for numbers."""
+    if one.kind == "nominal":
+        names = [str(value) for value in one.values]
+    elif isinstance(encoder, BinnedTable):
+        ends = ["−∞", *(f"{end:.4g}" for end in encoder.cuts[j] or ()), "∞"]
+        names = [f"[{low}, {high})" for low, high in pairwise(ends)]
+    else:
+        return None
+    return [*names, "missing"] if isinstance(encoder, BinnedTable) and encoder.missing[j] else names
+
+
+def _log_density(clf: Any, table: Table, one: Feature, k: int) -> Array:
+    """Return log p(x_j | y = k, D) at the values of the feature."""
+    rows = _rows_with(table, len(one.values), {one.place: one.values})
+    log_p: Array = clf.score_samples(rows, class_prior=np.eye(len(clf.classes_))[k])
+    return log_p
+
+
+def _simulated(fitted: Fitted, k: int, j: int) -> Array:
+    """Return column j of simulated rows of class k."""
+    labels = np.full(_SIMULATED, k)
+    rng = np.random.default_rng(0)
+    return _column(fitted.posterior.simulate(rng, _SIMULATED, labels, False)[0], j)
+
+
+def _column(X: Any, j: int) -> Array:
+    """Return column j of encoded rows, dense."""
+    column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
+    return np.asarray(column, dtype=np.float64).ravel()
 
 
 def _shares(codes: Array, n: int) -> Array:
-    count = np.bincount(codes, minlength=n)
-    share: Array = count / np.maximum(1, count.sum())
-    return share
+    counts = np.bincount(codes[codes >= 0].astype(int), minlength=n)
+    shares: Array = counts / max(1, counts.sum())
+    return shares
+
+
+def _largest(size: Array, most: int) -> Array:
+    """Return the places of the largest, in their order."""
+    return np.sort(np.argsort(-size, kind="stable")[:most])
 
 
 def _bars(
-    ax: "Axes",
-    clf: Any,
-    feature: str,
-    of: str,
-    names: list[str],
-    p: dict[int, Array],
-    seen: dict[int, Array] | None,
-) -> None:
-    """Draw a group of bars for each category, a bar for each class; of many bars the ends."""
-    kept = _kept(np.max([*p.values()], axis=0), _CATEGORIES)
-    axis = drawing.Categories(ax, [names[i] for i in kept])
-    many = len(p) * len(kept) > _BARS
-    width = 0.82 / len(p)
+    ax: "Axes", clf: Any, names: list[str], p: dict[int, Array], seen: dict[int, Array] | None
+) -> str:
+    """Draw a bar, or of many a point, for each category and class; return which are shown."""
+    kept = _largest(np.max([*p.values()], axis=0), _CATEGORIES)
+    is_many = len(p) * len(kept) > _BARS
     for i, (k, value) in enumerate(p.items()):
-        at, own = np.arange(len(kept)) + (i - (len(p) - 1) / 2) * width, style.look(k)
-        name = str(clf.classes_[k])
-        if many:
-            axis.marks(at, value[kept], "o", color=own.color, label=name, **own.mark(4.5))
-        else:
-            bar = {"color": own.color, "hatch": own.hatch, "alpha": 0.6, "label": name}
-            axis.bars(at, value[kept], 0.92 * width, edgecolor="white", lw=0, **bar)
-        if seen is not None and (not many or len(p) <= _FEW_CLASSES):
-            label = _SHARE if i == 0 else None
-            axis.ticks(at, seen[k][kept], min(16, 90 * width), label=label)
+        look, name = style.look(k), str(clf.classes_[k])
+        x, width = drawing.beside(len(kept), i, len(p))
+        if is_many:
+            ax.plot(x, value[kept], "o", color=look.color, label=name, **look.mark(4.5))
+            continue
+        bar: dict[str, Any] = {"color": look.color, "hatch": look.hatch, "alpha": 0.6}
+        ax.bar(x, value[kept], 0.92 * width, edgecolor="white", lw=0, label=name, **bar)
+        if seen is not None:
+            tick: dict[str, Any] = {"color": INK, "ms": min(16, 90 * width), "mew": 1.4}
+            ax.plot(x, seen[k][kept], "_", label=_SHARE if i == 0 else None, **tick)
+    ax.set_ylim(bottom=0)
+    drawing.grid(ax, "y")
+    drawing.name_columns(ax, [names[i] for i in kept])
     few = style.first_of(len(kept), len(names), "categories")
-    axis.name(feature + few.replace("first", "most probable"), of, (0, None))
-
-
-def _kept(size: Array, most: int) -> Array:
-    """Places of the largest, in their order."""
-    return np.sort(np.argsort(-size, kind="stable")[:most])
+    return few.replace("first", "most probable")
 
 
 def _curves(
     ax: "Axes",
     clf: Any,
     one: Feature,
-    log_p: dict[int, Array],
-    drawn: dict[int, Array],
-    at: Array | None,
+    p: dict[int, Array],
+    cells: dict[int, Array],
+    codes: Array | None,
     mass: tuple[float, float],
 ) -> None:
-    """Densities, and below them a line per class: its middle, and its rows."""
-    room = _STRIP * (len(drawn) + 1)
-    low, high = one.values[0], one.values[-1]
-    edges = np.linspace(low, high, _BINS + 1)
+    """Draw densities, and below them a line per class: the middle of simulated cells, and rows."""
+    room = _STRIP * (len(cells) + 1)
+    edges = np.linspace(one.values[0], one.values[-1], _BINS + 1)
     top = 0.0
     strip = ax.get_xaxis_transform()  # heights as shares of the axes
-    for i, (k, x) in enumerate(drawn.items()):
-        own, name = style.look(k), str(clf.classes_[k])
-        line = {"color": own.color, "ls": own.dashes, "lw": 1.8, "label": name}
-        if not log_p:
-            share = np.histogram(x, edges)[0] / len(x) / np.diff(edges)
-            ax.stairs(share, edges, baseline=None, **line)
+    bars: dict[str, Any] = {"alpha": 0.55}
+    for i, (k, simulated) in enumerate(cells.items()):
+        look = style.look(k)
+        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 1.8}
+        line["label"] = str(clf.classes_[k])
+        if k in p:
+            density = p[k]
+            if one.kind == "count" and len(density) <= 60:
+                line |= {"marker": "o", **look.mark(4)}
+            ax.plot(one.x, density, **line)
         else:
-            share = np.exp(log_p[k])
-            mark = {"marker": "o", **own.mark(4)} if one.kind == "count" else {}
-            ax.plot(one.x, share, **line, **(mark if len(one.values) <= 60 else {}))
-        top = max(top, float(np.nanmax(share)))
+            density = np.histogram(simulated, edges)[0] / len(simulated) / np.diff(edges)
+            ax.stairs(density, edges, baseline=None, **line)
+        top = max(top, float(np.nanmax(density)))
         height = room - _STRIP * (i + 0.75)
         for m, lw in zip(mass, (4.0, 1.6), strict=True):
-            ends = np.quantile(x, [(1 - m) / 2, (1 + m) / 2])
-            ax.hlines(height, *ends, color=own.color, lw=lw, alpha=0.55, transform=strip)
-        if at is not None:
-            rug = one.at[at == k]
-            heights = np.full(len(rug), height)
-            ax.plot(rug, heights, "|", color=own.color, ms=6, mew=0.8, alpha=0.8, transform=strip)
+            ends = np.quantile(simulated, [(1 - m) / 2, (1 + m) / 2])
+            ax.hlines(height, *ends, color=look.color, lw=lw, transform=strip, **bars)
+        if codes is not None:
+            rug = one.rows[codes == k]
+            mark: dict[str, Any] = {"color": look.color, "ms": 6, "mew": 0.8, "alpha": 0.8}
+            ax.plot(rug, np.full(len(rug), height), "|", transform=strip, **mark)
     for m, lw in zip(mass, (4.0, 1.6), strict=True):
-        ax.plot([], [], color=INK, lw=lw, alpha=0.55, label=f"middle {style.percent(m)}")
-    if at is not None:
+        ax.plot([], [], color=INK, lw=lw, label=f"middle {style.percent(m)}", **bars)
+    if codes is not None:
         ax.plot([], [], "|", color=INK, ms=6, label="rows")
     ax.set_ylim(-top * 1.05 * room / (1 - room), top * 1.05)
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top * 1.05])
@@ -487,67 +403,8 @@ def _curves(
 # ------------------------------------------------------------------------------------------------
 # Class probabilities along the features that matter most.
 
-
 _PANEL, _PANEL_NAMES = 2.5, 12  # inches of a panel, and categories in it
 _LETTERS = 24  # that have room below a panel
-
-
-def _draw(
-    ax: "Axes",
-    clf: Any,
-    rows: Rows,
-    one: Feature,
-    held: list[Any],
-    shown: list[int],
-    codes: Array | None,
-    prob: float | None,
-) -> tuple[str, str]:
-    """Draw probabilities of classes along a feature; return what is drawn, and along what."""
-    few = ""
-    if one.kind == "nominal" and len(one.values) > _PANEL_NAMES:
-        p = clf.predict_proba(rows.along(one, held))[:, shown]
-        few = f"\n({_PANEL_NAMES} of {len(one.values)} categories)"
-        one = one.some(_kept(np.abs(p - np.median(p, axis=0)).max(axis=1), _PANEL_NAMES))
-    along = rows.along(one, held)
-    table = clf.predict_interval(along, prob, "eti")
-    band = f"{style.percent(table.attrs['prob'])} of p(y | x, θ)"
-    label = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
-    axis = drawing.Categories(ax, one.text if one.kind == "nominal" else [], _LETTERS)
-    x = one.x
-    for level in (0.0, 0.5, 1.0):
-        (ax.axhline if axis.below else ax.axvline)(level, color=HAIR, lw=0.8, zorder=0)
-    for i, k in enumerate(shown):
-        own = style.look(k)
-        tint = own.color
-        low, high = table["interval"].values[:, k].T
-        p = table["predictive"].values[:, k]
-        name = "p(y | x, D), predictive" if len(shown) == 1 else str(clf.classes_[k])
-        whole = band if i == 0 else None
-        if one.kind == "nominal":
-            width = 0.6 / len(shown)
-            at = x + (i - (len(shown) - 1) / 2) * width
-            axis.bars(at, p, width, color=tint, alpha=0.45, hatch=own.hatch, lw=0, label=name)
-            axis.lines(at, low, high, color=INK, lw=1.6, label=whole)
-            continue
-        mark: dict[str, Any] = {}
-        if one.kind == "count" and len(x) <= 40:
-            mark = {"marker": "o", "ms": 3.5}
-        ax.fill_between(x, low, high, color=tint, alpha=0.2, lw=0, label=whole)
-        ax.plot(x, p, color=tint, ls=own.dashes, lw=2, label=name, **mark)
-    if codes is not None:
-        shift = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes))
-        place = one.at + (shift if one.kind == "nominal" else 0.0)
-        stroke = "|" if axis.below else "_"
-        for k in (-1, *shown):  # the other classes below
-            mine = ~np.isin(codes, shown) if k < 0 else codes == k
-            tint, height = (MUTED, -0.055) if k < 0 else (style.colour(k), 1.055)
-            axis.marks(place[mine], np.full(mine.sum(), height), stroke, color=tint, ms=7)
-    if one.kind == "nominal":
-        axis.name(one.name + few, label, (-0.1, 1.1))
-    else:
-        ax.set_ylim(-0.1, 1.1)
-        one.draw_axis(ax, label, _LETTERS)
-    return label, one.name + few
 
 
 @spelled
@@ -595,43 +452,119 @@ def plot_effects(
         One for each feature shown.
     """
     style.checked_axes(ax, figsize)
-    IntervalRequest.of(prob)
+    band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ)"
     refuse_below(1, most=most)
-    rows = Rows(clf, X)
-    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
+    table = _read(clf, X)
+    features = _features(clf, table)
+    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
     shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
-    held = rows.typical(at)
-    features = [rows.feature(j) for j in range(len(rows.names))]
-    p = [clf.predict_proba(rows.along(one, held))[:, shown] for one in features]
-    order = np.argsort([-np.ptp(own, axis=0).max() for own in p], kind="stable")
+    held = _held(clf, features, at)
+
+    def rows_along(one: Feature) -> Any:
+        return _rows_with(table, len(one.values), held | {one.place: one.values})
+
+    lines = [_several(one, clf.predict_proba(rows_along(one))[:, shown]) for one in features]
+    order = np.argsort([-np.ptp(p, axis=0).max() for _, p in lines], kind="stable")
     n = min(most, len(order), 3 * style.fitting(len(order), _PANEL))
     wide = 2 if n == 4 else min(n, 3)
     size = (max(3.1 * wide, 4.6) + 2.2 * (len(shown) > 1), 0.7 + _PANEL * -(-n // wide))
-    band = f"{style.percent(IntervalRequest.of(prob).prob)} of p(y | x, θ) around the predictive"
-    with style.panels(ax, n, figsize, size) as own:
-        for one, j in zip(own, order[:n], strict=True):
-            what, name = _draw(one, clf, rows, features[j], held, shown, codes, prob)
-            one.set(xlabel="", ylabel="")  # the same in all, so that the title has it
-            drawing.title(one, name, 26, size=10)
-            # names of categories may be on the left
-            (one.set_xticks if one.yaxis_inverted() else one.set_yticks)([0, 0.5, 1])
-        text = f"{what}; others {_where(rows.kinds, at)}; {band}"
+    with style.panels(ax, n, figsize, size) as panels:
+        for panel, j in zip(panels, order[:n], strict=True):
+            one = lines[j][0]
+            intervals = clf.predict_interval(rows_along(one), prob, "eti")
+            _draw_effect(panel, clf, one, intervals, shown, codes, band)
+            few = ""
+            if len(one.values) < len(features[j].values):
+                few = f"\n({len(one.values)} of {len(features[j].values)} categories)"
+            drawing.title(panel, one.name + few, 26, size=10)
+        what = f"p({clf.classes_[shown[0]]} | x)" if len(shown) == 1 else "class probability"
+        text = f"{what}; others {_where(features, at)}; {band} around the predictive"
         if ax is None:
-            own[0].figure.suptitle(
-                style.written(text, 13 * int(size[0]), 3), size=9.5, x=0.01, ha="left"
-            )
+            title = style.written(text, 13 * int(size[0]), 3)
+            panels[0].figure.suptitle(title, size=9.5, x=0.01, ha="left")
         else:
-            drawing.note(own[0], f"{own[0].get_title(loc='left')}: {text}")
+            drawing.note(panels[0], f"{panels[0].get_title(loc='left')}: {text}")
         if len(shown) > 1:
-            style.legend_beside(own[min(wide, n) - 1])
-        return own
+            style.legend_beside(panels[min(wide, n) - 1])
+        return panels
+
+
+def _held(clf: Any, features: list[Feature], at: Any) -> dict[int, Any]:
+    """Return {place: cell} of each feature, typical or as the user asks."""
+    held = {one.place: one.typical for one in features}
+    if isinstance(at, Mapping):
+        return held | {features[style.feature_index(clf, k)].place: at[k] for k in at}
+    if at is None:
+        return held
+    cells = list(np.asarray(at, dtype=object))
+    if len(cells) != len(features):
+        raise ValueError(f"at has {len(cells)} cells, but there are {len(features)} features")
+    return dict(zip(held, cells, strict=True))
+
+
+def _where(features: list[Feature], at: Any) -> str:
+    """Return, in words, where the other features are held."""
+    if at is not None:
+        return "at the values given"
+    words = {"most frequent values" if f.kind == "nominal" else "medians" for f in features}
+    return f"at their {' and '.join(sorted(words))}"
+
+
+def _several(one: Feature, p: Array) -> tuple[Feature, Array]:
+    """Return a feature with the categories that change p (values, class) most, and their p."""
+    if one.kind != "nominal" or len(p) <= _PANEL_NAMES:
+        return one, p
+    kept = _largest(np.abs(p - np.median(p, axis=0)).max(axis=1), _PANEL_NAMES)
+    return one.only(kept), p[kept]
+
+
+def _draw_effect(
+    ax: "Axes",
+    clf: Any,
+    one: Feature,
+    table: Any,
+    shown: list[int],
+    codes: Array | None,
+    band: str,
+) -> None:
+    """Draw probabilities of classes along a feature, with their intervals and the rows."""
+    is_nominal = one.kind == "nominal"
+    x = one.x
+    for level in (0.0, 0.5, 1.0):
+        ax.axhline(level, color=HAIR, lw=0.8, zorder=0)
+    for i, k in enumerate(shown):
+        look = style.look(k)
+        low, high = table["interval"].values[:, k].T
+        p = table["predictive"].values[:, k]
+        label, whole = str(clf.classes_[k]), band if i == 0 else None
+        if is_nominal:
+            at, width = drawing.beside(len(x), i, len(shown), 0.6)
+            ax.bar(at, p, width, color=look.color, alpha=0.45, hatch=look.hatch, label=label)
+            ax.vlines(at, low, high, color=INK, lw=1.6, label=whole)
+            continue
+        marks = {"marker": "o", "ms": 3.5} if one.kind == "count" and len(x) <= 40 else {}
+        ax.fill_between(x, low, high, color=look.color, alpha=0.2, lw=0, label=whole)
+        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 2, **marks}
+        ax.plot(x, p, label=label, **line)
+    if codes is not None:
+        jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes)) * is_nominal
+        for k in (-1, *shown):  # the other classes below
+            mine = ~np.isin(codes, shown) if k < 0 else codes == k
+            tint, height = (MUTED, -0.055) if k < 0 else (style.colour(k), 1.055)
+            rug = (one.rows + jitter)[mine]
+            ax.plot(rug, np.full(len(rug), height), "|", color=tint, ms=7)
+    if is_nominal:
+        drawing.name_columns(ax, [str(value) for value in one.values], _LETTERS, 22)
+    else:
+        ax.set_xlim(x[0], x[-1])
+    ax.set(ylim=(-0.1, 1.1), yticks=(0, 0.5, 1))
 
 
 # ------------------------------------------------------------------------------------------------
 # Two features: what each class looks like, where it is chosen, and where that is not sure.
 
-_GRID, _COARSE, _DRAWS, _REGION_ROWS = 201, 67, 200, 4000
-_LABELLED = 4  # classes whose lines have their mass written on them
+_GRID, _COARSE = 201, 67  # points of a side; where each is an average over draws
+_DRAWS, _REGION_ROWS = 200, 4000
 
 
 @spelled
@@ -649,10 +582,9 @@ def plot_regions(
 ) -> "Axes":
     """Draw densities, decision regions and their uncertainty in the plane of two features.
 
-    Lines are p(x | y = c, D), around the given masses of each class, which they are labelled with
-    (none of a pool, or of a discriminative classifier); tints are the most probable class;
-    boundaries are where it changes. The darker the overlay, the less the training rows
-    settle p(y | x, theta) there.
+    Lines are p(x | y = c, D), around the given masses of each class (none of a pool, or of a
+    discriminative classifier); tints are the most probable class; boundaries are where it changes.
+    The darker the overlay, the less the training rows settle p(y | x, theta) there.
 
     Parameters
     ----------
@@ -684,122 +616,126 @@ def plot_regions(
         check_method(method)
     if not all(0 < m < 1 for m in mass):
         raise ValueError(f"mass must be probabilities between 0 and 1, got {list(mass)}")
-    rows = Rows(clf, X)
-    if "nominal" in rows.kinds:
-        name = rows.names[rows.kinds.index("nominal")]
-        raise ValueError(
-            f"plot_regions draws real features, and {name!r} has categories: see plot_effects"
-        )
-    codes = None if y is None else style.label_codes(clf, y, rows.table.n_rows)
-    values = np.column_stack([rows.feature(j).at for j in (0, 1)])
-    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    pad = 0.1 * np.where(high > low, high - low, 1.0)
-    by_draws = getattr(clf, "inference_", "closed form") != "closed form"  # all, at each point
-    n_points = _COARSE if by_draws else _GRID
-    gx, gy = np.meshgrid(*np.linspace(low - pad, high + pad, n_points).T)
-    grid = style.rows_like(X, np.column_stack([gx.ravel(), gy.ravel()]))
+    table = _read(clf, X)
+    first, second = features = _features(clf, table)
+    for one in features:
+        if one.kind == "nominal":
+            raise ValueError(
+                f"plot_regions draws real features, and {one.name!r} has categories: see "
+                "plot_effects"
+            )
+    codes = None if y is None else style.label_codes(clf, y, table.n_rows)
+    models, has_density = clf.fitted_.models, clf.fitted_.posterior.model.generative
+    by_draws = any(model.training.inference != "closed form" for model in models)
+    plane = _plane(table, first, second, _COARSE if by_draws else _GRID)
     with style.canvas(ax, figsize, (7.2, 5.4)) as ax:
-        _tint(ax, clf, grid, gx, gy)
+        _tint(ax, clf, plane)
         if overlay is not None:
-            cx, cy = np.meshgrid(*np.linspace(low - pad, high + pad, _COARSE).T)
-            coarse = style.rows_like(X, np.column_stack([cx.ravel(), cy.ravel()]))
-            _overlay(ax, clf, coarse, cx, cy)
-        if hasattr(clf, "score_samples"):
-            _contours(ax, clf, X, grid, gx, gy, mass)
-        drawn = _boundaries(ax, clf, grid, gx, gy, boundaries)
+            _overlay(ax, clf, _plane(table, first, second, _COARSE))
+        if has_density:
+            _contours(ax, clf, table, plane, mass)
+        drawn = _boundaries(ax, clf, plane, boundaries)
         if codes is not None:
             for k in range(len(clf.classes_)):
-                ax.plot(*values[codes == k].T, "o", **style.look(k).mark(4))
-        names = style.feature_names(clf)
-        ax.set(xlim=(gx[0, 0], gx[0, -1]), ylim=(gy[0, 0], gy[-1, 0]))
-        drawing.label_axes(ax, names[0], names[1])
-        held = f"lines hold {', '.join(map(style.percent, mass))}"
-        inside = len(clf.classes_) <= _LABELLED or not hasattr(clf, "score_samples")
-        _legend(ax, clf.classes_, drawn, "" if inside else held)
+                ours = codes == k
+                ax.plot(first.rows[ours], second.rows[ours], "o", **style.look(k).mark(4))
+        ax.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
+        drawing.label_axes(ax, first.name, second.name)
+        held = f"lines hold {', '.join(map(style.percent, mass))}" if has_density else ""
+        _legend(ax, clf.classes_, drawn, held)
     return ax
 
 
-def _tint(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
+class Plane(NamedTuple):
+    """A grid of the plane of two features."""
+
+    x: Array  # (n, n)
+    y: Array
+    rows: Any  # (n n), as the classifier takes them
+    places: list[int]  # of the two in X
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Return the ends of both axes."""
+        return self.x[0, 0], self.x[0, -1], self.y[0, 0], self.y[-1, 0]
+
+    def draw(self, ax: "Axes", values: Array, **options: Any) -> "AxesImage":
+        """Draw values or colours of its points as an image."""
+        return ax.imshow(values, extent=self.extent, origin="lower", aspect="auto", **options)
+
+
+def _plane(table: Table, first: Feature, second: Feature, n: int) -> Plane:
+    """Return the range of the rows, a tenth wider on either side."""
+    values = np.column_stack([first.rows, second.rows])
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    pad = 0.1 * np.where(high > low, high - low, 1.0)
+    x, y = np.meshgrid(*np.linspace(low - pad, high + pad, n).T)
+    places = [first.place, second.place]
+    cells = dict(zip(places, (x.ravel(), y.ravel()), strict=True))
+    return Plane(x, y, _rows_with(table, n * n, cells), places)
+
+
+def _tint(ax: "Axes", clf: Any, plane: Plane) -> None:
     from matplotlib.colors import to_rgb
 
-    chosen = clf.predict_log_proba(grid).argmax(axis=1).reshape(gx.shape)
+    chosen = clf.predict_log_proba(plane.rows).argmax(axis=1).reshape(plane.x.shape)
     colours = np.array([to_rgb(style.colour(k)) for k in range(len(clf.classes_))])
-    _image(ax, gx, gy, 1 - 0.16 * (1 - colours[chosen]), interpolation="nearest", zorder=0)
+    plane.draw(ax, 1 - 0.16 * (1 - colours[chosen]), interpolation="nearest", zorder=0)
 
 
-def _image(ax: "Axes", gx: Array, gy: Array, values: Array, **options: Any) -> Any:
-    extent = (gx[0, 0], gx[0, -1], gy[0, 0], gy[-1, 0])
-    return ax.imshow(values, extent=extent, origin="lower", aspect="auto", **options)
-
-
-def _overlay(ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array) -> None:
+def _overlay(ax: "Axes", clf: Any, plane: Plane) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    tree = clf.predict_posterior(grid, _DRAWS)
-    rho = tree["predictions"]["class_probability"].values.reshape(-1, gx.size, len(clf.classes_))
-    value = entr(rho.mean(axis=0)).sum(axis=1) - entr(rho).sum(axis=2).mean(axis=0)
+    draws = clf.predict_posterior(plane.rows, _DRAWS)["predictions"]["class_probability"].values
+    draws = draws.reshape(-1, plane.x.size, len(clf.classes_))
+    value = entr(draws.mean(axis=0)).sum(axis=1) - entr(draws).sum(axis=2).mean(axis=0)
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
-    shading: dict[str, Any] = {
-        "cmap": shades,
-        "interpolation": "bilinear",
-        "vmin": 0,
-        "zorder": 0.5,
-    }
-    image = _image(ax, gx, gy, value.reshape(gx.shape), **shading)
+    look: dict[str, Any] = {"cmap": shades, "interpolation": "bilinear", "vmin": 0, "zorder": 0.5}
+    image = plane.draw(ax, value.reshape(plane.x.shape), **look)
     label = "epistemic entropy [nats]"
     bar = ax.figure.colorbar(image, ax=ax, label=label, location="bottom", aspect=40, shrink=0.7)
     bar.outline.set_visible(False)
 
 
-def _contours(
-    ax: "Axes", clf: Any, X: Any, grid: Any, gx: Array, gy: Array, mass: Sequence[float]
-) -> None:
+def _contours(ax: "Axes", clf: Any, table: Table, plane: Plane, mass: Sequence[float]) -> None:
+    """Draw lines of equal density of each class around shares of its simulated rows."""
     from matplotlib.patheffects import withStroke
 
     for k, c in enumerate(clf.classes_):
         only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
-        rows, _ = clf.simulate(_REGION_ROWS, y=c, random_state=0)
-        rows = style.rows_like(X, np.asarray(rows, dtype=np.float64))
+        simulated = np.asarray(clf.simulate(_REGION_ROWS, y=c, random_state=0)[0], dtype=float)
+        rows = _rows_with(table, _REGION_ROWS, dict(zip(plane.places, simulated.T, strict=True)))
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
-        density = clf.score_samples(grid, class_prior=only).reshape(gx.shape)
-        own = style.look(k)
-        line: dict[str, Any] = {
-            "colors": [own.color],
-            "linewidths": 1.2,
-            "linestyles": [own.dashes],
-        }
-        drawn = ax.contour(gx, gy, density, levels=np.unique(levels), **line)
-        if len(clf.classes_) <= _LABELLED:
-            texts = {level: style.percent(m) for level, m in zip(levels, mass, strict=True)}
-            ax.clabel(drawn, fmt=texts, fontsize=8)
+        density = clf.score_samples(plane.rows, class_prior=only).reshape(plane.x.shape)
+        look = style.look(k)
+        line: dict[str, Any] = {"colors": [look.color], "linestyles": [look.dashes]}
+        ax.contour(plane.x, plane.y, density, levels=np.unique(levels), linewidths=1.2, **line)
         if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
             halo = [withStroke(linewidth=2.5, foreground="white")]
-            x, y = np.median(np.asarray(rows, dtype=np.float64), axis=0)
-            bold: dict[str, Any] = {"color": own.color, "weight": "bold", "size": 8}
-            name = style.written(c, 14)
-            ax.text(x, y, name, ha="center", path_effects=halo, clip_on=True, **bold)
+            bold: dict[str, Any] = {"color": look.color, "weight": "bold", "size": 8}
+            middle, name = np.median(simulated, axis=0), style.written(c, 14)
+            ax.text(*middle, name, ha="center", path_effects=halo, clip_on=True, **bold)
 
 
 def _boundaries(
-    ax: "Axes", clf: Any, grid: Any, gx: Array, gy: Array, methods: Sequence[Method]
+    ax: "Axes", clf: Any, plane: Plane, methods: Sequence[Method]
 ) -> list[tuple[Method, Any]]:
-    """Draw them; names and line styles of those that there are."""
+    """Draw them; return names and line styles of those that there are."""
     drawn = []
     for method, dashes in zip(methods, style.DASHES, strict=False):
+        options = {} if method == "posterior_predictive" else {"method": method}
         try:
-            own = {} if method == "posterior_predictive" else {"method": method}
-            log_p = clf.predict_log_proba(grid, **own)
+            log_p = clf.predict_log_proba(plane.rows, **options)
         except UndefinedEstimateError:
             continue
         for a, b in combinations(range(log_p.shape[1]), 2):
             gap, best = log_p[:, a] - log_p[:, b], log_p[:, [a, b]].max(axis=1)
             third = (log_p > best[:, None]).any(axis=1)  # there the two do not matter
-            gap = np.ma.array(gap, mask=third).reshape(gx.shape)
+            gap = np.ma.array(gap, mask=third).reshape(plane.x.shape)
             if gap.count() and gap.min() < 0 < gap.max():
-                ax.contour(
-                    gx, gy, gap, levels=[0], colors=[INK], linewidths=1.5, linestyles=[dashes]
-                )
+                line: dict[str, Any] = {"colors": [INK], "linewidths": 1.5, "linestyles": [dashes]}
+                ax.contour(plane.x, plane.y, gap, levels=[0], **line)
         drawn.append((method, dashes))
     return drawn
 
@@ -809,9 +745,9 @@ def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: s
 
     handles = []
     for k, c in enumerate(classes):
-        own = style.look(k)
-        line = {"color": own.color, "ls": own.dashes, "lw": 1.2}
-        handles.append(Line2D([], [], **line, marker="o", label=str(c), **own.mark(4)))
+        look = style.look(k)
+        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 1.2, "marker": "o"}
+        handles.append(Line2D([], [], label=str(c), **line, **look.mark(4)))
     handles += [
         Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
         for m, dashes in drawn

@@ -1,4 +1,4 @@
-"""Models and plug-ins compared, closed form against NUTS, reliability."""
+"""Pictures of models and plug-ins compared, of closed form against NUTS, of reliability."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 from bayesgen.checks.quantities import STAGES
+from bayesgen.checks.validate import Validation
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below, spelled
@@ -48,24 +49,21 @@ def plot_comparison(
         An infinite difference has no point, but a word.
     """
     style.checked_axes(ax, figsize)
-    own = getattr(table, "table", table)
-    if "elpd_diff" in getattr(own, "data_vars", ()):
-        names, gap, se, notes = _models(own)
+    data = getattr(table, "table", table)
+    variables = list(map(str, getattr(data, "data_vars", ())))
+    if "elpd_diff" in variables:
+        names, gap, se, notes = _models(data)
         xlabel = "leave-one-out log probability of the labels, less that of the best (nats)"
-    elif "log_loss_diff_wins" in getattr(own, "data_vars", ()):
-        names, gap, se, notes = _predictives(own)
-        what = "that of the posterior predictive"
-        several = "model" in own.dims
-        xlabel = (
-            f"log loss less {f'{what}, or of the best model' if several else what} (nats per row)"
-        )
+    elif "log_loss_diff_wins" in variables:
+        names, gap, se, notes = _predictives(data)
+        best = ", or of the best model" * ("model" in data.dims)
+        xlabel = f"log loss less that of the posterior predictive{best} (nats per row)"
     else:
-        variables = ", ".join(map(str, getattr(own, "data_vars", ())))
         raise TypeError(
             "plot_comparison draws what bg.compare_models(models, X, y) or "
             "bg.compare_predictives(clf, X, y) returns, got a "
             + type(table).__name__
-            + (f" of {variables}" if variables else "")
+            + f" of {', '.join(variables)}" * bool(variables)
         )
     n = style.fitting(len(names), 0.3)
     shown, error = np.where(np.isfinite(gap), gap, np.nan)[:n], np.nan_to_num(se)[:n]
@@ -75,19 +73,19 @@ def plot_comparison(
         drawing.differences(ax, names[:n], shown, ends, 0.0, xlabel)
         if any(notes):
             drawing.name_lines(ax, names[:n], 46)
-        axes: Any = ("axes fraction", "data")
-        for at, note in enumerate(notes[:n]):
-            if word := {np.inf: "∞ ", -np.inf: "−∞ "}.get(gap[at]):
-                ax.annotate(word, (1, at), xycoords=axes, ha="right", va="center")
-            ax.annotate(note, (1.02, at), xycoords=axes, va="center", color=MUTED, size=8.5)
+        side = ax.get_yaxis_transform()  # places across as shares of the axes
+        for i, note in enumerate(notes[:n]):
+            if word := {np.inf: "∞ ", -np.inf: "−∞ "}.get(gap[i]):
+                ax.text(1, i, word, transform=side, ha="right", va="center")
+            ax.text(1.02, i, note, transform=side, va="center", color=MUTED, size=8.5)
         first = "first" if any(notes) else "best"
         cut = f"the {first} {n} of {len(names)}; " if n < len(names) else ""
-        drawing.title(ax, f"{cut}{own.attrs['rows']} rows; bars: one standard error")
+        drawing.title(ax, f"{cut}{data.attrs['rows']} rows; bars: one standard error")
     return ax
 
 
 def _models(table: Any) -> tuple[list[str], Array, Array, list[str]]:
-    """Names, differences and their errors of `compare_models`; of two models one difference."""
+    """Return names, differences and errors of `compare_models`; of two models one difference."""
     names = [str(name) for name in table["model"].values]
     first = 0
     if len(names) == 2:
@@ -97,7 +95,7 @@ def _models(table: Any) -> tuple[list[str], Array, Array, list[str]]:
 
 
 def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
-    """Names, differences, their errors and shares of wins of `compare_predictives`, by line.
+    """Return names, differences, errors and shares of wins of `compare_predictives`, by line.
 
     Of several models those of their posterior predictives to the best come first. An estimate that
     does not exist has no line.
@@ -119,11 +117,10 @@ def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
                 row = predictive.sel(model=model)
                 add(f"{model} less {best}", str(model), row, "log_loss_above_best")
     for model in models:
-        own = table.sel(model=model) if several else table
-        for method in own["predictive"].values.tolist()[1:]:
-            name = style.METHOD_NAMES[method]
-            named = f"{model}: {name}" if several else name
-            add(named, "the plug-in", own.sel(predictive=method), "log_loss_diff")
+        one = table.sel(model=model) if several else table
+        for method in one["predictive"].values.tolist()[1:]:
+            name = f"{model}: " * several + style.METHOD_NAMES[method]
+            add(name, "the plug-in", one.sel(predictive=method), "log_loss_diff")
     if not lines:
         raise ValueError("the table has no difference to draw: no plug-in estimate exists")
     names, gaps, errors, notes = zip(*lines, strict=True)
@@ -131,7 +128,7 @@ def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
 
 
 def plot_validation(
-    validation: Any,
+    validation: Validation,
     *,
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
@@ -154,41 +151,37 @@ def plot_validation(
         are filled. Identities that do not hold have a word.
     """
     style.checked_axes(ax, figsize)
-    if not hasattr(validation, "identities"):
+    if not isinstance(validation, Validation):
         raise TypeError(
             f"validation must be what bg.validate returns, got a {type(validation).__name__}"
         )
     checks, limit = validation.checks, validation.threshold
     variable, stages = checks["variable"].values, list(STAGES)
     broken = [(one.stage, f"{one.what} (identity)") for one in validation.identities if one.wrong]
-    own = dict.fromkeys(zip(checks["stage"].values.tolist(), variable.tolist(), strict=True))
-    lines = sorted([*own, *broken], key=lambda line: stages.index(line[0]))
+    compared = dict.fromkeys(zip(checks["stage"].values.tolist(), variable.tolist(), strict=True))
+    lines = sorted([*compared, *broken], key=lambda line: stages.index(line[0]))
     reach = 1.7 * limit
     with style.canvas(ax, figsize, (7.2, min(style.TALLEST, 1.1 + 0.24 * len(lines)))) as ax:
         drawing.grid(ax, "x")
         ax.axvspan(-limit, limit, color=MUTED, alpha=0.1, lw=0)
         ax.axvline(0, color=MUTED, lw=1)
         good, bad = style.look(0), style.look(1)
-        for at, line in enumerate(lines):
-            z = checks["z"].values[variable == line[1]].ravel()
+        side = ax.get_yaxis_transform()  # places across as shares of the axes
+        for i, line in enumerate(lines):
+            if i == 0 or line[0] != lines[i - 1][0]:
+                ax.axhline(i - 0.5, color=HAIR, lw=0.8 if i else 0)
+                ax.text(1.01, i, line[0], transform=side, va="center", color=MUTED, size=8.5)
             if line in broken:
-                ax.text(reach, at, "does not hold ", color=bad.color, ha="right", va="center")
+                ax.text(reach, i, "does not hold ", color=bad.color, ha="right", va="center")
                 continue
+            z = checks["z"].values[variable == line[1]].ravel()
             z = z[~np.isnan(z)]
-            within, shown = np.abs(z) <= limit, np.clip(z, -reach, reach)
-            for part, look in ((within, good), (~within, bad)):
-                alpha = 0.35 if look is good else 1.0
-                place = np.full(int(part.sum()), at)
-                ax.plot(shown[part], place, "o", color=look.color, ms=4, mew=0, alpha=alpha)
+            is_within, shown = np.abs(z) <= limit, np.clip(z, -reach, reach)
+            for chosen, look, alpha in ((is_within, good, 0.35), (~is_within, bad, 1.0)):
+                heights = np.full(int(chosen.sum()), i)
+                ax.plot(shown[chosen], heights, "o", color=look.color, ms=4, mew=0, alpha=alpha)
         drawing.name_lines(ax, [name for _, name in lines], 58)
         ax.tick_params(axis="y", labelsize=8.5)
-        for at in range(1, len(lines)):
-            if lines[at][0] != lines[at - 1][0]:
-                ax.axhline(at - 0.5, color=HAIR, lw=0.8)
-        for stage in dict.fromkeys(stage for stage, _ in lines):
-            at = next(i for i, line in enumerate(lines) if line[0] == stage)
-            axes: Any = ("axes fraction", "data")
-            ax.annotate(stage, (1.01, at), xycoords=axes, va="center", color=MUTED, size=8.5)
         ax.set_xlim(-1.04 * reach, 1.04 * reach)
         ax.set_xlabel("z-score of draws less closed form")
         ax.set_title(f"{checks.attrs['estimator']}: {validation.verdict}")
@@ -210,7 +203,7 @@ class Bins(NamedTuple):
 
 
 def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
-    """Bins of equally many rows, from p (N,) and whether it happened (N,) bool.
+    """Return bins of equally many rows, from p (N,) and whether it happened (N,) bool.
 
     Intervals are Jeffreys'. Equal probabilities share a bin.
     """
@@ -225,7 +218,7 @@ def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:
 
 
 def jeffreys(k: Any, n: Any, prob: float) -> tuple[Array, Array]:
-    """Ends of the interval of a share that was k of n.
+    """Return the ends of the interval of a share that was k of n.
 
     Equal tails of Beta(k + 1/2, n - k + 1/2), but 0 where k is 0 and 1 where it is n (Brown, Cai
     and DasGupta, 2001).
@@ -291,25 +284,24 @@ def plot_reliability(
     shown = style.chosen(classes, labels, [1] if len(labels) == 2 else [])
     if len(several) > 1 and len(shown) > 1:
         raise ValueError("classes must be one label where several classifiers are drawn")
-    found = {}
+    curves = {}
     for i, (name, one) in enumerate(several.items()):
         p = _probabilities(one, name, X, method, class_prior, (n, len(labels)))
         look = style.look(i if len(several) > 1 else 0)
         if not shown:
-            found[name] = p.max(axis=1), codes == p.argmax(axis=1), look
+            curves[name] = p.max(axis=1), codes == p.argmax(axis=1), look
         for k in shown:
-            own = look if len(several) > 1 else style.look(k)
-            found[str(labels[k]) if len(shown) > 1 else name] = p[:, k], codes == k, own
-    with style.canvas(ax, figsize, (4.9 if len(found) == 1 else 7.2, 4.7)) as ax:
+            label = str(labels[k]) if len(shown) > 1 else name
+            curves[label] = p[:, k], codes == k, look if len(several) > 1 else style.look(k)
+    with style.canvas(ax, figsize, (4.9 if len(curves) == 1 else 7.2, 4.7)) as ax:
         drawing.unit_square(ax)
-        for name, (said, hit, own) in found.items():
+        for name, (said, hit, look) in curves.items():
             binned = reliability(said, hit, bins, prob)
-            drawing.reliability(ax, binned, own, str(name))
+            drawing.reliability(ax, binned, look, str(name))
             least, most = binned.size.min(), binned.size.max()
             size = f"{least if least == most else f'{least} to {most}'} a point"
-        if len(found) == 1:
+        if len(curves) == 1:
             rug = ax.get_xaxis_transform()  # heights as shares of the axes
-            (said,) = (own[0] for own in found.values())
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
         what = str(labels[shown[0]]) if len(shown) == 1 else "each class"
         drawing.label_axes(
@@ -318,32 +310,32 @@ def plot_reliability(
             f"observed frequency, {style.percent(prob)} interval",
         )
         drawing.title(ax, f"{n} rows, {size}")
-        if len(found) > 1:
+        if len(curves) > 1:
             style.legend_beside(ax)
     return ax
 
 
 def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
-    """Those of the classifiers, which must agree; of arrays alone the labels that occur."""
+    """Return the classes of all classifiers; where there are none, the labels that occur."""
     if not several:
         raise ValueError("clf is {}: there is nothing to draw")
-    known = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
-    if not known:
+    classes = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
+    if not classes:
         return coded(y)[0]
-    first, *others = known
+    first, *others = classes
     for name in others:
-        if not np.array_equal(known[first], known[name]):
+        if not np.array_equal(classes[first], classes[name]):
             raise ValueError(
-                f"the classes of {first!r} are {list(known[first])}, "
-                f"those of {name!r} {list(known[name])}"
+                f"the classes of {first!r} are {list(classes[first])}, "
+                f"those of {name!r} {list(classes[name])}"
             )
-    return np.asarray(known[first])
+    return np.asarray(classes[first])
 
 
 def _probabilities(
     one: Any, name: Any, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
 ) -> Array:
-    """(N, C) of a classifier or pool, or those given."""
+    """Return those (N, C) of a classifier or pool, or those given."""
     if hasattr(one, "predict_proba"):
         if X is None:
             raise ValueError("X is None, but a classifier needs rows")

@@ -1,4 +1,4 @@
-"""Forest of class probabilities: one line an interval, and the two means that it may miss."""
+"""Pictures of rows: class probabilities with their intervals, and contributions of features."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,11 +7,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
+from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import count
-from bayesgen.encoding.tables import n_rows
+from bayesgen.encoding.tables import Table, n_rows
 from bayesgen.errors import refuse_below, spelled
 from bayesgen.plots import drawing, style
-from bayesgen.plots.features import Rows
+from bayesgen.plots.features import places_of_columns
 from bayesgen.plots.style import HAIR, INK, MUTED, Look
 from bayesgen.posterior.fitted import through_pipelines
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _ROWS = 60
 _LANE, _GAP = 0.14, 0.1  # inches of a class, and between rows
-_LEAST_LANE, _LEAST_GAP = 0.1, 0.06  # where they are many
+_NARROW = 0.1  # inches of a class where they are many
 _DIAMOND = 0.01  # of a probability: a mean closer to the predictive is behind its mark
 
 
@@ -80,9 +81,9 @@ def plot_class_probability(
     table = clf.predict_interval(X, prob, kind, **options)
     p, ends = table["predictive"].values, table["interval"].values
     mean = clf.predict_uncertainty(X, **options)["mean"].values
-    seen = np.abs(mean - p)[:, shown].max(initial=0.0) > _DIAMOND
-    fit = int(((style.TALLEST - style.MARGIN) / max(n, 1) - _LEAST_GAP) / _LEAST_LANE)
-    most = min(len(shown), max(1, fit))
+    is_mean_seen = np.abs(mean - p)[:, shown].max(initial=0.0) > _DIAMOND
+    room = int((style.TALLEST - style.MARGIN) / max(n, 1) / _NARROW - 0.6)
+    most = min(len(shown), max(1, room))
     # (n, most) codes, of each row in the order of the classes
     each = np.sort(np.array(shown)[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :most]])
     lanes = np.linspace(-0.28, 0.28, most) if most > 1 else np.zeros(1)
@@ -95,10 +96,11 @@ def plot_class_probability(
         drawn = [k for k in shown if k in each]
         for k in drawn:
             i, lane = np.nonzero(each == k)
-            at, own = i + lanes[lane], style.look(k)
-            if seen:
-                ax.plot(mean[i, k], at, "|", color=own.color, ms=8, mew=1.6)
-            drawing.intervals(ax, at, p[i, k], ends[i, k], own, mark="D", ls="", clip_on=False)
+            heights, look = i + lanes[lane], style.look(k)
+            if is_mean_seen:
+                ax.plot(mean[i, k], heights, "|", color=look.color, ms=8, mew=1.6)
+            marks: dict[str, Any] = {"mark": "D", "ls": "", "clip_on": False}
+            drawing.intervals(ax, heights, p[i, k], ends[i, k], look, **marks)
         drawing.name_lines(ax, names, 26)
         ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
         if len(shown) == 1:
@@ -107,24 +109,25 @@ def plot_class_probability(
             many = f"the {most} most probable classes" if most > 1 else "the most probable class"
             ax.set_xlabel("class probability" + f"\n({many} of each row)" * (most < len(shown)))
         several = [(str(clf.classes_[k]), style.look(k)) for k in drawn if len(shown) > 1]
-        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)", seen)
+        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)", is_mean_seen)
     return ax
 
 
 def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bool) -> None:
-    """The classes if there are several, and the marks; beside the axes."""
+    """Draw the classes if there are several, and the marks, beside the axes."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], color=own.color, ls=own.dashes, lw=2.4, marker="D", label=name, **own.mark())
-        for name, own in classes
-    ]
-    tick = Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
-    handles += [
-        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval),
-        *([tick] if mean else []),
-        Line2D([], [], color=INK, ls="", marker="D", ms=5, label="p(y | x, D), predictive"),
-    ]
+    handles = []
+    for name, look in classes:
+        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 2.4, "marker": "D"}
+        handles.append(Line2D([], [], label=name, **line, **look.mark()))
+    handles.append(Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval))
+    if mean:
+        handles.append(
+            Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
+        )
+    name = "p(y | x, D), predictive"
+    handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=5, label=name))
     style.legend_beside(ax, handles)
 
 
@@ -190,9 +193,9 @@ def plot_contributions(
     others = order[len(shown) :]
     names = [str(name) for name in one["feature"].values]
     if hasattr(clf, "n_features_in_"):
-        cells = Rows(clf, X.toarray() if sparse.issparse(X) else X)
-        held = [style.cell(value) for value in cells.typical()]  # of one row: its own
-        names = [f"{name} = {held[j]}" for name, j in zip(names, cells.places, strict=True)]
+        cells = Table(X.toarray() if sparse.issparse(X) else X)
+        columns = [cells.column(place) for place in places_of_columns(clf, cells)]
+        names = [f"{name} = {_cell(one)}" for name, one in zip(names, columns, strict=True)]
     lines = [(names[j], terms[j], ends[j]) for j in shown]
     if len(others):
         lines.append((count(len(others), "other"), terms[others].sum(), None))
@@ -202,11 +205,11 @@ def plot_contributions(
     each = _WIDE if any(len(line[0]) > 30 for line in lines) else 0.27
     with style.canvas(ax, figsize, (7.2, style.height(len(lines), each))) as ax:
         ax.axvline(0, color=MUTED, lw=0.9, zorder=0)
-        for at, (_, term, interval) in enumerate(lines):
+        for height, (_, term, interval) in enumerate(lines):
             tint = style.colour(0 if term >= 0 else 1)
             if interval is not None:
-                ax.hlines(at, *interval, color=tint, lw=2.4, alpha=0.55)
-            ax.plot(term, at, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
+                ax.hlines(height, *interval, color=tint, lw=2.4, alpha=0.55)
+            ax.plot(term, height, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
         drawing.name_lines(ax, [line[0] for line in lines], 30, 2)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
         label, against = (style.written(one[name].item()) for name in ("label", "against"))
@@ -216,6 +219,14 @@ def plot_contributions(
         if "interval" in one:
             _legend_of_terms(ax, table.attrs["prob"])
     return ax
+
+
+def _cell(column: Column) -> str:
+    """Return the cell of one row as text."""
+    if not column.present[0]:
+        return "missing"
+    value = column.cell(0)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _legend_of_terms(ax: "Axes", prob: float) -> None:

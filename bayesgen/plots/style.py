@@ -53,7 +53,7 @@ _HATCHES = ("", "////", "....", "xxxx")
 
 
 def colour(k: int) -> str:
-    """Of class k. Where there may be more classes than colours, `look` keeps them apart."""
+    """Return the colour of class k. `look` keeps more classes than colours apart."""
     return CLASSES[k % len(CLASSES)]
 
 
@@ -66,21 +66,21 @@ class Look(NamedTuple):
     hatch: str  # of bars
 
     def mark(self, size: float = 5.0) -> dict[str, Any]:
-        """Options of `Axes.plot` for a mark."""
+        """Return options of `Axes.plot` for a mark."""
         hollow = self.fill != self.color
         edge = self.color if hollow else "white"
         return {"ms": size, "mfc": self.fill, "mec": edge, "mew": 1.3 if hollow else 0.7}
 
 
 def look(k: int) -> Look:
-    """Of class k."""
+    """Return how class k is drawn."""
     again = k // len(CLASSES)
-    at = again % len(DASHES)
-    return Look(colour(k), DASHES[at], "white" if again % 2 else colour(k), _HATCHES[at])
+    i = again % len(DASHES)
+    return Look(colour(k), DASHES[i], "white" if again % 2 else colour(k), _HATCHES[i])
 
 
 def checked_axes(axes: Any, figsize: tuple[float, float] | None, n: int = 1) -> "list[Axes] | None":
-    """The axes given, flat; to be called before anything is computed.
+    """Return the axes given, flat. Call it before anything is computed.
 
     Raises
     ------
@@ -96,19 +96,19 @@ def checked_axes(axes: Any, figsize: tuple[float, float] | None, n: int = 1) -> 
         raise ImportError('plots need matplotlib: pip install "bayesgen[plots]"') from None
     if axes is None:
         return None
-    given = list(np.ravel(np.asarray(axes, dtype=object)))
-    if not all(isinstance(one, Axes) for one in given) or len(given) < n:
+    flat = list(np.ravel(np.asarray(axes, dtype=object)))
+    if not all(isinstance(one, Axes) for one in flat) or len(flat) < n:
         raise TypeError(f"ax: {n} matplotlib Axes needed (plt.subplots makes them), got {axes!r}")
     if figsize is not None:
         raise ValueError("figsize is of a figure that is made: leave it out where ax is given")
-    return given
+    return flat
 
 
 @contextmanager
 def canvas(
     ax: "Axes | None", figsize: tuple[float, float] | None, default: tuple[float, float]
 ) -> Iterator["Axes"]:
-    """The user's axes in the user's style, or new ones in the style of the house."""
+    """Yield the user's axes in the user's style, or new ones in the style of the house."""
     with panels(ax, 1, figsize, default) as axes:
         yield axes[0]
 
@@ -117,10 +117,10 @@ def canvas(
 def panels(
     axes: Any, n: int, figsize: tuple[float, float] | None, default: tuple[float, float]
 ) -> Iterator[list["Axes"]]:
-    """n axes: the user's in the user's style, or new ones in the style of the house."""
-    given = checked_axes(axes, figsize, n)
-    if given is not None:
-        yield given[:n]
+    """Yield n axes: the user's in the user's style, or new ones in the style of the house."""
+    old = checked_axes(axes, figsize, n)
+    if old is not None:
+        yield old[:n]
         return
     import matplotlib as mpl
     import matplotlib.pyplot as plt
@@ -135,29 +135,28 @@ def panels(
 
 
 def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None) -> None:
-    """A legend to the right of the axes, off the data; a few long names on two lines."""
-    own: dict[str, Any] = {} if handles is None else {"handles": handles}
-    own |= {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
-    texts = ax.legend(frameon=False, **own).get_texts()
+    """Draw a legend to the right of the axes, off the data; a few long names on two lines."""
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    texts = ax.legend(frameon=False, handles=handles, **place).get_texts()
     for text in texts:
         text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
 
 
 def written(name: Any, width: int = 26, lines: int = 1) -> str:
-    """A name on a few lines of `width` letters, without its middle if it is longer.
+    """Set a name on a few lines of `width` letters, without its middle if it is longer.
 
     Names that begin alike differ at their ends: neither is cut off.
     """
     text = " ".join(str(name).split())
-    most, own = min(len(text), width * lines + 1), _wrapped(text, width)
-    while len(own) > lines:
+    most, wrapped = min(len(text), width * lines + 1), _wrapped(text, width)
+    while len(wrapped) > lines:
         most -= 1
-        own = _wrapped(f"{text[: most - most // 2]}…{text[len(text) - most // 2 :]}", width)
-    return "\n".join(own).replace("$", r"\$")  # else two of them enclose mathematics
+        wrapped = _wrapped(f"{text[: most - most // 2]}…{text[len(text) - most // 2 :]}", width)
+    return "\n".join(wrapped).replace("$", r"\$")  # else two of them enclose mathematics
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines about as long as each other; words that are too long end at an underscore."""
+    """Return lines about as long as each other; split words that are too long at underscores."""
     words = [word if len(word) <= width else word.replace("_", "_ ") for word in text.split()]
     text = " ".join(words).replace(" %", "\N{NO-BREAK SPACE}%")
     lines, longest = textwrap.wrap(text, width) or [""], max(map(len, text.split()), default=0)
@@ -167,50 +166,43 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def height(n: int, each: float) -> float:
-    """Inches of a figure of n lines."""
+    """Return the inches of a figure of n lines."""
     return min(TALLEST, MARGIN + each * max(n, 4))
 
 
 def fitting(n: int, each: float) -> int:
-    """How many of n lines a figure holds."""
+    """Return how many of n lines a figure holds."""
     return min(n, int((TALLEST - MARGIN) / each))
 
 
 def first_of(n: int, total: int, what: str) -> str:
-    """In words below an axis, that not all are shown; "" if they are."""
+    """Say, below an axis, that not all are shown; "" if they are."""
     return "" if n >= total else f"\n(the first {n} of {total} {what})"
 
 
-def chosen(classes: Any, known: Array, default: Iterable[int]) -> list[int]:
-    """Codes of the classes to draw, given as one label or several; `default` for None."""
+def chosen(classes: Any, labels: Array, default: Iterable[int]) -> list[int]:
+    """Return codes of the classes to draw, from one label or several; `default` for None."""
     if classes is None:
         return list(default)
     one = isinstance(classes, str) or not isinstance(classes, Iterable)
-    codes = codes_of([classes] if one else list(classes), known)
+    codes = codes_of([classes] if one else list(classes), labels)
     if not len(codes):
-        raise ValueError(f"classes names none of {shown(known.tolist())}")
+        raise ValueError(f"classes names none of {shown(labels.tolist())}")
     return [int(k) for k in codes]
 
 
-def cell(value: Any) -> str:
-    """A cell as a picture shows it."""
-    if value is None:
-        return "missing"
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
-
-
 def percent(prob: float) -> str:
-    """As in a label: "89 %"."""
+    """Return a probability as text: "89 %"."""
     return f"{100 * prob:.3g} %"
 
 
 def feature_names(clf: Any) -> list[str]:
-    """Of the columns of X."""
+    """Return the names of the columns of X."""
     return [str(name) for name in clf.fitted_.feature_names]
 
 
 def feature_index(clf: Any, feature: Any) -> int:
-    """Position of a column, given as that or by its name."""
+    """Return the position of a column, from that or from its name."""
     names = feature_names(clf)
     if isinstance(feature, str):
         if feature not in names:
@@ -221,15 +213,8 @@ def feature_index(clf: Any, feature: Any) -> int:
     return int(feature)
 
 
-def rows_like(X: Any, values: Any) -> Any:
-    """`values` (N, D) as the kind of table that X is."""
-    if hasattr(X, "columns"):
-        return type(X)({name: values[:, j] for j, name in enumerate(X.columns)})
-    return values
-
-
 def label_codes(clf: Any, y: Any, n: int) -> Array:
-    """(n,) codes of labels; raise if they are not one for each row."""
+    """Return codes (n,) of labels; raise if they are not one for each row."""
     codes = codes_of(y, clf.classes_)
     if codes.shape != (n,):
         raise ValueError(f"X has {n} rows, but y has shape {codes.shape}")

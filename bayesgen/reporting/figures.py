@@ -105,7 +105,7 @@ def matrix(
     shades: Array, names: list[str], texts: list[list[str]], alt: str, caption: str
 ) -> Figure:
     """A square of shades with texts in its cells."""
-    height = min(max(2.4, 0.62 + 0.36 * len(names)), 6.5) + 0.9 * drawing.turned(names)
+    height = min(max(2.4, 0.62 + 0.36 * len(names)), 6.5) + 0.9 * drawing.are_turned(names, 48)
     draw = partial(drawing.matrix, values=shades, rows=names, columns=names, texts=texts)
     return Figure(draw, height, alt, caption)
 
