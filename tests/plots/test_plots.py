@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_hex, to_rgb
 from scipy import stats
 
 import bayesgen as bg
@@ -21,7 +21,7 @@ from bayesgen.checks.agreement import Agreement
 from bayesgen.checks.quantities import DENSITIES, LEFT_OUT, PARAMETERS, PROBABILITIES, Comparisons
 from bayesgen.checks.validate import Identity, Validation
 from bayesgen.plots.models import reliability
-from bayesgen.plots.style import CLASSES, look
+from bayesgen.plots.style import CLASSES, INK, look
 
 LABELS = np.array(["ant", "bee", "cat"])
 
@@ -32,11 +32,10 @@ def no_figure_is_left():
     plt.close("all")
 
 
-def make(n_classes, n=30, seed=1):
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % n_classes
-    X = rng.normal(size=(n, 2)) + 1.5 * np.eye(3)[y][:, :2]
-    frame = pd.DataFrame(X, columns=["length", "width"], index=[f"row {i}" for i in range(n)])
+def make(n_classes):
+    y = np.arange(30) % n_classes
+    X = np.random.default_rng(1).normal(size=(30, 2)) + 1.5 * np.eye(3)[y][:, :2]
+    frame = pd.DataFrame(X, columns=["length", "width"], index=[f"row {i}" for i in range(30)])
     return frame, LABELS[y]
 
 
@@ -52,26 +51,45 @@ def three():
     return bg.QuadraticDiscriminant().fit(X[:15], y[:15]), X, y
 
 
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = pd.DataFrame({"size": rng.normal(size=60) + 2 * y, "sex": rng.random(60) < 0.3 + 0.4 * y})
+    X["place"] = rng.choice(["sea", "lake"], 60)
+    X["place"] = X["place"].where(rng.random(60) < 0.8)  # some are missing
+    return bg.MixedNB().fit(X, LABELS[y]), X, LABELS[y]
+
+
 def marks(ax, marker):
     """Points drawn with a marker: (n, 2), in the order in which they were drawn."""
     lines = [line for line in ax.lines if line.get_marker() == marker]
     return np.concatenate([line.get_xydata() for line in lines])
 
 
-def bars(ax, colours=CLASSES):
-    """Segments of the line collections in a class's colour, (n, 2, 2)."""
-    rgb = [to_rgba(c)[:3] for c in colours]
-    found = [
-        s
-        for c in ax.collections
-        for s in getattr(c, "get_segments", list)()
-        if any(np.allclose(c.get_colors()[0][:3], k) for k in rgb)
-    ]
-    return np.array(found)
+def segments(ax, colours=CLASSES):
+    """Intervals in a class's colour, (n, 2, 2)."""
+    lines = [c for c in ax.collections if hasattr(c, "get_segments")]
+    return np.array(
+        [s for c in lines if to_hex(c.get_colors()[0]) in colours for s in c.get_segments()]
+    )
 
 
-def texts(legend):
-    return [t.get_text() for t in legend.get_texts()]
+def contours(ax, colour):
+    sets = [c for c in ax.collections if type(c).__name__ == "QuadContourSet"]
+    return [c for c in sets if to_hex(c.get_edgecolor()[0]) == colour]
+
+
+def words(labels):
+    return [text.get_text() for text in labels]
+
+
+def legend(ax):
+    return words(ax.get_legend().get_texts())
+
+
+def heights(ax):
+    return [bar.get_height() for bar in ax.patches]
 
 
 # ------------------------------------------------------------------------------------ every one
@@ -151,21 +169,20 @@ def test_arguments_have_one_order():
         assert "classes" not in keywords[1:], name
 
 
-# ---------------------------------------------------------------- comparisons of several fits
+# ------------------------------------------------------------------------ models, closed forms
 
 
 def test_a_validation_has_causes_above_consequences():
-    found = validation()
-    ax = plots.plot_validation(found)
-    lines = ["mu", "evidence (identity)", "p(y | x, D)"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == lines
-    beyond = found.failed()
-    assert beyond["variable"].tolist() == ["mu"] * 4 + ["evidence"] + ["p(y | x, D)"] * 4
+    checked = validation()
+    ax = plots.plot_validation(checked)
+    assert words(ax.get_yticklabels()) == ["mu", "evidence (identity)", "p(y | x, D)"]
+    failed = checked.failed()
+    assert failed["variable"].tolist() == ["mu"] * 4 + ["evidence"] + ["p(y | x, D)"] * 4
     outside = np.concatenate([c.get_xydata() for c in ax.lines if c.get_color() == CLASSES[1]])
     np.testing.assert_allclose(outside[:, 1], [0] * 4 + [2] * 4)
-    z = np.sort(beyond["z"].dropna().to_numpy())[::2]
+    z = np.sort(failed["z"].dropna().to_numpy())[::2]
     np.testing.assert_allclose(outside[:4, 0], np.clip(z, None, 1.7 * 4.0))
-    power = found.power(0.5)
+    power = checked.power(0.5)
     assert power.index.tolist() == ["p(y | x, D)", "mu"]
     np.testing.assert_allclose(power["shift"], 4.0 * 0.1)
 
@@ -178,249 +195,53 @@ def test_plug_ins_are_compared_with_their_predictive(three):
     table["log_loss_diff"][0, 2] = np.nan  # no such estimate: no line
     best, worse = table.model.values[table.log_loss.values[:, 0].argsort()]
     ax = plots.plot_comparison(table)
-    shown = [t.get_text() for t in ax.get_yticklabels()]
-    assert len(shown) == 6
-    assert (shown[0], shown[-1]) == (f"{worse} less {best}", "two: plug-in (MLE)")
+    lines = words(ax.get_yticklabels())
+    assert (len(lines), lines[0], lines[-1]) == (6, f"{worse} less {best}", "two: plug-in (MLE)")
     diff = table["log_loss_diff"].values[:, 1:].ravel()[[0, 2, 3, 4]]
     above = table["log_loss_above_best"].sel(model=worse).values[0]
     np.testing.assert_allclose(marks(ax, "o")[:, 0], [above, *diff, np.nan])
     wins = 100 * table["log_loss_diff_wins"].values[0, 1]
     assert f"the plug-in wins {wins:.0f} % of rows" in ax.texts[1].get_text()
     assert f"{worse} wins " in ax.texts[0].get_text()
-    assert "∞ " in {t.get_text() for t in ax.texts}
+    assert "∞ " in words(ax.texts)
 
 
-# -------------------------------------------------------------------------------------- forests
+@pytest.mark.parametrize("n", [2, 3])
+def test_models_are_compared_with_the_best(two, n):
+    clf, X, y = two
+    models = [clf, bg.GaussianNB(variance="tied"), bg.GaussianNB(kappa0=9.0)][:n]
+    compared = bg.compare_models(dict(zip("abc", models, strict=False)), X[:12], y[:12])
+    table, ax = compared.table, plots.plot_comparison(compared)
+    first = 1 if n == 2 else 0  # of two models, their difference alone
+    gap, se = table["elpd_diff"].values[first:], table["dse"].values[first:]
+    np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, np.arange(len(gap))]))
+    np.testing.assert_allclose(segments(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
+    names = table.model.values.tolist()
+    assert words(ax.get_yticklabels()) == ([f"{names[1]} less {names[0]}"] if n == 2 else names)
 
 
-def test_forest_of_two_classes(two):
+# ---------------------------------------------------------------------------------------- rows
+
+
+def test_class_probabilities_of_rows(two, three):
     clf, X, _ = two
     ax = plots.plot_class_probability(clf, X[:5], prob=0.8, kind="eti")
     table = clf.predict_interval(X[:5], 0.8, "eti")
-    shown = bars(ax, CLASSES[1:2])
+    shown = segments(ax, CLASSES[1:2])
     np.testing.assert_allclose(shown[:, :, 0], table["interval"][:, 1])
     np.testing.assert_allclose(shown[:, 0, 1], np.arange(5))
     np.testing.assert_allclose(marks(ax, "D")[:, 0], clf.predict_proba(X[:5])[:, 1])
     mean = clf.predict_uncertainty(X[:5])["mean"][:, 1]
     np.testing.assert_allclose(marks(ax, "|")[:, 0], mean)
-    assert [t.get_text() for t in ax.get_yticklabels()] == list(X.index[:5])
+    assert words(ax.get_yticklabels()) == list(X.index[:5])
     assert ax.get_xlabel() == "p(bee | x)"
-    assert "80 % of p(y | x, θ)" in texts(ax.get_legend())
+    assert "80 % of p(y | x, θ)" in legend(ax)
     assert ax.yaxis_inverted()
-
-
-def test_forest_of_three_classes(three):
     clf, X, _ = three
     ax = plots.plot_class_probability(clf, X[:3], names=list("xyz"))
-    p = clf.predict_proba(X[:3])
-    np.testing.assert_allclose(marks(ax, "D")[:, 0], p.T.ravel())
-    assert texts(ax.get_legend())[:3] == LABELS.tolist()
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["x", "y", "z"]
-    ax = plots.plot_class_probability(clf, X[:3], classes=["cat"])
-    np.testing.assert_allclose(marks(ax, "D")[:, 0], p[:, 2])
-    assert bars(ax, CLASSES[2:3]).shape == (3, 2, 2)
-
-
-# -------------------------------------------------------------------------------------- regions
-
-
-def paths(ax):
-    return [c for c in ax.collections if type(c).__name__ == "QuadContourSet"]
-
-
-def test_comparison_of_models(two):
-    clf, X, y = two
-    X, y = X[:12], y[:12]
-    models = {"own": clf, "tied": bg.GaussianNB(variance="tied"), "wide": bg.GaussianNB(kappa0=9.0)}
-    for n_models in (3, 2):
-        found = bg.compare_models(dict([*models.items()][:n_models]), X, y)
-        ax = plots.plot_comparison(found)
-        gap, se = found.table["elpd_diff"].values, found.table["dse"].values
-        labels = found.table.model.values.tolist()
-        if n_models == 2:  # their difference alone
-            gap, se, labels = gap[1:], se[1:], [f"{labels[1]} less {labels[0]}"]
-        np.testing.assert_array_equal(marks(ax, "o"), np.column_stack([gap, np.arange(len(gap))]))
-        np.testing.assert_allclose(bars(ax)[:, :, 0], np.column_stack([gap - se, gap + se]))
-        assert [t.get_text() for t in ax.get_yticklabels()] == labels
-
-
-def test_regions_and_boundaries(three):
-    clf, X, y = three
-    ax = plots.plot_regions(clf, X, y, overlay=None, boundaries=["posterior_predictive", "map"])
-    tint = ax.images[0].get_array()
-    gx, gy = (np.linspace(*ends, len(tint)) for ends in (ax.get_xlim(), ax.get_ylim()))
-    corners = pd.DataFrame(
-        [[gx[0], gy[0]], [gx[-1], gy[0]], [gx[0], gy[-1]]], columns=["length", "width"]
-    )
-    chosen = clf.predict(corners)
-    for colour, label in zip((tint[0, 0], tint[0, -1], tint[-1, 0]), chosen, strict=True):
-        own = np.array(to_rgba(CLASSES[LABELS.tolist().index(label)])[:3])
-        np.testing.assert_allclose(colour, 1 - 0.16 * (1 - own))
-    assert len(marks(ax, "o")) == 30
-    assert texts(ax.get_legend()) == [
-        *LABELS,
-        "predictive rule",
-        "plug-in (MAP) rule",
-        "lines hold 50 %, 90 %",
-    ]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
-    # on a boundary the two best classes are equally probable
-    lines = [c for c in paths(ax) if np.allclose(c.get_edgecolor()[0], to_rgba("#22272e"))]
-    solid = [c for c in lines if c.get_linestyle()[0][1] is None]
-    points = np.concatenate([p.vertices for c in solid for p in c.get_paths() if len(p.vertices)])
-    p = np.sort(clf.predict_proba(pd.DataFrame(points, columns=["length", "width"])), axis=1)
-    np.testing.assert_allclose(p[:, 2], p[:, 1], atol=0.02)
-
-
-def test_contours_hold_their_mass(two):
-    clf, X, _ = two
-    ax = plots.plot_regions(clf, X, overlay=None, mass=[0.5, 0.9])
-    for k, c in enumerate(clf.classes_):
-        (own,) = [s for s in paths(ax) if np.allclose(s.get_edgecolor()[0], to_rgba(CLASSES[k]))]
-        rows, _ = clf.simulate(4000, y=c, random_state=7)
-        rows = pd.DataFrame(rows, columns=["length", "width"])
-        density = clf.score_samples(rows, class_prior=np.eye(2)[k])
-        share = [(density > level).mean() for level in own.levels]
-        np.testing.assert_allclose(share, [0.9, 0.5], atol=0.03)
-
-
-def test_the_overlay_is_the_epistemic_entropy(two):
-    clf, X, y = two
-    ax = plots.plot_regions(clf, X, y)
-    shade = ax.images[1].get_array()
-    gx, gy = (np.linspace(*ends, len(shade)) for ends in (ax.get_xlim(), ax.get_ylim()))
-    i, j = [3, 20, 40, 60], [50, 30, 10, 64]
-    rows = pd.DataFrame({"length": gx[j], "width": gy[i]})
-    expected = clf.predict_uncertainty(rows)["epistemic"].values
-    np.testing.assert_allclose(shade[i, j], expected, atol=0.08)
-    assert ax.figure.axes[-1].get_xlabel() == "epistemic entropy [nats]"
-
-
-def test_regions_are_of_two_columns(two):
-    X = two[1]
-    one = bg.GaussianNB().fit(X[["length"]], two[2])
-    with pytest.raises(ValueError, match="fit on two columns"):
-        plots.plot_regions(one, X[["length"]])
-
-
-def test_a_boundary_that_does_not_exist_is_left_out(three):
-    _, X, y = three
-    clf = bg.QuadraticDiscriminant().fit(X[:6], y[:6])  # two rows a class: no estimate
-    ax = plots.plot_regions(clf, X, overlay=None, boundaries=["posterior_predictive", "mle"])
-    assert texts(ax.get_legend())[3:-1] == ["predictive rule"]
-
-
-# -------------------------------------------------------------------------------------- section
-
-
-@pytest.fixture(scope="module")
-def mixed():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    X = pd.DataFrame({"size": rng.normal(size=60) + 2 * y, "sex": rng.random(60) < 0.3 + 0.4 * y})
-    X["place"] = rng.choice(["sea", "lake"], 60)
-    X["place"] = X["place"].where(rng.random(60) < 0.8)  # some are missing
-    return bg.MixedNB().fit(X, LABELS[y]), X, LABELS[y]
-
-
-def held(X, **cells):
-    typical = {"size": X["size"].median(), "sex": X["sex"].mode()[0], "place": X["place"].mode()[0]}
-    return pd.DataFrame(typical | cells)
-
-
-def heights(ax):
-    return [bar.get_height() for bar in ax.patches]
-
-
-def test_effects_are_those_of_the_widest_range(mixed):
-    clf, X, y = mixed
-    own = plots.plot_effects(clf, X, y, classes="ant", most=2)
-    x = own[0].lines[3].get_xdata()
-    along = {
-        "size": clf.predict_proba(held(X, size=x))[:, 0],
-        "sex": clf.predict_proba(held(X, sex=[False, True]))[:, 0],
-        "place": clf.predict_proba(held(X, place=["lake", "sea"]))[:, 0],
-    }
-    widest = sorted(along, key=lambda name: -np.ptp(along[name]))
-    assert [ax.get_title(loc="left") for ax in own] == widest[:2] == ["size", "sex"]
-    np.testing.assert_allclose(own[0].lines[3].get_ydata(), along["size"])
-    np.testing.assert_allclose(heights(own[1]), along["sex"])
-
-
-# ------------------------------------------------------------------------------------ densities
-
-
-def test_densities_of_every_kind_of_column(mixed):
-    clf, X, y = mixed
-    ax = plots.plot_densities(clf, X, y, "size")
-    curves = {line.get_label(): line for line in ax.lines}
-    alone = bg.GaussianNB().fit(X[["size"]], y)
-    for k, label in enumerate(LABELS[:2]):
-        x, p = curves[label].get_xydata().T
-        own = np.exp(alone.score_samples(pd.DataFrame({"size": x}), class_prior=np.eye(2)[k]))
-        np.testing.assert_allclose(p, own, rtol=1e-9)
-        rows = np.concatenate([r.get_xdata() for r in ax.lines if r.get_color() == CLASSES[k]])
-        assert set(X["size"][y == label]) <= set(rows)
-    assert texts(ax.get_legend()) == ["ant", "bee", "middle 50 %", "middle 90 %", "rows"]
-    for feature, names in (("place", ["lake", "sea"]), ("sex", ["False", "True"])):
-        ax = plots.plot_densities(clf, X, y, feature)
-        p = np.reshape(heights(ax), (2, 2))  # class, category
-        np.testing.assert_allclose(p.sum(axis=1), 1)
-        cells = X[feature].dropna()
-        mine = cells[y[cells.index] == "bee"].astype(str)
-        count = np.array([(mine == name).sum() for name in names])
-        np.testing.assert_allclose(p[1], (count + 1) / (count.sum() + 2))
-        assert [t.get_text() for t in ax.get_xticklabels()] == names
-        np.testing.assert_allclose(ax.lines[1].get_ydata(), count / count.sum())
-
-
-def test_densities_of_counts_bins_and_what_has_none(mixed):
-    _, X, y = mixed
-    counts = np.random.default_rng(0).poisson(3, (60, 2))
-    ax = plots.plot_densities(bg.PoissonNB().fit(counts, y), counts, feature=1, classes=["bee"])
-    x, p = ax.lines[0].get_xydata().T
-    np.testing.assert_array_equal(x, np.arange(counts[:, 1].max() + 1))
-    total, n = counts[y == "bee", 1].sum(), (y == "bee").sum()
-    prior = bg.PoissonNB().fit(counts, y).prior_.family
-    shape, rate = total + prior.shape[1, 1], n + prior.rate[1, 1]
-    np.testing.assert_allclose(p, stats.nbinom.pmf(x, shape, rate / (rate + 1)), rtol=1e-9)
-    X = X[["size", "sex"]]
-    ax = plots.plot_densities(bg.TreeAugmentedNB(n_bins=3).fit(X, y), X, y)
-    assert "simulated rows per class" in ax.get_title(loc="left")
-    mcse = np.sqrt(0.25 / 10_000)
-    seen = np.array([line.get_ydata() for line in ax.lines])
-    assert np.all(np.abs(np.reshape(heights(ax), (2, 3)) - seen) < 5 * mcse + 1 / 15)
-    wrong = {
-        "LogLinearPool": bg.LogLinearPool([bg.GaussianNB()]).fit(counts, y),
-        "given the total of their row": bg.MultinomialNB().fit(counts, y),
-    }
-    for match, clf in wrong.items():
-        with pytest.raises(TypeError, match=match):
-            plots.plot_densities(clf, counts, y)
-
-
-def test_sequences_have_no_columns_to_draw():
-    clf = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
-    for name in ("effects", "densities", "regions"):
-        with pytest.raises((TypeError, ValueError), match=r"reads sequences|two features"):
-            getattr(plots, f"plot_{name}")(clf, ["ab"])
-
-
-def test_no_two_classes_look_alike():
-    rounds = [(own.color, str(own.dashes), own.hatch) for own in map(look, range(32))]
-    assert len(set(rounds)) == 32
-
-
-@pytest.mark.slow
-def test_regions_of_ten_classes_are_named():
-    X = np.random.default_rng(0).normal(size=(40, 2)) + 9 * np.arange(40)[:, None] % 10
-    clf = bg.QuadraticDiscriminant().fit(X, np.arange(40) % 10)
-    ax = plots.plot_regions(clf, X, np.arange(40) % 10, overlay=None)
-    assert {t.get_text() for t in ax.texts} == set(map(str, range(10)))  # named where they are
-    assert "lines hold 50 %, 90 %" in texts(ax.get_legend())
-
-
-# -------------------------------------------------------------------------------- contributions
+    np.testing.assert_allclose(marks(ax, "D")[:, 0], clf.predict_proba(X[:3]).T.ravel())
+    assert legend(ax)[:3] == LABELS.tolist()
+    assert words(ax.get_yticklabels()) == ["x", "y", "z"]
 
 
 def test_contributions():
@@ -432,19 +253,157 @@ def test_contributions():
     ax = plots.plot_contributions(clf, X, row=2, most=3, prob=0.8)
     terms = table["predictive"].values[2]
     order = np.argsort(-np.abs(terms))
-    names = [t.get_text().split(" = ")[0] for t in ax.get_yticklabels()]
-    assert names == [*X.columns[order[:3]], "1 other", "class weights"]
+    first = [f"{name} = {X[name][2]:.4g}" for name in X.columns[order[:3]]]
+    assert words(ax.get_yticklabels()) == [*first, "1 other", "class weights"]
     shown = [*terms[order], table["predictive_intercept"].values[2]]
     np.testing.assert_allclose(marks(ax, "D")[:, 0], shown)
     total = clf.decision_function(X[2:3])[0]
     assert marks(ax, "D")[:, 0].sum() == pytest.approx(total)
-    assert f"{total:+.1f} nats" in ax.get_title(loc="left") + ax.get_title()
-    intervals = bars(ax)
-    np.testing.assert_allclose(intervals[0, :, 0], table["interval"].values[2, order[0]])
-    assert len(intervals) == 3  # a sum of others and class weights have none
+    assert f"{total:+.1f} nats" in ax.get_title(loc="left")
+    np.testing.assert_allclose(segments(ax)[0, :, 0], table["interval"].values[2, order[0]])
+    assert len(segments(ax)) == 3  # a sum of others and class weights have none
 
 
-# ---------------------------------------------------------------------------------- reliability
+# ------------------------------------------------------------------------------------- regions
+
+
+def test_regions_and_boundaries(three):
+    clf, X, y = three
+    ax = plots.plot_regions(clf, X, y, overlay=None, boundaries=["posterior_predictive", "map"])
+    tint = ax.images[0].get_array()
+    corners = pd.DataFrame(
+        [[x, y] for x in ax.get_xlim() for y in ax.get_ylim()], columns=["length", "width"]
+    )
+    chosen = [to_rgb(CLASSES[LABELS.tolist().index(label)]) for label in clf.predict(corners)]
+    shown = [tint[0, 0], tint[-1, 0], tint[0, -1], tint[-1, -1]]
+    np.testing.assert_allclose(shown, 1 - 0.16 * (1 - np.array(chosen)))
+    assert len(marks(ax, "o")) == 30
+    rules = ["predictive rule", "plug-in (MAP) rule"]
+    assert legend(ax) == [*LABELS, *rules, "lines hold 50 %, 90 %"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
+    # on a boundary the two best classes are equally probable
+    solid = [c for c in contours(ax, INK) if c.get_linestyle()[0][1] is None]
+    points = np.concatenate([p.vertices for c in solid for p in c.get_paths() if len(p.vertices)])
+    p = np.sort(clf.predict_proba(pd.DataFrame(points, columns=["length", "width"])), axis=1)
+    np.testing.assert_allclose(p[:, 2], p[:, 1], atol=0.02)
+    few = bg.QuadraticDiscriminant().fit(X[:6], y[:6])  # two rows a class: no estimate
+    ax = plots.plot_regions(few, X, overlay=None, boundaries=["posterior_predictive", "mle"])
+    assert legend(ax)[3:-1] == ["predictive rule"]
+
+
+def test_contours_hold_their_mass_and_the_overlay_is_epistemic_entropy(two):
+    clf, X, _ = two
+    ax = plots.plot_regions(clf, X, mass=[0.5, 0.9])
+    for k, c in enumerate(clf.classes_):
+        (drawn,) = contours(ax, CLASSES[k])
+        rows, _ = clf.simulate(4000, y=c, random_state=7)
+        rows = pd.DataFrame(rows, columns=["length", "width"])
+        density = clf.score_samples(rows, class_prior=np.eye(2)[k])
+        share = [(density > level).mean() for level in drawn.levels]
+        np.testing.assert_allclose(share, [0.9, 0.5], atol=0.03)
+    shade = ax.images[1].get_array()
+    gx, gy = (np.linspace(*ends, len(shade)) for ends in (ax.get_xlim(), ax.get_ylim()))
+    i, j = [3, 20, 40, 60], [50, 30, 10, 64]
+    rows = pd.DataFrame({"length": gx[j], "width": gy[i]})
+    expected = clf.predict_uncertainty(rows)["epistemic"].values
+    np.testing.assert_allclose(shade[i, j], expected, atol=0.08)
+    assert ax.figure.axes[-1].get_xlabel() == "epistemic entropy [nats]"
+
+
+@pytest.mark.slow
+def test_regions_of_ten_classes_are_named():
+    X = np.random.default_rng(0).normal(size=(40, 2)) + 9 * np.arange(40)[:, None] % 10
+    clf = bg.QuadraticDiscriminant().fit(X, np.arange(40) % 10)
+    ax = plots.plot_regions(clf, X, np.arange(40) % 10, overlay=None)
+    assert {*words(ax.texts)} == set(map(str, range(10)))  # named where they are
+
+
+# ------------------------------------------------------------------------- effects and densities
+
+
+def test_effects_are_those_of_the_widest_range(mixed):
+    clf, X, y = mixed
+    panels = plots.plot_effects(clf, X, y, classes="ant", most=2)
+    x, p = panels[0].lines[3].get_xydata().T
+    typical = {name: X[name].mode()[0] for name in ("sex", "place")} | {"size": X["size"].median()}
+    values = {"size": x, "sex": [False, True], "place": ["lake", "sea"]}
+    along = {
+        name: clf.predict_proba(pd.DataFrame(typical | {name: values[name]})[X.columns])[:, 0]
+        for name in values
+    }
+    widest = sorted(along, key=lambda name: -np.ptp(along[name]))
+    assert [ax.get_title(loc="left") for ax in panels] == widest[:2] == ["size", "sex"]
+    np.testing.assert_allclose(p, along["size"])
+    np.testing.assert_allclose(heights(panels[1]), along["sex"])
+
+
+def test_density_of_a_real_column(mixed):
+    clf, X, y = mixed
+    ax = plots.plot_densities(clf, X, y, "size")
+    curves = {line.get_label(): line for line in ax.lines}
+    alone = bg.GaussianNB().fit(X[["size"]], y)
+    for k, label in enumerate(LABELS[:2]):
+        x, p = curves[label].get_xydata().T
+        log_p = alone.score_samples(pd.DataFrame({"size": x}), class_prior=np.eye(2)[k])
+        np.testing.assert_allclose(p, np.exp(log_p), rtol=1e-9)
+        rows = np.concatenate([r.get_xdata() for r in ax.lines if r.get_color() == CLASSES[k]])
+        assert set(X["size"][y == label]) <= set(rows)
+    assert legend(ax) == ["ant", "bee", "middle 50 %", "middle 90 %", "rows"]
+
+
+@pytest.mark.parametrize(
+    ("feature", "names"), [("place", ["lake", "sea"]), ("sex", ["False", "True"])]
+)
+def test_density_of_categories(mixed, feature, names):
+    clf, X, y = mixed
+    ax = plots.plot_densities(clf, X, y, feature)
+    p = np.reshape(heights(ax), (2, 2))  # class, category
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    cells = X[feature].dropna()
+    mine = cells[y[cells.index] == "bee"].astype(str)
+    count = np.array([(mine == name).sum() for name in names])
+    np.testing.assert_allclose(p[1], (count + 1) / (count.sum() + 2))
+    assert words(ax.get_xticklabels()) == names
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), count / count.sum())
+
+
+def test_density_of_counts():
+    counts, y = np.random.default_rng(0).poisson(3, (60, 2)), LABELS[np.arange(60) % 2]
+    clf = bg.PoissonNB().fit(counts, y)
+    ax = plots.plot_densities(clf, counts, feature=1, classes=["bee"])
+    x, p = ax.lines[0].get_xydata().T
+    np.testing.assert_array_equal(x, np.arange(counts[:, 1].max() + 1))
+    total, prior = counts[y == "bee", 1].sum(), clf.prior_.family
+    shape, rate = total + prior.shape[1, 1], 30 + prior.rate[1, 1]
+    np.testing.assert_allclose(p, stats.nbinom.pmf(x, shape, rate / (rate + 1)), rtol=1e-9)
+
+
+def test_density_of_bins(mixed):
+    _, X, y = mixed
+    X = X[["size", "sex"]]
+    ax = plots.plot_densities(bg.TreeAugmentedNB(n_bins=3).fit(X, y), X, y)
+    assert "simulated rows per class" in ax.get_title(loc="left")
+    mcse = np.sqrt(0.25 / 10_000)
+    seen = np.array([line.get_ydata() for line in ax.lines])
+    assert np.all(np.abs(np.reshape(heights(ax), (2, 3)) - seen) < 5 * mcse + 1 / 15)
+
+
+@pytest.mark.filterwarnings("ignore:look at")  # columns of many categories
+def test_many_categories_and_classes_stay_legible():
+    """Names of 60 countries ran into each other and pushed the axes out of the figure."""
+    i = np.arange(240)
+    X = pd.DataFrame({"country": [f"country {k} of the world" for k in i % 60], "x": i % 7})
+    clf = bg.MixedNB().fit(X, i % 15)
+    ax = plots.plot_densities(clf, X, i % 15, "country", classes=[0, 3])
+    rows = pd.DataFrame({"country": sorted(set(X["country"])), "x": np.nan})
+    p = np.exp([clf.score_samples(rows, class_prior=np.eye(15)[k]) for k in (0, 3)])
+    kept = rows["country"].isin(words(ax.get_xticklabels())).values
+    np.testing.assert_allclose(marks(ax, "o")[:, 1].reshape(2, 40), p[:, kept])
+    assert p[:, ~kept].max() <= p[:, kept].max(axis=0).min()
+    assert "40 of 60 categories" in ax.get_xlabel()
+
+
+# --------------------------------------------------------------------------------- reliability
 
 
 def test_bins_of_equally_many_rows():
@@ -468,73 +427,53 @@ def test_equal_probabilities_share_a_bin():
     assert (bins.lower[0], bins.upper[2]) == (0, 1)
 
 
-def test_reliability_diagram(two, three):
-    clf, X, y = two
-    ax = plots.plot_reliability(clf, X, y, bins=3, prob=0.8)
-    p = clf.predict_proba(X)[:, 1]
-    found = reliability(p, y == "bee", 3, 0.8)
-    points = marks(ax, "o")
-    np.testing.assert_allclose(points, np.column_stack([found.predicted, found.observed]))
-    np.testing.assert_allclose(bars(ax)[:, :, 1], np.column_stack([found.lower, found.upper]))
-    assert ax.get_xlabel() == "predicted probability of bee"
+@pytest.mark.parametrize(
+    ("model", "classes", "of"),
+    [("two", None, "bee"), ("three", None, "the most probable class"), ("three", "cat", "cat")],
+)
+def test_reliability_diagram(request, model, classes, of):
+    clf, X, y = request.getfixturevalue(model)
+    ax = plots.plot_reliability(clf, X, y, classes=classes, bins=3, prob=0.8)
+    p = clf.predict_proba(X)
+    if of in LABELS:
+        bins = reliability(p[:, clf.classes_.tolist().index(of)], y == of, 3, 0.8)
+    else:
+        bins = reliability(p.max(axis=1), clf.predict(X) == y, 3, 0.8)
+    np.testing.assert_allclose(marks(ax, "o"), np.column_stack([bins.predicted, bins.observed]))
+    np.testing.assert_allclose(segments(ax)[:, :, 1], np.column_stack([bins.lower, bins.upper]))
+    assert ax.get_xlabel() == f"predicted probability of {of}"
     assert "80 % interval" in ax.get_ylabel()
-
-    clf, X, y = three
-    ax = plots.plot_reliability(clf, X, y, bins=3)
-    best = clf.predict_proba(X).max(axis=1)
-    found = reliability(best, clf.predict(X) == y, 3, 0.89)
-    np.testing.assert_allclose(marks(ax, "o")[:, 1], found.observed)
-    assert ax.get_xlabel() == "predicted probability of the most probable class"
-    ax = plots.plot_reliability(clf, X, y, classes="cat", bins=3)
-    assert ax.get_xlabel() == "predicted probability of cat"
 
 
 def test_reliability_of_several_and_of_pools(two):
     clf, X, y = two
     pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X[:12], y[:12])
-    given = clf.predict_proba(X, method="map")
-    several = {"naive": clf, "pool": pool, "plug-in": given}
-    ax = plots.plot_reliability(several, X, y, bins=3)
-    assert texts(ax.get_legend()) == [*several]
-    for k, p in enumerate((clf.predict_proba(X), pool.predict_proba(X), given)):
-        found = reliability(p[:, 1], y == "bee", 3, 0.89)
-        (own,) = [line for line in ax.lines if line.get_label() == [*several][k]]
-        np.testing.assert_allclose(own.get_ydata(), found.observed)
-        assert own.get_color() == CLASSES[k]
-    assert plots.plot_reliability({"plug-in": given}, None, y).get_xlabel().endswith("bee")
-    for wrong, match in (
-        ({}, "nothing to draw"),
-        ({"a": given[:3]}, r"'a' must be .* of shape \(30, 2\).* got shape \(3, 2\)"),
-        ({"a": clf, "b": bg.GaussianNB().fit(X, np.arange(30) % 3)}, "the classes of 'a' are"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            plots.plot_reliability(wrong, X, y)
-    with pytest.raises(ValueError, match="a pool is of predictives"):
-        plots.plot_reliability(pool, X, y, method="map")
+    plug_in = clf.predict_proba(X, method="map")
+    ax = plots.plot_reliability({"naive": clf, "pool": pool, "plug-in": plug_in}, X, y, bins=3)
+    assert legend(ax) == ["naive", "pool", "plug-in"]
+    curves = [line for line in ax.lines if line.get_label() in legend(ax)]
+    for k, p in enumerate((clf.predict_proba(X), pool.predict_proba(X), plug_in)):
+        bins = reliability(p[:, 1], y == "bee", 3, 0.89)
+        np.testing.assert_allclose(curves[k].get_ydata(), bins.observed)
+        assert curves[k].get_color() == CLASSES[k]
+    assert plots.plot_reliability({"plug-in": plug_in}, None, y).get_xlabel().endswith("bee")
 
 
-# ----------------------------------------------------------------------------- edges of forests
+# ------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.filterwarnings("ignore:look at")  # columns of many categories
-def test_many_categories_and_classes_stay_legible():
-    """Names of 60 countries ran into each other and pushed the axes out of the figure."""
-    at = np.arange(240)
-    X = pd.DataFrame({"country": [f"country {i % 60} of the world" for i in at], "x": at % 7})
-    clf = bg.MixedNB().fit(X, at % 15)
-    ax = plots.plot_densities(clf, X, at % 15, "country", classes=[0, 3])
-    p = marks(ax, "o")[:, 1].reshape(2, 40)
-    named = [label.get_text() for label in ax.get_xticklabels()]
-    rows = pd.DataFrame({"country": sorted(set(X["country"])), "x": np.nan})
-    every = np.exp([clf.score_samples(rows, class_prior=np.eye(15)[k]) for k in (0, 3)])
-    kept = rows["country"].isin(named).values
-    np.testing.assert_allclose(p, every[:, kept])
-    assert every[:, ~kept].max() <= every[:, kept].max(axis=0).min()
-    assert "40 of 60 categories" in ax.get_xlabel()
+def test_no_two_classes_look_alike():
+    assert len({(one.color, str(one.dashes), one.hatch) for one in map(look, range(32))}) == 32
 
 
 def test_what_is_refused(two, three):
-    clf, X, _ = two
+    clf, X, y = two
+    one = bg.GaussianNB().fit(X[["length"]], y)
+    counts = np.random.default_rng(0).poisson(3, (30, 2))
+    pool, words = (
+        m.fit(counts, y) for m in (bg.LogLinearPool([bg.GaussianNB()]), bg.MultinomialNB())
+    )
+    p, thirds = clf.predict_proba(X), bg.GaussianNB().fit(X, np.arange(30) % 3)
     for plot, arguments, options, error, match in (
         ("comparison", [clf.predict_uncertainty(X)], {}, TypeError, "got a ResultTable of total, "),
         ("comparison", [[1.0]], {}, TypeError, "bg.compare_models.*got a list$"),
@@ -546,9 +485,26 @@ def test_what_is_refused(two, three):
         ("densities", three[:2], {"mass": (0.9, 0.5)}, ValueError, "two rising probabilities"),
         ("densities", [clf, X[:0]], {}, ValueError, "X has no rows"),
         ("densities", [clf, X[["width"]]], {}, ValueError, "X lacks the columns 'length'"),
+        ("densities", [pool, counts], {}, TypeError, "LogLinearPool"),
+        ("densities", [words, counts], {}, TypeError, "given the total of their row"),
         ("effects", [clf, X], {"at": [1.0]}, ValueError, "at has 1 cells, but there are 2"),
         ("regions", [clf, X], {"overlay": "fog"}, ValueError, "overlay must be"),
+        ("regions", [one, X[["length"]]], {}, ValueError, "fit on two columns"),
         ("reliability", three, {"bins": 0}, ValueError, "bins must be an integer"),
+        ("reliability", [{}, X, y], {}, ValueError, "nothing to draw"),
+        ("reliability", [{"a": p[:3]}, X, y], {}, ValueError, r"\(30, 2\).* got shape \(3, 2\)"),
+        ("reliability", [{"a": clf, "b": thirds}, X, y], {}, ValueError, "the classes of 'a' are"),
+        (
+            "reliability",
+            [pool, counts, y],
+            {"method": "map"},
+            ValueError,
+            "a pool is of predictives",
+        ),
     ):
         with pytest.raises(error, match=match):
             getattr(plots, f"plot_{plot}")(*arguments, **options)
+    sequences = bg.MarkovNB().fit(["ab", "ba", "cc"], [0, 0, 1])
+    for name in ("effects", "densities"):
+        with pytest.raises(TypeError, match="reads sequences"):
+            getattr(plots, f"plot_{name}")(sequences, ["ab"])
