@@ -86,6 +86,7 @@ def differences(
 ) -> None:
     """Draw a number with its interval on each line, beside a vertical line to compare with."""
     grid(ax, "x")
+    ax.locator_params(axis="x", nbins=4)  # long numbers, in axes that may be narrow
     ax.axvline(line, color=MUTED, lw=1, zorder=0)
     intervals(ax, np.arange(len(names)), value, ends, look(0))
     name_lines(ax, names)

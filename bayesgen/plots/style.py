@@ -136,7 +136,7 @@ def panels(
 
 def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None) -> None:
     """Draw a legend to the right of the axes, off the data; a few long names on two lines."""
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0}
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.03, 1), "borderaxespad": 0}
     texts = ax.legend(frameon=False, handles=handles, **place).get_texts()
     for text in texts:
         text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
