@@ -13,7 +13,6 @@ from bayesgen.cli.console import (
     Target,
     Texts,
     blamed_on,
-    busy,
     reads_tables,
     show,
     stdout,
@@ -103,7 +102,7 @@ def report(
         of_fit = files.open_table(training, reading)
         columns.find(target, of_fit)
         options["training"] = columns.labelled_rows(clf, of_fit, target, text)
-    with busy("writing the report"), blamed_on(errors=(ImportError,)):
+    with blamed_on(errors=(ImportError,)):
         with blamed_on(held_out):
             found = make(clf, rows.X, rows.labels, **options)
         with blamed_on(f"cannot write {output}", (OSError,)):

@@ -94,7 +94,13 @@ def differences(
 
 
 def row_intervals(
-    ax: "Axes", names: list[str], classes: Array, labels: list[str], p: Array, ends: Array
+    ax: "Axes",
+    names: list[str],
+    classes: Array,
+    labels: list[str],
+    p: Array,
+    ends: Array,
+    xlabel: str,
 ) -> None:
     """Draw class probabilities of a few rows with their intervals, some classes of each row.
 
@@ -109,7 +115,7 @@ def row_intervals(
         heights = i + 0.3 * (k - 0.5)
         intervals(ax, heights, p[i, k], ends[i, k], look(c), label=written(labels[c], _NAME), ls="")
     name_lines(ax, names)
-    ax.set_xlim(-0.02, 1.02)
+    ax.set(xlim=(-0.02, 1.02), xlabel=xlabel)
     _legend_above(ax)
 
 
@@ -117,6 +123,13 @@ def reliability(ax: "Axes", bins: "Bins", look: Look, name: str = "") -> None:
     """Draw observed frequency against predicted probability."""
     ax.vlines(bins.predicted, bins.lower, bins.upper, color=look.color, lw=2.2, alpha=0.5)
     ax.plot(bins.predicted, bins.observed, "o", color=look.color, label=name, **look.mark(5.5))
+
+
+def diagram(ax: "Axes", bins: "Bins", xlabel: str, ylabel: str) -> None:
+    """Draw a reliability diagram of one classifier."""
+    unit_square(ax)
+    reliability(ax, bins, look(0))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
 
 
 def unit_square(ax: "Axes") -> None:

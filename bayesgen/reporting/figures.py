@@ -44,7 +44,7 @@ class Figure:
 
     @cached_property
     def svg(self) -> str:
-        """The drawing, made when it is first asked for."""
+        """Drawing, made when it is first asked for."""
         from html import escape
 
         label = f'<svg role="img" aria-label="{escape(self.alt, quote=True)}"'
@@ -55,7 +55,7 @@ class Figure:
 
 
 def _drawn(draw: Callable[["Axes"], None], height: float) -> str:
-    """The picture without header, metadata, addresses and fixed size, with ids of its own."""
+    """Return the picture without header, metadata and fixed size, with ids of its own."""
     import io
 
     try:
@@ -80,14 +80,14 @@ def _drawn(draw: Callable[["Axes"], None], height: float) -> str:
         canvas.savefig(file, format="svg", metadata={"Date": None})
     text = file.getvalue()
     text = text[text.index("<svg") :]
-    own = f"p{next(_serial)}-"
+    prefix = f"p{next(_serial)}-"
     for pattern, new in (
         (r"<metadata>(.|\n)*?</metadata>", ""),
         (r' xmlns(:xlink)?="[^"]*"| version="[^"]*"', ""),
         (r'(?<=<svg)([^>]*?) width="[^"]*" height="[^"]*"', r"\1"),
         ("xlink:href", "href"),
         (r'<g id="[^"]*"', "<g"),
-        (r'( id="|url\(#|href="#)', rf"\1{own}"),
+        (r'( id="|url\(#|href="#)', rf"\1{prefix}"),
         (r"(\d+\.\d{2})\d+(?=[^<>]*>)", r"\1"),  # numbers in tags, to a hundredth of a point
         (r"font: ([^;\"]*?)px [^;\"]*", r"font-size: \1px"),  # the page has the font
         *((colour, f"var(--{variable})") for colour, variable in _VARIABLES.items()),
@@ -104,7 +104,7 @@ def _drawn(draw: Callable[["Axes"], None], height: float) -> str:
 def matrix(
     shades: Array, names: list[str], texts: list[list[str]], alt: str, caption: str
 ) -> Figure:
-    """A square of shades with texts in its cells."""
+    """Return a square of shades with texts in its cells."""
     height = min(max(2.4, 0.62 + 0.36 * len(names)), 6.5) + 0.9 * drawing.are_turned(names, 48)
     draw = partial(drawing.matrix, values=shades, rows=names, columns=names, texts=texts)
     return Figure(draw, height, alt, caption)
@@ -113,7 +113,7 @@ def matrix(
 def differences(
     names: list[str], value: Array, ends: Array, line: float, xlabel: str, what: str, caption: str
 ) -> Figure:
-    """One number with an interval per name, beside a vertical line."""
+    """Return a number with an interval per name, beside a vertical line."""
     draw = partial(
         drawing.differences, names=names, value=value, ends=ends, line=line, xlabel=xlabel
     )
@@ -121,5 +121,5 @@ def differences(
 
 
 def told(names: list[str], value: Array) -> str:
-    """Names and numbers, as the words of a picture."""
+    """Return names and numbers, as the words of a picture."""
     return "; ".join(f"{n} {v:.3g}" for n, v in zip(names, value, strict=True))

@@ -36,7 +36,7 @@ class HeldOut:
     ----------
     clf : fitted classifier of this package
     X, y : the rows that are looked at, and their labels
-    at : (n,) where they stand among those given
+    places : (n,) of the rows among those given
     n_given : int
     prob : float
         Of all intervals.
@@ -52,7 +52,7 @@ class HeldOut:
     clf: Any
     X: Any
     y: Array
-    at: Array
+    places: Array
     n_given: int
     prob: float
     seed: int
@@ -72,7 +72,7 @@ class HeldOut:
         seed: int,
         cost: Any = None,
     ) -> "HeldOut":
-        """With at most `max_rows` of the rows, drawn at random."""
+        """Return at most `max_rows` of the rows, drawn at random."""
         if not hasattr(clf, "fitted_"):
             raise TypeError(
                 f"report: {type(clf).__name__} is not a classifier of bayesgen, nor a pipeline "
@@ -91,12 +91,12 @@ class HeldOut:
         most = (_MOST if _closed_form(clf) else _MOST_BY_DRAWS) if max_rows is None else max_rows
         labels = clf.classes_[codes]
         is_training = _are_of_the_fit(clf, X, labels)
-        at = np.arange(n)
+        places = np.arange(n)
         if n > most:
-            at = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
-            X, labels = _safe_indexing(X, at), labels[at]
-        own = IntervalRequest.of(prob).prob
-        return cls(clf, X, labels, at, n, own, seed, training, is_training, cost)
+            places = np.sort(np.random.default_rng(seed).choice(n, int(most), replace=False))
+            X, labels = _safe_indexing(X, places), labels[places]
+        prob = IntervalRequest.of(prob).prob
+        return cls(clf, X, labels, places, n, prob, seed, training, is_training, cost)
 
     @property
     def n(self) -> int:
@@ -111,12 +111,12 @@ class HeldOut:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The classes, as text."""
+        """Classes as text."""
         return [one_line(label, 40) for label in self.clf.classes_.tolist()]
 
     @cached_property
     def seen(self) -> Any:
-        """The rows as the classifier reads them, once."""
+        """Rows as the classifier reads them, once."""
         return self.clf.fitted_.read(self.X)
 
     @cached_property
@@ -141,12 +141,12 @@ class HeldOut:
         """(n, C) log joint densities of training rows without themselves, where there are any."""
         if not self.is_training:
             return None
-        own, training = self.clf.fitted_, self.clf.fitted_.training
-        groups = None if training.groups is None else training.groups[self.at]
-        weight = None if training.weight is None else training.weight[self.at]
+        fitted, training = self.clf.fitted_, self.clf.fitted_.training
+        groups = None if training.groups is None else training.groups[self.places]
+        weight = None if training.weight is None else training.weight[self.places]
         try:
-            rows = training_rows(own, self.X, self.y, weight, self.n < self.n_given, groups)
-            joint: Array = own.posterior.log_joint_without(*rows)[0]
+            rows = training_rows(fitted, self.X, self.y, weight, self.n < self.n_given, groups)
+            joint: Array = fitted.posterior.log_joint_without(*rows)[0]
         except (ValueError, NotImplementedError):  # a single label tree; estimated weights
             return None
         return joint
@@ -190,11 +190,11 @@ class HeldOut:
 
     @property
     def what(self) -> str:
-        """One of the rows, by what it is to the model."""
+        """Name of a row, by what it is to the model."""
         return "training row" if self.is_training else "held-out row"
 
     def label_names(self, values: Any) -> list[str]:
-        """Some of the classes, as text."""
+        """Return some of the classes as text."""
         return [self.labels[c] for c in codes_of(values, self.clf.classes_)]
 
     @cached_property
@@ -203,8 +203,20 @@ class HeldOut:
         return np.argsort(self.p.max(axis=1), kind="stable")[:_DOUBTFUL]
 
     @cached_property
+    def doubtful_rows(self) -> Any:
+        """The same rows as X has them."""
+        return _safe_indexing(self.X, self.doubtful)
+
+    @cached_property
+    def typicality(self) -> Any:
+        """Typicality of the rows; ValueError where the classifier has no density of x."""
+        if not self.is_pool:
+            self.clf.fitted_.refuse_if_discriminative("typicality")
+        return self.clf.typicality(self.seen, self.training)
+
+    @cached_property
     def summary(self) -> Any:
-        """What `clf.summary` says of the fit."""
+        """Result of `clf.summary`."""
         return self.clf.summary(self.prob) if self.is_pool else self.clf.summary()
 
     @property
@@ -215,30 +227,26 @@ class HeldOut:
     @cached_property
     def class_weights(self) -> Array:
         """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
-        own = self.clf.fitted_.posterior
-        if not own.has_weights:
+        posterior = self.clf.fitted_.posterior
+        if not posterior.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
-        return np.asarray(own.class_weights())
-
-    def rows(self, at: Any) -> Any:
-        """Some of the rows, as X has them."""
-        return _safe_indexing(self.X, at)
+        return np.asarray(posterior.class_weights())
 
     def name(self, i: int) -> str:
-        """What row i is called: by the frame's index, or counted from 0 among those given."""
+        """Return what row i is called: by its index, or its number from 0 among those given."""
         if hasattr(self.X, "iloc"):
             return one_line(self.X.index[i], 20)
-        return str(self.at[i])
+        return str(self.places[i])
 
     def value(self, i: int, feature: str) -> str:
-        """The cell of a row in a column, as text; "" where X has no such column."""
+        """Return the cell of a row in a column, as text; "" where X has no such column."""
         if hasattr(self.X, "columns") and feature in list(self.X.columns):
             values = self.X[feature]
             return cell_text((values.iloc if hasattr(values, "iloc") else values)[i])
         return ""
 
     def document(self, i: int) -> str:
-        """The beginning of a text; "" if the rows are none."""
+        """Return the beginning of a text; "" if the rows are none."""
         if len(getattr(self.X, "shape", (0,))) == 2:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
@@ -246,7 +254,7 @@ class HeldOut:
 
 
 def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
-    """Whether these are the rows of the fit, by what its statistics say of them."""
+    """Return whether these are the rows of the fit, by what its statistics say of them."""
     first, rows = clf.fitted_.parts(X, of_training=True)[0]
     if first.training.n_rows != len(y) or not first.posterior.exact:
         return False

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen.checks.validate import Validation, as_text
-from bayesgen.encoding.literals import one_line
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.plots import drawing
-from bayesgen.posterior.fitted import no_density
-from bayesgen.posterior.model import is_generative
 from bayesgen.reporting.figures import Figure, differences
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share
@@ -18,6 +16,7 @@ _SHOWN = 60  # columns in a table
 _MEMBERS = 20  # of a picture
 _TYPICAL_ROWS = 8
 _BINS = 20  # of typicality
+_UNLIKE = 0.01  # share of training rows as improbable as a row that is unlike them
 
 
 def fitted(held: HeldOut) -> Section:
@@ -125,11 +124,8 @@ def _of_validation(validation: Validation) -> Section:
 
 def typicality(held: HeldOut) -> Section:
     """Say whether the rows are like the training rows, and show those that are not."""
-    if not held.is_pool and not is_generative(held.clf.prior_.family):
-        raise ValueError(no_density("typicality", type(held.clf).__name__))
-    table = held.clf.typicality(held.seen, held.training)
-    tail, by_class = table["overall"].values, table["by_class"].values
-    n_strange, expected = int((tail < 0.01).sum()), 0.01 * held.n
+    tail, by_class = held.typicality["overall"].values, held.typicality["by_class"].values
+    n_strange, expected = int((tail < _UNLIKE).sum()), _UNLIKE * held.n
     text = (
         f"Of {count(held.n, 'row')}, {n_strange} {'is' if n_strange == 1 else 'are'} less "
         f"probable than all but 1 % of the training rows; {expected:.1f} would be if they came "
@@ -153,6 +149,31 @@ def typicality(held: HeldOut) -> Section:
         "quantiles": np.quantile(tail, [0, 0.01, 0.05, 0.25, 0.5, 0.75, 1]),
     }
     return section
+
+
+def limits(held: HeldOut) -> Section:
+    """Say what the classifier should not be used for."""
+    try:
+        n_unlike = int((held.typicality["overall"].values < _UNLIKE).sum())
+        unlike = (
+            f"Rows unlike the training rows: here {n_unlike} of {held.n}. clf.typicality finds "
+            "them, before the probabilities are believed."
+        )
+    except (ValueError, NotImplementedError, TypeError):
+        unlike = "Rows unlike the training rows, which this classifier does not recognise."
+    weights = zip(held.labels, held.class_weights.tolist(), strict=True)
+    frequencies = listed([f"{label} {share(weight)}" for label, weight in weights], 6, " and ")
+    text = [
+        unlike,
+        "Labels that it has not seen: every row is given to one of "
+        f"{listed(held.labels, 6, ' and ')}.",
+        f"Rows among which the classes are not as frequent as in training ({frequencies})"
+        + ", unless class_prior= says how frequent they are."
+        * held.clf.fitted_.posterior.has_weights,
+        "Effects of a change: it describes rows as they were collected, and does not know what "
+        "happens if somebody changes a cell.",
+    ]
+    return Section("limits", text)
 
 
 def _shares(tail: np.ndarray, is_pool: bool) -> Figure:

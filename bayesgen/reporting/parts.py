@@ -29,7 +29,7 @@ class Table:
 
     @property
     def width(self) -> int:
-        """Letters of the longest cell of each column, together."""
+        """Return the letters of the longest cell of each column, together."""
         return sum(max(map(len, column)) for column in zip(self.head, *self.rows, strict=True))
 
 
@@ -46,8 +46,15 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The heading, and the word of the navigation."""
+        """Return the heading, which is a word of the navigation too."""
         return TITLES[self.key]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return all but the figures, for JSON."""
+        tables = [{"caption": t.caption, "columns": t.head, "rows": t.rows} for t in self.tables]
+        shared = {"title": self.title, "text": self.text, "tables": tables}
+        return shared | {"notes": self.notes, "data": self.data}
 
 
 TITLES = {
@@ -60,16 +67,17 @@ TITLES = {
     "model": "Model",
     "typicality": "Typicality",
     "sampling": "Sampling",
+    "limits": "What it should not be used for",
 }
 
 
 def count(n: float, what: str) -> str:
-    """``1 row``, ``12 000 rows``, on one line."""
+    """Return ``1 row``, ``12 000 rows``, on one line."""
     return literals.count(n, what, "\u202f")
 
 
 def share(p: float) -> str:
-    """As percentage: ``98.3 %``; never a rounded 100 % or 0 % of what is not."""
+    """Return a percentage: ``98.3 %``; never a rounded 100 % or 0 % of what is not."""
     if 0.9995 <= p < 1:
         return "> 99.9\u00a0%"
     if 0 < p < 0.0005:
@@ -78,7 +86,7 @@ def share(p: float) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A score; a dash where there is none, and no 0.000 for what is not 0."""
+    """Return a score; a dash where there is none, and no 0.000 for what is not 0."""
     if value is None or value != value:
         return "–"
     if np.isinf(value):
@@ -90,13 +98,13 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """With its sign; 0.000 for what is nearly 0."""
+    """Return a number with its sign; 0.000 for what is nearly 0."""
     text = number(value, digits)
     return f"{0:.{digits}f}" if text[0] == "<" else text if text[0] in "−–∞" else f"+{text}"
 
 
 def cell_text(value: Any, most: int = 40) -> str:
-    """A cell of the user's table, shortened."""
+    """Return a cell of the user's table, shortened."""
     if value is None or (isinstance(value, float | np.floating) and value != value):
         return "missing"
     if isinstance(value, float | np.floating):
@@ -105,7 +113,7 @@ def cell_text(value: Any, most: int = 40) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: arrays as lists, NaN and infinities as null."""
+    """Return what JSON can hold: arrays as lists, NaN and infinities as null."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.literals import listed, without_controls
 from bayesgen.io.output import check_target, replacing
+from bayesgen.io.progress import row_progress
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.reporting import model, rows
 from bayesgen.reporting.held_out import HeldOut
@@ -42,16 +43,13 @@ def _template() -> Any:
 
 
 def _inline(text: str) -> str:
-    """Text in which nothing is markup."""
-    for sign in "\\`*_[]<>|#":
-        text = text.replace(sign, f"\\{sign}" if sign not in "<>" else f"&{_ENTITY[sign]};")
-    return text
+    """Return text in which nothing is markup."""
+    for sign in "\\`*_[]|#":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-_ENTITY = {"<": "lt", ">": "gt"}
-
-
-def _pipes(table: Table) -> str:
+def _as_markdown(table: Table) -> str:
     rule = ["---"] * table.text + ["---:"] * (len(table.head) - table.text)
     lines = [[_inline(name) for name in table.head], rule]
     lines += [[_inline(cell) for cell in row] for row in table.rows]
@@ -60,7 +58,13 @@ def _pipes(table: Table) -> str:
 
 
 Format = Literal["html", "md", "json"]
-_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
+_ENDINGS: dict[str, Format] = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".markdown": "md",
+    ".json": "json",
+}
 
 
 @dataclass(frozen=True)
@@ -86,57 +90,39 @@ class Report:
     notes: list[str]
 
     def to_html(self) -> str:
-        """One self-contained page: no script, nothing is fetched."""
+        """Return one self-contained page: no script, nothing is fetched."""
         text: str = _template().render(report=self)
         text = without_controls(text)  # of labels, names and cells, in pictures too
         return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
     def to_markdown(self) -> str:
-        """Sentences and tables; of figures their descriptions."""
-        out = [f"# {_inline(self.title)}", _inline(self.subtitle)]
+        """Return sentences and tables; of figures their descriptions."""
+        blocks = [f"# {_inline(self.title)}", _inline(self.subtitle)]
         for section in self.sections:
-            out.append(f"## {_inline(section.title)}")
-            out += [_inline(sentence) for sentence in section.text]
-            out += [_pipes(table) for table in section.tables]
-            out += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
-            out += [f"> {_inline(note)}" for note in section.notes]
-        out += [_inline(note) for note in [*self.notes, self.footer]]
-        return without_controls("\n\n".join(out)) + "\n"
+            blocks.append(f"## {_inline(section.title)}")
+            blocks += [_inline(sentence) for sentence in section.text]
+            blocks += [_as_markdown(table) for table in section.tables]
+            blocks += [f"*Figure: {_inline(figure.alt)}*" for figure in section.figures]
+            blocks += [f"> {_inline(note)}" for note in section.notes]
+        blocks += [_inline(note) for note in [*self.notes, self.footer]]
+        return without_controls("\n\n".join(blocks)) + "\n"
 
     def to_json(self) -> str:
-        """All numbers and sentences; NaN and infinities are null."""
-
-        def of(section: Section) -> dict[str, Any]:
-            return {
-                "title": section.title,
-                "text": section.text,
-                "tables": [
-                    {
-                        "caption": t.caption,
-                        "columns": list(t.head),
-                        "rows": [list(r) for r in t.rows],
-                    }
-                    for t in section.tables
-                ],
-                "notes": section.notes,
-                "data": section.data,
-            }
-
-        found = {
+        """Return all numbers and sentences; NaN and infinities are null."""
+        record = {
             "title": self.title,
             "subtitle": self.subtitle,
-            "sections": {section.key: of(section) for section in self.sections},
+            "sections": {section.key: section.record for section in self.sections},
             "notes": self.notes,
             "footer": self.footer,
         }
-        return json.dumps(plain(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        return json.dumps(plain(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
     def save(self, path: str | os.PathLike[str], format: Format | None = None) -> Path:
         """Write it whole or not at all, as its name ends: .html, .md or .json."""
         target = Path(path)
-        how = format_of(target, format)
-        make = {"html": self.to_html, "md": self.to_markdown, "json": self.to_json}[how]
-        content = make()
+        makers = {"html": self.to_html, "md": self.to_markdown, "json": self.to_json}
+        content = makers[format_of(target, format)]()
         with replacing(target) as temporary:
             temporary.write_text(content, encoding="utf-8")
         return target
@@ -152,15 +138,16 @@ class Report:
 
 
 def format_of(path: str | os.PathLike[str], format: str | None) -> Format:
-    """The format asked for, or that of the name's ending."""
-    found = _ENDINGS.get(Path(path).suffix.lower()) if format is None else format
-    if found not in ("html", "md", "json"):
+    """Return the format asked for, or that of the name's ending."""
+    if format is None:
+        if ending := _ENDINGS.get(Path(path).suffix.lower()):
+            return ending
         raise ValueError(
-            f"the format of a report is html, md or json, not {format!r}"
-            if format is not None
-            else f"{Path(path).name!r} does not end in .html, .md or .json, and no format is named"
+            f"{Path(path).name!r} does not end in .html, .md or .json, and no format is named"
         )
-    return found  # type: ignore[return-value]
+    if format not in _ENDINGS.values():
+        raise ValueError(f"the format of a report is html, md or json, not {format!r}")
+    return format  # type: ignore[return-value]
 
 
 @through_pipelines
@@ -178,13 +165,15 @@ def report(
     prob: float | None = None,
     max_rows: int | None = None,
     random_state: int = 0,
+    progressbar: bool = True,
 ) -> Report:
     """Write what a fitted classifier is worth on held-out rows as one page that can be passed on.
 
     The page has a verdict, the full predictive against plug-ins, calibration and the least certain
     rows with their reasons. For two classes it has AUC, sensitivity, specificity and predictive
     values by threshold. Costs of decisions, confusions, the columns and priors of the model, rows
-    unlike the training rows, and sampling follow.
+    unlike the training rows, and sampling follow. The last section says what the classifier should
+    not be used for.
 
     Parameters
     ----------
@@ -210,6 +199,8 @@ def report(
         averages over draws. Costly parts look at fewer; each says at how many.
     random_state : int
         Of whatever is drawn.
+    progressbar : bool
+        On stderr, where it is a terminal.
 
     Returns
     -------
@@ -234,8 +225,8 @@ def report(
     >>> X, y = bg.datasets.load_penguins()
     >>> test = X.index % 3 == 2
     >>> clf = bg.MixedNB().fit(X[~test], y[~test])
-    >>> found = bg.report(clf, X[test], y[test])
-    >>> [section.key for section in found.sections][:4]
+    >>> page = bg.report(clf, X[test], y[test], progressbar=False)
+    >>> [section.key for section in page.sections][:4]
     ['verdict', 'predictives', 'calibration', 'doubts']
     """
     if path is not None:
@@ -245,7 +236,7 @@ def report(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first, tiles = rows.verdict(held)
-        sections, notes = _sections(held, validation)
+        sections, notes = _sections(held, validation, progressbar)
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
     if prob is None:
         first.notes.append(
@@ -253,7 +244,7 @@ def report(
             "convention; this one is not mistaken for a test at 5\u00a0%. prob= sets another."
         )
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    found = Report(
+    page = Report(
         title or f"{type(clf).__name__} on {count(held.n_given, held.what)}",
         f"{len(held.labels)} class{'' if len(held.labels) == 1 else 'es'}: "
         + listed(held.labels, 12, " and "),
@@ -264,11 +255,13 @@ def report(
         notes,
     )
     if path is not None:
-        found.save(path, format)
-    return found
+        page.save(path, format)
+    return page
 
 
-def _sections(held: HeldOut, validation: Validation | None) -> tuple[list[Section], list[str]]:
+def _sections(
+    held: HeldOut, validation: Validation | None, progressbar: bool
+) -> tuple[list[Section], list[str]]:
     """Return the sections after the verdict, and which were left out and why."""
     makers: dict[str, Callable[[HeldOut], Section]] = {
         "predictives": rows.predictives,
@@ -279,11 +272,14 @@ def _sections(held: HeldOut, validation: Validation | None) -> tuple[list[Sectio
         "model": model.fitted,
         "typicality": model.typicality,
         "sampling": partial(model.sampling, validation=validation),
+        "limits": model.limits,
     }
     sections, left_out = [], []
-    for key, make in makers.items():
-        try:
-            sections.append(make(held))
-        except (ValueError, NotImplementedError, TypeError) as reason:
-            left_out.append(f"{TITLES[key]} left out: {reason}.")
+    with row_progress("writing the report", len(makers), progressbar) as advance:
+        for i, (key, make) in enumerate(makers.items()):
+            advance(i, held.n)
+            try:
+                sections.append(make(held))
+            except (ValueError, NotImplementedError, TypeError) as reason:
+                left_out.append(f"{TITLES[key]} left out: {reason}.")
     return sections, left_out

@@ -1,5 +1,6 @@
 """How good the probabilities are: verdict, predictives, calibration, confusions, doubtful rows."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,7 @@ from bayesgen.families.names import METHOD_NAMES, METHODS
 from bayesgen.numerics.special import Array, count_probabilities, count_tails
 from bayesgen.plots import drawing
 from bayesgen.plots.models import Bins, jeffreys, reliability
-from bayesgen.plots.style import look
-from bayesgen.reporting.figures import Figure, matrix
+from bayesgen.reporting.figures import Figure, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
 
@@ -36,7 +36,7 @@ class Tile(NamedTuple):
 
 
 def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
-    """Sentences and numbers of the first screen."""
+    """Return sentences and numbers of the first screen."""
     compared, terms = held.scores
     n, top, k = held.n, held.p.max(axis=1), float(held.right.sum())
     low, high = (float(end) for end in jeffreys(k, n, held.prob))
@@ -96,19 +96,29 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         within = "–" if area.low != area.low else f"{number(area.low)} to {number(area.high)}"
         tiles[3] = Tile("AUC", number(area.value), f"{within}; 0.5 is chance")
     data = {
-        "rows": n, "rows_given": held.n_given, "rows_of_the_fit": held.is_training,
-        "accuracy": seen, "accuracy_interval": [low, high],
-        "accuracy_most_frequent_class": often, "log_loss": loss, "log_loss_se": se,
-        "log_loss_class_frequencies": base, "log_loss_gain": gain[0], "log_loss_gain_se": gain[1],
-        "brier": brier, "ece": ece, "auc": area and area.value,
-        "mean_top_probability": expected, "calibration_tails": tails,
+        "rows": n,
+        "rows_given": held.n_given,
+        "rows_of_the_fit": held.is_training,
+        "accuracy": seen,
+        "accuracy_interval": [low, high],
+        "accuracy_most_frequent_class": often,
+        "log_loss": loss,
+        "log_loss_se": se,
+        "log_loss_class_frequencies": base,
+        "log_loss_gain": gain[0],
+        "log_loss_gain_se": gain[1],
+        "brier": brier,
+        "ece": ece,
+        "auc": area and area.value,
+        "mean_top_probability": expected,
+        "calibration_tails": tails,
         "interval_probability": held.prob,
-    }  # fmt: skip
+    }
     return Section("verdict", text, notes=notes, data=data), tiles
 
 
 def _gain_words(gain: float, se: float) -> str:
-    """What the labels say of the probabilities against the class frequencies."""
+    """Compare the probabilities with the class frequencies, in words."""
     if gain > _APART * se:
         return "Its probabilities are better than the class frequencies alone"
     if gain < -_APART * se or np.isneginf(gain):
@@ -155,9 +165,9 @@ def _plug_in_words(compared: Any) -> list[str]:
     loss = compared["log_loss"].values[1:]
     if np.isnan(loss).all() or compared.attrs["rows"] < 2:
         return []
-    at = 1 + int(np.nanargmin(loss))
-    gap, se = (float(compared[name][at]) for name in ("log_loss_diff", "log_loss_diff_se"))
-    name = _NAMES[METHODS[at]]
+    best = 1 + int(np.nanargmin(loss))
+    gap, se = (float(compared[name][best]) for name in ("log_loss_diff", "log_loss_diff_se"))
+    name = _NAMES[METHODS[best]]
     if np.isinf(gap):
         return [
             "Every plug-in estimate that there is gives some of these labels probability 0; the "
@@ -182,25 +192,25 @@ def _plug_in_words(compared: Any) -> list[str]:
 
 
 def predictives(held: HeldOut) -> Section:
-    """Full predictive against plug-in estimates."""
+    """Compare the full predictive with plug-in estimates."""
     compared, _ = held.scores
-    found = {name: compared[name].values for name in (*_KEPT, "impossible", "note")}
+    scores = {name: compared[name].values for name in (*_KEPT, "impossible", "note")}
     names = [_NAMES[method] for method in METHODS]
-    gap, se = found["log_loss_diff"], np.nan_to_num(found["log_loss_diff_se"])
+    gap, se = scores["log_loss_diff"], np.nan_to_num(scores["log_loss_diff_se"])
     causes = [getattr(joint, "cause", "") for joint in held.joints.values()]
-    known = np.array([not cause for cause in causes])
-    if not known[1:].any():
+    exists = np.array([not cause for cause in causes])
+    if not exists[1:].any():
         raise ValueError(causes[1])
     rows, notes = [], []
     for i, name in enumerate(names):
-        above = f"{signed(gap[i], 4)} ± {number(2 * found['log_loss_diff_se'][i], 4)}" if i else ""
-        if not known[i]:
+        above = f"{signed(gap[i], 4)} ± {number(2 * scores['log_loss_diff_se'][i], 4)}" if i else ""
+        if not exists[i]:
             notes.append(f"{name}: {causes[i]}.")
-        elif found["impossible"][i]:
-            n = count(found["impossible"][i], "row")
+        elif scores["impossible"][i]:
+            n = count(scores["impossible"][i], "row")
             notes.append(f"{name}: {n} have probability 0 under every class.")
-        first, above = (share(found["accuracy"][i]), above) if known[i] else ("–", "–")
-        loss, brier = (number(found[k][i]) for k in ("log_loss", "brier"))
+        first, above = (share(scores["accuracy"][i]), above) if exists[i] else ("–", "–")
+        loss, brier = (number(scores[k][i]) for k in ("log_loss", "brier"))
         rows.append([name, first, loss, above, brier])
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
@@ -208,32 +218,29 @@ def predictives(held: HeldOut) -> Section:
         ["predictive", "accuracy", "log loss", "above the full", "Brier"],
         rows,
     )
-    out = Section("predictives", tables=[table], notes=notes)
-    out.text = [
+    text = [
         "The full predictive integrates the parameters out; a plug-in puts one estimate of "
         "them in their place and forgets how uncertain it is."
     ]
-    at = np.flatnonzero(known & np.isfinite(gap))
-    if np.any(np.abs(gap[at]) + _APART * se[at] >= _NOTHING):
-        told = [f"{names[i]} {gap[i]:+.4f} (standard error {se[i]:.4f})" for i in at[1:]]
+    figures, drawn = [], np.flatnonzero(exists & np.isfinite(gap))
+    if np.any(np.abs(gap[drawn]) + _APART * se[drawn] >= _NOTHING):
         ends = np.stack([gap - 2 * se, gap + 2 * se], axis=1)
-        xlabel = "log loss above that of the full predictive (nats)"
-        shown = [names[i] for i in at], gap[at], ends[at], 0.0, xlabel
-        out.figures = [
-            Figure(
-                lambda ax: drawing.differences(ax, *shown),
-                1.0 + 0.42 * len(at),
-                "Log loss of plug-in estimates less that of the full predictive: "
-                f"{'; '.join(told) or 'none known'}.",
-                "Right of the line: worse than integrating the parameters out. Bars: two standard "
-                "errors of the paired difference.",
-            )
-        ]
-    out.data = {
-        m: {k: float(found[k][i]) for k in _KEPT} | {"note": str(found["note"][i])}
-        for i, m in enumerate(METHODS)
+        figure = differences(
+            [names[i] for i in drawn],
+            gap[drawn],
+            ends[drawn],
+            0.0,
+            "log loss above that of the full predictive (nats)",
+            "Log loss of each estimate less that of the full predictive",
+            "Right of the line: worse than integrating the parameters out. Bars: two standard "
+            "errors of the paired difference.",
+        )
+        figures.append(figure)
+    data = {
+        method: {k: float(scores[k][i]) for k in _KEPT} | {"note": str(scores["note"][i])}
+        for i, method in enumerate(METHODS)
     }
-    return out
+    return Section("predictives", text, [table], figures, notes, data)
 
 
 class Diagram(NamedTuple):
@@ -264,7 +271,7 @@ def _miss_probability(p: Array, prob: float) -> float:
 
 
 def calibration(held: HeldOut) -> Section:
-    """Reliability of the most probable class, and each class in the large."""
+    """Compare stated probabilities with frequencies, by bins and by class."""
     two = len(held.labels) == 2
     what = held.labels[1] if two else "the most probable class"
     diagram = _diagram(held)
@@ -290,17 +297,12 @@ def calibration(held: HeldOut) -> Section:
     ]
     if far:
         text.append(f"It expected other numbers of rows of {listed(far, 6, ' and ')}. {_OTHERS}")
-
-    def draw(ax: Any) -> None:
-        drawing.unit_square(ax)
-        drawing.reliability(ax, bins, look(0))
-        ax.set_xlabel(f"predicted probability of {what}")
-        ax.set_ylabel("how often it was so" if two else "how often it was right")
-
-    predicted, observed = (", ".join(f"{v:.2f}" for v in own) for own in bins[:2])
+    predicted, observed = (", ".join(f"{v:.2f}" for v in values) for values in bins[:2])
     size = f"{bins.size.min():g} to " * bool(np.ptp(bins.size)) + count(bins.size.max(), "row")
+    xlabel = f"predicted probability of {what}"
+    ylabel = "how often it was so" if two else "how often it was right"
     figure = Figure(
-        draw,
+        partial(drawing.diagram, bins=bins, xlabel=xlabel, ylabel=ylabel),
         4.3,
         f"Reliability diagram of {len(bins.size)} groups of rows: {off} of the intervals miss "
         f"the diagonal. Predicted {predicted}; observed {observed}.",
@@ -308,10 +310,10 @@ def calibration(held: HeldOut) -> Section:
         "of the frequency; points on the diagonal keep their word.",
     )
     numbers = {"bins": bins._asdict(), "classes": data}
-    out = Section("calibration", text, [table], [figure], data=numbers)
     if held.n < _DRAWN:
-        out.text, out.figures = [f"{count(held.n, 'row')}: too few for a diagram."], []
-    return out
+        few = [f"{count(held.n, 'row')}: too few for a diagram."]
+        return Section("calibration", few, [table], data=numbers)
+    return Section("calibration", text, [table], [figure], data=numbers)
 
 
 class Area(NamedTuple):
@@ -323,7 +325,7 @@ class Area(NamedTuple):
 
 
 def auc(held: HeldOut) -> Area:
-    """Share of pairs in which the row of the second class has the higher probability of it.
+    """Return the share of pairs in which the row of the second class has more probability of it.
 
     The interval is DeLong's (1988), Normal on the scale of the log-odds.
     """
@@ -341,76 +343,88 @@ def auc(held: HeldOut) -> Area:
 
 
 def decisions(held: HeldOut) -> Section:
-    """Rates of two classes at thresholds; costs of the decisions of least expected cost."""
-    out = Section("decisions")
+    """Show rates of two classes at thresholds, and costs of the decisions of least cost."""
+    section = Section("decisions")
     if len(held.labels) == 2:
-        _at_thresholds(held, out)
+        _add_thresholds(held, section)
     if held.cost is not None:
-        _of_least_cost(held, out)
-    if not out.text:
+        _add_least_cost(held, section)
+    if not section.text:
         raise ValueError("there are more than two classes, and cost= is not given")
-    return out
+    return section
 
 
-def _at_thresholds(held: HeldOut, out: Section) -> None:
-    positive, (other, name) = held.codes == 1, held.labels
-    n1, n0 = int(positive.sum()), int((~positive).sum())
-    cost, own, why = held.costs.values, 0.5, f"above which {name!r} is the most probable class"
-    if cost.shape == (2, 2) and np.array_equal(held.costs.decisions, held.clf.classes_):
-        wrong = cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]  # more than the right decision
-        if min(wrong) > 0 and held.cost is not None:
-            own, why = float(wrong[0] / sum(wrong)), "which has the least expected cost"
-    else:
-        cost = 1.0 - np.eye(2)
-    at = np.unique([*_THRESHOLDS, own])
-    named = held.p[:, 1, None] > at
-    tp, fp = named[positive].sum(axis=0), named[~positive].sum(axis=0)
-    k = np.stack([tp, n0 - fp, tp, n0 - fp])  # what is right, of how many, of four rates
-    n = np.stack([0 * tp + n1, 0 * tp + n0, tp + fp, held.n - tp - fp])
+def _add_thresholds(held: HeldOut, section: Section) -> None:
+    is_positive, (other, name), prob = held.codes == 1, held.labels, share(held.prob)
+    n1, n0 = int(is_positive.sum()), int((~is_positive).sum())
+    cost, chosen, why = _chosen_threshold(held)
+    thresholds = np.unique([*_THRESHOLDS, chosen])
+    is_named = held.p[:, 1, None] > thresholds
+    tp, fp = is_named[is_positive].sum(axis=0), is_named[~is_positive].sum(axis=0)
+    fn, tn = n1 - tp, n0 - fp
+    right, n = np.stack([tp, tn, tp, tn]), np.stack([tp + fn, tn + fp, tp + fp, tn + fn])
     with np.errstate(invalid="ignore"):
-        rates = k / n
-    mean = (np.stack([n0 - fp, fp, n1 - tp, tp]).T @ cost.ravel()) / held.n
-    here = int(np.searchsorted(at, own))
-    low, high = jeffreys(k[:, here], n[:, here], held.prob)
-    told = (f"{name} named {name}", f"{other} named {other}", f"named {name} and right",
-            f"named {other} and right")  # fmt: skip
-    lines = [
-        [rate, what, f"{k[i, here]} of {n[i, here]}",
-         *([share(rates[i, here]), f"{share(low[i])} to {share(high[i])}"] if n[i, here] else "––")]
-        for i, (rate, what) in enumerate(zip(_RATES, told, strict=True))
-    ]  # fmt: skip
+        rates = right / n
+    mean = (np.stack([tn, fp, fn, tp]).T @ cost.ravel()) / held.n
+    here = int(np.searchsorted(thresholds, chosen))
+    low, high = jeffreys(right[:, here], n[:, here], held.prob)
     if n0 and n1:
         area = auc(held)
-        within = f" ({share(held.prob)} interval {number(area.low)} to {number(area.high)})"
-        out.text.append(
-            f"AUC {number(area.value)}{within if area.low == area.low else ''}: of a row of "
+        within = f" ({prob} interval {number(area.low)} to {number(area.high)})"
+        section.text.append(
+            f"AUC {number(area.value)}{within * (area.low == area.low)}: of a row of "
             f"{name!r} and one of {other!r}, the first has the higher probability of {name!r} in "
             f"{share(area.value)} of all pairs."
         )
-        out.data |= {"auc": area.value, "auc_interval": area[1:]}
-    out.text.append(f"The threshold is {own:.3g}, {why}. The positive class is {name!r}.")
-    out.tables = [
-        Table(f"Rates at the threshold {own:.3g}", ["rate", "rows", "number", "share",
-              f"{share(held.prob)} interval"], lines, 2),
-        Table(
-            f"By threshold: {name!r} is named where its probability is higher. PPV and NPV: "
-            "positive and negative predictive value.",
-            ["threshold", f"named {name}", "sensitivity", "specificity", "PPV", "NPV",
-             "wrong" if held.cost is None else "cost per row"],
-            [[f"{t:.3g}{' (chosen)' * (j == here)}", f"{n[2, j]}",
-              *(share(r) if r == r else "–" for r in rates[:, j]),
-              share(mean[j]) if held.cost is None else number(mean[j])] for j, t in enumerate(at)],
-        ),
-    ]  # fmt: skip
-    out.notes.append(
+        section.data |= {"auc": area.value, "auc_interval": area[1:]}
+    section.text.append(f"The threshold is {chosen:.3g}, {why}. The positive class is {name!r}.")
+    words = (
+        f"{name} named {name}",
+        f"{other} named {other}",
+        f"named {name} and right",
+        f"named {other} and right",
+    )
+    lines = []
+    for i, (rate, what) in enumerate(zip(_RATES, words, strict=True)):
+        line = [rate, what, f"{right[i, here]} of {n[i, here]}", "–", "–"]
+        if n[i, here]:
+            line[3:] = share(rates[i, here]), f"{share(low[i])} to {share(high[i])}"
+        lines.append(line)
+    head = ["rate", "rows", "number", "share", f"{prob} interval"]
+    section.tables.append(Table(f"Rates at the threshold {chosen:.3g}", head, lines, 2))
+    lines = []
+    for j, threshold in enumerate(thresholds):
+        shares = [share(rate) if rate == rate else "–" for rate in rates[:, j]]
+        last = share(mean[j]) if held.cost is None else number(mean[j])
+        mark = " (chosen)" if j == here else ""
+        lines.append([f"{threshold:.3g}{mark}", str(tp[j] + fp[j]), *shares, last])
+    caption = (
+        f"By threshold: {name!r} is named where its probability is higher. PPV and NPV: positive "
+        "and negative predictive value."
+    )
+    head = ["threshold", f"named {name}", "sensitivity", "specificity", "PPV", "NPV"]
+    head.append("wrong" if held.cost is None else "cost per row")
+    section.tables.append(Table(caption, head, lines))
+    section.notes.append(
         f"Predictive values hold where {name!r} has {share(n1 / held.n)} of the rows, as here."
     )
-    by = dict(zip(("sensitivity", "specificity", "ppv", "npv"), rates.tolist(), strict=True))
-    out.data |= {"threshold": own, "positive": name, "thresholds": at, **by, "cost": mean,
-                 "intervals": np.stack([low, high], axis=1)}  # fmt: skip
+    section.data |= dict(zip(("sensitivity", "specificity", "ppv", "npv"), rates, strict=True))
+    section.data |= {"threshold": chosen, "positive": name, "thresholds": thresholds}
+    section.data |= {"cost": mean, "intervals": np.stack([low, high], axis=1)}
 
 
-def _of_least_cost(held: HeldOut, out: Section) -> None:
+def _chosen_threshold(held: HeldOut) -> tuple[Array, float, str]:
+    """Return costs (class, decision), the threshold of least expected cost, and why it is so."""
+    cost, why = held.costs.values, f"above which {held.labels[1]!r} is the most probable class"
+    if not np.array_equal(held.costs.decisions, held.clf.classes_):
+        return 1.0 - np.eye(2), 0.5, why
+    wrong = cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]  # more than the right decision
+    if held.cost is None or min(wrong) <= 0:
+        return cost, 0.5, why
+    return cost, float(wrong[0] / sum(wrong)), "which has the least expected cost"
+
+
+def _add_least_cost(held: HeldOut, section: Section) -> None:
     table, each = held.costs, np.arange(held.n)
     names = [one_line(name, 40) for name in table.decisions.tolist()]
     expected = table.expected(held.p)
@@ -418,7 +432,7 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
     foreseen, seen = expected[each, best], table.values[held.codes, best]
     always = table.values[held.codes].mean(axis=0)
     cost, k = paired(seen), int(always.argmin())
-    out.text.append(
+    section.text.append(
         f"Decisions of least expected cost should cost {number(foreseen.mean())} per row and cost "
         f"{number(float(cost.mean))} here (standard error {number(float(cost.se))}). Always "
         f"deciding {names[k]!r} would cost {number(always[k])}."
@@ -429,9 +443,9 @@ def _of_least_cost(held: HeldOut, out: Section) -> None:
         costs = [number(v[taken].mean()) if taken.any() else "–" for v in (foreseen, seen)]
         lines.append([name, str(taken.sum()), *costs, number(always[d])])
     head = ["decision", "rows", "expected cost per row", "cost per row", "if always decided"]
-    out.tables.append(Table("Decisions of least expected cost", head, lines))
+    section.tables.append(Table("Decisions of least expected cost", head, lines))
     taken = np.bincount(best, minlength=len(names))
-    out.data |= {
+    section.data |= {
         "decisions": dict(zip(names, taken, strict=True)),
         "costs": [float(foreseen.mean()), float(seen.mean())],
         "always": always,
@@ -443,7 +457,7 @@ _RATES = ("sensitivity", "specificity", "positive predictive value", "negative p
 
 
 def confusions(held: HeldOut) -> Section:
-    """Which classes are taken for which."""
+    """Count which classes are taken for which."""
     n_classes, names = len(held.labels), held.labels
     table = np.zeros((n_classes, n_classes))
     np.add.at(table, (held.codes, held.p.argmax(axis=1)), 1)
@@ -452,21 +466,21 @@ def confusions(held: HeldOut) -> Section:
     order = np.argsort(-wrong, axis=None, kind="stable")[:10]
     pairs = [np.unravel_index(i, wrong.shape) for i in order if wrong.flat[i]]
     lines = [[names[a], names[b], f"{table[a, b]:.0f}", share(float(rate[a, b]))] for a, b in pairs]
-    out = Section("confusions")
+    section = Section("confusions")
     if not lines:
-        out.text = ["None: the most probable class of every row is its label."]
+        section.text = ["None: the most probable class of every row is its label."]
     else:
         head = ["label", "most probable", "rows", "of the label"]
-        out.tables = [Table("The most frequent confusions", head, lines, 2)]
+        section.tables = [Table("The most frequent confusions", head, lines, 2)]
     if n_classes <= _MOST_CLASSES:
         told = "; ".join(f"{a} named {b} {k}" for a, b, k, _ in lines) or "no row is named wrongly"
         small = n_classes <= _BOTH
         texts = [
             [(f"{k:.0f}\n{share(r)}" if small else f"{100 * r:.0f}") if k else ""
-             for k, r in zip(*own, strict=True)] for own in zip(table, rate, strict=True)
+             for k, r in zip(*line, strict=True)] for line in zip(table, rate, strict=True)
         ]  # fmt: skip
         what = "Number of rows and their share" if small else "Numbers: percentage"
-        out.figures = [
+        section.figures = [
             matrix(
                 rate,
                 names,
@@ -476,8 +490,8 @@ def confusions(held: HeldOut) -> Section:
                 "label.",
             )
         ]
-    out.data = {"classes": names, "counts": table, "rates": rate}
-    return out
+    section.data = {"classes": names, "counts": table, "rates": rate}
+    return section
 
 
 # ------------------------------------------------------------------------------------------------
@@ -488,24 +502,24 @@ _REASONS = 3  # features named for a row
 
 
 def least_certain(held: HeldOut) -> Section:
-    """Intervals and reasons of a few rows."""
-    top, at = held.p.max(axis=1), held.doubtful
-    ends, p, notes = None, held.p[at], []
+    """Show a few rows with intervals and reasons."""
+    top, places = held.p.max(axis=1), held.doubtful.tolist()
+    ends, p, notes = None, held.p[places], []
     try:
-        ends = held.clf.predict_interval(held.rows(at), prob=held.prob)["interval"].values
+        ends = held.clf.predict_interval(held.doubtful_rows, prob=held.prob)["interval"].values
     except NoPosteriorError:  # probabilities alone: the summary says why
         pass
     except IncompleteRowError as reason:
         notes.append(f"Without intervals: {reason}.")
     pair = np.argsort(-p, axis=1, kind="stable")[:, : 1 + (p.shape[1] > 2)]
-    line = np.arange(len(at))[:, None]
+    line = np.arange(len(places))[:, None]
     reasons, why = _reasons(held)
     notes += why
     rows: list[list[str]] = []
     outside: list[str] = []
-    for k, i in enumerate(at.tolist()):
-        given = held.codes[i]
-        cells = [held.name(i), held.labels[given] + ("" if pair[k, 0] == given else " (missed)")]
+    for k, i in enumerate(places):
+        code = held.codes[i]
+        cells = [held.name(i), held.labels[code] + " (missed)" * bool(pair[k, 0] != code)]
         for c in pair[k]:
             cell = f"{held.labels[c]} {number(p[k, c], 2)}"
             if ends is not None:
@@ -549,44 +563,41 @@ def least_certain(held: HeldOut) -> Section:
             "interval": None if ends is None else by_label(ends[k]),
             "reasons": reasons[k],
         }
-        for k, i in enumerate(at.tolist())
+        for k, i in enumerate(places)
     ]
-    out = Section("doubts", [text], notes=notes, data={"rows": data})
     prob = share(held.prob)
     caption = "Probabilities" + ("" if ends is None else f" with {prob} intervals")
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
-    out.tables = [Table(caption, head, rows, len(head))]
+    section = Section("doubts", [text], [Table(caption, head, rows, len(head))], notes=notes)
+    section.data = {"rows": data}
     if p.shape[1] > 1 and ends is not None and top.min() < 0.99:
         names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
         told = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
-
-        def draw(ax: Any) -> None:
-            drawing.row_intervals(ax, names, pair, held.labels, p[line, pair], ends[line, pair])
-            ax.set_xlabel(f"class probability, {prob} interval")
-
-        out.figures = [
+        lines = {"names": names, "classes": pair, "labels": held.labels}
+        draw = partial(drawing.row_intervals, p=p[line, pair], ends=ends[line, pair], **lines)
+        section.figures = [
             Figure(
-                draw,
+                partial(draw, xlabel=f"class probability, {prob} interval"),
                 1.05 + 0.4 * len(rows),
                 f"Class probabilities of the least certain rows. {told}.",
                 "Dots: the predictive probability. Bars: what the training rows leave open.",
             )
         ]
-    return out
+    return section
 
 
 def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
-    """The largest contributions to the log-odds of each doubtful row, in words; and notes."""
+    """Return the largest contributions to each doubtful row, in words; and notes."""
     nothing = [""] * len(held.doubtful)
     try:
-        table = held.clf.explain(held.rows(held.doubtful))
+        table = held.clf.explain(held.doubtful_rows)
     except (NotImplementedError, ValueError) as error:
         return nothing, [f"No reasons: {error}."]
     terms = table["predictive"].values
     names = [str(name) for name in table["feature"].values]
     ends = {k: held.label_names(table[k].values) for k in ("label", "against")}
-    shown, out = _shown(held, names), []
+    shown, reasons = _shown(held, names), []
     for k, i in enumerate(held.doubtful.tolist()):
         largest = np.argsort(-np.abs(terms[k]), kind="stable")[:_REASONS]
         parts = []
@@ -595,11 +606,11 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
             cell = shown[j] + (f" = {value}" if value else "")
             label = ends["label" if terms[k, j] > 0 else "against"][k]
             parts.append(f"{cell}: {signed(abs(float(terms[k, j])), 1)} for {label}")
-        out.append("; ".join(parts))
-    return out, []
+        reasons.append("; ".join(parts))
+    return reasons, []
 
 
 def _shown(held: HeldOut, features: list[str]) -> list[str]:
-    """Names of columns; of documents n-grams in quotes, as they may end in a blank."""
+    """Return names of columns; of documents n-grams in quotes, as they may end in a blank."""
     is_table = len(getattr(held.X, "shape", (0,))) == 2
     return [one_line(name, 40) if is_table else repr(name) for name in features]

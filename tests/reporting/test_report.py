@@ -122,7 +122,7 @@ def test_page(found):
     page = check_page(text)
     keys = [section.key for section in found.sections]
     assert keys[:4] == FIRST
-    assert keys[4:] == ["confusions", "model", "typicality"]
+    assert keys[4:] == ["confusions", "model", "typicality", "limits"]
     assert [note.partition(" left")[0] for note in found.notes] == ["Decisions", "Sampling"]
     assert [attrs["href"] for attrs in page.all("a")[1:]] == [f"#{key}" for key in keys]
     assert not any("Warning" in note for s in found.sections for note in s.notes)
