@@ -10,8 +10,14 @@ from sklearn.utils.validation import column_or_1d
 
 from bayesgen.encoding.column import MANY
 from bayesgen.encoding.literals import shortened, shown
-from bayesgen.errors import InputError, InputTypeError
+from bayesgen.errors import InputError, InputTypeError, warn
 from bayesgen.numerics.special import Array
+
+
+def warn_of_one_class(classes: Array) -> None:
+    """Warn if all training rows have the same label."""
+    if len(classes) == 1:
+        warn(f"all labels are {classes.tolist()[0]!r}: with one class every probability is 1")
 
 
 def _is_missing(label: Any) -> bool:

@@ -285,6 +285,9 @@ class Reader:
     def refuse_incomplete(self, encoded: Any) -> None:
         """Raise where a cell of encoded rows must be known, and is not."""
 
+    def warn_of_doubts(self, rows: Rows) -> None:
+        """Warn where training rows are not such as the model is for."""
+
     def refuse_unseen(self, rows: Rows) -> None:
         """Raise ValueError where a cell is a category that theta does not have."""
 

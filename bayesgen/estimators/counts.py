@@ -8,7 +8,8 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from bayesgen.encoding.reader import Reader, Rows
-from bayesgen.errors import InputError
+from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.errors import InputError, warn
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
@@ -48,9 +49,25 @@ class Bits(Reader):
             )
         return X
 
+    def warn_of_doubts(self, rows: Rows) -> None:
+        """Warn of the first column of numbers that are all above the threshold."""
+        if self.binarize is None or sparse.issparse(rows.X) or not len(rows):
+            return
+        least = rows.X.min(axis=0)
+        for j in np.flatnonzero((least > self.binarize) & (least < rows.X.max(axis=0)))[:1]:
+            name = self.columns[j]
+            warn(
+                ColumnWarning(
+                    f"column {name!r} is above the threshold {self.binarize:g} in every row",
+                    ": it becomes all ones and tells nothing",
+                    column=name,
+                    advice="give a threshold in binarize, or use GaussianNB or MixedNB",
+                )
+            )
+
     @property
     def cells_as_read(self) -> list[Any]:
-        """Of each column the threshold."""
+        """Return the threshold of each column."""
         return [self.binarize] * len(self.columns)
 
 
@@ -151,6 +168,23 @@ class Counts(Reader):
     """Columns of non-negative counts; `missing` is why a cell may not be missing, if that is so."""
 
     missing: str = "marginalised"
+    whole_numbers: bool = False  # whether others are doubtful
+
+    def warn_of_doubts(self, rows: Rows) -> None:
+        """Warn of the first cell of a table that is no whole number."""
+        if not self.whole_numbers or sparse.issparse(rows.X):
+            return
+        for row, j in np.argwhere(rows.X % 1 > 0)[:1]:
+            name = self.columns[j]
+            warn(
+                ColumnWarning(
+                    f"column {name!r} holds {rows.X[row, j]:g}",
+                    f", and {self.owner} is a model of counts",
+                    row=row,
+                    column=name,
+                    advice="for measurements use GaussianNB or MixedNB",
+                )
+            )
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`."""
@@ -184,7 +218,12 @@ class CountColumns(GenerativeClassifier):
 
     def _reader(self) -> Reader:
         family = self._family_type
-        return Counts(type(self).__name__, family.sparse, missing=family.missing)
+        return Counts(
+            type(self).__name__,
+            family.sparse,
+            missing=family.missing,
+            whole_numbers=family is GammaPoisson,
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

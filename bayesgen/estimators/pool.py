@@ -25,7 +25,7 @@ from bayesgen.encoding.labelled import (
     rows_with_label,
 )
 from bayesgen.encoding.labelled import weights as weights_of_rows
-from bayesgen.encoding.labels import codes_of, labels_and_mask
+from bayesgen.encoding.labels import codes_of, labels_and_mask, warn_of_one_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
@@ -531,6 +531,7 @@ class LogLinearPool(GenerativeClassifier):
         exponents = draw(*scored)
         odd_columns = suspects.find(seen.X, _columns_without_texts(reader, members))
         suspects.warn_of(odd_columns)
+        warn_of_one_class(classes)
         posterior = PooledPosterior(
             tuple(members),
             ClassModel(np.ones(len(classes)), prior),

@@ -20,7 +20,7 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.copies import copied_rows
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
-from bayesgen.encoding.labels import labels_and_mask, refuse_two_types
+from bayesgen.encoding.labels import labels_and_mask, refuse_two_types, warn_of_one_class
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.tables import is_table, n_rows
 from bayesgen.errors import warn
@@ -196,6 +196,8 @@ class Learner:
         elif groups is None and y is not None and self._chooses_by_leaving_out():
             groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
         _, gathered, rows = self._gathered(None, X, y, sample_weight, groups=groups)
+        if not isinstance(y, Labelled):
+            rows.X.reader.warn_of_doubts(rows.X)
         scored = rows._replace(X=rows.X.encoded) if self.prior in (None, "loo") else None
         fitted = self._keep(self.settle(gathered, scored), X, y, sample_weight)
         return fitted.with_training(groups=groups)
@@ -219,6 +221,8 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """With a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
+        if not isinstance(y, Labelled):
+            warn_of_one_class(fitted.classes)
         X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
             odd = suspects.find(

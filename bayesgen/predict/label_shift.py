@@ -37,7 +37,7 @@ from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, draw_dirichlet
+from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict.draws import intervals_of_joint
@@ -299,7 +299,7 @@ def estimate_class_prior(
     ----------
     clf : fitted classifier
     X : (m, D)
-        Unlabelled rows; none leaves the prior.
+        Unlabelled rows, at least one.
     prior : float, array (class,), {label: concentration} or pandas.Series by label, default 1.0
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
@@ -372,6 +372,8 @@ def estimate_class_prior(
     import xarray as xr
 
     fitted = fitted_of(clf, "estimate_class_prior")
+    if not _num_samples(X):
+        raise ValueError("X holds no rows, of which the class proportions are to be learned")
     n_classes = len(clf.classes_)
     _check(theta, method, n_classes, draws, chains)
     request = IntervalRequest.of(prob, kind)
@@ -380,17 +382,15 @@ def estimate_class_prior(
     rng = generator(random_state)
 
     # for theta integrated row by row, and for the mode of every route
-    f, encoded = np.ones((n_classes, 0)), None
-    if _num_samples(X):
-        even = np.full(n_classes, 1 / n_classes)
-        with warnings.catch_warnings():
-            if theta != "integrated":  # only the mode rests on them
-                warnings.simplefilter("ignore", MonteCarloWarning)
-            joint = clf.predict_joint_log_proba(X, class_prior=even)
-        f = relative(np.asarray(joint))
-        encoded = fitted.read(X).encoded
+    even = np.full(n_classes, 1 / n_classes)
+    with warnings.catch_warnings():
+        if theta != "integrated":  # only the mode rests on them
+            warnings.simplefilter("ignore", MonteCarloWarning)
+        joint = clf.predict_joint_log_proba(X, class_prior=even)
+    f = relative(np.asarray(joint))
+    encoded = fitted.read(X).encoded
     exact = None
-    if encoded is None or theta == "integrated":
+    if theta == "integrated":
         exact = two_components(f[None], alpha, _NODES) if quadrature else None
         result = _integrated(rng, f, alpha, chains, draws, exact)
     elif theta == "updated":
@@ -439,9 +439,6 @@ def _integrated(
     if density is not None:
         rho = _on_simplex(density.quantile(rng.random((1, chains * draws)))[0])
         return _Result(rho.reshape(chains, draws, 2), _mean_responsibilities(f, rho))
-    if f.shape[1] == 0:
-        rho = draw_dirichlet(rng, alpha, chains * draws)
-        return _Result(rho.reshape(chains, draws, -1), np.empty((len(alpha), 0)))
     now, kept = far_apart(chains, len(alpha)), []
     each = np.broadcast_to(f, (chains, *f.shape))
     for step in range(_WARM_UP + draws):

@@ -89,7 +89,6 @@ def log_class_probability(joint: Array, method: Method) -> Array:
             f", have probability 0 under every class by {method!r}, so p(y | x) is 0/0 ({why})",
             row=rows[0],
             advice=instead,
-            place=" at position {}",
         )
     return joint
 

@@ -695,7 +695,7 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     new = write(tmp_path / "n.csv", "x,z\nu,p\nu,q\n")
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
-    assert "the first at position 2, have probability 0" in refused(*arguments, "--method", "mle")
+    assert "the first in row 2, have probability 0" in refused(*arguments, "--method", "mle")
     unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
     said = run("predict", tmp_path / "m.nc", unknown, "-o", tmp_path / "o.csv").stderr
     assert "column 'x': 1 cell with a category not seen in training, the first 'w'" in said

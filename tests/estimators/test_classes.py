@@ -49,6 +49,21 @@ LABEL_TYPES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("clf", "X", "y", "message"),
+    [
+        (bg.PoissonNB(), [[1, 2], [3, 0.5]], "ab", "'x1' holds 0.5 in row 1, and PoissonNB"),
+        (bg.BernoulliNB(), [[0, 1.5], [1, 2]], "ab", "'x1' is above the threshold 0 in every row"),
+        (bg.GaussianNB(), [[0.0], [1.0]], "aa", "all labels are 'a'"),
+        (bg.LogLinearPool([bg.GaussianNB()]), [[0.0], [1.0]], "aa", "all labels are 'a'"),
+    ],
+)
+def test_data_that_a_model_is_not_for_is_named(clf, X, y, message):
+    with pytest.warns(UserWarning, match=message) as caught:
+        clf.fit(X, list(y))
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize("labels", LABEL_TYPES.values(), ids=LABEL_TYPES)
 def test_labels_of_any_type(labels):
     X, codes, _ = sample(CASES["GaussianNB"])

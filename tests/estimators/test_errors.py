@@ -292,7 +292,7 @@ def test_black_swan():
     clf = bg.BernoulliNB(alpha=2.0, beta=2.0).fit(X, y)
     new = [[0, 1], [1, 1], [0, 0], [1, 0]]
     for call in (clf.predict, clf.predict_proba, clf.predict_log_proba, clf.decision_function):
-        with pytest.raises(ImpossibleRowError, match=r"2 row\(s\), the first at position 1"):
+        with pytest.raises(ImpossibleRowError, match=r"2 row\(s\), the first in row 1"):
             call(new, method="mle")
     joint = clf.predict_joint_log_proba(new, method="mle")
     assert np.isneginf(joint).all(axis=1).tolist() == [False, True, False, True]

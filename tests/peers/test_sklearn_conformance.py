@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -239,6 +239,22 @@ def test_weights_are_routed_through_a_pipeline():
     np.testing.assert_allclose(routed.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
     unweighted = make_pipeline(StandardScaler(), bg.LinearDiscriminant()).fit(X, y)
     assert np.abs(routed.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_groups_are_routed_to_fit(search):
+    X, y, _ = weighted()
+    groups = np.arange(len(y)) // 2
+    with config_context(enable_metadata_routing=True):
+        clf = make_pipeline(StandardScaler(), bg.GaussianNB().set_fit_request(groups=True))
+        if search:
+            clf = GridSearchCV(clf, {"gaussiannb__variance": ["tied"]}, cv=GroupKFold(2))
+            last = clf.fit(X, y, groups=groups).best_estimator_[-1]
+            np.testing.assert_array_equal(last.fitted_.training.groups, groups)
+        else:
+            options = {"cv": GroupKFold(2), "return_estimator": True}
+            for one in cross_validate(clf, X, y, params={"groups": groups}, **options)["estimator"]:
+                assert np.bincount(one[-1].fitted_.training.groups).max() == 2
 
 
 def test_weights_are_routed_through_cross_validation_and_grid_search():
