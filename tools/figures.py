@@ -43,10 +43,10 @@ STYLE = {
 def first_screen() -> Figure:
     """The picture beside the first lines of the README: the same calls."""
     X, y = load_penguins()
-    few = y.groupby(y).sample(8, random_state=0).index
+    few = y.groupby(y).sample(20, random_state=1).index
     pool = bg.LogLinearPool().fit(X.loc[few], y[few])
-    birds = X.loc[[60, 46, 319, 271]]
-    ax = bg.plots.plot_class_probability(pool, birds, prob=0.8)
+    birds = X.loc[[60, 99, 330, 271]]
+    ax = bg.plots.plot_class_probability(pool, birds)
     return ax.figure
 
 
