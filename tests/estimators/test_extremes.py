@@ -2,12 +2,10 @@
 
 Each entry of `TABLE` is tried by `fit` and `predict_proba`; a result is right if its rows are
 probabilities and the evidence is finite. Warnings are errors, NumPy's among them.
-``python -m tests.estimators.test_extremes`` writes what it finds into docs/how_to/extremes.md.
 """
 
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -199,31 +197,6 @@ def test_extremes(entry):
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------ the page of them
-
-PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "extremes.md"
-BEGIN, END = "| input | estimators | outcome |\n|---|---|---|\n", "\n\n<!-- end of the table -->"
-
-
-def lines():
-    """The table: inputs with the same estimators and the same error on one line."""
-    tried, found = {}, {}
-    for entry in TABLE:
-        tried.setdefault((entry[0], entry[-1]), []).append(entry[1:-1])
-    every = {type(clf).__name__ for clf, _ in ALL}
-    for (name, expected), cases in tried.items():
-        names = list(dict.fromkeys(type(clf).__name__ for clf, *_ in cases))
-        who = "all" if every <= {*names} else ", ".join(names)
-        found.setdefault((who, expected), ([], cases[0]))[0].append(name)
-    for (who, expected), (names, case) in found.items():
-        told = "probabilities"
-        if expected is not None:
-            text = " ".join(str(outcome_of(*case)).split()).replace("|", "\\|")
-            text = re.split(r" \[\[| array=", text)[0]
-            told = f"`{expected[0].__name__}`: {text}"
-        yield f"| {', '.join(names)} | {who} | {told} |"
-
-
 TREE = bg.TreeAugmentedNB(prior="default")
 
 
@@ -247,27 +220,6 @@ def test_beside_weights_and_priors_of_1e15_there_are_probabilities(clf, rows, we
     clf.fit(rows, Y[:5], sample_weight=weight)
     p = clf.predict_proba(rows) if method is None else clf.predict_proba(rows, method=method)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
-
-
-def test_the_page_says_what_is_tested():
-    listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()
-    named = set()
-    for line in listed:
-        names, _, told = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
-        kind = re.match("`(.*?)`: ", told)
-        for name in names.split(", "):
-            said = {e[-1] for e in TABLE if e[0] == name and (e[-1] is None) == (kind is None)}
-            found = [e for e in said if e is None or re.search(e[1], told)]
-            assert found, line
-            assert kind is None or found[0][0].__name__ == kind[1]
-            named |= {(name, expected) for expected in found}
-    assert named == {(name, expected) for name, *_, expected in TABLE}
-
-
-if __name__ == "__main__":
-    before, _, after = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = after.partition(END)[2]
-    PAGE.write_text(before + BEGIN + "\n".join(lines()) + END + after, encoding="utf-8")
 
 
 @pytest.mark.parametrize("method", ["score_samples", "typicality", "predict_set"])
