@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow fuzz oldest package lint types imports structure format lock notebooks docs bench bench-sizes bench-suite figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports structure format lock notebooks docs bench bench-sizes figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -105,9 +105,6 @@ bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale
 
 bench-sizes: env ## small and middling tables beside scikit-learn's (ARGS=--guard: against the figures kept)
 	@$(BIN)/python -m tests.benchmarks.sizes $(ARGS)
-
-bench-suite: env ## the same workloads by pytest-benchmark (ARGS="--scale .1 --benchmark-autosave")
-	$(BIN)/pytest tests/benchmarks -o addopts=--import-mode=importlib --benchmark-only $(ARGS)
 
 figures: env ## draw the figures of docs/figures anew
 	$(BIN)/python tools/figures.py $(ARGS)

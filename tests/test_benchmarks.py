@@ -13,13 +13,8 @@ import pytest
 
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
-from bayesgen.numerics import kernels
 from tests.benchmarks import (
-    growth,
-    label_errors,
-    learning_curves,
     measure,
-    real_sets,
     sampled,
     speed,
     tables,
@@ -37,34 +32,6 @@ def test_calls_alternate_and_the_first_of_each_is_reported_apart():
     assert found["peer_processor_s"] >= 0
     assert found["runs"] >= 5
     assert found["ratio"] == found["peer_s"] / found["ours_s"]
-
-
-def test_exponent_and_its_error_are_those_of_ordinary_least_squares():
-    from scipy.stats import linregress
-
-    sizes = np.array([10, 20, 40, 80, 160])
-    times = sizes**1.5 * np.array([1.1, 0.9, 1.05, 1.0, 0.97])
-    line = linregress(np.log(sizes), np.log(times))
-    b, se = growth.exponent(sizes, times)
-    assert b == pytest.approx(line.slope, rel=1e-12)
-    assert se == pytest.approx(line.stderr, rel=1e-10)
-
-
-def test_growth_covers_every_size_of_every_classifier():
-    cases = list(growth.cases())
-    assert {(c[0], c[1]) for c in cases} >= {("QDA", "fit"), ("QDA", "predict"), ("LDA", "draws")}
-    for _, _, varying, sizes in cases:
-        assert len({size[varying] for size in sizes}) >= 5
-
-
-def test_disagreement_compares_the_compiled_form_with_numpys():
-    def check(X, y):
-        return [X + 1e-6 * kernels.pays(1) * X]
-
-    X = np.array([[1.0, 2.0], [3.0, 4.0]])
-    before = kernels.COMPILE_FROM
-    assert measure.disagreement(check, X, None) == pytest.approx(1e-6)
-    assert before == kernels.COMPILE_FROM
 
 
 @pytest.mark.skipif(not measure.STATUS.exists(), reason="the kernel's mark is Linux's")
@@ -117,11 +84,6 @@ def test_a_run_on_few_rows_writes_a_record(tmp_path, capsys):
     assert "| GaussianNB fit, 1e6 x 20, C 5 |" in tables.page(record)
 
 
-def test_profile_names_the_functions(capsys):
-    assert speed.main(["--profile", "GaussianNB predict", "--scale", "0.0005"]) == 0
-    assert "log_predictive" in capsys.readouterr().out
-
-
 def test_seconds_keep_the_result_until_the_clock_has_stopped():
     class Slow:
         def __del__(self):
@@ -158,56 +120,6 @@ def test_the_worst_of_the_fits_is_shown_and_rows_measured_anew_replace_the_old()
         assert not sampled.sound(row | {"fits": [fit, worse | change]})
     other = row | {"classifier": "C"}
     assert sampled.merged([row, other], [row | {"rows": 10}]) == [other, row | {"rows": 10}]
-
-
-def test_variants_are_held_to_rows_that_did_not_train_them():
-    y = np.repeat([0, 1], 15)
-    many, few = (variants.Case("", dict, dict, np.zeros((30, 1)), y, n) for n in (None, 4))
-    held = np.array(list(many.splits()))
-    assert held.shape == (3, 30)
-    assert (held.sum(axis=0) == 1).all()
-    for test in few.splits():
-        assert (np.bincount(y[~test]) == 4).all()
-
-
-def test_a_learning_curve_is_won_where_the_interval_leaves_out_zero():
-    from scipy.stats import ttest_1samp
-
-    gap = np.random.default_rng(0).normal(-0.02, 0.03, 12)
-    mean, half = learning_curves.interval(gap)
-    low, high = ttest_1samp(gap, 0).confidence_interval()
-    assert (mean - half, mean + half) == pytest.approx((low, high))
-    assert learning_curves.winner(-0.02, 0.01) == "generative"
-    assert learning_curves.winner(0.02, 0.01) == "discriminative"
-    assert learning_curves.winner(0.02, 0.03) == ""
-
-
-def test_flipped_labels_are_others_and_precision_is_theirs():
-    y = np.arange(200) % 3
-    p = np.eye(3)[y] * 0.7 + 0.1
-    rng = np.random.default_rng(0)
-    for changed, chosen in (
-        label_errors.flipped(y, 0.05, rng),
-        label_errors.flipped_near(y, p, 0.05, rng),
-    ):
-        assert len(chosen) == 10
-        np.testing.assert_array_equal(np.flatnonzero(changed != y), np.sort(chosen))
-        wrong = changed != y
-        assert label_errors.precision(wrong * 0.9, wrong) == 1
-        assert label_errors.precision(np.where(wrong, 0.1, 0.9), wrong) == 0
-        assert label_errors.log_loss(np.where(wrong, 0.9, 0.1), wrong) == pytest.approx(
-            -np.log(0.9)
-        )
-
-
-def test_sets_are_counted_and_splits_are_of_every_class():
-    included = np.array([[True, False], [True, True], [False, False], [False, True]])
-    found = typicality.summary(included, np.array([0, 1, 0, 0]))
-    assert found == {"coverage": 0.5, "size": 1.0, "empty": 0.25}
-    _, y = real_sets.SETS["iris"]()
-    train, test = real_sets.split(y, 0)
-    assert np.bincount(y[train]).tolist() == [33, 33, 33]
-    assert np.sort(np.concatenate([train, test])).tolist() == list(range(150))
 
 
 def test_the_kept_figures_are_those_of_the_page():

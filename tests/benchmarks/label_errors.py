@@ -27,9 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesgen as bg
-from tests.benchmarks.real_sets import SETS
+from tests.benchmarks.open_sets import numbers, real_sets
 
-TABLES = [n for n in SETS if n not in ("banana", "letter")]
+TABLES = [name for name in real_sets() if name not in ("banana", "letter")]
 MOST_ROWS = 1000
 NOISE = (("random", 0.0), ("random", 0.05), ("random", 0.2), ("near", 0.05), ("near", 0.2))
 MODELS = {
@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
     head = [*METHODS, "mean", "exponent", "passes"]
     print("| data | model | noise | " + " | ".join(head) + " |\n" + "|---" * (len(head) + 3) + "|")
     for name in args.only:
-        X, y = SETS[name]()
+        X, y = numbers(name)
         keep = np.sort(np.random.default_rng(0).permutation(len(y))[: args.rows])
         X, y = X[keep], y[keep]
         for model in args.models:

@@ -1,21 +1,25 @@
 """The open sets of DATA.md as data frames, as a user has them, and their splits.
 
-Sets that are not the package's or scikit-learn's are read from ``../shared/data`` and left out
-where they are not there.
+Sets that are not the package's or scikit-learn's are read from the folder that the variable
+BAYESGEN_DATA names, else from ``../shared/data``, and left out where they are not there.
 """
 
 import csv
+import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import sklearn.datasets
+from sklearn.feature_extraction.text import CountVectorizer
 
 import bayesgen as bg
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ.get("BAYESGEN_DATA", ROOT.parent / "shared" / "data"))
 X_WINDOWS = "xwindows"  # codespell:ignore xwindows
 
 
@@ -28,6 +32,7 @@ class OpenSet(NamedTuple):
     kind: str  # "real", "mixed", "categories", "bits" or "text"
 
 
+@lru_cache
 def load(folder: Path = SHARED) -> dict[str, OpenSet]:
     """{name: OpenSet}."""
     return {s.name: s for s in _sets(folder)}
@@ -75,6 +80,41 @@ def _documents(folder: Path) -> Iterator[OpenSet]:
 
 def _bits(X: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(X.astype(bool), columns=[f"w{j}" for j in range(X.shape[1])])
+
+
+REAL = ("penguins", "iris", "wine", "breast_cancer", "digits", "banana", "ionosphere", "letter",
+        "segment", "vehicle")  # fmt: skip
+
+
+def real_sets() -> list[str]:
+    """Names of the sets of `REAL` that are there."""
+    return [name for name in REAL if name in load()]
+
+
+def numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a set, complete rows and columns that vary, and codes of the labels."""
+    table = load()[name]
+    X = table.X.select_dtypes("number").dropna()
+    X = X.loc[:, X.var() > 0]
+    return X.to_numpy(float), np.unique(table.y[X.index], return_inverse=True)[1]
+
+
+def words(n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of the 200 most frequent words of all messages, or of the first n."""
+    messages = load()["sms"]
+    counts = CountVectorizer(max_features=200).fit_transform(messages.X[:n])
+    return np.asarray(counts.todense()), messages.y[:n]
+
+
+def split(y: np.ndarray, seed: int, share: float = 2 / 3) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of that share of the rows of every class, and of all others."""
+    rng = np.random.default_rng(seed)
+    train = [
+        rng.permutation(np.flatnonzero(y == c))[: round(share * np.sum(y == c))]
+        for c in np.unique(y)
+    ]
+    rows = np.sort(np.concatenate(train))
+    return rows, np.setdiff1d(np.arange(len(y)), rows)
 
 
 def splits(y: np.ndarray, n: int = 5) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:

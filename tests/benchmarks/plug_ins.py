@@ -10,6 +10,7 @@ same classifier with its parameters integrated out, and with an estimate plugged
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import bayesgen as bg
 from bayesgen.datasets import load_languages
-from tests.benchmarks.real_sets import SETS
+from tests.benchmarks.open_sets import numbers
 from tests.benchmarks.tables import write_between
 
 ROWS = (5, 20, 100)  # per class
@@ -43,7 +44,7 @@ def _counts() -> tuple[np.ndarray, np.ndarray]:
 
 def cases() -> dict[str, tuple[Callable, dict[str, Callable]]]:
     """{classifier: (how it is made, {set: rows and labels})}."""
-    real = {name: SETS[name] for name in OPEN}
+    real = {name: partial(numbers, name) for name in OPEN}
     binned = {k: lambda load=v: (_binned(load()[0]), load()[1]) for k, v in real.items()}
     return {
         "GaussianNB": (bg.GaussianNB, real),

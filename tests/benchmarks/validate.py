@@ -1,26 +1,20 @@
 """Every family against NUTS on real data, and what sampling costs.
 
-    .venv/bin/python tests/benchmarks/validate.py                 # both tables: about 10 minutes
-    .venv/bin/python tests/benchmarks/validate.py --only families
-    .venv/bin/python tests/benchmarks/validate.py --only speed
+    .venv/bin/python tests/benchmarks/validate.py    # about 10 minutes
 
-Families: `bg.validate` of every conjugate family on penguins, iris, Pokémon and X-windows (the 50
+`bg.validate` of every conjugate family on penguins, iris, Pokémon and X-windows (the 50
 words with the most information about the class; skipped where ../shared/data is not there). Each
 row has the largest of all |z|, and the threshold that it exceeds with probability 0.01 if the
 closed form is right. Ends: the largest error, in percentiles, of the ends of the 90 % intervals of
 the class probabilities of 20 rows, by the share of NUTS draws beyond them, and in standard errors.
 Seconds: the whole call, and sampling alone on a second set of rows of the
 same shape, for which nothing is compiled.
-
-Speed: seconds for 1000 effective draws of the worst parameter under the likelihood of the rows
-and under that of the sufficient statistics, compilation aside.
 """
 
-import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,9 +24,9 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
+from tests.benchmarks.open_sets import SHARED
 from tests.predict.interval.against_nuts import percentile_errors
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
 
 
@@ -125,67 +119,6 @@ def result_of_half(case: Case, half: np.ndarray) -> Any:
     return clone(case.clf).fit(_safe_indexing(case.X, rows), np.asarray(case.y)[rows])
 
 
-def speed() -> None:
-    """Print seconds per 1000 effective draws, rows against statistics."""
-    import arviz as az
-
-    rng = np.random.default_rng(0)
-    makers: dict[str, Callable[[int], tuple[Any, Any, Any]]] = {
-        "BernoulliNB D 50, C 3": lambda n: (
-            bg.BernoulliNB(),
-            (rng.random((n, 50)) < 0.3).astype(int),
-            rng.integers(0, 3, n),
-        ),
-        "LinearDiscriminant D 6, C 3": lambda n: (
-            bg.LinearDiscriminant(),
-            rng.normal(size=(n, 6)),
-            rng.integers(0, 3, n),
-        ),
-    }
-    print(
-        f"\n{'model':28} {'rows':>8} {'likelihood':>11} {'first s':>8} {'s':>8} {'min ESS':>8}"
-        f" {'s/1000 ESS':>11}"
-    )
-    for name, make in makers.items():
-        for n in (1_000, 100_000):
-            clf, X, y = make(n)
-            clf.fit(X, y)
-            for likelihood in ("statistics", "rows"):
-                few = likelihood == "rows" and n > 1_000
-                draws = 60 if few else 500  # at 10^5 rows a gradient takes tens of milliseconds
-                options = {
-                    "X": X,
-                    "y": y,
-                    "likelihood": likelihood,
-                    "chains": 2,
-                    "groups": (),
-                    "progressbar": False,
-                    "random_state": 1,
-                    "draws": draws,
-                    "tune": draws,
-                }
-                start = time.perf_counter()
-                clf.sample_posterior(**(options | {"draws": 5, "tune": 5}))
-                first = time.perf_counter() - start
-                start = time.perf_counter()
-                tree = clf.sample_posterior(**options)
-                seconds = time.perf_counter() - start
-                names = list(clf.model_.params)
-                ess = az.ess(tree["posterior"].to_dataset()[names])
-                worst = min(float(v.min()) for v in ess.data_vars.values())
-                print(
-                    f"{name:28} {n:8d} {likelihood:>11} {first:8.1f} {seconds:8.2f} {worst:8.0f}"
-                    f" {1000 * seconds / worst:11.2f}",
-                    flush=True,
-                )
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", choices=("families", "speed"))
-    chosen = parser.parse_args().only
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    if chosen in (None, "families"):
-        families()
-    if chosen in (None, "speed"):
-        speed()
+    families()

@@ -29,7 +29,7 @@ from sklearn import datasets
 import bayesgen as bg
 from bayesgen.inference.nuts import diagnose
 from tests.benchmarks import tables
-from tests.benchmarks.sampled import SHARED, penguins, pokemon
+from tests.benchmarks.open_sets import SHARED, numbers
 
 KEPT = Path(__file__).with_name("variants.json")
 TRAINING_SETS = 20
@@ -62,7 +62,7 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     """Outliers, over-dispersion, few rows, several modes."""
-    X, y = penguins()
+    X, y = numbers("penguins")
     rng = np.random.default_rng(0)
     slipped = np.where(rng.random(X.shape) < 0.03, 10 * X, X)
     yield Case(
@@ -71,7 +71,7 @@ def cases() -> Iterator[Case]:
     )  # fmt: skip
     yield Case(
         "over-dispersion: Pokémon, six stats as counts",
-        bg.PoissonNB, bg.NegativeBinomialNB, *pokemon(),
+        bg.PoissonNB, bg.NegativeBinomialNB, *numbers("pokemon"),
     )  # fmt: skip
     if (SHARED / "xwindows.npz").exists():
         with np.load(SHARED / "xwindows.npz") as file:

@@ -42,7 +42,7 @@ def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> Uni
     :math:`s^2 = (W + V)/(1 + \sum_c \max(n_c - 1, 0))`: the within-class variance with one
     observation's worth of total variance, hence positive wherever the column varies, also with
     one row per class. Equivariant under shift and scale. A column that does not vary has no scale:
-    1 + mean^2 stands in. The experiment behind it: ``tests/benchmarks/default_priors.py``.
+    1 + mean^2 stands in. The experiment behind it: ``tests/benchmarks/priors_on_open_sets.py``.
     """
     total = np.broadcast_to(n, mean.shape).sum(axis=0)
     safe = np.maximum(total, np.finfo(float).tiny)
