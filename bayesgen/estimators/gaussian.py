@@ -89,8 +89,8 @@ class GaussianNB(GenerativeClassifier):
     -----
     The defaults are equivariant under shift and scale of each column (with a spherical variance:
     of all columns together). They come from the experiment in
-    ``tests/benchmarks/priors_on_open_sets.py``: nu0 = 3 is the least integer for which the prior mean
-    of the variance exists, kappa0 = 0.1 lets class means lie about three within-class standard
+    ``tests/benchmarks/priors_on_open_sets.py``: nu0 = 3 is the least integer for which the prior
+    mean of the variance exists, kappa0 = 0.1 lets class means lie about three within-class standard
     deviations from the pooled mean; the within-class variance serves better than the total.
     A column without any variation in training leaves the class probabilities alone.
 
