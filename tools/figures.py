@@ -20,21 +20,13 @@ from scipy.stats import t
 
 import bayesgen as bg
 from bayesgen.datasets import load_penguins
+from bayesgen.plots import style as plots
+from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
-INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
-BLUE, ORANGE = "#0072b2", "#c85200"  # apart for every common kind of colour blindness
-STYLE = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture on every machine
-    "font.size": 9.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
+BLUE, ORANGE = CLASSES[:2]
+STYLE = plots.STYLE | {
+    "figure.constrained_layout.use": False,
     "svg.fonttype": "path",
     "svg.hashsalt": "bayesgen",
 }

@@ -17,10 +17,10 @@ survive.
 An entry gives a file, but its text is looked for in the whole package if it is not there, so that
 the list holds for trees with another layout; tests are patterns of file names for that reason.
 
-With --auto the errors are not those of the list: in each module of `AUTOMATIC` lines are drawn, and
-in each one operator, number or ``not`` is changed, or the statement left out. They meet the tests
-that stand where the module does, then those that import it. What survived is kept in
-`tools/survivors.toml`, with the test that was added or the reason why there is none.
+With --auto the errors are not those of the list: statements of the modules of `AUTOMATIC` are
+drawn, and one operator, number or ``not`` of each is changed, or the statement left out. They meet
+the tests of its name, then those that import it, then those of its folder. What survived is kept
+in `tools/survivors.toml`, with the test that was added or the reason why there is none.
 """
 
 import argparse
@@ -30,7 +30,6 @@ import json
 import multiprocessing
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -71,99 +70,60 @@ def place(tree: Path, entry: dict) -> tuple[Path, str, str] | None:
 
 
 AUTOMATIC = ("families", "posterior", "predict", "checks")
-SWAPPED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
-SWAPPED |= {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+SWAPPED |= {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+SWAPPED |= {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 
 
-def changes(source: str) -> list[tuple[int, int, int, str]]:
-    """(line, first column, last column, new text) of all changes within one line that parse."""
-    out, lines = [], source.splitlines()
-
-    def between(left: ast.expr, right: ast.expr, new: str) -> None:
-        if left.end_lineno == right.lineno:
-            gap = lines[right.lineno - 1].encode()[left.end_col_offset : right.col_offset].decode()
-            text = gap.strip(" ()")
-            out.append(
-                (right.lineno, left.end_col_offset, right.col_offset, gap.replace(text, new))
-            )
-
-    for node in ast.walk(ast.parse(source)):
-        place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-        end = getattr(node, "end_col_offset", 0)
-        if place[0] != getattr(node, "end_lineno", -1) and not isinstance(
-            node, ast.BinOp | ast.Compare
-        ):
-            continue
+def changed(statement: ast.stmt, rng: random.Random) -> ast.stmt | None:
+    """The statement with one operator, number or ``not`` changed, or left out; None if none is."""
+    copy = ast.parse(ast.unparse(statement)).body[0]
+    for node in rng.sample(nodes := list(ast.walk(copy)), len(nodes)):
         match node:
-            case ast.BinOp(left, op, right) if type(op) in SWAPPED:
-                between(left, right, SWAPPED[type(op)])
-            case ast.Compare(left, [op], [right]) if type(op) in SWAPPED:
-                between(left, right, SWAPPED[type(op)])
-            case ast.Constant(value) if type(value) in (int, float):
-                out += [(*place, end, repr(value + step)) for step in (1, -1) if value + step >= 0]
-            case ast.UnaryOp(ast.Not(), operand):
-                out.append((*place, operand.col_offset, ""))
-            case ast.AugAssign() | ast.Raise() | ast.Expr(ast.Call()):
-                out.append((*place, end, "pass"))
-    return out
+            case ast.BinOp(op=op) if type(op) in SWAPPED:
+                node.op = SWAPPED[type(op)]()
+            case ast.Compare(ops=[op]) if type(op) in SWAPPED:
+                node.ops = [SWAPPED[type(op)]()]
+            case ast.Constant(value=value) if type(value) in (int, float):
+                node.value = value + 1
+            case ast.UnaryOp(op=ast.Not()):
+                node.op, node.operand = ast.Not(), ast.UnaryOp(ast.Not(), node.operand)
+            case ast.AugAssign() | ast.Raise() | ast.Expr(value=ast.Call()):
+                return ast.Pass()
+            case _:
+                continue
+        return copy
+    return None
 
 
 def automatic(tree: Path, number: int, seed: int) -> list[dict]:
-    """Entries as those of the list: `number` lines of each module, each changed in one place."""
+    """Entries as those of the list: `number` statements of each module, each changed once."""
     entries = []
     for file in sorted(p for name in AUTOMATIC for p in (tree / "bayesgen" / name).rglob("*.py")):
-        source = file.read_text()
-        lines = source.splitlines()
-        rng = random.Random(f"{file.relative_to(tree)} {seed}")
-        found = changes(source)
-        rng.shuffle(found)
-        tests = mirror(tree, file)
-        chosen: dict[int, tuple[str, str]] = {}
-        for line, start, stop, new in found:
-            raw = lines[line - 1].encode()
-            changed = (raw[:start] + new.encode() + raw[stop:]).decode()
-            if source.count(lines[line - 1]) == 1 and changed != lines[line - 1]:
-                chosen.setdefault(line, (lines[line - 1], changed))
-        folder = file.parent.relative_to(tree / "bayesgen")
-        for old, new in [*chosen.values()][:number]:
-            path = str(file.relative_to(tree))
-            entry = {"subject": folder.parts[0], "file": path, "old": old, "new": new}
-            entry["tests"] = tests
-            if len(folder.parts) > 1 and folder.parts[1] in ("conjugate", "sampled"):
-                unit = folder.parts[2] if len(folder.parts) > 2 else file.stem
-                entry["family"] = "".join(word.capitalize() for word in unit.split("_"))
-                entry["tests"] = [f"test_{unit}.py", *tests]
-            entries.append(entry)
+        path, source = file.relative_to(tree), file.read_text()
+        rng = random.Random(f"{path} {seed}")
+        simple = ast.Assign | ast.AugAssign | ast.Raise | ast.Return | ast.Expr
+        lines = [s for s in ast.walk(ast.parse(source)) if isinstance(s, simple)]
+        drawn = []
+        for statement in rng.sample(lines, len(lines)):
+            old, new = ast.get_source_segment(source, statement), changed(statement, rng)
+            if new is not None and source.count(old) == 1 and len(drawn) < number:
+                drawn.append({"old": old, "new": ast.unparse(new)})
+        common = {"subject": path.parts[1], "file": str(path), "tests": mirror(tree, file)}
+        entries += [common | one for one in drawn]
     return entries
 
 
 def mirror(tree: Path, file: Path) -> list[str]:
-    """Tests of a module, the nearest first: by its name, in its folder, by what they import."""
-    path = file.relative_to(tree).with_suffix("")
-    module = ".".join(path.parent.parts if path.name == "__init__" else path.parts)
-    folder, stem = Path(*path.parts[1:-1]), path.name
-    if stem in ("family", "__init__"):
-        folder, stem = folder.parent, folder.name
-    tests = {p: p.read_text() for p in sorted((tree / "tests").rglob("test_*.py"))}
-    users, own = [module], [f"{folder}/test_{stem}.py", f"{folder}/test_{stem}_*.py"]
-    if not any(module in text for text in tests.values()):  # it is asked through those that use it
-        for p in sorted((tree / "bayesgen").rglob("*.py")):
-            if p.name != "__init__.py" and f"from {module} import" in p.read_text():
-                user = p.relative_to(tree).with_suffix("")
-                users.append(".".join(user.parts))
-                unit = user.parent if user.name == "family" else user
-                own.append(f"{Path(*unit.parts[1:-1])}/test_{unit.name}.py")
-    using = [
-        str(p.relative_to(tree / "tests"))
-        for p, text in tests.items()
-        if any(re.search(rf"from {re.escape(user)} import", text) for user in users)
-    ]
-    if "shared" in folder.parts:
-        return [*own, *using, "laws/test_*.py"]
-    if path.parts[1] == "families":  # and the laws, of this family
-        return [*own, *using]
-    near = [name for name in using if Path(name).is_relative_to(folder)]
-    return [*own, *near, f"{folder}/**/test_*.py", *using]
+    """Tests of a module, the nearest first: by its name, by what they import, in its folder."""
+    path = file.relative_to(tree / "bayesgen").with_suffix("")
+    module = ".".join(("bayesgen", *path.parts))
+    tests = {
+        p.relative_to(tree / "tests"): p.read_text() for p in (tree / "tests").rglob("test_*.py")
+    }
+    using = sorted(str(p) for p, text in tests.items() if f"from {module} import" in text)
+    last = ["laws/test_*.py"] if path.parts[0] == "families" else [f"{path.parent}/**/test_*.py"]
+    return [f"test_{path.name}.py", f"test_{path.name}_*.py", *using, *last]
 
 
 def tests_of(tree: Path, entry: dict) -> list[str]:

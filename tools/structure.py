@@ -2,7 +2,6 @@
 
     make structure                                  # of this checkout; fails above a budget
     .venv/bin/python tools/structure.py --repo ../other-checkout
-    .venv/bin/python tools/structure.py --json
     .venv/bin/python tools/structure.py --walk explain   # the calls in order, * at each file change
 
 `FIGURES` holds a budget for each figure: the value that the last change reached. A change that
@@ -25,7 +24,6 @@ import argparse
 import ast
 import functools
 import inspect
-import json
 import re
 import sys
 import tokenize
@@ -195,18 +193,13 @@ def levels(package: Path) -> int:
 def sizes(package: Path) -> dict[str, Any]:
     """Of the package's source."""
     files = sorted(package.rglob("*.py"))
-    top = {p.relative_to(package).parts[0] for p in files} - {"__init__.py", "__main__.py"}
-    code = {str(p.relative_to(package)): lines_of_code(p) for p in files}
     return {
         "modules": len(files),
-        "folders and modules directly under the package": len(top),
-        "lines of code": sum(code.values()),
-        "lines in all": sum(len(p.read_text().splitlines()) for p in files),
+        "lines of code": sum(map(lines_of_code, files)),
         "import levels": levels(package),
         "circles, annotations included": len(circles(package)),
         "circles, imports in functions included": len(circles(package, functions=True)),
         "private calls across folders": len(private_calls(package)),
-        "longest file, lines": max(len(p.read_text().splitlines()) for p in files),
     }
 
 
@@ -322,17 +315,11 @@ def main_calls() -> dict[str, Callable[[], Any]]:
 
 
 def classes() -> dict[str, int]:
-    """Of GaussianNB, and of the contract that a family fulfils."""
+    """Members of GaussianNB, and its classes in the package."""
     import bayesgen as bg
-    from bayesgen.families import contract
 
     own = [c for c in bg.GaussianNB.__mro__ if c.__module__.startswith("bayesgen")]
-    return {
-        "members of Family": members(contract.Family),
-        "members of ConjugateFamily": members(contract.ConjugateFamily),
-        "members of GaussianNB": members(bg.GaussianNB),
-        "own classes of GaussianNB": len(own),
-    }
+    return {"members of GaussianNB": members(bg.GaussianNB), "own classes of GaussianNB": len(own)}
 
 
 def lines_of_tests(tests: Path) -> int:
@@ -347,15 +334,11 @@ def over_budget(found: dict[str, Any]) -> list[str]:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the figures with goals and budgets, then the others, then what calls go through."""
+    """Print the figures with goals and budgets, then what calls go through."""
     print(f"{'':<42}{'now':>8}{'budget':>9}{'before':>9}{'goal':>8}")
     for name, figure in FIGURES.items():
         before, goal, budget = ("" if v is None else v for v in figure)
         print(f"{name:<42}{found[name]:>8}{budget:>9}{before:>9}{goal:>8}")
-    print()
-    for name, value in found.items():
-        if name not in FIGURES and name != "journeys":
-            print(f"{name:<42}{value:>8}")
     heads = list(found["journeys"]["fit"])
     print(f"\n{'40 rows':<20}" + "".join(f"{head:>14}" for head in heads))
     for name, counts in found["journeys"].items():
@@ -368,7 +351,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--repo", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--walk", help="one of the main calls, followed")
     parser.add_argument("--where", action="store_true", help="name circles and private calls")
     arguments = parser.parse_args()
@@ -384,10 +366,7 @@ def main() -> None:
         found |= {
             f"{name}: {what}": n for what, n in counts.items() if f"{name}: {what}" in FIGURES
         }
-    if arguments.json:
-        print(json.dumps(found, indent=1))
-    else:
-        show(found)
+    show(found)
     if arguments.where:
         for circle in circles(package, functions=True):
             print("circle:", ", ".join(sorted(circle)))
