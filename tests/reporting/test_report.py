@@ -19,16 +19,17 @@ from sklearn.metrics import (
 
 import bayesgen as bg
 from bayesgen.numerics.special import count_probabilities, count_tails
-from bayesgen.reporting import rows as doubts
-from bayesgen.reporting import rows as scores
+from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED
+from bayesgen.reporting import rows
 from bayesgen.reporting.held_out import HeldOut
 from tests.estimators.cases import CASES, sample
 from tests.selection import rest_is_slow
 
 
-def section(make, clf, rows, labels):
-    """One section alone."""
-    return make(HeldOut.of(clf, rows, labels, None, 0.9, None, 0))
+def held_out(clf, X, y, **options):
+    """Rows with intervals of 90 %."""
+    given = {"training": None, "prob": 0.9, "max_rows": None, "seed": 0} | options
+    return HeldOut.of(clf, X, y, **given)
 
 
 X, Y = bg.datasets.load_penguins()
@@ -130,14 +131,12 @@ def test_page(found):
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
     assert "details::details-content" in text  # what is folded is printed
-
-
-def test_pictures_take_their_colours_from_the_page(found):
-    from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED
-
     drawn = "".join(figure.svg for section in found.sections for figure in section.figures)
     assert not any(colour in drawn for colour in (*CLASSES, HAIR, INK, MUTED))
     assert "var(--c0)" in drawn
+    (frame,) = Page(found._repr_html_()).all("iframe")
+    assert frame["srcdoc"] == text
+    assert found.sections[0].text[0] in repr(found)
 
 
 def test_colours_have_contrast():
@@ -200,6 +199,25 @@ def test_scores(clf, data):
     plug_in = log_loss(y, clf.predict_proba(X[TEST], method="map"), labels=clf.classes_)
     gap = data["predictives"]["map"]["log_loss_diff"]
     assert gap == pytest.approx(plug_in - one["log_loss"], rel=1e-9)
+    weights = (np.bincount(clf.classes_.searchsorted(Y[~TEST])) + 1) / (np.sum(~TEST) + 3)
+    codes = clf.classes_.searchsorted(y)
+    gain = np.log(p[np.arange(len(y)), codes]) - np.log(weights[codes])
+    assert one["log_loss_gain"] == pytest.approx(gain.mean(), rel=1e-9)
+    assert one["log_loss_gain_se"] == pytest.approx(stats.sem(gain), rel=1e-9)
+
+
+def test_sections_are_of_the_classifier(clf, found, data):
+    p = clf.predict_proba(X[TEST])
+    for c, label in enumerate(clf.classes_):
+        one = data["calibration"]["classes"][label]
+        assert one["expected"] == pytest.approx(p[:, c].sum())
+        assert one["observed"] == (Y[TEST] == label).sum()
+    assert sum(data["calibration"]["bins"]["size"]) == TEST.sum()
+    n_unlike = (clf.typicality(X[TEST])["overall"].values < 0.01).sum()
+    assert data["typicality"]["below_0.01"] == n_unlike
+    assert f"here {n_unlike} of {TEST.sum()}" in found.sections[-1].text[0]
+    missing = X[~TEST]["body_mass_g"].isna().sum()
+    assert data["model"]["columns"]["body_mass_g"]["missing"] == missing
 
 
 def test_rates_and_costs_of_two_classes():
@@ -209,8 +227,8 @@ def test_rates_and_costs_of_two_classes():
     X, label = rng.normal(size=(600, 2)) + 1.2 * y[:, None], np.where(y, "ill", "fine")
     clf = bg.GaussianNB().fit(X[:300], label[:300])
     cost = {"fine": {"ill": 1.0}, "ill": {"fine": 9.0}}
-    held = HeldOut.of(clf, X[300:], label[300:], None, 0.9, None, 0, cost)
-    data, y, p = scores.decisions(held).data, y[300:], clf.predict_proba(X[300:])[:, 1]
+    held = held_out(clf, X[300:], label[300:], cost=cost)
+    data, y, p = rows.decisions(held).data, y[300:], clf.predict_proba(X[300:])[:, 1]
     pairs = (p[y][:, None] > p[~y]) + 0.5 * (p[y][:, None] == p[~y])
     assert data["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
     se = np.sqrt(sum(pairs.mean(axis=k).var(ddof=1) / pairs.shape[1 - k] for k in (0, 1)))
@@ -236,28 +254,6 @@ def test_rates_and_costs_of_two_classes():
     assert data["costs"][1] == pytest.approx(np.where(y, 9 * ~named, named).mean())
 
 
-def test_the_verdict_begins_with_the_gain_over_the_class_frequencies(clf, found, data):
-    p, y = clf.predict_proba(X[TEST]), clf.classes_.searchsorted(Y[TEST])
-    weights = (np.bincount(clf.classes_.searchsorted(Y[~TEST])) + 1) / (np.sum(~TEST) + 3)
-    gain = np.log(p[np.arange(len(y)), y]) - np.log(weights[y])
-    one = data["verdict"]
-    assert one["log_loss_gain"] == pytest.approx(gain.mean(), rel=1e-9)
-    assert one["log_loss_gain_se"] == pytest.approx(stats.sem(gain), rel=1e-9)
-    assert found.tiles[0].what == "Log loss"
-    words = [scores._gain_words(z, 1.0) for z in (3, 1, -3)]
-    assert len({*words}) == 3
-    assert found.sections[0].text[0].startswith(words[0])
-
-
-def test_calibration_counts_every_row(clf, data):
-    p = clf.predict_proba(X[TEST])
-    for c, label in enumerate(clf.classes_):
-        one = data["calibration"]["classes"][label]
-        assert one["expected"] == pytest.approx(p[:, c].sum())
-        assert one["observed"] == (Y[TEST] == label).sum()
-    assert sum(data["calibration"]["bins"]["size"]) == TEST.sum()
-
-
 def test_least_certain_rows(clf, data):
     p = clf.predict_proba(X[TEST])
     least = np.argsort(p.max(axis=1))[:8]
@@ -268,6 +264,7 @@ def test_least_certain_rows(clf, data):
         np.testing.assert_allclose([*row["interval"].values()], ends[k], rtol=1e-9)
         np.testing.assert_allclose([*row["probability"].values()], p[least[k]], rtol=1e-9)
         assert row["reasons"].count(" for ") == 3
+        assert set(re.findall(r" for (\w+)", row["reasons"])) <= set(clf.classes_)
 
 
 def test_a_prediction_outside_its_interval_is_explained_at_its_row():
@@ -277,8 +274,8 @@ def test_a_prediction_outside_its_interval_is_explained_at_its_row():
     X = pd.DataFrame({"x": np.r_[rng.normal(size=6), 3 * rng.normal(size=6)]})
     new = pd.DataFrame({"x": [6.5, 0.0, 6.7]})
     clf = bg.GaussianNB().fit(X, y)
-    held = HeldOut.of(clf, new, np.array(["b", "a", "b"]), None, 0.5, None, 0)
-    found = doubts.least_certain(held)
+    held = held_out(clf, new, np.array(["b", "a", "b"]), prob=0.5)
+    found = rows.least_certain(held)
     outside = []
     for row in found.data["rows"]:
         for label, (low, high) in row["interval"].items():
@@ -291,39 +288,6 @@ def test_a_prediction_outside_its_interval_is_explained_at_its_row():
         assert row in notes.partition("probability of row ")[2].partition(".")[0].split(", ")
 
 
-def test_reasons_name_the_class_they_speak_for():
-    rows = pd.DataFrame({"x": np.r_[np.linspace(0, 1, 20), np.linspace(3, 4, 20)]})
-    y = np.repeat(["low", "high"], 20)
-    clf = bg.GaussianNB().fit(rows, y)
-    found = section(doubts.least_certain, clf, pd.DataFrame({"x": [0.2, 3.9]}), ["low", "high"])
-    reasons = {row["label"]: row["reasons"] for row in found.data["rows"]}
-    assert all(text.startswith("x = ") for text in reasons.values())
-    assert all(text.endswith(f"for {label}") for label, text in reasons.items())
-
-
-def test_typicality_and_columns(clf, data):
-    tail = clf.typicality(X[TEST])["overall"].values
-    assert data["typicality"]["below_0.01"] == (tail < 0.01).sum()
-    assert (
-        data["model"]["columns"]["body_mass_g"]["missing"] == X[~TEST]["body_mass_g"].isna().sum()
-    )
-
-
-@pytest.mark.parametrize(
-    ("n_right", "words"),
-    [(260, "too sure"), (320, "Nothing speaks against"), (380, "not sure enough")],
-)
-def test_verdict_on_calibration(n_right, words):
-    tails = stats.binom.cdf(n_right, 400, 0.8), stats.binom.sf(n_right - 1, 400, 0.8)
-    assert words in scores._calibration_words(tails, 0.8, n_right / 400, False, "")
-
-
-@pytest.mark.parametrize("n", [1, 10, 300])
-def test_counts_of_equal_events_are_binomial(n):
-    expected = stats.binom.pmf(np.arange(n + 1), n, 0.3)
-    np.testing.assert_allclose(count_probabilities(np.full(n, 0.3)), expected, rtol=1e-11)
-
-
 def test_counts_of_different_events_by_enumeration():
     p = np.array([0.1, 0.5, 0.9, 0.97])
     expected = np.zeros(5)
@@ -334,6 +298,15 @@ def test_counts_of_different_events_by_enumeration():
     assert count_tails(p, 2) == pytest.approx(tails, rel=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("n_right", "words"),
+    [(260, "too sure"), (320, "Nothing speaks against"), (380, "not sure enough")],
+)
+def test_verdict_on_calibration(n_right, words):
+    tails = stats.binom.cdf(n_right, 400, 0.8), stats.binom.sf(n_right - 1, 400, 0.8)
+    assert words in rows._calibration_words(tails, 0.8, n_right / 400, False, "")
+
+
 @pytest.mark.parametrize("n", [1, 2, 10, 50])
 @pytest.mark.parametrize("p", [0.8, 0.95, 0.99])
 def test_few_rows_raise_no_false_alarm(n, p):
@@ -341,8 +314,7 @@ def test_few_rows_raise_no_false_alarm(n, p):
     alarms = [
         stats.binom.pmf(k, n, p)
         for k in range(n + 1)
-        if "too sure"
-        in scores._calibration_words(count_tails(np.full(n, p), k), p, k / n, False, "")
+        if "too sure" in rows._calibration_words(count_tails(np.full(n, p), k), p, k / n, False, "")
     ]
     assert sum(alarms) <= 0.025
 
@@ -361,7 +333,7 @@ def test_the_verdict_sees_the_diagram():
     """Half the rows are too low and half too high, so that all sums are as expected."""
     p = np.repeat([0.3, 0.7], 200)
     codes = np.r_[np.arange(200) % 2, np.arange(200) % 2]
-    assert "intervals miss the diagonal" in scores._shown_against(Stated.of_two(p, codes))
+    assert "intervals miss the diagonal" in rows._shown_against(Stated.of_two(p, codes))
 
 
 def test_diagrams_of_true_probabilities_raise_no_alarm():
@@ -369,7 +341,7 @@ def test_diagrams_of_true_probabilities_raise_no_alarm():
     seen = []
     for _ in range(60):
         p = rng.beta(0.5, 0.5, 200)
-        seen.append(scores._shown_against(Stated.of_two(p, (rng.random(200) < p).astype(int))))
+        seen.append(rows._shown_against(Stated.of_two(p, (rng.random(200) < p).astype(int))))
     assert np.mean([bool(words) for words in seen]) < 0.15  # at most .05, and 3 standard errors
 
 
@@ -377,7 +349,7 @@ def test_the_verdict_sees_classes_of_other_frequencies():
     """Either class is recognised as often as expected, so that the accuracy is."""
     y, noise = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 1))
     clf = bg.GaussianNB().fit(noise + 2 * y[:, None], y)
-    found, _ = section(scores.verdict, clf, noise[::-1] + 2, np.ones(400, int))
+    found, _ = rows.verdict(held_out(clf, noise[::-1] + 2, np.ones(400, int)))
     assert min(found.data["calibration_tails"]) > 0.025
     assert "the classes have other frequencies" in found.text[1]
 
@@ -434,24 +406,15 @@ def test_many_classes_and_many_rows_make_a_page_no_larger():
 
 
 @pytest.mark.parametrize(
-    ("name", "begin"), [("r.html", "<!DOCTYPE"), ("r.md", "# "), ("r.json", "{")]
+    ("name", "format", "begin"),
+    [("r.html", None, "<!DOCTYPE"), ("r.md", None, "# "), ("r.json", None, "{"), ("r", "md", "# ")],
 )
-def test_formats(found, name, begin, tmp_path):
-    path = found.save(tmp_path / name)
+def test_formats(found, name, format, begin, tmp_path):
+    path = found.save(tmp_path / name, format)
     text = path.read_text(encoding="utf-8")
     assert text.startswith(begin)
     assert list(tmp_path.iterdir()) == [path]
-    assert "Least certain rows" in text
-
-
-def test_a_named_format_and_no_other_ending(found, clf, tmp_path):
-    assert found.save(tmp_path / "r.txt", "md").read_text().startswith("# ")
-    with pytest.raises(ValueError, match=r"'r.pdf' does not end in .html, .md or .json"):
-        bg.report(clf, X[TEST], Y[TEST], tmp_path / "r.pdf")
-    with pytest.raises(ValueError, match="html, md or json, not 'pdf'"):
-        found.save(tmp_path / "r", "pdf")
-    with pytest.raises(FileNotFoundError):
-        found.save(tmp_path / "no" / "r.html")
+    assert all(section.title in text for section in found.sections)
 
 
 def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
@@ -464,67 +427,47 @@ def test_a_failure_leaves_the_old_file(found, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_markdown_is_tables_and_sentences(found):
-    text = found.to_markdown()
-    heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert heads == [section.title for section in found.sections]
-    assert text.count("*Figure: ") == sum(len(s.figures) for s in found.sections)
-    assert len({line.count("|") for line in text.splitlines() if line.startswith("| ---")}) > 1
-
-
-def test_notebooks_show_the_page(found):
-    (frame,) = Page(found._repr_html_()).all("iframe")
-    assert frame["srcdoc"] == found.to_html()
-    assert found.sections[0].text[0] in repr(found)
-
-
-def test_what_is_refused(clf):
-    with pytest.raises(TypeError, match="LogisticRegression is not a classifier of bayesgen"):
-        bg.report(LogisticRegression(), X[TEST], Y[TEST])
-    with pytest.raises(ValueError, match="X has 114 rows, but y has shape"):
-        bg.report(clf, X[TEST], Y)
-    with pytest.raises(ValueError, match="Emperor"):
-        bg.report(clf, X[TEST], Y[TEST].replace("Gentoo", "Emperor"))
-    with pytest.raises(TypeError, match="y is None; give the labels"):
-        bg.report(clf, X[TEST], None)
-    with pytest.raises(ValueError, match="no rows"):
-        bg.report(clf, X[:0], Y[:0])
+def test_what_is_refused(clf, found, tmp_path):
+    new, labels = X[TEST], Y[TEST]
+    for arguments, error, match in (
+        ((LogisticRegression(), new, labels), TypeError, "LogisticRegression is not a classifier"),
+        ((clf, new, Y), ValueError, "X has 114 rows, but y has shape"),
+        ((clf, new, labels.replace("Gentoo", "Emperor")), ValueError, "Emperor"),
+        ((clf, new, None), TypeError, "y is None; give the labels"),
+        ((clf, X[:0], Y[:0]), ValueError, "no rows"),
+        ((clf, new, labels, tmp_path / "r.pdf"), ValueError, "'r.pdf' does not end in .html, .md"),
+    ):
+        with pytest.raises(error, match=match):
+            bg.report(*arguments)
+    with pytest.raises(ValueError, match="html, md or json, not 'pdf'"):
+        found.save(tmp_path / "r", "pdf")
+    with pytest.raises(FileNotFoundError):
+        found.save(tmp_path / "no" / "r.html")
 
 
 def test_few_rows_and_absent_classes_are_told(clf):
-    found = bg.report(clf, X[TEST][:9], Y[TEST][:9])
-    text = " ".join(found.sections[0].notes)
-    assert "9 rows are few" in text
-    assert "No row of Chinstrap, Gentoo" in text
+    verdict, _ = rows.verdict(held_out(clf, X[TEST][:9], Y[TEST][:9]))
+    assert "9 rows are few" in verdict.notes[0]
+    assert "No row of Chinstrap, Gentoo" in verdict.notes[1]
 
 
 @pytest.mark.parametrize("make", [bg.MixedNB, lambda: bg.LogLinearPool([bg.MixedNB()])])
 def test_rows_of_the_fit_are_noticed(make):
-    own = make().fit(X[~TEST], Y[~TEST])
-    for rows, said in ((~TEST, True), (TEST, False), (~TEST & (X.index > 0), False)):
-        section_, _ = scores.verdict(_scored(own, X[rows], Y[rows]))
-        assert section_.data["rows_of_the_fit"] is said
-        assert section_.text[0].startswith("These are the rows that the model was fitted") is said
-        if said:  # every score is by leave-one-out
-            elpd = own.loo(X[rows], Y[rows]).elpd
-            assert section_.data["log_loss"] == pytest.approx(-elpd / rows.sum(), rel=1e-9)
-
-
-def test_a_part_of_the_rows_of_the_fit_is_noticed_too():
-    """As of a table that is larger than what is scored."""
-    clf = bg.MixedNB().fit(X, Y)
-    found = bg.report(clf, X, Y, max_rows=40)
-    assert found.title == f"MixedNB on {len(X)} training rows"
-    assert found.sections[0].text[0].startswith("These are the rows that the model was fitted")
-
-
-def _scored(clf, rows, labels):
-    held = HeldOut.of(clf, rows, labels, None, 0.9, None, 0)
-    return held
+    clf = make().fit(X[~TEST], Y[~TEST])
+    for chosen, is_of_fit in ((~TEST, True), (TEST, False), (~TEST & (X.index > 0), False)):
+        verdict, _ = rows.verdict(held_out(clf, X[chosen], Y[chosen]))
+        assert verdict.data["rows_of_the_fit"] is is_of_fit
+        says_so = verdict.text[0].startswith("These are the rows that the model was fitted")
+        assert says_so is is_of_fit
+        if is_of_fit:  # every score is by leave-one-out
+            elpd = clf.loo(X[chosen], Y[chosen]).elpd
+            assert verdict.data["log_loss"] == pytest.approx(-elpd / chosen.sum(), rel=1e-9)
+    part = held_out(clf, X[~TEST], Y[~TEST], max_rows=40)  # as of a table larger than is scored
+    assert part.is_training
 
 
 def test_sparse_forms_without_rows():
     X, y = np.random.default_rng(0).poisson(1.0, (20, 3)).astype(float), np.arange(20) % 2
     clf = bg.PoissonNB().fit(X, y)
-    dense, own = (HeldOut.of(clf, rows, y, None, 0.9, 10, 0) for rows in (X, sparse.bsr_array(X)))
-    np.testing.assert_array_equal(own.X.toarray(), dense.X)
+    dense, blocks = (held_out(clf, rows, y, max_rows=10) for rows in (X, sparse.bsr_array(X)))
+    np.testing.assert_array_equal(blocks.X.toarray(), dense.X)
