@@ -246,37 +246,26 @@ SAMPLED: dict[str, Rows] = {
 }
 
 
-def sampled(name: str, draws: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-    """Return a sampled classifier's probabilities under given draws, and those draws.
-
-    None: the draws of a short run, which are good for nothing but to be looked at under them.
-    """
+def sampled(name: str, draws: dict[str, list[float]]) -> np.ndarray:
+    """Probabilities of a sampled classifier under these four draws of its posterior."""
     rng = np.random.default_rng([28, list(SAMPLED).index(name)])
     codes = rng.permutation(np.arange(N_TRAIN) % 3)
     X, new = SAMPLED[name](rng, codes), SAMPLED[name](rng, np.arange(N_NEW) % 3)
-    clf = getattr(bg, name)(draws=4, tune=50, chains=1, random_state=1)
-    clf.fit(X, LABELS[codes], progressbar=False)
-    posterior = clf.posterior_["posterior"].to_dataset()
-    if draws is not None:
-        posterior = xr.Dataset(
-            {
-                name: (posterior[name].dims, np.reshape(values, posterior[name].shape))
-                for name, values in draws.items()
-                if name in clf.prior_.params
-            },
-            posterior.coords,
-        )
-        clf = clf.with_posterior(xr.DataTree.from_dict({"posterior": posterior}))
-    lines = {str(k): v.values.ravel().tolist() for k, v in posterior.data_vars.items()}
-    return clf.predict_proba(new), lines
+    clf = getattr(bg, name)()
+    model = clf.to_pymc(X, LABELS[codes])
+    variables = {v.name for v in (*model.free_RVs, *model.deterministics)} & set(draws)
+    shapes = {
+        k: [len(model.coords[d]) for d in model.named_vars_to_dims.get(k, ())] for k in variables
+    }
+    theta = {k: np.reshape(draws[k], (1, 4, *shape)) for k, shape in shapes.items()}
+    return clf.with_posterior(theta, X, LABELS[codes]).predict_proba(new)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SAMPLED)
 def test_sampled_classifiers_predict_as_before_under_the_same_draws(name: str) -> None:
     numbers: Any = kept()
-    p, _ = sampled(name, numbers[f"{name} | draws"])
+    p = sampled(name, numbers[f"{name} | draws"])
     np.testing.assert_allclose(p.ravel(), numbers[f"{name} | predict_proba"], rtol=1e-10)
 
 
@@ -308,8 +297,8 @@ if __name__ == "__main__":
         for name, numbers in public_numbers()
     }
     for name in SAMPLED:
-        _, everything[f"{name} | draws"] = sampled(name)
-        p, _ = sampled(name, everything[f"{name} | draws"])
+        everything[f"{name} | draws"] = kept()[f"{name} | draws"]
+        p = sampled(name, everything[f"{name} | draws"])
         everything[f"{name} | predict_proba"] = p.ravel().tolist()
     lines = [f" {json.dumps(k)}: {json.dumps(v)}" for k, v in everything.items()]
     Path(sys.argv[1]).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
