@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.estimators.summary import SHOWN, Summary, attributes_of, sentences_of, unlabelled_rows
+from bayesgen.estimators.summary import (
+    SHOWN,
+    Summary,
+    attributes_of,
+    rows_of_classes,
+    sentences_of,
+    unlabelled_rows,
+)
 from bayesgen.families.names import BOUND, CLASS, MEMBER
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict.leave_one_out import label_score
@@ -70,7 +77,7 @@ def _sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
     pooled: Any = fitted.posterior
     exponents, members = table["exponent"].values, pooled.members
     total = float(exponents.sum())
-    sentences = []
+    sentences = [rows_of_classes(fitted, pooled.count)]
     if len(members) == 1:
         low, high = table["interval"].values[0]
         if high < 1:

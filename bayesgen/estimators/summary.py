@@ -192,13 +192,8 @@ def _class_rows(fitted: Fitted) -> Array | None:
 
 def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: float) -> list[str]:
     sentences, training, prior = [], fitted.training, fitted.posterior.prior
-    labels = [str(label) for label in fitted.classes]
     if rows is not None:
-        each = listed([f"{k} ({n:g})" for k, n in zip(labels, rows, strict=True)], SHOWN)
-        seen = training.n_rows - training.n_unlabelled
-        weighted = rows.sum() != seen or (rows != np.round(rows)).any()
-        how = ", counted by weight as missing cells are" if weighted else ""
-        sentences.append(f"Rows{how}: {each}.")
+        sentences.append(rows_of_classes(fitted, rows))
     if prior.family.discriminative:
         sentences.append("Discriminative: p(y | x) alone; nothing is said of x.")
     elif np.isfinite(prior.alpha).all():
@@ -214,6 +209,16 @@ def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: 
     if why := prior.family.no_evidence:
         sentences.append(f"No evidence: {why}.")
     return sentences + [f"Warning: {text}." for text in _cautions(fitted, rows)]
+
+
+def rows_of_classes(fitted: Fitted, rows: Array) -> str:
+    """Return the (C,) numbers of rows of the classes, in words."""
+    training = fitted.training
+    each = listed([f"{k} ({n:g})" for k, n in zip(fitted.classes, rows, strict=True)], SHOWN)
+    labelled = training.n_rows - training.n_unlabelled
+    weighted = rows.sum() != labelled or (rows != np.round(rows)).any()
+    how = ", counted by weight as missing cells are" if weighted else ""
+    return f"Rows{how}: {each}."
 
 
 def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
