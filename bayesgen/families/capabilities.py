@@ -27,7 +27,7 @@ Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, array)}
 
 
 def require[K](family: "Family", kind: type[K], what: str) -> K:
-    """The object by which `family` answers for a capability.
+    """Return the object by which `family` answers for a capability.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ def require[K](family: "Family", kind: type[K], what: str) -> K:
     MissingCapabilityError
         If the family does not offer it.
     """
-    found = family.capability(kind)
-    if found is None:
+    answer = family.capability(kind)
+    if answer is None:
         owners = [b.family for b in family.blocks() if b.family.capability(kind) is None]
         members = [name for name in vars(kind) if not name.startswith("_")]
         raise MissingCapabilityError(
             what, kind.__name__, members, [type(f).__name__ for f in owners or [family]]
         )
-    return found
+    return answer
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ class ThetaDensity(Protocol):
     """The density of theta: for ``bg.validate`` (coherence) and the group ``log_prior``."""
 
     def log_density(self, theta: "Theta") -> Array:
-        """(...) log density of this prior or posterior at theta, for any leading axes of draws.
+        """Return the log density of this prior or posterior at theta, with any leading axes.
 
         With respect to Lebesgue measure in the coordinates of `params`: all but one of
         probabilities that sum to 1, the upper triangle of a covariance. -inf outside the support;
@@ -76,7 +76,7 @@ class DataScaledDefaults(Protocol):
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> "Family":
-        """The prior with its data-scaled defaults filled in.
+        """Return the prior with its data-scaled defaults filled in.
 
         Also in coordinates that suit the posterior of these rows, where they are not set.
         """
@@ -105,7 +105,7 @@ class UnlabelledRows(Protocol):
     """The density of rows under every class as a tensor: asked for weighted and new rows."""
 
     def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
-        """(N, C) tensor of log p(x_i | theta_c).
+        """Return (N, C) tensor of log p(x_i | theta_c).
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class PreparedPrior(Protocol):
     """
 
     def prepared(self, stats: Any) -> "Family":
-        """The same prior, for rows of which `stats` gives an idea.
+        """Return the same prior, for rows of which `stats` gives an idea.
 
         None: whatever the rows will be, theta has the same shape (asked by calibration).
         """
@@ -165,7 +165,7 @@ class ObservedCells(Protocol):
     """How many cells of a column were not missing: asked by ``summary``."""
 
     def observed_cells(self, stats: Any) -> Array:
-        """(C, D) rows of each class, by weight, in which the column was not missing."""
+        """Return (C, D) rows of each class, by weight, in which the column was not missing."""
 
 
 @runtime_checkable
@@ -176,7 +176,7 @@ class GivenRows(Protocol):
     """
 
     def given_rows(self, X: Matrix) -> "Family":
-        """The family whose `simulate` takes from the rows X what is given."""
+        """Return the family whose `simulate` takes from the rows X what is given."""
 
 
 @runtime_checkable
@@ -187,7 +187,7 @@ class PlugInScore(Protocol):
     """
 
     def for_plug_in(self, method: Method) -> "Family":
-        """The family whose `log_likelihood` scores the theta of a plug-in method."""
+        """Return the family whose `log_likelihood` scores the theta of a plug-in method."""
 
 
 @runtime_checkable
@@ -195,7 +195,7 @@ class Discriminant(Protocol):
     """A cheaper form of the likelihood that is enough for p(y | x, theta): asked by prediction."""
 
     def discriminant(self, X: Matrix, theta: "Theta") -> Array:
-        """(..., N, C) `log_likelihood` up to a term that the classes of a row have in common."""
+        """Return `log_likelihood` (..., N, C) up to a term that the classes of a row share."""
 
 
 @runtime_checkable
@@ -204,10 +204,10 @@ class DensityDraws(Protocol):
 
     @property
     def draws_by_row(self) -> bool:
-        """Whether that costs less than draws of theta that all rows share, though these fit."""
+        """Return whether this costs less than draws of theta that all rows share."""
 
     def draw_log_density(self, seed: "Seed", X: Matrix, n: int) -> Array:
-        """(n, N, C) draws of the class log-densities of each row.
+        """Return (n, N, C) draws of the class log-densities of each row.
 
         Up to a term common to the classes of a row. Joint over the classes of a row. A row has the
         same draws alone and among others: the generator is started anew for each row, or rows
@@ -220,7 +220,7 @@ class LinearRule(Protocol):
     """A decision rule that is linear in the features: asked by ``linear_form``."""
 
     def linear_form(self, theta: "Theta | None") -> tuple[Array, Array]:
-        """(w, w0): (..., C, D) and (..., C) with log p(x | theta_c) = x w_c + w0_c + g(x).
+        """Return w (..., C, D) and w0 (..., C) with log p(x | theta_c) = x w_c + w0_c + g(x).
 
         `theta` is a plug-in or draws; None asks for the posterior predictive. Raises
         `NotLinearError` with the reason where there is no such form.
@@ -254,7 +254,7 @@ class TokenDraws(Protocol):
     """Rows that are tokens drawn from tables with Dirichlet priors: asked by ``explain``."""
 
     def urns(self, X: Matrix) -> Urns:
-        """What the rows have drawn."""
+        """Return the draws of the rows."""
 
 
 @runtime_checkable
@@ -262,7 +262,7 @@ class BetaMargins(Protocol):
     """Words or bits whose probabilities are Beta, each on its own: asked by ``bg.top_words``."""
 
     def beta_margins(self, stats: Any) -> tuple[Array, Array, Array]:
-        """(C, D) both parameters of each probability, and the counts behind them."""
+        """Return (C, D) both parameters of each probability, and the counts behind them."""
 
 
 @runtime_checkable
@@ -270,7 +270,7 @@ class FeatureInformation(Protocol):
     """What each feature tells of the class: asked by ``bg.mutual_information``."""
 
     def information(self, theta: "Theta", weights: Array) -> Array:
-        """(D,) mutual information of each feature and the class at one theta, in nats."""
+        """Return (D,) mutual information of each feature and the class at one theta, in nats."""
 
 
 @runtime_checkable
@@ -295,7 +295,7 @@ class Margins(Protocol):
     """Correlated columns each on its own: asked by ``bg.mutual_information``."""
 
     def margins(self) -> "ConjugateFamily":
-        """The family of independent columns with the same margins."""
+        """Return the family of independent columns with the same margins."""
 
     def margin_stats(self, stats: Any) -> "Stats":
-        """Its statistics, from those of this family."""
+        """Return the statistics of `margins`, from those of this family."""

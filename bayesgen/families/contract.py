@@ -74,29 +74,29 @@ class Stats(Record):
 
     def _pairs(self, other: Self) -> Iterator[tuple[str, list[Array]]]:
         """Each array of both, padded where one knows more categories than the other."""
-        for name, (dims, own) in self.arrays().items():
-            pair, axes = [own, getattr(other, name)], sum(d in _CATEGORIES for d in dims)
+        for name, (dims, value) in self.arrays().items():
+            pair, axes = [value, getattr(other, name)], sum(d in _CATEGORIES for d in dims)
             k = max(a.shape[-1] for a in pair) if axes else 0
             yield name, [padded(a, k, axes) for a in pair]
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
-        """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
-        out = {}
+        """Return the same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
+        arrays = {}
         for name, (dims, value) in self.arrays().items():
             if dims[:1] == (CLASS,):
                 wide = np.zeros((n_classes, *value.shape[1:]), dtype=value.dtype)
                 wide[codes] = value
-                out[name] = wide
-        return replace(self, **out)
+                arrays[name] = wide
+        return replace(self, **arrays)
 
     def pooled(self) -> Self:
-        """The same rows, all of one class."""
+        """Return the same rows, all of one class."""
         n_classes = max(len(v) for dims, v in self.arrays().values() if dims[:1] == (CLASS,))
         return reduce(lambda a, b: a.merge(b), (self.at(CLASS, [c]) for c in range(n_classes)))
 
 
 def padded(table: Array, k: int, axes: int = 1) -> Array:
-    """With zeros up to `k` categories along the last axes."""
+    """Pad a table with zeros up to `k` categories along the last axes."""
     more = k - table.shape[-1] if axes else 0
     widths = [(0, 0)] * (table.ndim - axes) + [(0, more)] * axes
     return table if more <= 0 else np.pad(table, widths)
@@ -142,7 +142,7 @@ class Family(Record, abc.ABC):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """A few resolved priors that differ in kind: the law tests draw their data from them."""
+        """Return a few resolved priors that differ in kind, from which the laws draw their data."""
         return []
 
     @property
@@ -151,14 +151,14 @@ class Family(Record, abc.ABC):
         """{name: dims} of theta, the same in NumPy, DataTree and PyMC."""
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`.
+        """Return (..., N, C) log p(x_i | theta_c) for any leading axes of draws in `theta`.
 
         A family that leaves it out has that of its `to_pymc`, in NumPy.
         """
         return self._graph(theta, X).log_likelihood(X, theta)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
-        """(N, D) rows of the classes `y`; `theta` is one value, or one for each row (N, *dims).
+        """Draw (N, D) rows of classes `y`; `theta` is one value, or one for each row (N, *dims).
 
         A family that leaves it out draws them by PyMC, as its `to_pymc` says.
         """
@@ -171,7 +171,7 @@ class Family(Record, abc.ABC):
         return None
 
     def held_model(self, theta: Theta) -> tuple[Any, dict[str, Array]] | None:
-        """A PyMC model that holds the training rows, and draws (S, ...) of its free variables.
+        """Return a PyMC model that holds the training rows, and draws of its free variables.
 
         None: the fit keeps the rows, and `to_pymc` makes the model.
         """
@@ -245,7 +245,7 @@ class Family(Record, abc.ABC):
         return cls.kind or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """The object that answers for a protocol of `capabilities`; None where there is none."""
+        """Return the object that answers for a protocol of `capabilities`, or None."""
         return self if isinstance(self, kind) else None
 
     def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
@@ -253,7 +253,7 @@ class Family(Record, abc.ABC):
         yield Block(slice(None), self, stats, theta)
 
     def with_blocks(self, families: Sequence[Any]) -> Any:
-        """The family of the same blocks, in their order, with other families."""
+        """Return the family of the same blocks, in their order, with other families."""
         (family,) = families
         return family
 
@@ -266,7 +266,7 @@ class Family(Record, abc.ABC):
         return self.statistics.from_parts(arrays, settings)
 
     def rows_of(self, theta: Theta, name: str, y: Array) -> Array:
-        """The parameter of each row's class: (N, *dims without class), for `simulate`."""
+        """Return the parameter of each row's class: (N, *dims without class), for `simulate`."""
         dims, value = self.params[name], theta[name]
         one_each = value.ndim > len(dims)
         if dims[:1] == (CLASS,):
@@ -291,7 +291,7 @@ class ConjugateFamily(Family):
     @classmethod
     @abc.abstractmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """A few resolved priors that differ in kind: the law tests draw their data from them."""
+        """Return a few resolved priors that differ in kind, from which the laws draw their data."""
 
     @abc.abstractmethod
     def stats(self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> Stats:
@@ -299,7 +299,7 @@ class ConjugateFamily(Family):
 
     @abc.abstractmethod
     def resolve(self, stats: Any) -> Self:
-        """The prior with every hyper-parameter a full array.
+        """Return the prior with every hyper-parameter a full array.
 
         Hyper-parameters that are None are set from the *pooled* statistics, hence equivariant
         under shift and scale of each column (a variance common to all columns: of all of them by
@@ -307,12 +307,12 @@ class ConjugateFamily(Family):
         """
 
     def further(self, stats: Any) -> Self:
-        """The unresolved prior whose `stats` may be merged with these of earlier rows."""
+        """Return the unresolved prior whose `stats` may be merged with these of earlier rows."""
         return self
 
     @abc.abstractmethod
     def update(self, stats: Any) -> Self:
-        """The posterior: same class, new numbers."""
+        """Return the posterior: same class, new numbers."""
 
     @abc.abstractmethod
     def mle(self, stats: Any) -> dict[str, Array]:
@@ -336,14 +336,14 @@ class ConjugateFamily(Family):
 
     @abc.abstractmethod
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) log p(x_i | y_i = c), theta integrated out, each row on its own."""
+        """Return (N, C) log p(x_i | y_i = c), theta integrated out, each row on its own."""
 
     @abc.abstractmethod
     def log_evidence(self, stats: Any) -> float:
         """log p(X | y) of the rows behind `stats`, with this family as their prior."""
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(N, C) log p(x_i | y_i = c) of each row, this posterior less the row itself.
+        """Return (N, C) log p(x_i | y_i = c) of each row, this posterior less the row itself.
 
         A family that leaves it out has each row left out by adding up all others, which takes a
         call for each row.
@@ -380,7 +380,7 @@ class ConjugateFamily(Family):
             yield self.reweighted(X, y, n_classes, weight, new)
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
-        """(N, D) rows of the posterior predictive: a fresh theta for every row."""
+        """Return (N, D) rows of the posterior predictive: a fresh theta for every row."""
         blocks = [
             self.simulate(rng, self.draw(rng, len(rows)), rows)
             for rows in (y[s] for s in row_blocks(len(y), self.n_parameters()))
@@ -393,15 +393,15 @@ class ConjugateFamily(Family):
 
     @property
     def independent(self) -> bool:
-        """Whether the columns are independent given the class, theta integrated out."""
+        """Return whether the columns are independent given the class, theta integrated out."""
         return self.separable
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
-        """The resolved prior with hyper-parameters multiplied, for empirical Bayes."""
+        """Return the resolved prior with hyper-parameters multiplied, for empirical Bayes."""
         return replace(self, **{name: getattr(self, name) * f for name, f in factors.items()})
 
     def strengthened(self, factors: Mapping[str, float]) -> Self:
-        """As `scaled`, for ``prior="loo"``; the weight of a scale moves without the scale."""
+        """Scale for ``prior="loo"``: like `scaled`, but the weight of a scale leaves the scale."""
         return self.scaled(factors)
 
     def other_scales(self, given: Any, stats: Any) -> dict[str, Any]:
@@ -417,7 +417,7 @@ class ConjugateFamily(Family):
 
 def registry() -> dict[str, type[Family]]:
     """{class name: class} of every family in the folders of families, sorted by file name."""
-    found: dict[str, type[Family]] = {}
+    families: dict[str, type[Family]] = {}
     for folder in _FOLDERS:
         package = importlib.import_module(f"bayesgen.families.{folder}")
         for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
@@ -428,5 +428,5 @@ def registry() -> dict[str, type[Family]]:
                     and issubclass(value, Family)
                     and (value.__module__ + ".").startswith(home + ".")
                 ):
-                    found[name] = value
-    return found
+                    families[name] = value
+    return families

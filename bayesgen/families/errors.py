@@ -49,11 +49,11 @@ class UndefinedEstimateError(Facts, ValueError):
 
     @property
     def cause(self) -> str:
-        """The reason with the class and the feature, whatever the estimate is called."""
+        """Return the reason with the class and the feature, whatever the estimate is called."""
         return f"{self.where}: {self.reason}" if self.where else self.reason
 
     def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
-        """The same error in the user's own names."""
+        """Return the same error in the user's own names."""
 
         def name(names: Any, k: int | None) -> Any:
             value = None if k is None or k >= len(names) else names[k]

@@ -75,7 +75,7 @@ class MetaTreeStats(Stats):
     grown: Any = field(default=None, metadata={"prior": True})  # the family with its structures
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
-        """The same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
+        """Return the same rows, with class k renamed ``codes[k]`` among `n_classes` classes."""
         wide = np.zeros((2, len(self.count), n_classes))
         wide[:, :, codes] = self.grown.chosen, self.count
         class_key = np.zeros(n_classes, np.uint64)
@@ -176,9 +176,9 @@ class MetaTree(ConjugateFamily):
         return MetaTreeStats(posterior.count, grown)
 
     def further(self, stats: MetaTreeStats) -> Self:
-        """The family that counts further rows at the same nodes."""
-        own: Self = stats.grown
-        return own
+        """Return the family that counts further rows at the same nodes."""
+        grown: Self = stats.grown
+        return grown
 
     def read_stats(self, arrays: Any, settings: Any) -> Stats:
         """Statistics from a file, of these structures."""
@@ -200,10 +200,10 @@ class MetaTree(ConjugateFamily):
         *_, keys, _ = self._rows(X, y, weight, groups)
         some = keys <= np.sort(keys)[:_SCORED][-1]
         rows = X[some], y[some], weight[some], None if groups is None else groups[some]
-        own, scores = np.arange(some.sum()), []
+        order, scores = np.arange(some.sum()), []
         for a in candidates:
             log_p, _ = replace(self, alpha=a).log_predictive_without(*rows)
-            scores.append(rows[2] @ log_p[own, rows[1]])
+            scores.append(rows[2] @ log_p[order, rows[1]])
         return float(candidates[np.argmax(scores)])
 
     @property
@@ -212,7 +212,7 @@ class MetaTree(ConjugateFamily):
 
     @cached_property
     def _left(self) -> Array:
-        """(node,) share of the rows that chose a test that went to its left side."""
+        """Return (node,) share of the rows that chose a test that went to its left side."""
         if self.chosen is None:  # of no use to the rows that choose
             return np.zeros(len(self.test))
         n_rows, child = self.chosen.sum(axis=1), np.where(self.test < 0, 0, self.child)
@@ -255,7 +255,7 @@ class MetaTree(ConjugateFamily):
 
         trees = run_in_threads(tree, range(self.n_trees))
         roots = np.cumsum([0, *(len(test) for test, _, _ in trees)])[:-1]
-        test, cut, child = (np.concatenate([part[k] for part in trees]) for k in range(3))
+        test, cut, child = (np.concatenate([arrays[k] for arrays in trees]) for k in range(3))
         child += np.repeat(roots, np.diff([*roots, len(test)]))
         inner = test >= 0
         test[inner] = 3 * places[test[inner] // 3] + test[inner] % 3
@@ -287,22 +287,22 @@ class MetaTree(ConjugateFamily):
         return X, y, weight, *self._halves(keys, weight, groups)
 
     def _counts(self, rows: "Rows", n_classes: int) -> Array:
-        """(node, C) weights of the rows; of those that choose, if they have keys."""
+        """Return (node, C) weights of the rows; of those that choose, if they have keys."""
         from bayesgen.numerics.kernels.meta_trees import count
         from bayesgen.numerics.kernels.threads import run_in_threads
 
-        out = np.zeros((len(self.test), n_classes))
-        run_in_threads(lambda t: count(rows, t, self._tests, out), range(self.n_trees))
-        return out
+        counts = np.zeros((len(self.test), n_classes))
+        run_in_threads(lambda t: count(rows, t, self._tests, counts), range(self.n_trees))
+        return counts
 
     # -- posterior ---------------------------------------------------------------------------
 
     def resolve(self, stats: MetaTreeStats) -> Self:
-        """The prior: structures, and the labels of the rows that chose them."""
+        """Return the prior: structures, and the labels of the rows that chose them."""
         return replace(stats.grown, count=stats.grown.chosen)
 
     def update(self, stats: MetaTreeStats) -> Self:
-        """With the labels of all rows."""
+        """Update with the labels of all rows."""
         return replace(self, count=stats.count)
 
     @cached_property
@@ -319,22 +319,22 @@ class MetaTree(ConjugateFamily):
         return held, self.count, log_e, log_w, share, mean
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) log p(y = c | x_i, D)."""
+        """Return (N, C) log p(y = c | x_i, D)."""
         from bayesgen.numerics.kernels.meta_trees import predict
         from bayesgen.numerics.kernels.threads import run_in_threads
 
-        x, out = _cells(X), np.zeros((X.shape[0], self.count.shape[1]))
+        x, log_p = _cells(X), np.zeros((X.shape[0], self.count.shape[1]))
 
         def predict_some(rows: slice) -> None:
-            predict(x[rows], self._tests, self._nodes, out[rows])
+            predict(x[rows], self._tests, self._nodes, log_p[rows])
 
         run_in_threads(predict_some, row_blocks(len(x), _WIDTH))
-        return np.log(out, out=out)
+        return np.log(log_p, out=log_p)
 
     def log_predictive_without(
         self, X: Matrix, y: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
-        """(N, C) log p(y = c | x_i, D without the group of row i).
+        """Return (N, C) log p(y = c | x_i, D without the group of row i).
 
         Only trees whose structure the group did not choose are asked. The groups are those of the
         fit; None: each row is a group of its own.
@@ -473,8 +473,8 @@ class MetaTree(ConjugateFamily):
             pairs = [(k + m, self.split * p * r) for k, p in left for m, r in right]
             return [([s], 1 - self.split), *pairs]
 
-        at = np.arange(len(self.test))
-        return [(np.isin(at, ends), p) for ends, p in below(int(self.roots[tree]))]
+        nodes = np.arange(len(self.test))
+        return [(np.isin(nodes, ends), p) for ends, p in below(int(self.roots[tree]))]
 
 
 def _cells(X: Matrix) -> Array:

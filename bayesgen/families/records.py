@@ -39,28 +39,32 @@ class Record:
         }
 
     def settings(self) -> dict[str, Any]:
-        """The other fields: plain values that JSON can hold; prior objects are left out."""
+        """Return the other fields: plain values that JSON can hold; prior objects are left out."""
         return {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata}
 
     def with_prior_objects(self, other: Self) -> Self:
-        """The same with the prior objects of `other`, which no file holds."""
+        """Return the same with the prior objects of `other`, which no file holds."""
         names = [f.name for f in fields(self) if "prior" in f.metadata]
         return replace(self, **{name: getattr(other, name) for name in names})
 
     def filled(self, **defaults: Array) -> Self:
-        """The same with these fields as float64 arrays: the default of each that is None.
+        """Return the same with these fields as float64 arrays: the default of each that is None.
 
         What is given broadcasts to the shape of its default.
         """
-        out = {}
+        arrays = {}
         for name, default in defaults.items():
-            value = np.asarray(default if (own := getattr(self, name)) is None else own, np.float64)
+            value = np.asarray(
+                default if (current := getattr(self, name)) is None else current, np.float64
+            )
             shape = np.broadcast_shapes(value.shape, np.shape(default))
-            out[name] = value if value.shape == shape else np.array(np.broadcast_to(value, shape))
-        return replace(self, **out)
+            arrays[name] = (
+                value if value.shape == shape else np.array(np.broadcast_to(value, shape))
+            )
+        return replace(self, **arrays)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled, copied and hashed: no caches, so that a fit leaves a prior unchanged."""
+        """Return what is pickled, copied and hashed: no caches, a fit changes no prior."""
         cls = type(self)
         return {
             name: value
@@ -74,13 +78,13 @@ class Record:
         return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
 
     def at(self, dim: str, index: Any) -> Self:
-        """The record of some positions along a dim; an axis of length 1 stands for all of them."""
-        part = {}
+        """Return the record at some positions of a dim; an axis of length 1 stands for all."""
+        arrays = {}
         for name, (dims, value) in self.arrays().items():
             if dim in dims:
                 axis = dims.index(dim) - len(dims)
                 if value.ndim >= -axis and value.shape[axis] > 1:
                     first = axis == -value.ndim and np.shape(index) == (1,) and index[0] >= 0
                     # one class: a view, as tables of very many categories are large
-                    part[name] = value[index[0] :][:1] if first else value.take(index, axis)
-        return replace(self, **part)
+                    arrays[name] = value[index[0] :][:1] if first else value.take(index, axis)
+        return replace(self, **arrays)

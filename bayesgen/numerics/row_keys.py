@@ -94,7 +94,7 @@ class RowKeys:
             row = mixed(cells + class_key[y])
         n_values = np.array([len(v) for v in value], np.int64)
         all_values, all_keys = (
-            np.concatenate(part) if value else np.zeros(0) for part in (value, value_key)
+            np.concatenate(arrays) if value else np.zeros(0) for arrays in (value, value_key)
         )
         keys = cls(all_values, all_keys, n_values, class_key)
         place = np.argsort(np.argsort(class_key, kind="stable"))
@@ -106,9 +106,9 @@ class RowKeys:
         for x, n in zip(X.T, self.n_values, strict=True):
             value, key = self.value[start : start + n], self.value_key[start : start + n]
             code = np.minimum(np.searchsorted(value, x), n - 1)
-            known = (value[code] == x) | (np.isnan(x) & np.isnan(value[code]))
+            is_same = (value[code] == x) | (np.isnan(x) & np.isnan(value[code]))
             bits = np.ascontiguousarray(x + 0.0).view(np.uint64)  # 0.0 is -0.0
-            cells += np.where(known, key[code], mixed(key[code] + bits))
+            cells += np.where(is_same, key[code], mixed(key[code] + bits))
             start += n
         return mixed(cells + self.class_key[y])
 

@@ -40,7 +40,7 @@ def few_at_a_time(positions: Array) -> Iterator[Array]:
 def draws_of_each_row(
     draw: Callable[[np.random.Generator, Matrix], Array], seed: Seed, X: Matrix
 ) -> Array:
-    """(S, N, C) from ``draw(generator, row)`` (S, 1, C), with a generator as new for each row."""
+    """Draw (S, N, C) by ``draw(generator, row)``, with a generator as new for each row."""
     rows = (X[i : i + 1] for i in range(X.shape[0]))
     return np.concatenate([draw(np.random.default_rng(seed), row) for row in rows], axis=1)
 
@@ -73,7 +73,7 @@ def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def stored_cells(X: Matrix, rows: slice | Array) -> sparse.csr_matrix:
-    """The nonzero (or NaN) cells of some rows as float64 CSR, each cell once.
+    """Return the nonzero (or NaN) cells of some rows as float64 CSR, each cell once.
 
     They may share memory with X: not to be changed in place.
     """
@@ -90,9 +90,9 @@ def _some_rows(X: sparse.csr_matrix, rows: slice | Array) -> sparse.csr_matrix:
     start, stop, _ = rows.indices(X.shape[0])
     cells = slice(X.indptr[start], X.indptr[stop])
     parts = X.data[cells], X.indices[cells], X.indptr[start : stop + 1] - X.indptr[start]
-    out = sparse.csr_matrix(parts, shape=(stop - start, X.shape[1]))
-    out.has_canonical_format = X.has_canonical_format  # which is looked for once
-    return out
+    block = sparse.csr_matrix(parts, shape=(stop - start, X.shape[1]))
+    block.has_canonical_format = X.has_canonical_format  # which is looked for once
+    return block
 
 
 def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.csr_matrix]]:
@@ -105,7 +105,7 @@ def stored_blocks(X: Matrix, table_cells: int) -> Iterator[tuple[slice, sparse.c
 
 
 def equal_weights(y: Array, weight: Array) -> Iterator[tuple[int, float, Array]]:
-    """(class, weight, positions of its rows of this weight), for tables that such rows share."""
+    """Yield (class, weight, positions of its rows of this weight)."""
     for c in np.unique(y).tolist():
         rows = np.flatnonzero(y == c)
         values, which = np.unique(weight[rows], return_inverse=True)
@@ -124,14 +124,14 @@ def without_weight(total: Array, weight: Array | float) -> tuple[Array, Array]:
 
 
 def one_hot(y: Array, n_classes: int, weight: Array | None = None) -> sparse.csr_matrix:
-    """(C, N) sparse indicator of the class codes, with the row weights as values."""
+    """Return (C, N) sparse indicator of the class codes, with the row weights as values."""
     n = len(y)
     data = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     return sparse.csc_matrix((data, y, np.arange(n + 1)), shape=(n_classes, n)).tocsr()
 
 
 def class_counts(y: Array, n_classes: int, weight: Array | None = None) -> Array:
-    """(C,) total weight of the rows of each class."""
+    """Return (C,) total weight of the rows of each class."""
     return np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
 
 
@@ -142,7 +142,7 @@ def class_sums(
     weight: Array | None = None,
     function: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """(C, D) weighted column sums of each class, in float64; sparse X stays sparse.
+    """Return (C, D) weighted column sums of each class, in float64; sparse X stays sparse.
 
     `function`, with value 0 at 0, is applied to the cells first.
     """
@@ -152,12 +152,12 @@ def class_sums(
             X = stored_cells(X, slice(None))
             X.data = function(X.data)
         return np.asarray((indicator @ X.astype(np.float64, copy=False)).todense())
-    out = np.zeros((n_classes, X.shape[1]))
+    sums = np.zeros((n_classes, X.shape[1]))
     columns = indicator.tocsc()
     for rows in row_blocks(*X.shape):
         block = dense_block(X, rows)
-        out += columns[:, rows] @ (block if function is None else function(block))
-    return out
+        sums += columns[:, rows] @ (block if function is None else function(block))
+    return sums
 
 
 def dot(X: Matrix, table: Array) -> Array:
@@ -165,12 +165,12 @@ def dot(X: Matrix, table: Array) -> Array:
     *batch, n_classes, n_features = table.shape
     flat = table.reshape(-1, n_features)
     if sparse.issparse(X):
-        out = np.asarray(X @ flat.T)
+        products = np.asarray(X @ flat.T)
     else:
-        out = np.empty((X.shape[0], len(flat)))
+        products = np.empty((X.shape[0], len(flat)))
         for rows in row_blocks(*X.shape):
-            np.matmul(dense_block(X, rows), flat.T, out=out[rows])
-    return np.moveaxis(out.reshape(X.shape[0], *batch, n_classes), 0, -2)
+            np.matmul(dense_block(X, rows), flat.T, out=products[rows])
+    return np.moveaxis(products.reshape(X.shape[0], *batch, n_classes), 0, -2)
 
 
 def dot_log(X: Matrix, p: Array) -> Array:
@@ -179,10 +179,10 @@ def dot_log(X: Matrix, p: Array) -> Array:
     X (N, D) non-negative without NaN; p (..., C, D). Returns (..., N, C).
     """
     zero = p == 0
-    out = dot(X, np.log(np.where(zero, 1.0, p)))
+    products = dot(X, np.log(np.where(zero, 1.0, p)))
     if zero.any():
-        out = np.where(dot(X, zero.astype(np.float64)) > 0, -np.inf, out)
-    return out
+        products = np.where(dot(X, zero.astype(np.float64)) > 0, -np.inf, products)
+    return products
 
 
 def over_draws(
@@ -191,7 +191,7 @@ def over_draws(
     tables: Callable[[Array], Any],
     score: Callable[[Matrix, slice, Any, Array], None],
 ) -> Array:
-    """(..., N, C) sums over the columns for parameters p (..., C, D), as products of matrices.
+    """Add up columns for parameters p (..., C, D) by products of matrices: (..., N, C).
 
     Parameters
     ----------
@@ -207,17 +207,17 @@ def over_draws(
     *lead, n_classes, n_features = p.shape
     n_draws = int(np.prod(lead))
     p = p.reshape(n_draws, n_classes, n_features)
-    out = np.empty((X.shape[0], n_draws * n_classes))
+    total = np.empty((X.shape[0], n_draws * n_classes))
     stored = sparse.issparse(X) and n_features > _FEW_COLUMNS
     for draws in row_blocks(n_draws, -(-n_classes * n_features // 2)):
-        part = tables(p[draws])
-        own = out[:, draws.start * n_classes : draws.stop * n_classes]
+        block_tables = tables(p[draws])
+        columns = total[:, draws.start * n_classes : draws.stop * n_classes]
         for rows in row_blocks(
-            X.shape[0], own.shape[1] if stored else max(n_features, own.shape[1])
+            X.shape[0], columns.shape[1] if stored else max(n_features, columns.shape[1])
         ):
             block = X[rows] if stored else dense_block(X, rows)
-            score(block, rows, part, own[rows])
-    each = out.reshape(X.shape[0], n_draws, n_classes)
+            score(block, rows, block_tables, columns[rows])
+    each = total.reshape(X.shape[0], n_draws, n_classes)
     return np.moveaxis(each, 0, 1).reshape(*lead, X.shape[0], n_classes)
 
 
@@ -230,22 +230,22 @@ def multiply(block: Matrix, columns: Array, out: Array) -> None:
 
 
 def columns_of(table: Array) -> Array:
-    """(D, s * C) C-contiguous float64 from (s, C, D): what rows are multiplied with."""
+    """Return (D, s * C) C-contiguous float64 from (s, C, D): what rows are multiplied with."""
     flat = table.reshape(-1, table.shape[-1])
     return np.ascontiguousarray(flat.T, dtype=np.float64)
 
 
 def row_sums(values: Array, indptr: Array) -> Array:
-    """(..., n) sums over each row of CSR cells (..., nnz)."""
+    """Return (..., n) sums over each row of CSR cells (..., nnz)."""
     filled = np.flatnonzero(np.diff(indptr))
-    out = np.zeros((*values.shape[:-1], len(indptr) - 1), dtype=values.dtype)
+    sums = np.zeros((*values.shape[:-1], len(indptr) - 1), dtype=values.dtype)
     if len(filled):
-        out[..., filled] = np.add.reduceat(values, indptr[filled], axis=-1)
-    return out
+        sums[..., filled] = np.add.reduceat(values, indptr[filled], axis=-1)
+    return sums
 
 
 def exact_parts(table: Array) -> Array:
-    """(2, ..., D): a table >= 0 as coarse + fine, where sums of coarse parts have no rounding.
+    """Split a table >= 0 in coarse + fine (2, ..., D); sums of coarse parts do not round.
 
     The coarse parts are multiples of one power of two, large enough that no sum over the last
     axis needs more than 53 bits.
@@ -257,7 +257,7 @@ def exact_parts(table: Array) -> Array:
 
 
 def sum_except(mask: Matrix, parts: Array) -> Array:
-    """(..., N, C) sums of a table (..., C, D), given as `exact_parts`, where `mask` is 0.
+    """Return (..., N, C) sums of a table (..., C, D), given as `exact_parts`, where `mask` is 0.
 
     The sum over all cells minus the sum over those of the mask, which may be sparse: wrong by
     1e-4 when done in plain floats and the entries reach 1e12; exact here.
@@ -271,16 +271,16 @@ def remainder(total: Array, part: Array) -> Array:
 
     Whole numbers add up without rounding: one row beside 1e12 others is no rounding error.
     """
-    rest = total - part
+    difference = total - part
     whole = (total == np.rint(total)) & (part == np.rint(part))
-    return np.where(rest > np.where(whole, 0.0, 1e-12 * total), rest, 0.0)
+    return np.where(difference > np.where(whole, 0.0, 1e-12 * total), difference, 0.0)
 
 
 # ------------------------------------------------------------------------------------ missing cells
 
 
 def has_nan(X: Matrix) -> bool:
-    """Whether any cell is NaN, without an array of booleans for types that cannot hold one."""
+    """Return whether any cell is NaN, without a mask for types that cannot hold one."""
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind not in "fc" or values.size == 0:
         return False
@@ -302,21 +302,21 @@ def split_missing(X: Matrix) -> tuple[Matrix, Matrix | None]:
 
 
 def first_observed(X: Matrix) -> Array:
-    """(D,) the first value that is not NaN in each column, 0 where there is none."""
+    """Return (D,) the first value that is not NaN in each column, 0 where there is none."""
     head = dense_block(X, slice(0, 1))
     if len(head) and not np.isnan(head).any():
         return head[0].copy()
-    out = np.zeros(X.shape[1])
+    values = np.zeros(X.shape[1])
     todo = np.arange(X.shape[1])
     for rows in row_blocks(*X.shape):
         block = dense_block(X, rows)[:, todo]
         seen = ~np.isnan(block)
-        found = seen.any(axis=0)
-        out[todo[found]] = block[seen.argmax(axis=0)[found], np.flatnonzero(found)]
-        todo = todo[~found]
+        observed = seen.any(axis=0)
+        values[todo[observed]] = block[seen.argmax(axis=0)[observed], np.flatnonzero(observed)]
+        todo = todo[~observed]
         if not todo.size:
             break
-    return out
+    return values
 
 
 # ------------------------------------------------------------------------------------------- counts
@@ -358,7 +358,7 @@ def distinct_cells(cells: sparse.csr_matrix) -> tuple[Array, Array, sparse.csr_m
 
 
 def shared_sums(rows: Matrix, table: Array) -> Array:
-    """(..., n) products of rows (n, U), dense or sparse, with a table (..., U), real or complex."""
+    """Multiply rows (n, U), dense or sparse, with a table (..., U): (..., n)."""
     *lead, width = table.shape
     flat = table.reshape(int(np.prod(lead)), width).T
     return np.asarray(rows @ flat).T.reshape(*lead, rows.shape[0])
@@ -383,10 +383,10 @@ def small_count_table(
         small = (whole == counts) & (whole < below)
         if small.all():
             return table.take(whole * n_features + columns)
-        out = np.empty(len(counts))
-        out[small] = table.take(whole[small] * n_features + columns[small])
-        rest = ~small
-        out[rest] = function(columns[rest], counts[rest])
-        return out
+        values = np.empty(len(counts))
+        values[small] = table.take(whole[small] * n_features + columns[small])
+        large = ~small
+        values[large] = function(columns[large], counts[large])
+        return values
 
     return look_up

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """The generator of a `random_state`, as NumPy and scikit-learn take it.
+    """Return the generator of a `random_state`, as NumPy and scikit-learn take it.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def integer(random_state: Any) -> int:
-    """An integer seed of 63 bits: that of `random_state` if it is one, 0 for None."""
+    """Return an integer seed of 63 bits: that of `random_state` if it is one, 0 for None."""
     if random_state is None:
         return 0
     rng = generator(random_state)

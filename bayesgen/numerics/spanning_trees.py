@@ -41,15 +41,15 @@ def log_sum_of_trees(log_w: Array) -> Array:
     """
     lead, n_nodes = log_w.shape[:-2], log_w.shape[-1]
     flat = log_w.reshape(-1, n_nodes, n_nodes)
-    out = np.zeros(len(flat))
+    log_sums = np.zeros(len(flat))
     if n_nodes > 1:
         for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
-            out[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
-    return out.reshape(lead)
+            log_sums[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
+    return log_sums.reshape(lead)
 
 
 def _sum(log_w: Array) -> Array:
-    """(n,) of weights (V, V, n)."""
+    """Return (n,) of weights (V, V, n)."""
     n_nodes, _, n = log_w.shape
     lower = log_w[np.tril_indices(n_nodes, -1)]
     finite = np.isfinite(lower)
@@ -58,11 +58,11 @@ def _sum(log_w: Array) -> Array:
     wide = ~(top - least <= _SPAN)
     bad = np.isnan(lower).any(axis=0) | (lower == np.inf).any(axis=0)
     if (bad | wide).any():
-        out = np.full(n, np.nan)
+        sums = np.full(n, np.nan)
         for some, total_of in ((wide & ~bad, _sum_in_logs), (~wide & ~bad, _sum)):
             if some.any():
-                out[some] = total_of(log_w[..., some])
-        return out
+                sums[some] = total_of(log_w[..., some])
+        return sums
     w = np.exp(np.ascontiguousarray(log_w) - top)
     total = (n_nodes - 1) * top
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,7 +77,7 @@ def _sum(log_w: Array) -> Array:
 
 
 def _sum_in_logs(log_w: Array) -> Array:
-    """(n,) of weights (V, V, n) that span more than numbers do."""
+    """Return (n,) of weights (V, V, n) that span more than numbers do."""
     w = np.array(log_w, order="C")
     total = np.zeros(w.shape[2])
     for k in range(len(w) - 1, 0, -1):
@@ -95,8 +95,8 @@ def _log_sum(a: Array) -> Array:
     top = a.max(axis=0)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
-        out: Array = np.log(np.exp(a - safe).sum(axis=0)) + safe
-    return out
+        log_sum: Array = np.log(np.exp(a - safe).sum(axis=0)) + safe
+    return log_sum
 
 
 class Elimination:
@@ -123,7 +123,7 @@ class Elimination:
     @cached_property
     def log_steps(self) -> list[tuple[Array, Array, Array]]:
         """Return the logarithms of `steps`, which stay finite where numbers underflow."""
-        w, out = self._log_w, []
+        w, steps = self._log_w, []
         for k in range(len(w) - 1, 0, -1):
             edges = w[k, :k]
             share = edges - _log_sum(edges)
@@ -131,13 +131,13 @@ class Elimination:
             through = edges[:, None] + share
             np.fill_diagonal(through, -np.inf)
             reduced = np.logaddexp(w[:k, :k], through)
-            known = np.where(np.isfinite(reduced), reduced, 0.0)
-            parts = np.stack([w[:k, :k] - known, through - known])
+            finite = np.where(np.isfinite(reduced), reduced, 0.0)
+            parts = np.stack([w[:k, :k] - finite, through - finite])
             whole = _log_sum(parts)
             original, through = parts - np.where(np.isfinite(whole), whole, 0.0)
-            out.append((share, original, through))
+            steps.append((share, original, through))
             w = reduced
-        return out
+        return steps
 
     @cached_property
     def steps(self) -> list[tuple[Array, Array, Array]]:
@@ -165,7 +165,7 @@ class Elimination:
         """
         lead, n = change.shape[:-2], self.n_nodes
         flat = change.reshape(-1, n, n)
-        out = np.full(len(flat), np.nan)
+        ratios = np.full(len(flat), np.nan)
         for rows in row_blocks(len(flat), n**2, _CELLS):
             block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
             size = np.abs(block[np.tril_indices(n, -1)]).max(axis=0, initial=0.0)
@@ -173,8 +173,8 @@ class Elimination:
             far = np.isfinite(size) & ~good
             for some, ratio in ((good, self._ratio), (far, self._ratio_in_logs)):
                 if some.any():
-                    out[rows][some] = ratio(block[..., some])
-        return out.reshape(lead)
+                    ratios[rows][some] = ratio(block[..., some])
+        return ratios.reshape(lead)
 
     def log_ratio_of_codes(self, codes: Array, table: Array) -> Array:
         """`log_ratio` of rows of codes, compiled: about D^3 / 6 multiplications of each row.
@@ -192,33 +192,33 @@ class Elimination:
         """
         from bayesgen.numerics.kernels.trees import log_ratios, log_ratios_in_parts
 
-        out = np.empty(len(codes))
+        ratios = np.empty(len(codes))
         with np.errstate(over="ignore"):
-            given = np.exp(table), np.exp(-_SPAN / self.n_nodes)
+            table_and_floor = np.exp(table), np.exp(-_SPAN / self.n_nodes)
         w = np.exp(self._log_w - self._log_w.max())
 
         if self._wide:
-            log_ratios_in_parts(codes, *given, *self._packed, out)
+            log_ratios_in_parts(codes, *table_and_floor, *self._packed, ratios)
         else:
-            log_ratios(codes, *given, w, out)
+            log_ratios(codes, *table_and_floor, w, ratios)
         i, j = np.tril_indices(self.n_nodes - 1, -1)
-        wide = np.flatnonzero(np.isnan(out))
+        wide = np.flatnonzero(np.isnan(ratios))
         for rows in (wide[some] for some in row_blocks(len(wide), self.n_nodes**2, _CELLS)):
             change = np.zeros((len(rows), self.n_nodes, self.n_nodes))
-            own = codes[rows]
-            change[:, i + 1, j + 1] = table[i, j, own[:, i], own[:, j]]
-            out[rows] = self.log_ratio(change)
-        return out
+            block = codes[rows]
+            change[:, i + 1, j + 1] = table[i, j, block[:, i], block[:, j]]
+            ratios[rows] = self.log_ratio(change)
+        return ratios
 
     @cached_property
     def _packed(self) -> tuple[Array, Array, Array]:
-        """The steps one after the other, as the kernel takes them."""
+        """Return the steps one after the other, as the kernel takes them."""
         share = np.zeros((self.n_nodes, self.n_nodes))
         below = np.tri(self.n_nodes, k=-1, dtype=bool)
         kept, added = [], []
-        for own, original, through in self.steps:
-            k = len(own)
-            share[k, :k] = own
+        for weights, original, through in self.steps:
+            k = len(weights)
+            share[k, :k] = weights
             kept.append(original[below[:k, :k]])
             added.append(through[below[:k, :k]])
         return share, np.concatenate(kept), np.concatenate(added)
@@ -252,23 +252,23 @@ class Elimination:
         return total
 
     def edge_probabilities(self) -> Array:
-        """(V, V) probability of each edge in a tree drawn in proportion to its weight.
+        """Return (V, V) probability of each edge in a tree drawn in proportion to its weight.
 
         That is w dlog Z/dw: the steps of the elimination, backwards.
         """
-        out = np.zeros((1, 1))
+        p = np.zeros((1, 1))
         for share, original, through in reversed(self.steps):
             k = len(share)
-            virtual = out * through
+            virtual = p * through
             grown = np.zeros((k + 1, k + 1))
-            grown[:k, :k] = out * original
-            own = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * share
-            grown[k, :k] = grown[:k, k] = np.clip(own, 0.0, 1.0)
-            out = grown
-        return out
+            grown[:k, :k] = p * original
+            edge_share = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * share
+            grown[k, :k] = grown[:k, k] = np.clip(edge_share, 0.0, 1.0)
+            p = grown
+        return p
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """(n, V) independent trees: the neighbour of each node towards node 0, -1 for node 0.
+        """Draw (n, V) trees: the neighbour of each node towards node 0, -1 for node 0.
 
         A tree of the graph without its last node k becomes one of the whole: each edge was there
         already, or stands for a path through k and is cut, in proportion to the two parts of its
@@ -291,23 +291,23 @@ class Elimination:
             joined = np.isfinite(score) & (score == best[draw, top])
             grown = np.concatenate([parent, np.zeros((n, 1), dtype=parent.dtype)], axis=1)
             of_root = joined & (top == 0)
-            row, at = np.nonzero(of_root)
-            grown[row, k] = at
+            row, column = np.nonzero(of_root)
+            grown[row, k] = column
             # the other parts hang from k: the path from where each is joined to its top turns round
-            row, at = np.nonzero(joined & ~of_root)
-            last = top[row, at]
+            row, column = np.nonzero(joined & ~of_root)
+            last = top[row, column]
             towards = np.full(len(row), k)
             while len(row):
-                following = grown[row, at]
-                grown[row, at] = towards
-                more = at != last
-                row, last, towards, at = row[more], last[more], at[more], following[more]
+                following = grown[row, column]
+                grown[row, column] = towards
+                more = column != last
+                row, last, towards, column = row[more], last[more], column[more], following[more]
             parent = grown
         return parent
 
 
 def heaviest_tree(log_w: Array) -> Array:
-    """(V,) the tree of the largest weight: each node's neighbour towards node 0, -1 for node 0.
+    """Return the heaviest tree (V,): each node's neighbour towards node 0, -1 for node 0.
 
     Prim's algorithm; ties go to the lower number.
     """
@@ -335,7 +335,7 @@ _TIE = 8  # digits of a log weight: beyond them rounding would decide between tw
 
 
 def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
-    """(D + 1, D + 1) log weights with the root as node 0, joined to every column.
+    """Return (D + 1, D + 1) log weights with the root as node 0, joined to every column.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def graph(log_w: Array, root_weight: float, edges: Array) -> Array:
 
 
 def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
-    """(D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
+    """Return (D, D) 0/1 edges of the heaviest tree, or rooted forest, and the log of its weight.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def best_forest(log_w: Array, root_weight: float | None) -> tuple[Array, float]:
 
 
 def draw_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
-    """(n, D) parents in one forest, the root of each of its trees drawn uniformly."""
+    """Return (n, D) parents in one forest, the root of each of its trees drawn uniformly."""
     n_trees, label = connected_components(edges, directed=False)
     drawn = np.empty((n, len(edges)), dtype=np.int64)
     for tree in range(n_trees):
@@ -387,7 +387,7 @@ def draw_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
 
 
 def reaches_roots(parents: Array) -> Array:
-    """(n,) whether every column of forests (n, D) leads to a root."""
+    """Return (n,) whether every column of forests (n, D) leads to a root."""
     up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
     for _ in range(parents.shape[1].bit_length()):
         up = np.take_along_axis(up, up, axis=1)

@@ -61,11 +61,11 @@ def log_gamma_difference(a: Any, n: Any) -> Array:
         return _log_gamma(a + n) - gammaln(a)
     if big.all():
         return _stirling_difference(a, n)
-    out = np.empty(a.shape)
-    out[big] = _stirling_difference(a[big], n[big])
+    difference = np.empty(a.shape)
+    difference[big] = _stirling_difference(a[big], n[big])
     small = ~big
-    out[small] = _log_gamma(a[small] + n[small]) - gammaln(a[small])
-    return out
+    difference[small] = _log_gamma(a[small] + n[small]) - gammaln(a[small])
+    return difference
 
 
 def _log_gamma(z: Array) -> Array:
@@ -121,8 +121,8 @@ def log_poisson(x: Any, rate: Any) -> Array:
     plain = xlogy(x, safe) - safe - gammaln(x + 1)
     z = np.where(big, x, _STIRLING_FROM)
     saddle = -deviance(z, safe) - 0.5 * np.log(2 * np.pi * z) - _stirling_tail(z)
-    out = np.where(big, saddle, plain)
-    return np.where(rate > 0, out, np.where(x == 0, 0.0, -np.inf))
+    log_mass = np.where(big, saddle, plain)
+    return np.where(rate > 0, log_mass, np.where(x == 0, 0.0, -np.inf))
 
 
 def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
@@ -138,18 +138,18 @@ def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
         np.asarray(x, np.float64), np.asarray(shape, np.float64), np.asarray(rate, np.float64)
     )
     tail = -a * np.log1p(1 / b) - x * np.log1p(b)
-    out = np.asarray(log_gamma_difference(a, x) - gammaln(x + 1) + tail)
+    log_mass = np.asarray(log_gamma_difference(a, x) - gammaln(x + 1) + tail)
     tail = np.asarray(tail)
     many = x >= _STIRLING_FROM
     few_shape = many & (a < _STIRLING_FROM)
     if few_shape.any():
         xs, as_ = x[few_shape], a[few_shape]
-        out[few_shape] = log_gamma_difference(xs + 1, as_ - 1) - gammaln(as_) + tail[few_shape]
+        log_mass[few_shape] = log_gamma_difference(xs + 1, as_ - 1) - gammaln(as_) + tail[few_shape]
     both = many & (a >= _STIRLING_FROM)
     if both.any():
         x, a, b = x[both], a[both], b[both]
         n = a + x
-        out[both] = (
+        log_mass[both] = (
             _stirling_tail(n)
             - _stirling_tail(x)
             - _stirling_tail(a)
@@ -157,7 +157,7 @@ def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
             - deviance(a, n * (b / (b + 1)))
             + 0.5 * (np.log(a / n) - np.log(2 * np.pi * x))
         )
-    return out
+    return log_mass
 
 
 _LOG_FACTORIAL = gammaln(np.arange(1.0, 257.0))
@@ -166,11 +166,11 @@ _LOG_FACTORIAL = gammaln(np.arange(1.0, 257.0))
 def log_factorial(x: Array) -> Array:
     """``log x!`` for x >= 0, by look-up for small whole numbers."""
     small = np.minimum(x, 255.0).astype(np.intp)
-    out = _LOG_FACTORIAL[small]
+    log_value = _LOG_FACTORIAL[small]
     other = small != x
     if other.any():
-        out[other] = gammaln(x[other] + 1)
-    return out
+        log_value[other] = gammaln(x[other] + 1)
+    return log_value
 
 
 # ------------------------------------------------------------------------ sums of exponentials
@@ -189,24 +189,24 @@ def log_sum_of_others(a: Array) -> Array:
     top = a.max(axis=0)
     top = np.where(np.isfinite(top), top, 0.0)
     e = np.exp(a - top)
-    out = np.empty_like(e)
+    log_sums = np.empty_like(e)
     for order in (range(len(a)), range(len(a) - 1, -1, -1)):
         upto = np.zeros(a.shape[1:])
         for c in order:
-            out[c] = upto if order.step > 0 else out[c] + upto
+            log_sums[c] = upto if order.step > 0 else log_sums[c] + upto
             upto += e[c]
-    lost = out < 1e-290  # the others are below e^-667 times this one
+    lost = log_sums < 1e-290  # the others are below e^-667 times this one
     with np.errstate(divide="ignore"):
-        np.log(out, out=out)
-    out += top
-    for c, own in enumerate(lost):
-        if own.any():
-            out[c, own] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, own], axis=0)
-    return out
+        np.log(log_sums, out=log_sums)
+    log_sums += top
+    for c, is_lost in enumerate(lost):
+        if is_lost.any():
+            log_sums[c, is_lost] = np.logaddexp.reduce(np.delete(a, c, axis=0)[:, is_lost], axis=0)
+    return log_sums
 
 
 def log_odds_against_rest(a: Array) -> Array:
-    """(C, ...) log-odds of each class against all others: a_c - log sum of exp(a_d), d != c."""
+    """Return (C, ...) log-odds of each class against all: a_c - log sum of exp(a_d), d != c."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(a), -np.inf, a - log_sum_of_others(a))
 
@@ -248,17 +248,17 @@ def _over_classes(normalise: Callable[[Array], None], a: Array) -> Array:
     first, so that sums over a few of them are sums of long rows.
     """
     a = np.asarray(a)
-    out = np.empty(a.shape, dtype=np.result_type(a, np.float64))
-    rows, where = (x.reshape(-1, a.shape[-1]) if a.size else np.empty((0, 1)) for x in (a, out))
+    scores = np.empty(a.shape, dtype=np.result_type(a, np.float64))
+    rows, where = (x.reshape(-1, a.shape[-1]) if a.size else np.empty((0, 1)) for x in (a, scores))
     step = max(1, _BLOCK_CELLS // max(1, a.shape[-1]))
     with np.errstate(invalid="ignore"):
         for start in range(0, len(rows), step):
-            columns = np.array(rows[start : start + step].T, dtype=out.dtype, order="C")
+            columns = np.array(rows[start : start + step].T, dtype=scores.dtype, order="C")
             top = columns.max(axis=0)
             columns -= np.where(np.isfinite(top), top, 0.0)
             normalise(columns)
             where[start : start + step] = columns.T
-    return out
+    return scores
 
 
 # ------------------------------------------------------------------------------------- draws
@@ -278,15 +278,15 @@ def draw_log_gamma(rng: np.random.Generator, shape: Array, size: tuple[int, ...]
 
 
 def draw_log_beta(rng: np.random.Generator, a: Array, b: Array, n: int) -> Array:
-    """(n, *a.shape) log of Beta(a, b) draws, a > 0; exactly 0 where b is 0 or below by rounding."""
+    """Draw log Beta(a, b) (n, *a.shape), a > 0; exactly 0 where b is 0, or below by rounding."""
     one = draw_log_gamma(rng, a, (n, *a.shape))
-    rest = draw_log_gamma(rng, np.where(b > 0, b, 1.0), (n, *a.shape))
-    out: Array = np.where(b > 0, -np.logaddexp(0.0, rest - one), 0.0)
-    return out
+    log_gamma_b = draw_log_gamma(rng, np.where(b > 0, b, 1.0), (n, *a.shape))
+    log_beta: Array = np.where(b > 0, -np.logaddexp(0.0, log_gamma_b - one), 0.0)
+    return log_beta
 
 
 def draw_dirichlet(rng: np.random.Generator, alpha: Array, n: int) -> Array:
-    """(n, *alpha.shape) Dirichlet draws over the last axis; ``alpha == 0`` marks padding (0)."""
+    """Draw Dirichlet (n, *alpha.shape) over the last axis; ``alpha == 0`` is padding (0)."""
     real = alpha > 0
     logs = draw_log_gamma(rng, np.where(real, alpha, 1.0), (n, *alpha.shape))
     logs = np.where(real, logs, -np.inf)

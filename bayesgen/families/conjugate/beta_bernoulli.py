@@ -81,7 +81,7 @@ class BetaBernoulli(ConjugateFamily):
         return {"theta": (CLASS, FEATURE)}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sum of log Bernoulli masses over the observed cells."""
+        """Return (..., N, C) sum of log Bernoulli masses over the observed cells."""
         X = checked_bits(X)
         missing = passes.has_nan(X)
 
@@ -91,13 +91,15 @@ class BetaBernoulli(ConjugateFamily):
             off = np.log1p(-p)
             return passes.columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
 
-        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+        def score(block: Matrix, rows: slice, tables: Any, score_sum: Array) -> None:
             weights, no_ones = tables
             if no_ones is None:
-                out[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(out.shape)
+                score_sum[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(
+                    score_sum.shape
+                )
             else:
-                passes.multiply(block, weights, out)
-                out += no_ones
+                passes.multiply(block, weights, score_sum)
+                score_sum += no_ones
 
         return passes.over_draws(X, np.asarray(theta["theta"]), tables, score)
 
@@ -108,21 +110,21 @@ class BetaBernoulli(ConjugateFamily):
         certain = p == 1
         log_zero = np.log1p(-np.where(certain, 0.0, p))
         ones, missing = passes.split_missing(X)
-        out = passes.dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
+        log_mass = passes.dot_log(ones, p) + self._over_zeros(ones, missing, log_zero)
         if certain.any():
             impossible = self._over_zeros(ones, missing, certain.astype(np.float64)) > 0.5
-            out = np.where(impossible, -np.inf, out)
-        return out
+            log_mass = np.where(impossible, -np.inf, log_mass)
+        return log_mass
 
     @staticmethod
     def _over_zeros(ones: Matrix, missing: Matrix | None, table: Array) -> Array:
-        """(..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
+        """Return (..., N, C) sum of `table` (..., C, D) over the cells of each row that are 0."""
         if missing is not None:  # a row without observed cells is worth 0, not a rounding error
             return -passes.sum_except(ones + missing, passes.exact_parts(-table))
         return table.sum(axis=-1)[..., None, :] - passes.dot(ones, table)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) rows of 0 and 1, as uint8."""
+        """Return (N, D) rows of 0 and 1, as uint8."""
         p = self.rows_of(theta, "theta", y)
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
 
@@ -165,11 +167,11 @@ class BetaBernoulli(ConjugateFamily):
         return [cls(flat, flat), cls(pattern, pattern[::-1])]
 
     def beta_margins(self, stats: BernoulliStats) -> tuple[Array, Array, Array]:
-        """Of ones."""
+        """Return the Beta parameters of ones, and how often each was 1."""
         return self.alpha, self.beta, stats.ones
 
     def observed_cells(self, stats: BernoulliStats) -> Array:
-        """(C, D) rows of each class in which the column was not missing."""
+        """Return (C, D) rows of each class in which the column was not missing."""
         return np.asarray(stats.ones + stats.zeros)
 
     def resolve(self, stats: BernoulliStats) -> Self:
@@ -187,7 +189,7 @@ class BetaBernoulli(ConjugateFamily):
         return {"theta": stats.ones / n}
 
     def map(self) -> dict[str, Array]:
-        """(alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
+        """Return (alpha - 1)/(alpha + beta - 2), the mode on the probability scale."""
         return {"theta": beta_mode(self.alpha, self.beta)}
 
     def mean(self) -> dict[str, Array]:
@@ -199,13 +201,13 @@ class BetaBernoulli(ConjugateFamily):
         return {"theta": rng.beta(self.alpha, self.beta, size=(n, *self.alpha.shape))}
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum of log Beta densities."""
+        """Return (...) sum of log Beta densities."""
         return density_by_draws(
             lambda t: log_beta_density(t["theta"], self.alpha, self.beta), theta, self.params
         )
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C); bits are independent given the class, so the posterior mean is plugged in."""
+        """Return (N, C); bits are independent given the class: the posterior mean is plugged in."""
         log_one, log_zero = self._log_mean()
         ones, missing = passes.split_missing(checked_bits(X))
         return passes.dot(ones, log_one) + self._over_zeros(ones, missing, log_zero)
@@ -222,7 +224,7 @@ class BetaBernoulli(ConjugateFamily):
         return float(cells.sum())
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the pseudo-counts less the row's."""
+        """Subtract the row from the pseudo-counts of its class."""
         log_x, left = self.log_predictive(X), np.ones(X.shape[0])
         X = checked_bits(X)
         for c, w, rows in passes.equal_weights(y, weight):
@@ -238,13 +240,13 @@ class BetaBernoulli(ConjugateFamily):
 
     @staticmethod
     def _linear(X: Matrix, one: Array, zero: Array) -> Array:
-        """(..., N, C) sums over each row of tables (..., C, D) for its ones and for its zeros."""
+        """Add up tables (..., C, D) over the ones and the zeros of each row: (..., N, C)."""
         ones, missing = passes.split_missing(X)
-        out = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
-        return out if missing is None else out - passes.dot(missing, zero)
+        total = passes.dot(ones, one - zero) + zero.sum(axis=-1)[..., None, :]
+        return total if missing is None else total - passes.dot(missing, zero)
 
     def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
-        """(n, N, C) by draws of log theta and log(1 - theta): 1 - theta itself underflows near 1.
+        """Draw log theta and log(1 - theta), as 1 - theta itself underflows near 1: (n, N, C).
 
         Of very many columns that are 0 most enter as one Normal variable with their mean and
         variance: each is small beside the sum, since those that vary most are drawn.
@@ -263,15 +265,15 @@ class BetaBernoulli(ConjugateFamily):
                 many = np.argpartition(spread, -_DRAWN)[-_DRAWN:] if len(x) > _DRAWN else off
                 apart = np.zeros(len(x), dtype=bool)
                 apart[many] = True
-                rest = off & ~apart
+                others = off & ~apart
                 columns = np.flatnonzero(drawn | (apart & off))
                 one, zero = (
                     draw_log_gamma(rng, p[c, columns], (n, len(columns)))
                     for p in (self.alpha, self.beta)
                 )
                 log_p = np.where(off[columns], zero, one) - np.logaddexp(one, zero)
-                normal = rng.standard_normal(n) * np.sqrt(variance[c, rest].sum())
-                log_x[:, 0, c] = log_p.sum(axis=1) + mean[c, rest].sum() + normal
+                normal = rng.standard_normal(n) * np.sqrt(variance[c, others].sum())
+                log_x[:, 0, c] = log_p.sum(axis=1) + mean[c, others].sum() + normal
             return log_x
 
         return passes.draws_of_each_row(draw, seed, X)
@@ -291,7 +293,7 @@ class BetaBernoulli(ConjugateFamily):
         return replace(stats, ones=ones, zeros=zeros)
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""
+        """Return (D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""
         p, pi = theta["theta"], weights[:, None]
         mean = (pi * p).sum(axis=0)
         terms = xlogy(p, p) + xlogy(1 - p, 1 - p)

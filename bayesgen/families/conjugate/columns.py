@@ -92,24 +92,26 @@ class Columns(ConjugateFamily):
             yield name, family, list(columns)
 
     def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
-        """The blocks."""
+        """Yield the blocks."""
         for k, (name, family, columns) in enumerate(self._blocks()):
-            own = None if theta is None else _part(theta, name, family)
-            yield Block(columns, family, None if stats is None else stats.parts[k], own, f"{name}_")
+            block_theta = None if theta is None else _part(theta, name, family)
+            yield Block(
+                columns, family, None if stats is None else stats.parts[k], block_theta, f"{name}_"
+            )
 
     @property
     def no_evidence(self) -> str:
-        """Of the first block that says why."""
+        """Return the reason of the first block that has one."""
         return next((why for f in self.families if (why := f.no_evidence)), "")
 
     def with_blocks(self, families: Sequence[ConjugateFamily]) -> Self:
-        """The same columns, described by other families."""
+        """Return the same columns, described by other families."""
         return replace(self, families=tuple(families))
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """What the blocks' own capabilities make up."""
-        found: K | None = product(self, kind)
-        return found
+        """Combine the capabilities of the blocks."""
+        answer: K | None = product(self, kind)
+        return answer
 
     @property
     def n_features(self) -> int:
@@ -126,7 +128,7 @@ class Columns(ConjugateFamily):
         }
 
     def coords(self) -> dict[str, Any]:
-        """Those of each block, under its name."""
+        """Collect those of each block, under its name."""
         return {
             prefixed(f"{name}_", (dim,))[0]: labels
             for name, family, _ in self._blocks()
@@ -140,20 +142,20 @@ class Columns(ConjugateFamily):
         )
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) float rows."""
+        """Return (N, D) float rows."""
         return self._assemble(
             lambda name, family: family.simulate(rng, _part(theta, name, family), y), len(y)
         )
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
-        """(N, D) float rows, a fresh theta for every row."""
+        """Return (N, D) float rows, a fresh theta for every row."""
         return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
         """Each block under its own name."""
-        out: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         for k, (name, family, columns) in enumerate(self._blocks()):
             theta = family.to_pymc(
                 prefix=f"{prefix}{name}_",
@@ -161,8 +163,8 @@ class Columns(ConjugateFamily):
                 y=y,
                 stats=None if stats is None else stats.parts[k],
             )
-            out |= {f"{name}_{param}": value for param, value in theta.items()}
-        return out
+            variables |= {f"{name}_{param}": value for param, value in theta.items()}
+        return variables
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -187,7 +189,7 @@ class Columns(ConjugateFamily):
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> ColumnsStats:
-        """The statistics of each block."""
+        """Return the statistics of each block."""
         return self.join(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
 
     def resolve(self, stats: ColumnsStats) -> Self:
@@ -218,11 +220,11 @@ class Columns(ConjugateFamily):
         return self._estimate(lambda _, family: family.draw(rng, n))
 
     def n_parameters(self) -> int:
-        """Of all blocks."""
+        """Add up those of all blocks."""
         return sum(f.n_parameters() for f in self.families)
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum over blocks."""
+        """Return (...) sum over blocks."""
         what = "the density of theta"
         parts = [
             require(f, ThetaDensity, what).log_density(_part(theta, name, f))
@@ -231,7 +233,7 @@ class Columns(ConjugateFamily):
         return log_product(np.stack(parts), 0)
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) sum over blocks."""
+        """Return (N, C) sum over blocks."""
         return self._sum(lambda _, family, x: family.log_predictive(x), X)
 
     def log_evidence(self, stats: ColumnsStats) -> float:
@@ -257,24 +259,30 @@ class Columns(ConjugateFamily):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`; the block's class is looked up in the folder."""
-        known = registry()
+        kinds_known = registry()
         families = []
-        for name, kind, own in zip(
+        for name, kind, block_settings in zip(
             settings["names"], settings["families"], settings["settings"], strict=True
         ):
-            families.append(known[kind].from_parts(_strip(arrays, name, known[kind]), own))
+            families.append(
+                kinds_known[kind].from_parts(
+                    _strip(arrays, name, kinds_known[kind]), block_settings
+                )
+            )
         columns = tuple(tuple(c) for c in settings["columns"])
         return cls(tuple(settings["names"]), tuple(families), columns)  # type: ignore[arg-type]
 
     def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
         """Each block reads its own."""
         return self.join(
-            family.read_stats(_strip(arrays, name, family.statistics), own)
-            for (name, family, _), own in zip(self._blocks(), settings["parts"], strict=True)
+            family.read_stats(_strip(arrays, name, family.statistics), block_settings)
+            for (name, family, _), block_settings in zip(
+                self._blocks(), settings["parts"], strict=True
+            )
         )
 
     def join(self, parts: Iterable[Stats]) -> ColumnsStats:
-        """The statistics of the blocks as those of the product."""
+        """Return the statistics of the blocks as those of the product."""
         return ColumnsStats(self.names, tuple(parts))
 
     # -- plumbing ----------------------------------------------------------------------------
@@ -284,15 +292,15 @@ class Columns(ConjugateFamily):
         return sum(terms[1:], start=terms[0])
 
     def _assemble(self, part: Callable[[str, ConjugateFamily], Array], n_rows: int) -> Array:
-        out = np.empty((n_rows, self.n_features))
+        cells = np.empty((n_rows, self.n_features))
         for name, family, columns in self._blocks():
-            out[:, columns] = part(name, family)
-        return out
+            cells[:, columns] = part(name, family)
+        return cells
 
     def _estimate(
         self, estimate: Callable[[str, ConjugateFamily], Mapping[str, Array]]
     ) -> dict[str, Array]:
-        out: dict[str, Array] = {}
+        estimates: dict[str, Array] = {}
         for name, family, columns in self._blocks():
             try:
                 theta = estimate(name, family)
@@ -305,8 +313,8 @@ class Columns(ConjugateFamily):
                     None if j is None else columns[j],
                     advice=error.advice,
                 ) from None
-            out |= {f"{name}_{param}": value for param, value in theta.items()}
-        return out
+            estimates |= {f"{name}_{param}": value for param, value in theta.items()}
+        return estimates
 
 
 def _prefixed_arrays(
@@ -320,9 +328,9 @@ def _prefixed_arrays(
 
 
 def _strip(arrays: Mapping[str, Array], name: str, record: type) -> dict[str, Array]:
-    """The block's own arrays (and no other's: block names may share a beginning)."""
-    own = {f.name: f"{name}_{f.name}" for f in fields(record)}
-    return {field: arrays[key] for field, key in own.items() if key in arrays}
+    """Return the block's own arrays (and no other's: block names may share a beginning)."""
+    field_names = {f.name: f"{name}_{f.name}" for f in fields(record)}
+    return {field: arrays[key] for field, key in field_names.items() if key in arrays}
 
 
 def _part(theta: Theta, name: str, family: ConjugateFamily) -> dict[str, Array]:
@@ -346,7 +354,7 @@ class Part(NamedTuple):
     offer: Any  # the block's capability, or None
 
     def theta(self, theta: Theta) -> dict[str, Array]:
-        """The block's own parameters, without the name in front."""
+        """Return the block's own parameters, without the name in front."""
         return _part(theta, self.name, self.family)
 
     def dims(self, dims: tuple[str, ...]) -> tuple[str, ...]:
@@ -365,7 +373,7 @@ class _Product:
         return [None] * len(self.parts) if stats is None else list(stats.parts)
 
     def _each(self, change: Callable[[Any, Part], Any]) -> "Columns":
-        """The product of changed families; blocks without the capability stay as they are."""
+        """Change the families that have the capability; keep the others."""
         pairs = ((p.family if p.offer is None else change(p.offer, p)) for p in self.parts)
         return self.whole.with_blocks(list(pairs))
 
@@ -378,42 +386,45 @@ class _ThetaDensity(_Product):
 class _UnlabelledRows(_Product):
     def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
         """Sum over blocks."""
-        first, *rest = (
+        first, *others = (
             p.offer.pymc_log_likelihood(
                 X[:, p.columns], p.theta(theta), prefix=f"{prefix}{p.name}_"
             )
             for p in self.parts
         )
-        return sum(rest, start=first)
+        return sum(others, start=first)
 
 
 class _PreparedPrior(_Product):
     def prepared(self, stats: "ColumnsStats | None") -> "Columns":
-        own = dict(zip(self.whole.names, self._stats_of(stats), strict=True))
-        return self._each(lambda offer, part: offer.prepared(own[part.name]))
+        block_stats = dict(zip(self.whole.names, self._stats_of(stats), strict=True))
+        return self._each(lambda offer, part: offer.prepared(block_stats[part.name]))
 
 
 class _SamplerCoordinates(_Product):
     def pymc_coordinates(self, theta: Theta, stats: "ColumnsStats | None") -> kinds.Variables:
-        """Those of each block, under its name."""
-        out: kinds.Variables = {}
-        for part, own in zip(self.parts, self._stats_of(stats), strict=True):
-            if part.offer is not None:
-                free = part.offer.pymc_coordinates(part.theta(theta), own)
-                out |= {f"{part.name}_{k}": (part.dims(d), v) for k, (d, v) in free.items()}
-        return out
+        """Collect those of each block, under its name."""
+        variables: kinds.Variables = {}
+        for block, block_stats in zip(self.parts, self._stats_of(stats), strict=True):
+            if block.offer is not None:
+                free = block.offer.pymc_coordinates(block.theta(theta), block_stats)
+                variables |= {f"{block.name}_{k}": (block.dims(d), v) for k, (d, v) in free.items()}
+        return variables
 
     def pymc_data(self, stats: "ColumnsStats | None") -> dict[str, Array]:
-        """Those of each block, under the names that ``to_pymc`` gives them."""
-        out: dict[str, Array] = {}
-        for part, own in zip(self.parts, self._stats_of(stats), strict=True):
-            if part.offer is not None:
-                out |= {f"{part.name}_{k}": value for k, value in part.offer.pymc_data(own).items()}
+        """Collect those of each block, under the names that ``to_pymc`` gives them."""
+        data: dict[str, Array] = {}
+        for block, block_stats in zip(self.parts, self._stats_of(stats), strict=True):
+            if block.offer is not None:
+                data |= {
+                    f"{block.name}_{k}": value
+                    for k, value in block.offer.pymc_data(block_stats).items()
+                }
                 continue
-            for key, value in prior_data(part.family).items():  # the block's name follows the role
+            for key, value in prior_data(block.family).items():  # the block's name follows the role
                 role, field = key.split("_", 1)
-                out[f"{role}_{part.name}_{field}"] = value
-        return out
+                data[f"{role}_{block.name}_{field}"] = value
+        return data
 
 
 class _GivenRows(_Product):
@@ -428,30 +439,32 @@ class _PlugInScore(_Product):
 
 class _LinearRule(_Product):
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
-        """The blocks' weights in the order of the columns."""
+        """Return the blocks' weights in the order of the columns."""
         w: Any = None
         w0: Any = 0.0
-        for part in self.parts:
-            own, own0 = part.offer.linear_form(None if theta is None else part.theta(theta))
-            w = np.zeros((len(own), self.whole.n_features)) if w is None else w
-            w[:, part.columns] = own
-            w0 = w0 + own0
+        for block in self.parts:
+            block_w, block_w0 = block.offer.linear_form(
+                None if theta is None else block.theta(theta)
+            )
+            w = np.zeros((len(block_w), self.whole.n_features)) if w is None else w
+            w[:, block.columns] = block_w
+            w0 = w0 + block_w0
         return w, w0
 
 
 class _FeatureInformation(_Product):
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) each feature by its own family."""
-        out = np.empty(self.whole.n_features)
-        for part in self.parts:
-            out[part.columns] = part.offer.information(part.theta(theta), weights)
-        return out
+        """Return (D,) each feature by its own family."""
+        nats = np.empty(self.whole.n_features)
+        for block in self.parts:
+            nats[block.columns] = block.offer.information(block.theta(theta), weights)
+        return nats
 
 
 class _NullDistribution(_Product):
     def draw_null(self, rng: np.random.Generator, stats: "ColumnsStats") -> Stats:
-        own = zip(self.parts, stats.parts, strict=True)
-        return self.whole.join(p.offer.draw_null(rng, s) for p, s in own)
+        pairs = zip(self.parts, stats.parts, strict=True)
+        return self.whole.join(p.offer.draw_null(rng, s) for p, s in pairs)
 
 
 _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
@@ -468,7 +481,7 @@ _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
 
 
 def product(whole: "Columns", kind: type) -> Any:
-    """What answers for a capability of `whole`: an object of `kind`, or None."""
+    """Return the object that has the capability `kind` of `whole`, or None."""
     if kind not in _PRODUCTS:
         return None
     enough, made_of = _PRODUCTS[kind]

@@ -50,7 +50,7 @@ class CategoricalStats(Stats):
     counts: Array = array(CLASS, FEATURE, CATEGORY)
 
     def reindex_categories(self, codes: Sequence[Array], n_categories: Any) -> Self:
-        """The same rows, with category k of feature j renamed ``codes[j][k]``.
+        """Return the same rows, with category k of feature j renamed ``codes[j][k]``.
 
         Parameters
         ----------
@@ -59,12 +59,12 @@ class CategoricalStats(Stats):
             Categories of the features afterwards; the padding goes up to the largest.
         """
         n_classes, n_features, _ = self.counts.shape
-        out = np.zeros((n_classes, n_features, int(np.max(n_categories))))
+        counts = np.zeros((n_classes, n_features, int(np.max(n_categories))))
         for j, new in enumerate(codes):
             if self.counts[:, j, len(new) :].any():
                 raise ValueError(f"feature {j} has counts beyond its {len(new)} renamed categories")
-            out[:, j, new] = self.counts[:, j, : len(new)]
-        return replace(self, counts=out)
+            counts[:, j, new] = self.counts[:, j, : len(new)]
+        return replace(self, counts=counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +119,13 @@ class DirichletCategorical(ConjugateFamily):
         return {"theta": (CLASS, FEATURE, CATEGORY)}
 
     def coords(self) -> dict[str, Any]:
-        """The cells that exist, where features have different numbers of categories."""
+        """Return the cells that exist, where features have different numbers of categories."""
         real = np.asarray(self.alpha) > 0
         padding = real.ndim == 3 and not real.all()
         return {FEATURE_CATEGORY: pymc_parts.Cells.numbered(real[0])} if padding else {}
 
     def log_likelihood(self, X: Codes, theta: Theta) -> Array:
-        """(..., N, C) sum of log probabilities of the observed cells.
+        """Return (..., N, C) sum of log probabilities of the observed cells.
 
         `theta` has no place for a category never seen. It has the probability of the posterior
         predictive, `new`/(total + `new`), under every theta alike: a constant, so that the
@@ -138,7 +138,7 @@ class DirichletCategorical(ConjugateFamily):
         return look_up(X, self.extended(log_p, log_new))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) codes, as int64."""
+        """Return (N, D) codes, as int64."""
         return draw_codes(rng, theta["theta"], y)
 
     def to_pymc(
@@ -196,7 +196,7 @@ class DirichletCategorical(ConjugateFamily):
         return [f.resolve(CategoricalStats(np.zeros(f.alpha.shape))) for f in (flat, ragged)]
 
     def observed_cells(self, stats: CategoricalStats) -> Array:
-        """(C, D) rows of each class in which the column was not missing."""
+        """Return (C, D) rows of each class in which the column was not missing."""
         return np.asarray(stats.counts.sum(axis=-1))
 
     def resolve(self, stats: CategoricalStats) -> Self:
@@ -244,7 +244,7 @@ class DirichletCategorical(ConjugateFamily):
         return replace(super().scaled(factors), new=self.new * factors.get("alpha", 1.0))
 
     def for_plug_in(self, method: Method) -> Self:
-        """A category never seen gets the probability it would have had, had it been declared.
+        """Give a category never seen the probability that it would have if it were declared.
 
         That is 0 under the MLE, (new - 1)/(sum of (alpha - 1) + new - 1) under the MAP.
         """
@@ -269,7 +269,7 @@ class DirichletCategorical(ConjugateFamily):
         return {"theta": padded(stats.counts, self._width()) / total[..., None]}
 
     def map(self) -> dict[str, Array]:
-        """(alpha - 1)/(sum of alpha - K_j), the mode on the simplex.
+        """Return (alpha - 1)/(sum of alpha - K_j), the mode on the simplex.
 
         A category with alpha = 1 beside others above 1 has probability 0.
         """
@@ -284,13 +284,13 @@ class DirichletCategorical(ConjugateFamily):
         return {"theta": draw_dirichlet(rng, self.alpha, n)}
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum over classes and features of log Dirichlet densities; theta is 0 in padding."""
+        """Add up log Dirichlet densities of classes and features; theta is 0 in padding."""
         return densities.density_by_draws(
             lambda t: densities.log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
     def log_predictive(self, X: Codes) -> Array:
-        """(N, C); cells are independent given the class, so the posterior mean is plugged in."""
+        """Return (N, C) by the posterior mean: cells are independent given the class."""
         return self.log_likelihood(X, self.mean())
 
     def log_evidence(self, stats: CategoricalStats) -> float:
@@ -310,7 +310,7 @@ class DirichletCategorical(ConjugateFamily):
         return replace(stats, counts=deal(rng, stats.counts))
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) sum over classes and categories of pi theta log(theta / mean theta), in nats."""
+        """Add up pi theta log(theta / mean theta) over classes and categories: (D,), in nats."""
         p, pi = theta["theta"], weights[:, None, None]
         mean = (pi * p).sum(axis=0)
         return ((pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)).sum(axis=-1)
@@ -322,48 +322,48 @@ class DirichletCategorical(ConjugateFamily):
         return int(np.shape(self.alpha)[2]) if np.ndim(self.alpha) == 3 else 0
 
     def p_new(self) -> Array:
-        """(C, D) probability of a category never seen."""
+        """Return (C, D) probability of a category never seen."""
         return self.new / (self.alpha.sum(axis=-1) + self.new)
 
     def extended(self, table: Array, new: Array) -> Array:
-        """(..., D, K + 2) values at the codes 0 .. K - 1, at one never seen, and at a missing cell.
+        """Return (..., D, K + 2) values of codes 0 .. K - 1, of one never seen, of a missing cell.
 
         `table` is (..., D, K), `new` (..., D), which stands in the padding as well.
         """
         k = table.shape[-1]
-        out = np.zeros((*table.shape[:-1], k + 2), dtype=table.dtype)
+        wide = np.zeros((*table.shape[:-1], k + 2), dtype=table.dtype)
         real = padded(self.alpha, k)[0] > 0
-        out[..., :k] = np.where(real, table, new[..., None])
-        out[..., k] = new
-        return out
+        wide[..., :k] = np.where(real, table, new[..., None])
+        wide[..., k] = new
+        return wide
 
     def log_predictive_without(self, X: Codes, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the pseudo-counts less the row's."""
+        """Subtract the row from the pseudo-counts of its class."""
         log_x, left = self.log_predictive(X), np.ones(X.shape[0])
         for c, w, rows in equal_weights(y, weight):
             alpha = self.alpha[c]
-            rest, is_lost = without_weight(alpha, w)
+            remaining, is_lost = without_weight(alpha, w)
             total, none_is_left = without_weight(alpha.sum(axis=-1, keepdims=True), w)
             one = self.at(CLASS, [c])
-            log_x[rows, c] = one.log_likelihood(X[rows], {"theta": (rest / total)[None]})[:, 0]
+            log_x[rows, c] = one.log_likelihood(X[rows], {"theta": (remaining / total)[None]})[:, 0]
             kept = np.where(is_lost | none_is_left, 0.0, 1.0)[None]
             left[rows[np.isneginf(one.log_likelihood(X[rows], {"theta": kept})[:, 0])]] = 0.0
         return log_x, left
 
 
 def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
-    """A three-dimensional prior of `shape`, or an error."""
+    """Return a three-dimensional prior of `shape`, or an error."""
     try:
-        out = np.array(np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape))
+        table = np.array(np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape))
     except ValueError:
         raise ValueError(
             f"alpha has shape {np.shape(alpha)}, which does not broadcast to "
             f"(class, feature, category) = {shape}"
         ) from None
-    real = out > 0
+    real = table > 0
     padding_last = np.all(real[..., :-1] >= real[..., 1:])
-    if not (np.all(np.isfinite(out) & (out >= 0)) and real[..., 0].all() and padding_last):
+    if not (np.all(np.isfinite(table) & (table >= 0)) and real[..., 0].all() and padding_last):
         raise ValueError("alpha must be finite and > 0; zeros may only pad a feature's end")
     if np.any(real != real[:1]):
         raise ValueError("alpha has a different number of categories in different classes")
-    return out
+    return table

@@ -75,7 +75,7 @@ class ForestStats(Stats):
 
 
 def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
+    """Return (C, D, D, k, k) weighted counts of codes (N, D) in 0 .. k-1."""
     n_features = codes.shape[1]
     n = n_classes * (n_features * k) ** 2
     if n > _MOST_CELLS:
@@ -84,17 +84,17 @@ def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | 
             f"{8e-9 * n:.1f} GB; the limit is {_MOST_CELLS:.1e}. Use fewer columns, or fewer bins "
             "and categories"
         )
-    out = np.zeros((n_classes, n_features * k, n_features * k))
+    pairs = np.zeros((n_classes, n_features * k, n_features * k))
     for c in range(n_classes):
-        own = np.flatnonzero(y == c)
-        for block in row_blocks(len(own), n_features * k):
-            rows = own[block]
+        members = np.flatnonzero(y == c)
+        for block in row_blocks(len(members), n_features * k):
+            rows = members[block]
             cells = np.zeros((len(rows), n_features, k))
             np.put_along_axis(cells, codes[rows][..., None], 1.0, axis=2)
             flat = cells.reshape(len(rows), -1)
-            out[c] += (flat if weight is None else flat * weight[rows, None]).T @ flat
+            pairs[c] += (flat if weight is None else flat * weight[rows, None]).T @ flat
     shape = (n_classes, n_features, k, n_features, k)
-    return np.ascontiguousarray(out.reshape(shape).transpose(0, 1, 3, 2, 4))
+    return np.ascontiguousarray(pairs.reshape(shape).transpose(0, 1, 3, 2, 4))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | 
 
 
 def real_cells(levels: Array, parents: Array, k: int) -> Array:
-    """(..., D, K, K) where the tables of forests (..., D) have cells; the rest is padding."""
+    """Return (..., D, K, K) bool: where tables of forests (..., D) have cells and no padding."""
     contexts = np.where(parents < 0, 1, levels[parents])
     codes = np.arange(k)
     rows: Array = codes < contexts[..., None]
@@ -113,7 +113,7 @@ def real_cells(levels: Array, parents: Array, k: int) -> Array:
 
 
 def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
-    """(n, D, K, K) Dirichlet concentrations of the tables of forests (n, D); 0 in the padding."""
+    """Return (n, D, K, K) concentrations of the tables of forests (n, D); 0 in the padding."""
     k, levels = f.pairs.shape[-1], f.levels
     column = np.arange(len(levels))
     root = parents < 0
@@ -132,18 +132,18 @@ def draw_theta(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[s
     parents = np.empty((n, n_classes, n_features))
     tables = np.zeros((n, n_classes, n_features, k, k))
     for c in range(n_classes):
-        own = f.draw_parents(rng, n, c)
-        parents[:, c] = own
+        parents_of_c = f.draw_parents(rng, n, c)
+        parents[:, c] = parents_of_c
         for block in row_blocks(n, n_features * k * k):
-            alpha = concentrations(f, c, own[block])
+            alpha = concentrations(f, c, parents_of_c[block])
             rows = alpha[..., 0] > 0
             tables[block, c][rows] = special.draw_dirichlet(rng, alpha[rows], 1)[0]
     return {"parents": parents, "tables": tables}
 
 
 def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Array, n: int) -> Array:
-    """(n, N, C): forests, and of the tables given them the cells of each row alone, Beta each."""
-    out = np.empty((n, len(codes), len(f.strength)))
+    """Draw forests, and Beta variables for the cells of each row alone: (n, N, C)."""
+    log_x = np.empty((n, len(codes), len(f.strength)))
     column = np.arange(codes.shape[1])
     for c, strength in enumerate(f.strength):
         single = f.pairs[c][column, column, codes, codes] + strength / f.levels
@@ -156,43 +156,43 @@ def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Arra
             cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
             whole = np.where(root, f.totals[c], single[above])
             each = special.draw_log_beta(rng, cell, whole - cell, 1)[0]
-            out[draws, :, c] = each.sum(axis=-1)
-    return out
+            log_x[draws, :, c] = each.sum(axis=-1)
+    return log_x
 
 
 def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
-    """(n,) log probability of the forests plus the log density of the tables given them."""
-    out = np.zeros(len(theta["parents"]))
+    """Return (n,) log probability of the forests plus the log density of the tables given them."""
+    log_p = np.zeros(len(theta["parents"]))
     for c in range(len(f.strength)):
         parents = theta["parents"][:, c].astype(np.int64)
-        out += f.log_probability(c, parents)
+        log_p += f.log_probability(c, parents)
         alpha = concentrations(f, c, parents)
         rows = alpha[..., 0] > 0
         terms = np.zeros(rows.shape)
         terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
-        out += terms.sum(axis=(1, 2))
-    return out
+        log_p += terms.sum(axis=(1, 2))
+    return log_p
 
 
 def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
-    """(..., N, C) log p(x | theta) of rows of codes."""
+    """Return (..., N, C) log p(x | theta) of rows of codes."""
     parents = np.asarray(theta["parents"]).astype(np.int64)
     tables = np.asarray(theta["tables"], dtype=np.float64)
     *lead, n_classes, n_features = parents.shape
     parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
-    out = np.empty((len(parents), len(codes)))
+    log_p = np.empty((len(parents), len(codes)))
     column = np.arange(n_features)
     for rows in row_blocks(len(codes), n_features):
-        own = codes[rows]
+        block = codes[rows]
         for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
-            above = np.where(up < 0, 0, own[:, up])
+            above = np.where(up < 0, 0, block[:, up])
             with np.errstate(divide="ignore"):
-                out[s, rows] = np.log(table[column, above, own]).sum(axis=1)
-    return np.moveaxis(out.reshape(*lead, n_classes, len(codes))[...], -1, -2)
+                log_p[s, rows] = np.log(table[column, above, block]).sum(axis=1)
+    return np.moveaxis(log_p.reshape(*lead, n_classes, len(codes))[...], -1, -2)
 
 
 def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
-    """(n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
+    """Return (n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
     n, n_features = parents.shape
     parents = parents.astype(np.int64)
     codes = np.zeros((n, n_features), dtype=np.int64)
@@ -214,7 +214,7 @@ def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Ar
 
 
 def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
-    """The allowed forest of the largest likelihood (Chow and Liu 1968), and frequencies in it.
+    """Return the allowed forest of largest likelihood (Chow and Liu 1968), and its frequencies.
 
     Parameters
     ----------
@@ -228,16 +228,18 @@ def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
     refuse_undefined("mle", total <= 0, "it has no row (0/0)")
     parents = np.empty((n_classes, n_features))
     tables = np.zeros((n_classes, n_features, k, k))
-    for c, own in enumerate(pairs):
-        margin = own[column, column][:, np.arange(k), np.arange(k)]
+    for c, class_pairs in enumerate(pairs):
+        margin = class_pairs[column, column][:, np.arange(k), np.arange(k)]
         expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
-        seen = own > 0
-        gain = own * np.log(np.where(seen, own, 1.0) / np.where(seen, expected, 1.0))
+        seen = class_pairs > 0
+        gain = class_pairs * np.log(
+            np.where(seen, class_pairs, 1.0) / np.where(seen, expected, 1.0)
+        )
         # every edge gains at least 0, and a root -1: there are no more roots than must be
         up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), edges[c]))[1:] - 1
         parents[c] = up
         root = up < 0
-        counts = own[np.where(root, column, up), column]
+        counts = class_pairs[np.where(root, column, up), column]
         counts[root] = 0.0
         counts[root, 0] = margin[root]
         real = real_cells(levels, up, k)
@@ -259,7 +261,7 @@ START = (6, 0)  # A = 8 rows, root weight = number of columns: half the columns 
 
 
 def lattice_value(n_features: int, point: tuple[int, int]) -> tuple[float, float]:
-    """A and root weight at a point of the lattice."""
+    """Return a and root weight at a point of the lattice."""
     return float(2.0 ** (point[0] / 2)), float(n_features * 10.0 ** (point[1] / 2))
 
 
@@ -268,7 +270,7 @@ def search_lattice(
     n_features: int,
     free: tuple[bool, bool] = (True, True),
 ) -> tuple[float, float]:
-    """The point of the largest evidence: a pattern search with steps of 4, 2 and 1.
+    """Return the point of the largest evidence: a pattern search with steps of 4, 2 and 1.
 
     Parameters
     ----------
@@ -376,7 +378,7 @@ class DirichletForest(ConjugateFamily):
     # -- rows ------------------------------------------------------------------------------------
 
     def codes(self, X: Any) -> Array:
-        """(N, D) int64 codes, all declared.
+        """Return (N, D) int64 codes, all declared.
 
         Raises
         ------
@@ -397,35 +399,37 @@ class DirichletForest(ConjugateFamily):
         return ForestStats(count_pairs(codes, y, n_classes, int(levels.max()), weight))
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
-        """(..., N, C) sum of the log probabilities of the cells given their parents' codes."""
+        """Add up the log probabilities of cells given their parents' codes: (..., N, C)."""
         return log_likelihood(self.codes(X), dict(theta), self.levels)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) codes, as int64: roots first, then what depends on them."""
+        """Return (N, D) codes, as int64: roots first, then what depends on them."""
         n_features, width = self.pairs.shape[1], self.pairs.shape[-1]
-        out = np.empty((len(y), n_features), dtype=np.int64)
+        X = np.empty((len(y), n_features), dtype=np.int64)
         for rows in row_blocks(len(y), n_features * width**2):
             one_each = np.ndim(theta["parents"]) > 2
-            part = {k: theta[k][rows] if one_each else theta[k] for k in ("parents", "tables")}
-            parents, tables = (self.rows_of(part, name, y[rows]) for name in part)
-            out[rows] = simulate(rng, parents, tables, self.levels)
-        return out
+            theta_of_rows = {
+                k: theta[k][rows] if one_each else theta[k] for k in ("parents", "tables")
+            }
+            parents, tables = (self.rows_of(theta_of_rows, name, y[rows]) for name in theta_of_rows)
+            X[rows] = simulate(rng, parents, tables, self.levels)
+        return X
 
     # -- forests ---------------------------------------------------------------------------------
 
     @property
     def chooses(self) -> bool:
-        """Whether the rows choose the forest."""
+        """Return whether the rows choose the forest."""
         return self.structure in ("tree", "map")
 
     @property
     def is_forest(self) -> bool:
-        """Whether `edges` are the edges of one forest, and not those that may be."""
+        """Return whether `edges` are the edges of one forest, and not those that may be."""
         return self.structure != "average"
 
     @property
     def no_evidence(self) -> str:
-        """Of a forest that the same rows chose: their density given it is no evidence."""
+        """Return why a forest that the same rows chose has no evidence."""
         if not self.chooses:
             return ""
         return (
@@ -443,7 +447,7 @@ class DirichletForest(ConjugateFamily):
 
     @cached_property
     def graphs(self) -> list[Array]:
-        """(D + 1, D + 1) log weights of each class, the root first."""
+        """Return (D + 1, D + 1) log weights of each class, the root first."""
         return [
             graph(log_w, rho, edges)
             for log_w, rho, edges in zip(
@@ -453,16 +457,16 @@ class DirichletForest(ConjugateFamily):
 
     @cached_property
     def eliminations(self) -> list[Elimination]:
-        """Of the graph of each class."""
+        """Return the elimination of the graph of each class."""
         return [Elimination(log_w) for log_w in self.graphs]
 
     def chosen(self, log_weights: Any) -> Array:
-        """(C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
+        """Return (C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
         roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
         return np.array([best_forest(w, rho)[0] for w, rho in zip(log_weights, roots, strict=True)])
 
     def over_all(self) -> Self:
-        """The same counts, over all forests in place of the one that was chosen."""
+        """Return the same counts, over all forests in place of the one that was chosen."""
         if not self.chooses:
             return self
         every = np.ones((len(self.edges), 1, 1))
@@ -517,26 +521,26 @@ class DirichletForest(ConjugateFamily):
         return checked
 
     def edge_probabilities(self) -> Array:
-        """(C, D, D) posterior probability that two columns are neighbours."""
+        """Return (C, D, D) posterior probability that two columns are neighbours."""
         if self.is_forest:
             return np.array(self.edges)
         return np.array([e.edge_probabilities()[1:, 1:] for e in self.eliminations])
 
     def root_probabilities(self) -> Array:
-        """(C, D) posterior probability that a column is the root of its tree."""
+        """Return (C, D) posterior probability that a column is the root of its tree."""
         if self.is_forest:
             labels = (connected_components(e, directed=False)[1] for e in self.edges)
             return np.array([1.0 / np.bincount(label)[label] for label in labels])
         return np.array([e.edge_probabilities()[0, 1:] for e in self.eliminations])
 
     def draw_parents(self, rng: np.random.Generator, n: int, c: int) -> Array:
-        """(n, D) forests of class c in proportion to their weights."""
+        """Return (n, D) forests of class c in proportion to their weights."""
         if self.is_forest:
             return draw_roots(rng, self.edges[c] > 0, n)
         return self.eliminations[c].draw(rng, n)[:, 1:] - 1
 
     def log_probability(self, c: int, parents: Array) -> Array:
-        """(n,) log probabilities of forests (n, D) of class c."""
+        """Return (n,) log probabilities of forests (n, D) of class c."""
         column = np.arange(self.n_columns) + 1
         if self.is_forest:
             root = np.log(self.root_probabilities()[c])
@@ -584,7 +588,7 @@ class DirichletForest(ConjugateFamily):
             None if value is None else broadcast_prior(name, value, (n_classes,))
             for name, value in (("strength", self.strength), ("root_weight", self.root_weight))
         )
-        known = replace(
+        resolved = replace(
             self,
             strength=strength,
             root_weight=root_weight,
@@ -592,11 +596,11 @@ class DirichletForest(ConjugateFamily):
             pairs=pairs,
             edges=edges,
         )
-        known = known._with_strengths(seen[..., :width, :width])
+        resolved = resolved._with_strengths(seen[..., :width, :width])
         if not self.chooses or self.edges is not None:
-            return known
-        best = known.update(ForestStats(seen)).edges
-        return replace(known, edges=best)
+            return resolved
+        best = resolved.update(ForestStats(seen)).edges
+        return replace(resolved, edges=best)
 
     def _with_strengths(self, seen: Array) -> Self:
         """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
@@ -636,7 +640,7 @@ class DirichletForest(ConjugateFamily):
         return with_values(*search_lattice(evidence, n_features, looked_for))
 
     def update(self, stats: ForestStats) -> Self:
-        """The counts of pairs added; by them a forest that rows choose is chosen anew."""
+        """Return the counts of pairs added; by them a forest that rows choose is chosen anew."""
         width = self.pairs.shape[-1]
         beyond = padded(stats.pairs, width, 2)
         outside = np.arange(beyond.shape[-1]) >= self.levels[:, None]
@@ -648,11 +652,11 @@ class DirichletForest(ConjugateFamily):
     # -- closed forms ----------------------------------------------------------------------------
 
     def _evidences(self, pairs: Array) -> list[tuple[Array, Array]]:
-        """(D,) log W_u and (D, D) log w_uv of each class."""
+        """Return (D,) log W_u and (D, D) log w_uv of each class."""
         return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
 
     def _log_joint(self, evidences: list[tuple[Array, Array]]) -> Array:
-        """(C,) log evidences, the forest integrated out.
+        """Return (C,) log evidences, the forest integrated out.
 
         That is the log of the sum over forests of prior weight times evidence, less the log of the
         prior's sum.
@@ -675,28 +679,28 @@ class DirichletForest(ConjugateFamily):
 
     @property
     def log_weights(self) -> list[Array]:
-        """Of each class (D, D) log weights of the edges, given the counts."""
+        """Return, for each class, (D, D) log weights of the edges given the counts."""
         return [log_w for _, log_w in self._evidences(self.pairs)]
 
     @cached_property
     def totals(self) -> Array:
-        """(C,) pseudo-counts and counts of all rows of a class."""
+        """Return (C,) pseudo-counts and counts of all rows of a class."""
         rows: Array = self.pairs[:, 0, 0].sum(axis=(1, 2))
         return rows + self.strength
 
     def log_evidence(self, stats: ForestStats) -> float:
         """Sum over classes of the log evidence of all rows less that of those known before."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width, 2)[..., :width, :width]
-        if not own.any():
+        pairs = padded(stats.pairs, width, 2)[..., :width, :width]
+        if not pairs.any():
             return 0.0
         total, before = (
-            self._log_joint(self._evidences(p)) for p in (self.pairs + own, self.pairs)
+            self._log_joint(self._evidences(p)) for p in (self.pairs + pairs, self.pairs)
         )
         return float((total - before).sum())
 
     def log_predictive(self, X: Any) -> Array:
-        """(N, C) product of the columns' posterior means times a ratio of two sums over forests."""
+        """Multiply the columns' posterior means by a ratio of two sums over forests: (N, C)."""
         codes, classes = self.codes(X), range(len(self.pairs))
         log_p = growth_by_tables(self, codes, np.ones(len(self.pairs)))
         if log_p is None:
@@ -705,27 +709,27 @@ class DirichletForest(ConjugateFamily):
         return log_p
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
-        """(N, C) of codes with missing cells (NaN) summed out, and its standard error.
+        """Return (N, C) of codes with missing cells (NaN) summed out, and its standard error.
 
         Exact for one forest per class; of an average by draws of forests.
         """
         return log_predictive(self, np.asarray(X, dtype=np.float64))
 
     def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
-        """(..., N, C) of codes with missing cells (NaN) summed out, exactly."""
+        """Return (..., N, C) of codes with missing cells (NaN) summed out, exactly."""
         parents = np.asarray(theta["parents"]).astype(np.int64)
         tables = np.asarray(theta["tables"], dtype=np.float64)
         gone = np.isnan(X).any(axis=1)
-        out = np.empty((*parents.shape[:-2], len(X), parents.shape[-2]))
+        log_p = np.empty((*parents.shape[:-2], len(X), parents.shape[-2]))
         if not gone.all():
-            out[..., ~gone, :] = self.log_likelihood(X[~gone], theta)
+            log_p[..., ~gone, :] = self.log_likelihood(X[~gone], theta)
         flat = parents.reshape(-1, parents.shape[-1]), tables.reshape(-1, *tables.shape[-3:])
-        found = log_likelihood_of_known(X[gone], *flat).reshape(*parents.shape[:-1], -1)
-        out[..., gone, :] = np.moveaxis(found, -1, -2)
-        return out
+        log_p_of_gaps = log_likelihood_of_known(X[gone], *flat).reshape(*parents.shape[:-1], -1)
+        log_p[..., gone, :] = np.moveaxis(log_p_of_gaps, -1, -2)
+        return log_p
 
     def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the evidence with and without; a forest that rows choose is chosen without each."""
+        """Subtract evidences with and without the row; a chosen forest is chosen without it."""
         codes, rows = self.codes(X), np.flatnonzero(y >= 0)
         log_p, left = self.log_predictive(codes), np.ones(len(y))
         if self.chooses:
@@ -748,7 +752,7 @@ class DirichletForest(ConjugateFamily):
         return log_p, left
 
     def _chosen_without(self, codes: Array, y: Array, weight: Array) -> tuple[Array, Array]:
-        """(n,) log evidences with each row once and without it, along the forest of the others."""
+        """Return (n,) log evidences with each row and without it, by the forest of the others."""
         after, base = np.empty((2, len(codes)))
         every, log_weights = self.over_all(), self.log_weights
         for c in np.unique(y).tolist():
@@ -815,20 +819,20 @@ class DirichletForest(ConjugateFamily):
         )
 
     def draw_log_density(self, seed: Seed, X: Any, n: int) -> Array:
-        """(n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
+        """Return (n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
         return draws_of_each_row(
             lambda rng, codes: draw_log_density(self, rng, codes, n), seed, self.codes(X)
         )
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) log probability of the forests plus log density of the tables given them."""
+        """Return (...) log probability of the forests plus log density of the tables given them."""
         return density_by_draws(lambda t: log_density(self, t), theta, self.params)
 
     def mle(self, stats: ForestStats) -> dict[str, Array]:
         """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
         width = self.pairs.shape[-1]
-        own = padded(stats.pairs, width, 2)[..., :width, :width]
-        return mle(own, self.levels, self.edges)
+        class_pairs = padded(stats.pairs, width, 2)[..., :width, :width]
+        return mle(class_pairs, self.levels, self.edges)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -843,7 +847,7 @@ _TABLES = 16  # of one class: values of t
 
 
 def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
-    """(D,) log W_u and (D, D) log w_uv of one class.
+    """Return (D,) log W_u and (D, D) log w_uv of one class.
 
     Parameters
     ----------
@@ -887,13 +891,13 @@ def log_growth(a: Array, t: Array) -> Array:
 
 
 def digits_left(difference: Array, base: Array, weight: Array) -> Array:
-    """How large a difference of evidences is beside what it is the difference of; at most 1."""
+    """Return the share of digits that a difference of evidences keeps; at most 1."""
     largest = np.maximum(np.abs(base), weight)  # within them too there are terms as large as w
     return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
 
 
 def log_forest_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
-    """(..., n) log of the sum over forests with changed weights, less that before."""
+    """Return (..., n) log of the sum over forests with changed weights, less that before."""
     i, j = f.neighbours[c]
     if f.is_forest:  # one term, with every choice of roots
         total: Array = edges.sum(axis=-1)
@@ -905,7 +909,7 @@ def log_forest_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
 
 
 def growth(f: "DirichletForest", c: int, codes: Array, t: Array) -> Array:
-    """(n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
+    """Return (n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
     log_growths = np.empty(len(codes))
     for rows in row_blocks(len(codes), (codes.shape[1] + 1) ** 2):
         columns, edges = f.changes(c, codes[rows], t[rows])
@@ -914,7 +918,7 @@ def growth(f: "DirichletForest", c: int, codes: Array, t: Array) -> Array:
 
 
 def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """(..., N, C) log evidence with t (C,) or (..., N or 1, C) more of each row, by tables.
+    """Return (..., N, C) log evidence with t (C,) or (..., N or 1, C) more of each row, by tables.
 
     None where t has many values, or where compiled sums do not pay.
     """
@@ -924,27 +928,29 @@ def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | No
         each = [growth_by_tables(f, codes, one) for one in t]
         return None if any(one is None for one in each) else np.array(each)
     t = np.atleast_2d(t).astype(np.float64)
-    values = [np.unique(own[own != 0]) for own in t.T]
+    values = [np.unique(codes_left[codes_left != 0]) for codes_left in t.T]
     rows_each = np.count_nonzero(t) * (len(codes) if len(t) == 1 else 1)
     steps = rows_each * (codes.shape[1] + 1) ** 3 // 6
     if max(map(len, values)) > _TABLES or (steps and not kernels.pays(steps)):
         return None
-    out = np.zeros((len(codes), len(values)))
+    growth = np.zeros((len(codes), len(values)))
     n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
     column, code = np.arange(n_features)[:, None], np.arange(k)
     size = f.levels[:, None] * f.levels
-    for c, value in ((c, value) for c, own in enumerate(values) for value in own):
+    for c, value in ((c, value) for c, codes_left in enumerate(values) for value in codes_left):
         rows = np.flatnonzero(np.broadcast_to(t[:, c] == value, len(codes)))
         single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
         both = f.pairs[c] + f.strength[c] / size[..., None, None]
         single, both, total = (log_growth(a, value) for a in (single, both, f.totals[c]))
         table = both - single[:, None, :, None] - single[:, None] + total
         table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
-        for part in row_blocks(len(rows), n_features):
-            own = codes[rows[part]]
-            found = f.eliminations[c].log_ratio_of_codes(own, table)
-            out[rows[part], c] = found + (single[column[:, 0], own] - total).sum(axis=1)
-    return out
+        for block in row_blocks(len(rows), n_features):
+            codes_left = codes[rows[block]]
+            log_ratio = f.eliminations[c].log_ratio_of_codes(codes_left, table)
+            growth[rows[block], c] = log_ratio + (single[column[:, 0], codes_left] - total).sum(
+                axis=1
+            )
+    return growth
 
 
 # ------------------------------------------------------------------------------------------------
@@ -970,32 +976,32 @@ _ENOUGH = 0.02  # standard error of a log density
 
 
 def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
-    """(N, C) log p(x_o | D) of codes (N, D), NaN where missing, and its standard error (N, C)."""
-    out, error = np.empty((2, len(codes), len(f.strength)))
+    """Return log p(x_o | D) (N, C) of codes (N, D), NaN where missing, and standard errors."""
+    log_p, error = np.empty((2, len(codes), len(f.strength)))
     for c in range(len(f.strength)):
         if f.is_forest:
             forest = f.draw_parents(np.random.default_rng(0), 1, c)
-            out[:, c], error[:, c] = _given_forests(f, c, forest, codes)[0], 0.0
+            log_p[:, c], error[:, c] = _given_forests(f, c, forest, codes)[0], 0.0
             continue
         rows = np.arange(len(codes))
         for n in _DRAWS:
             forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
             width = max(n, (codes.shape[1] + 1) ** 2)
-            for some in (rows[own] for own in row_blocks(len(rows), width, _CELLS)):
-                out[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
+            for some in (rows[block] for block in row_blocks(len(rows), width, _CELLS)):
+                log_p[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
             rows = rows[error[rows, c] > _ENOUGH]
             if not len(rows):
                 break
-    return out, error
+    return log_p, error
 
 
 def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tuple[Array, Array]:
-    """(N,) log predictive of class c, and its standard error."""
-    known = ~np.isnan(codes)
-    cells = np.where(known, codes, 0).astype(np.int64)
+    """Return (N,) log predictive of class c, and its standard error."""
+    seen = ~np.isnan(codes)
+    cells = np.where(seen, codes, 0).astype(np.int64)
     _, edges = f.changes(c, cells, np.ones(1))
     i, j = f.neighbours[c]
-    edges = np.where(known[:, i] & known[:, j], edges, 0.0)
+    edges = np.where(seen[:, i] & seen[:, j], edges, 0.0)
     exact = log_forest_ratio(f, c, edges)  # the columns' own terms are in both
     both = np.zeros((codes.shape[1] + 1, codes.shape[1] + 1, len(codes)))  # the root last
     both[i, j] = both[j, i] = edges.T
@@ -1010,19 +1016,19 @@ def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tup
 
 
 def _given_forests(f: "DirichletForest", c: int, forests: Array, codes: Array) -> Array:
-    """(S, N) log p(x_o | T, D) of class c."""
+    """Return (S, N) log p(x_o | T, D) of class c."""
     k = f.pairs.shape[-1]
-    out = np.empty((len(forests), len(codes)))
-    for own in row_blocks(len(forests), codes.shape[1] * k * max(k, len(codes)), _CELLS):
-        tables = concentrations(f, c, forests[own])
+    log_p = np.empty((len(forests), len(codes)))
+    for block in row_blocks(len(forests), codes.shape[1] * k * max(k, len(codes)), _CELLS):
+        tables = concentrations(f, c, forests[block])
         size = tables.sum(axis=-1, keepdims=True)
         tables = np.divide(tables, size, out=tables, where=size > 0)
-        out[own] = log_likelihood_of_known(codes, forests[own], tables)
-    return out
+        log_p[block] = log_likelihood_of_known(codes, forests[block], tables)
+    return log_p
 
 
 def log_likelihood_of_known(codes: Array, parents: Array, tables: Array) -> Array:
-    """(S, N) log p(x_o | theta) of codes (N, D), NaN where missing.
+    """Return (S, N) log p(x_o | theta) of codes (N, D), NaN where missing.
 
     Parameters
     ----------
@@ -1030,10 +1036,10 @@ def log_likelihood_of_known(codes: Array, parents: Array, tables: Array) -> Arra
     tables : (S, D, K, K) p(x_u | x_parent), of a root in the row of parent code 0
     """
     n_draws, n_columns, k, _ = tables.shape
-    out = np.empty((n_draws, len(codes)))
+    log_p = np.empty((n_draws, len(codes)))
     for rows in row_blocks(len(codes), n_draws * n_columns * k, _CELLS):
-        out[:, rows] = _upwards(codes[rows], parents, tables)
-    return out
+        log_p[:, rows] = _upwards(codes[rows], parents, tables)
+    return log_p
 
 
 def _upwards(codes: Array, parents: Array, tables: Array) -> Array:
@@ -1045,19 +1051,19 @@ def _upwards(codes: Array, parents: Array, tables: Array) -> Array:
     while (above >= 0).any():
         depth += above >= 0
         above = np.where(above >= 0, np.take_along_axis(parents, np.maximum(above, 0), 1), -1)
-    out = np.zeros((len(parents), len(codes)))
+    log_p = np.zeros((len(parents), len(codes)))
     for u in np.argsort(-depth, axis=1, kind="stable").T:
         message = tables[draw, u] @ belief[draw, u]  # (S, K of the parent, N)
         up = parents[draw, u]
         root = up < 0
         with np.errstate(divide="ignore"):
-            out[root] += np.log(message[root, 0])
-            at = draw[~root], up[~root]
-            joint = belief[at] * message[~root]
+            log_p[root] += np.log(message[root, 0])
+            children = draw[~root], up[~root]
+            joint = belief[children] * message[~root]
             top = joint.max(axis=1)
-            out[~root] += np.log(top)
-        belief[at] = joint / np.where(top > 0, top, 1.0)[:, None]
-    return out
+            log_p[~root] += np.log(top)
+        belief[children] = joint / np.where(top > 0, top, 1.0)[:, None]
+    return log_p
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1071,27 +1077,27 @@ MOST = 4  # columns of a mixture over all rooted forests: 125 of them
 
 
 def rooted_forests(n_columns: int) -> Array:
-    """(F, D) parents, -1 for a root, of every rooted forest: F = (D + 1)^(D - 1)."""
-    found = []
+    """Return (F, D) parents, -1 for a root, of every rooted forest: F = (D + 1)^(D - 1)."""
+    forests = []
     for parents in itertools.product(range(-1, n_columns), repeat=n_columns):
         up = np.append(np.array(parents), -1)  # the last place: above the roots
-        at = np.arange(n_columns)
+        nodes = np.arange(n_columns)
         for _ in range(n_columns):
-            at = up[at]
-        if (at == -1).all():
-            found.append(parents)
-    return np.array(found)
+            nodes = up[nodes]
+        if (nodes == -1).all():
+            forests.append(parents)
+    return np.array(forests)
 
 
 def log_prior(f: "DirichletForest", c: int, forests: Array) -> Array:
-    """(F,) log prior probabilities among the forests given; -inf of one with a forbidden edge."""
+    """Return (F,) log prior probabilities among these forests; -inf with a forbidden edge."""
     n_columns = forests.shape[1]
     allowed = np.broadcast_to(f.edges[c], (n_columns, n_columns)) > 0
     right = ((forests < 0) | allowed[np.arange(n_columns), forests]).all(axis=1)
     weight = np.log(f.root_weight[c]) * (forests < 0).sum(axis=1)
     weight = np.where(right, weight, -np.inf)
-    out: Array = weight - special.log_sum_exp(weight)
-    return out
+    log_p: Array = weight - special.log_sum_exp(weight)
+    return log_p
 
 
 def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> None:
@@ -1113,9 +1119,9 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
     model = pm.modelcontext(None)
     model.add_coords({f"code_{u}": np.arange(k) for u, k in enumerate(f.levels)})
     total: Any = 0.0
-    for c, own in enumerate(forests):
+    for c, class_forests in enumerate(forests):
         logs: dict[tuple[int, int], Any] = {}
-        for u, p in sorted({(u, int(p)) for row in own for u, p in enumerate(row)}):
+        for u, p in sorted({(u, int(p)) for row in class_forests for u, p in enumerate(row)}):
             k = int(f.levels[u])
             contexts = 1 if p < 0 else int(f.levels[p])
             shape = (k,) if p < 0 else (contexts, k)
@@ -1130,10 +1136,10 @@ def declare(f: "DirichletForest", pairs: Array | None, forests: list[Array]) -> 
             logs[u, p] = (counts * pt.log(theta)).sum()
         if pairs is None:
             continue
-        terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in own])
-        terms = terms + log_prior(f, c, own)
+        terms = pt.stack([sum(logs[u, int(p)] for u, p in enumerate(row)) for row in class_forests])
+        terms = terms + log_prior(f, c, class_forests)
         whole = pt.logsumexp(terms)
-        model.add_coord(f"structure_{c}", np.arange(len(own)))
+        model.add_coord(f"structure_{c}", np.arange(len(class_forests)))
         pm.Deterministic(f"forest_{c}", pt.exp(terms - whole), dims=f"structure_{c}")
         total = total + whole
     if pairs is not None:

@@ -61,7 +61,7 @@ def draw(
     y: Array,
     rows_of_theta: Callable[[slice, Array], Array] | None = None,
 ) -> Array:
-    """(N,) documents of the classes `y`, all in step.
+    """Return (N,) documents of the classes `y`, all in step.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def draw(
         not tell is at -1, and one without probabilities has zeros: an urn stands for both.
     """
     y = np.asarray(y)
-    out = np.empty(len(y), dtype=object)
+    documents = np.empty(len(y), dtype=object)
     back = f.order - 1
     width = f.length if rows_of_theta is None else max(f.length, f.n_tokens)
     for rows in row_blocks(len(y), width):
@@ -78,14 +78,14 @@ def draw(
         for i in range(f.length):
             new = _next(f, rng, y[rows], text, i)
             if rows_of_theta is not None:
-                at = f.index.prefixes.find(text[:, i : i + back])
-                p = np.cumsum(rows_of_theta(rows, at), axis=-1)
+                context = f.index.prefixes.find(text[:, i : i + back])
+                p = np.cumsum(rows_of_theta(rows, context), axis=-1)
                 drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
-                new = np.where((at >= 0) & (p[:, -1] > 0), drawn, new)
+                new = np.where((context >= 0) & (p[:, -1] > 0), drawn, new)
             text[:, back + i] = new
         for k, document in enumerate(text[:, back:]):
-            out[rows.start + k] = document.copy()
-    return out
+            documents[rows.start + k] = document.copy()
+    return documents
 
 
 def _next(f: "DirichletMarkov", rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
@@ -176,17 +176,17 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
     @cached_property
     def index(self) -> ngrams.GramIndex:
-        """The n-grams seen, and their contexts."""
+        """Return the n-grams seen, and their contexts."""
         return ngrams.GramIndex(self.grams, self.n_tokens)
 
     @cached_property
     def totals(self) -> Array:
-        """(C, H + 1) counts of the contexts that have a continuation; the last is 0."""
+        """Return (C, H + 1) counts of the contexts that have a continuation; the last is 0."""
         return np.pad(self.index.totals(self.counts), ((0, 0), (0, 1)))
 
     @property
     def contexts(self) -> Array:
-        """(M, order - 1) codes of the contexts of theta; `START` (-2) before the document."""
+        """Return (M, order - 1) codes of theta's contexts; `START` (-2) before the document."""
         return self.index.contexts
 
     @property
@@ -195,7 +195,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return {"theta": (CLASS, CONTEXT, TOKEN)}
 
     def log_likelihood(self, X: Array, theta: Theta) -> Array:
-        """(..., N, C) log probability of each token sequence under tables over `contexts`.
+        """Return (..., N, C) log probability of each token sequence under tables over `contexts`.
 
         What theta does not tell is integrated out: a context that is not in `contexts` has the
         Dirichlet-multinomial probability of its prior, and a token outside the vocabulary the
@@ -212,21 +212,21 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         *lead, n_classes, n_contexts, n_tokens = table.shape
         if (n_contexts, n_tokens) != (len(self.contexts), self.n_tokens):
             raise ValueError(self._other_table(n_contexts, n_tokens))
-        out = np.empty((*lead, len(X), n_classes))
+        log_p = np.empty((*lead, len(X), n_classes))
         for rows in row_blocks(len(X), int(np.prod([*lead, n_classes])) * (1 + _mean_length(X))):
             docs = ngrams.DocumentCounts.count(X[rows], self.order, self.n_tokens)
-            at = self.index.prefixes.find(docs.grams[:, :-1])
-            block = self._integrated(docs, at)
-            if (held := at >= 0).any():
+            context = self.index.prefixes.find(docs.grams[:, :-1])
+            block = self._integrated(docs, context)
+            if (held := context >= 0).any():
                 use = held[docs.gram]
                 column = np.cumsum(held) - 1
                 matrix = sparse.csr_matrix(
                     (docs.n[use], (docs.row[use], column[docs.gram[use]])),
                     shape=(docs.n_rows, int(held.sum())),
                 )
-                block = block + dot_log(matrix, table[..., at[held], docs.grams[held, -1]])
-            out[..., rows, :] = block
-        return out
+                block = block + dot_log(matrix, table[..., context[held], docs.grams[held, -1]])
+            log_p[..., rows, :] = block
+        return log_p
 
     def _other_table(self, n_contexts: int, n_tokens: int) -> str:
         return (
@@ -236,14 +236,14 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         )
 
     def _integrated(self, docs: ngrams.DocumentCounts, at: Array) -> Array:
-        """(N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
+        """Return (N, C) the factors without theta; `at` (U,) places the n-grams in `contexts`."""
         away = at[docs.run_gram] < 0
-        out = np.zeros((docs.n_rows, len(self.alpha)))
+        log_p = np.zeros((docs.n_rows, len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(docs)) if away.any() else ():
             entries = np.where(away[docs.run], log_gamma_difference(cell, docs.n), 0.0)
             runs = np.where(away, log_gamma_difference(total, docs.run_n), 0.0)
-            out[:, c] = docs.sum(entries, runs)
-        return out
+            log_p[:, c] = docs.sum(entries, runs)
+        return log_p
 
     def cells(self, docs: ngrams.DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
@@ -295,11 +295,11 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         elif X is not None:
             tokens, lengths = ngrams.concatenate(X, self.n_tokens)
             grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-            at = index.prefixes.find(grams[:, :-1])[gram]
+            place = index.prefixes.find(grams[:, :-1])[gram]
             cell = f"{prefix}cell"
             row = pm.Data(f"{prefix}x_row", np.repeat(np.arange(len(X)), lengths), dims=cell)
             length = pm.Data(f"{prefix}x_length", lengths.astype(np.int64), dims=OBS)
-            context = pm.Data(f"{prefix}x_context", at, dims=cell)
+            context = pm.Data(f"{prefix}x_context", place, dims=cell)
             cells = pm.Data(f"{prefix}cells", tokens, dims=cell)
             moved_together = Assert(
                 f"the documents of {prefix}x_length have other tokens than {prefix}cells: set "
@@ -316,14 +316,14 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
         tokens, lengths = ngrams.concatenate(X, self.n_tokens)
         grams, gram = ngrams.distinct_ngrams(tokens, lengths, self.order, self.n_tokens)
-        at = self.index.prefixes.find(grams[:, :-1])
-        if len(at) and at.min() < 0:
+        context = self.index.prefixes.find(grams[:, :-1])
+        if len(context) and context.min() < 0:
             raise ValueError("the documents have contexts that this family does not have")
         cells = sparse.csr_matrix(
             (np.ones(len(gram)), (np.repeat(np.arange(len(X)), lengths), gram)),
             shape=(len(X), len(grams)),
         )
-        table = pt.log(theta["theta"][:, at, grams[:, -1]]).T
+        table = pt.log(theta["theta"][:, context, grams[:, -1]]).T
         return sum_cells(f"{prefix}ngrams", cells, table)
 
     def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
@@ -331,7 +331,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         raise NotLinearError("the rule of DirichletMarkov is not linear in the features")
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N,) documents of `length` tokens; contexts that theta does not tell follow the prior.
+        """Draw (N,) documents of `length` tokens; contexts not in theta follow the prior.
 
         Such a context is an urn of its own in each document, as in `simulate_predictive`; so is a
         context that an MLE leaves without probabilities.
@@ -372,9 +372,9 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
 
     def resolve(self, stats: ngrams.MarkovStats) -> Self:
         """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
-        known = self._known(stats)
-        shape = (len(stats.counts), known["n_tokens"])
-        return replace(self, **known, alpha=broadcast_prior("alpha", self.alpha, shape))
+        family = self._known(stats)
+        shape = (len(stats.counts), family["n_tokens"])
+        return replace(self, **family, alpha=broadcast_prior("alpha", self.alpha, shape))
 
     def mle(self, stats: ngrams.MarkovStats) -> dict[str, Array]:
         """Relative frequencies after each context, over the contexts of `stats`.
@@ -390,7 +390,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return {"theta": table}
 
     def map(self) -> dict[str, Array]:
-        """(a - 1)/(A - V) for pseudo-counts a with total A, the mode on the simplex.
+        """Return (a - 1)/(A - V) for pseudo-counts a with total A, the mode on the simplex.
 
         Undefined where a pseudo-count plus count is below 1, and where all are 1: with alpha = 1
         that is every context that some class has not seen.
@@ -423,13 +423,13 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return {"theta": table}
 
     def mean(self) -> dict[str, Array]:
-        """(alpha + counts)/total."""
+        """Return (alpha + counts)/total."""
         table = self.dense()
         table /= table.sum(axis=-1, keepdims=True)
         return {"theta": table}
 
     def dense(self) -> Array:
-        """(C, M, V) posterior pseudo-counts."""
+        """Return (C, M, V) posterior pseudo-counts."""
         table = self.index.dense(self.counts)
         table += self.alpha[:, None, :]
         return table
@@ -444,7 +444,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return self.alpha.size * self.index.n_contexts
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum over classes and contexts of log Dirichlet densities.
+        """Return (...) sum over classes and contexts of log Dirichlet densities.
 
         A prior that has seen nothing has one density for every context: theta may then be a table
         over any contexts, such as those of a posterior.
@@ -458,15 +458,15 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         )
 
     def log_predictive(self, X: Array) -> Array:
-        """(N, C) Dirichlet-multinomial of each context, without coefficient."""
+        """Return (N, C) Dirichlet-multinomial of each context, without coefficient."""
         if kernels.pays(len(self.alpha) * len(X) * (1 + _mean_length(X))):
             return self._log_predictive_compiled(X)
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
-        out = np.empty((len(X), len(self.alpha)))
+        log_p = np.empty((len(X), len(self.alpha)))
         for c, (cell, total) in enumerate(self.cells(docs)):
             runs = log_gamma_difference(total, docs.run_n)
-            out[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
-        return out
+            log_p[:, c] = docs.sum(log_gamma_difference(cell, docs.n), runs)
+        return log_p
 
     def _log_predictive_compiled(self, X: Array) -> Array:
         from bayesgen.numerics.kernels.words import sum_urns
@@ -492,14 +492,14 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
 
     def urns(self, X: Array) -> Urns:
-        """The tokens of each document, an urn for each context; features as in `grams_of`."""
+        """Return the tokens of documents, an urn for each context; features as in `grams_of`."""
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         cell, total = (np.array(parts) for parts in zip(*self.cells(docs), strict=True))
         drawn = docs.run_n[docs.run]
         return Urns(docs.row, docs.gram, docs.n, drawn, cell, total[:, docs.run])
 
     def log_predictive_without(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the pseudo-counts less those of the document, of tokens and of contexts."""
+        """Subtract the document from the pseudo-counts of its tokens and contexts."""
         log_x, left = self.log_predictive(X), np.ones(len(y))
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         entry_class, run_class = y[docs.row], y[docs.run_row]
@@ -520,16 +520,16 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         return log_x, left
 
     def draw_log_density(self, seed: Seed, X: Array, n: int) -> Array:
-        """(n, N, C) log probabilities of documents, without the tables that they do not need."""
+        """Draw (n, N, C) log probabilities, without the tables that the documents do not need."""
         return draws_of_each_row(partial(self._draws_of_row, n), seed, X)
 
     def _draws_of_row(self, n: int, rng: np.random.Generator, X: Array) -> Array:
-        """(n, 1, C) of one document."""
+        """Return (n, 1, C) of one document."""
         docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
         grams = docs.grams
-        out = np.zeros((n, docs.n_rows, len(self.alpha)))
+        log_p = np.zeros((n, docs.n_rows, len(self.alpha)))
         if not len(grams):
-            return out
+            return log_p
         starts = np.flatnonzero(ngrams.first_of_contexts(grams))
         of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(grams)]))
         *_, context, place = self.index.tree.path(grams)
@@ -538,20 +538,20 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         others = total - np.add.reduceat(cell, starts, axis=1)
         left = others > _ROUNDING * total
         counts = sparse.csr_matrix((docs.n, (docs.row, docs.gram)), (docs.n_rows, len(grams)))
-        for part in row_blocks(n, 4 * cell.size):
-            size = part.stop - part.start
+        for block in row_blocks(n, 4 * cell.size):
+            size = block.stop - block.start
             logs = draw_log_gamma(rng, cell, (size, *cell.shape))
-            rest = draw_log_gamma(rng, np.where(left, others, 1.0), (size, *others.shape))
+            log_others = draw_log_gamma(rng, np.where(left, others, 1.0), (size, *others.shape))
             top = np.maximum.reduceat(logs, starts, axis=-1)
             sums = np.add.reduceat(np.exp(logs - top[..., of]), starts, axis=-1)
-            sums = np.log(sums + np.where(left, np.exp(rest - top), 0.0)) + top
+            sums = np.log(sums + np.where(left, np.exp(log_others - top), 0.0)) + top
             logs -= sums[..., of]
-            found = counts @ logs.reshape(-1, len(grams)).T
-            out[part] += found.reshape(docs.n_rows, size, -1).transpose(1, 0, 2)
-        return out
+            log_row = counts @ logs.reshape(-1, len(grams)).T
+            log_p[block] += log_row.reshape(docs.n_rows, size, -1).transpose(1, 0, 2)
+        return log_p
 
     def grams_of(self, X: Array) -> Array:
-        """(U, order) distinct n-grams of documents; -1 in a context is an unknown token."""
+        """Return (U, order) distinct n-grams of documents; -1 in a context is an unknown token."""
         return ngrams.DocumentCounts.count(X, self.order, self.n_tokens).grams
 
 

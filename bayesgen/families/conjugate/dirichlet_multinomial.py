@@ -56,7 +56,7 @@ LONG = 2.0**14  # documents of this length and more are scored without cancellat
 
 
 def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
-    """(n,) log multinomial coefficients."""
+    """Return (n,) log multinomial coefficients."""
     each = np.zeros(len(cells.data))
     several = np.flatnonzero(cells.data != 1)  # most words of a text occur once
     each[several] = special.log_factorial(cells.data[several])
@@ -64,21 +64,21 @@ def log_coefficient(cells: sparse.csr_matrix, length: Array) -> Array:
 
 
 def log_multinomial(cells: sparse.csr_matrix, length: Array, p: Array) -> Array:
-    """(..., n, C) prod_j Poisson(x_j | L p_j) / Poisson(L | L): no cancellation in long documents.
+    """Return log prod_j Poisson(x_j | L p_j) / Poisson(L | L): no digits lost in long documents.
 
     The words that do not occur contribute exp(-L sum of their p).
     """
-    out = -length[:, None] * passes.sum_except(passes.pattern(cells), passes.exact_parts(p))
-    out -= special.log_poisson(length, length)[:, None]
+    log_mass = -length[:, None] * passes.sum_except(passes.pattern(cells), passes.exact_parts(p))
+    log_mass -= special.log_poisson(length, length)[:, None]
     expected = length[row_of_cells(cells)]
     for index in np.ndindex(p.shape[:-1]):
         words = special.log_poisson(cells.data, expected * p[index][cells.indices])
-        out[(*index[:-1], slice(None), index[-1])] += passes.row_sums(words, cells.indptr)
-    return out
+        log_mass[(*index[:-1], slice(None), index[-1])] += passes.row_sums(words, cells.indptr)
+    return log_mass
 
 
 def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
-    """(n, C) log predictive mass of long documents.
+    """Return (n, C) log predictive mass of long documents.
 
     Given the rates of independent Poisson counts, the counts given their total are multinomial;
     with Gamma(alpha_j, b) rates the mass of numerator and denominator are known, for any b.
@@ -95,7 +95,7 @@ def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
 
 
 def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
-    """(n, C) -log p(0) of all words but those of some cells, of long documents."""
+    """Return (n, C) -log p(0) of all words but those of some cells, of long documents."""
     b = alpha.sum(axis=-1) / length[:, None]
     alphas = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
     return np.asarray(alphas * np.log1p(1 / b))
@@ -175,7 +175,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return {"theta": (CLASS, FEATURE)}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log multinomial masses of the documents, coefficient included.
+        """Return (..., N, C) log multinomial masses of the documents, coefficient included.
 
         For documents of 2^14 words and more it is the mass under theta/(sum of theta): the sum
         differs from 1 by rounding, which such a document would magnify.
@@ -190,21 +190,21 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         def tables(p: Array) -> Any:
             return (p, False) if (p == 0).any() else (passes.columns_of(np.log(p)), True)
 
-        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+        def score(block: Matrix, rows: slice, tables: Any, log_p: Array) -> None:
             weights, possible = tables
             if possible:
-                passes.multiply(block, weights, out)
+                passes.multiply(block, weights, log_p)
             else:
-                out[:] = np.moveaxis(passes.dot_log(block, weights), 0, 1).reshape(out.shape)
-            out += coefficient[rows, None]
+                log_p[:] = np.moveaxis(passes.dot_log(block, weights), 0, 1).reshape(log_p.shape)
+            log_p += coefficient[rows, None]
 
-        out = passes.over_draws(X, p, tables, score)
+        log_p = passes.over_draws(X, p, tables, score)
         for row in passes.few_at_a_time(np.flatnonzero(length >= LONG)):
-            out[..., row, :] = log_multinomial(passes.stored_cells(X, row), length[row], p)
-        return out
+            log_p[..., row, :] = log_multinomial(passes.stored_cells(X, row), length[row], p)
+        return log_p
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) documents of `length` words, as int64."""
+        """Return (N, D) documents of `length` words, as int64."""
         p = self.rows_of(theta, "theta", y)
         p = p / p.sum(axis=-1, keepdims=True)
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
@@ -243,9 +243,9 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
         self.check(X)
         cells = passes.stored_cells(X, slice(None))
-        out = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
+        log_p = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(theta["theta"]).T)
         coefficient = log_coefficient(cells, passes.row_sums(cells.data, cells.indptr))
-        return out + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
+        return log_p + pm.Data(f"{prefix}log_coefficient", coefficient)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -284,7 +284,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return {"theta": stats.counts / total[:, None]}
 
     def map(self) -> dict[str, Array]:
-        """(alpha - 1)/(sum of alpha - D), the mode on the simplex.
+        """Return (alpha - 1)/(sum of alpha - D), the mode on the simplex.
 
         A word with alpha = 1 beside others above 1 has probability 0.
         """
@@ -299,7 +299,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return {"theta": special.draw_dirichlet(rng, self.alpha, n)}
 
     def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
-        """(n, N, C): words of a row, and one Gamma variable for all others, whose sum is one.
+        """Draw the words of a row, and one Gamma variable for the sum of all others: (n, N, C).
 
         The coefficients, common to the classes, are left out.
         """
@@ -320,13 +320,13 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return passes.draws_of_each_row(draw, seed, X)
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum over classes of log Dirichlet densities."""
+        """Return (...) sum over classes of log Dirichlet densities."""
         return density_by_draws(
             lambda t: log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) log Dirichlet-multinomial masses, coefficient included."""
+        """Return (N, C) log Dirichlet-multinomial masses, coefficient included."""
         if kernels.pays(len(self.alpha) * passes.n_stored(X)):
             log_mass = self._look_up_numerators(X)
             others = np.flatnonzero(np.isnan(log_mass[:, 0]))
@@ -384,11 +384,11 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     @cached_property
     def _log_alpha(self) -> Array:
-        """(D, C), as a product with rows takes it."""
+        """Return (D, C) log alpha, as a product with rows takes it."""
         return np.ascontiguousarray(np.log(self.alpha.T))
 
     def _log_numerators(self, cells: sparse.csr_matrix) -> Array:
-        """(n, C) sums of log r(alpha, x): log alpha of every cell, and more where x is not 1."""
+        """Add up log r(alpha, x): log alpha of every cell, and more where x is not 1: (n, C)."""
         others = np.flatnonzero(cells.data != 1)
         first = np.searchsorted(others, cells.indptr)
         parts = cells.data[others], cells.indices[others], first
@@ -416,28 +416,28 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return float(np.sum(mass) + given_totals.sum())
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the pseudo-counts less the row's; very long documents by adding up the others."""
+        """Subtract the row from its class; for very long documents add up the others instead."""
         self.check(X)
         log_x, cells = self.log_predictive(X), passes.stored_cells(X, slice(None))
         row, n = row_of_cells(cells), cells.data
         length = passes.row_sums(n, cells.indptr)
         before = self.alpha[y[row], cells.indices]
-        rest = before - weight[row] * n
-        words = passes.row_sums(special.log_gamma_difference(rest, n), cells.indptr)
+        remaining = before - weight[row] * n
+        words = passes.row_sums(special.log_gamma_difference(remaining, n), cells.indptr)
         total = self.alpha.sum(axis=-1)[y] - weight * length
         words -= special.log_gamma_difference(total, length)
         log_x[np.arange(len(y)), y] = words + log_coefficient(cells, length)
         left = np.where(length >= LONG, 0.0, total / (total + weight * length))
-        np.minimum.at(left, row, rest / before)
+        np.minimum.at(left, row, remaining / before)
         return log_x, left
 
     def beta_margins(self, stats: MultinomialStats) -> tuple[Array, Array, Array]:
-        """Of each token against all others."""
+        """Return the Beta parameters of each token against all others, and its count."""
         a: Array = np.asarray(self.alpha, dtype=np.float64)
         return a, a.sum(axis=1, keepdims=True) - a, stats.counts
 
     def urns(self, X: Matrix) -> Urns:
-        """The words of each document: one urn per class."""
+        """Return the words of each document: one urn per class."""
         self.check(X)
         cells = passes.stored_cells(X, slice(None))
         row, length = row_of_cells(cells), passes.row_sums(cells.data, cells.indptr)
@@ -462,7 +462,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return replace(stats, counts=deal(rng, stats.counts[:, None])[:, 0])
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) each word's share of the mutual information of one token and the class, in nats.
+        """Return (D,) shares of the words in the information of one token on the class, in nats.
 
         Sum over classes of pi theta_cj log(theta_cj / mean_j). Each share is >= 0; over the
         features they sum to the mutual information of the class and one word drawn from a

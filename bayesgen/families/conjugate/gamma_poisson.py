@@ -88,7 +88,7 @@ class GammaPoisson(ConjugateFamily):
         return {"rate": (CLASS, FEATURE)}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sum of log Poisson masses over the observed cells."""
+        """Return (..., N, C) sum of log Poisson masses over the observed cells."""
         passes.refuse_negative_counts(X)
         rate = np.asarray(theta["rate"], dtype=np.float64)
         factorials = np.empty(X.shape[0])
@@ -96,8 +96,8 @@ class GammaPoisson(ConjugateFamily):
         for rows, cells in passes.stored_blocks(X, 0):
             seen = np.nan_to_num(cells.data)
             factorials[rows] = passes.row_sums(log_factorial(seen), cells.indptr)
-            found = np.flatnonzero(seen >= _LARGE)
-            large[rows.start + np.searchsorted(cells.indptr, found, side="right") - 1] = True
+            scores = np.flatnonzero(seen >= _LARGE)
+            large[rows.start + np.searchsorted(cells.indptr, scores, side="right") - 1] = True
         missing = passes.has_nan(X)
 
         def tables(rate: Array) -> Any:
@@ -105,28 +105,28 @@ class GammaPoisson(ConjugateFamily):
                 return rate, None
             return passes.columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
 
-        def score(block: Matrix, rows: slice, tables: Any, out: Array) -> None:
+        def score(block: Matrix, rows: slice, tables: Any, log_p: Array) -> None:
             weights, none = tables
             if none is not None:
-                passes.multiply(block, weights, out)
-                out -= none
+                passes.multiply(block, weights, log_p)
+                log_p -= none
             else:
                 counts, missing = passes.split_missing(block)
-                found = passes.dot_log(counts, weights)
+                scores = passes.dot_log(counts, weights)
                 if missing is None:
-                    found -= weights.sum(axis=-1)[..., None, :]
+                    scores -= weights.sum(axis=-1)[..., None, :]
                 else:
-                    found -= passes.sum_except(missing, passes.exact_parts(weights))
-                out[:] = np.moveaxis(found, 0, 1).reshape(out.shape)
-            out -= factorials[rows, None]
+                    scores -= passes.sum_except(missing, passes.exact_parts(weights))
+                log_p[:] = np.moveaxis(scores, 0, 1).reshape(log_p.shape)
+            log_p -= factorials[rows, None]
 
-        out = passes.over_draws(X, rate, tables, score)
+        log_p = passes.over_draws(X, rate, tables, score)
         for row in passes.few_at_a_time(np.flatnonzero(large)):
-            out[..., row, :] = _by_cell(passes.stored_cells(X, row), rate)
-        return out
+            log_p[..., row, :] = _by_cell(passes.stored_cells(X, row), rate)
+        return log_p
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) counts, as int64."""
+        """Return (N, D) counts, as int64."""
         rate = self.rows_of(theta, "rate", y)
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
 
@@ -158,13 +158,13 @@ class GammaPoisson(ConjugateFamily):
         passes.refuse_negative_counts(X)
         counts, missing = passes.split_missing(X)
         cells, rate = passes.stored_cells(counts, slice(None)), theta["rate"].T
-        out = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
+        log_p = pymc_parts.sum_cells(f"{prefix}counts", cells, pt.log(rate)) - rate.sum(axis=0)
         if missing is not None:
-            out = out + pymc_parts.sum_cells(
+            log_p = log_p + pymc_parts.sum_cells(
                 f"{prefix}missing", passes.stored_cells(missing, slice(None)), rate
             )
         constant = passes.row_sums(log_factorial(cells.data), cells.indptr)
-        return out - pm.Data(f"{prefix}log_factorial", constant)[:, None]
+        return log_p - pm.Data(f"{prefix}log_factorial", constant)[:, None]
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -188,7 +188,7 @@ class GammaPoisson(ConjugateFamily):
         return [cls(flat, flat), cls(unequal, 0.5 + unequal[::-1]), cls(40 * flat, 0.5 * flat)]
 
     def observed_cells(self, stats: PoissonStats) -> Array:
-        """(C, D) rows of each class in which the column was not missing."""
+        """Return (C, D) rows of each class in which the column was not missing."""
         return stats.rows
 
     def resolve(self, stats: PoissonStats) -> Self:
@@ -213,7 +213,7 @@ class GammaPoisson(ConjugateFamily):
         return {"rate": stats.total / stats.rows}
 
     def map(self) -> dict[str, Array]:
-        """(shape - 1)/rate, the mode on the scale of the rate."""
+        """Return (shape - 1)/rate, the mode on the scale of the rate."""
         refuse_undefined(
             "map",
             self.shape < 1,
@@ -231,7 +231,7 @@ class GammaPoisson(ConjugateFamily):
         return {"rate": rng.standard_gamma(self.shape, size=(n, *self.shape.shape)) / self.rate}
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) sum of log Gamma densities."""
+        """Return (...) sum of log Gamma densities."""
         return densities.density_by_draws(
             lambda t: densities.log_gamma_density(t["rate"], self.shape, self.rate),
             theta,
@@ -239,7 +239,7 @@ class GammaPoisson(ConjugateFamily):
         )
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C) sum of log negative binomial masses over the observed cells."""
+        """Return (N, C) sum of log negative binomial masses over the observed cells."""
         passes.refuse_negative_counts(X)
         if sparse.issparse(X) or not kernels.pays(len(self.shape) * X.size):
             return self._log_masses(X)
@@ -270,13 +270,15 @@ class GammaPoisson(ConjugateFamily):
             passes.small_count_table(partial(mass, c), X, n_classes) for c in range(n_classes)
         ]
         no_event = passes.exact_parts(a * np.log1p(1 / b))  # -log of the mass of 0
-        out = np.empty((X.shape[0], n_classes))
+        log_mass = np.empty((X.shape[0], n_classes))
         for rows, cells in passes.stored_blocks(X, a.size):
-            out[rows] = -passes.sum_except(passes.pattern(cells), no_event)
+            log_mass[rows] = -passes.sum_except(passes.pattern(cells), no_event)
             cells = _observed(cells)
             for c in range(n_classes):
-                out[rows, c] += passes.row_sums(masses[c](cells.indices, cells.data), cells.indptr)
-        return out
+                log_mass[rows, c] += passes.row_sums(
+                    masses[c](cells.indices, cells.data), cells.indptr
+                )
+        return log_mass
 
     def log_evidence(self, stats: PoissonStats) -> float:
         """Sum over cells of a log b - lG(a) + lG(a') - a' log b' - log x!.
@@ -294,7 +296,7 @@ class GammaPoisson(ConjugateFamily):
         return float(np.sum(cells, where=some))
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the counts and rows of the class less the row's."""
+        """Subtract the row from the counts and rows of its class."""
         log_x, left = self.log_predictive(X), np.ones(X.shape[0])
         for c, w, rows in passes.equal_weights(y, weight):
             a = self.shape[c]
@@ -324,17 +326,17 @@ class GammaPoisson(ConjugateFamily):
             return np.log(rate), -rate.sum(axis=-1)
 
     def draw_null(self, rng: np.random.Generator, stats: PoissonStats) -> PoissonStats:
-        """The classes' totals given the total: multinomial in the numbers of rows."""
+        """Return the classes' totals given the total: multinomial in the numbers of rows."""
         left, rows = np.rint(stats.total.sum(axis=0)), stats.rows.sum(axis=0)
         total = np.empty_like(stats.total)
-        for c, own in enumerate(stats.rows):
-            share = np.divide(own, rows, out=np.ones_like(rows), where=rows > 0)
+        for c, rows_of_class in enumerate(stats.rows):
+            share = np.divide(rows_of_class, rows, out=np.ones_like(rows), where=rows > 0)
             total[c] = rng.binomial(left.astype(np.int64), np.clip(share, 0.0, 1.0))
-            left, rows = left - total[c], rows - own
+            left, rows = left - total[c], rows - rows_of_class
         return replace(stats, total=total)
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) mutual information of each count and the class, in nats, by summing the masses.
+        """Return (D,) mutual information of each count and the class, in nats, by summing masses.
 
         The sum runs over all counts but those in tails of mass exp(-40).
         """
@@ -353,13 +355,13 @@ def _observed(cells: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _by_cell(cells: sparse.csr_matrix, rate: Array) -> Array:
-    """(..., n, C) sum of log Poisson masses cell by cell, for rows with counts of any size."""
-    out = -passes.sum_except(passes.pattern(cells), passes.exact_parts(rate))
+    """Add up log Poisson masses cell by cell, for counts of any size: (..., n, C)."""
+    log_mass = -passes.sum_except(passes.pattern(cells), passes.exact_parts(rate))
     cells = _observed(cells)
     for index in np.ndindex(rate.shape[:-1]):
         masses = special.log_poisson(cells.data, rate[index][cells.indices])
-        out[(*index[:-1], slice(None), index[-1])] += passes.row_sums(masses, cells.indptr)
-    return out
+        log_mass[(*index[:-1], slice(None), index[-1])] += passes.row_sums(masses, cells.indptr)
+    return log_mass
 
 
 # ------------------------------------------------------------------------------------------------
@@ -371,7 +373,7 @@ _BLOCK = 1 << 19  # cells of a block
 
 
 def count_information(rate: Array, pi: Array) -> Array:
-    """(D,) mutual information in nats of each of D counts and the class.
+    """Return (D,) mutual information in nats of each of D counts and the class.
 
     Parameters
     ----------
@@ -383,14 +385,16 @@ def count_information(rate: Array, pi: Array) -> Array:
     top = rate.max(axis=0)
     order = np.argsort(top, kind="stable")  # columns that need equally many counts together
     n_few = int(np.sum(top <= _FEW))
-    out = np.empty(len(top))
+    nats = np.empty(len(top))
     for group, information in (
         (order[:n_few], _information_of_few),
         (order[n_few:], _information_of_many),
     ):
-        for columns in (group[own] for own in passes.row_blocks(len(group), len(pi) * 256, _BLOCK)):
-            out[columns] = information(rate[:, columns], pi)
-    return np.maximum(out, 0.0)  # -1e-12 between equal rates of 1e12
+        for columns in (
+            group[block] for block in passes.row_blocks(len(group), len(pi) * 256, _BLOCK)
+        ):
+            nats[columns] = information(rate[:, columns], pi)
+    return np.maximum(nats, 0.0)  # -1e-12 between equal rates of 1e12
 
 
 def _window(rate: Array) -> tuple[Array, Array]:
@@ -404,7 +408,7 @@ def _window(rate: Array) -> tuple[Array, Array]:
 
 
 def _information_of_few(rate: Array, pi: Array) -> Array:
-    """(D,) mutual information from rates (C, D), summed over the counts from 0 on."""
+    """Return (D,) mutual information from rates (C, D), summed over the counts from 0 on."""
     x = np.arange(float(_window(rate.max())[1]) + 1)
     none = rate == 0
     logs = np.log(np.where(none, 1.0, rate))[..., None] * x - rate[..., None] - log_factorial(x)
@@ -416,24 +420,24 @@ def _information_of_few(rate: Array, pi: Array) -> Array:
 
 
 def _information_of_many(rate: Array, pi: Array) -> Array:
-    """(D,) mutual information from rates (C, D): sum of pi KL(Poisson(rate_c) || mixture).
+    """Return (D,) mutual information from rates (C, D): sum of pi KL(Poisson(rate_c) || mixture).
 
     Each class is summed over its own window, in steps of one count or of 1/16 standard
     deviation, where that is more: the terms are then so smooth in the count that the sum over
     the grid is exact to rounding.
     """
-    out = np.zeros(rate.shape[1])
-    for own, weight in zip(rate, pi, strict=True):
-        step = np.maximum(1.0, np.floor(np.sqrt(own) / 16))
-        low, high = _window(own)
+    nats = np.zeros(rate.shape[1])
+    for class_rate, weight in zip(rate, pi, strict=True):
+        step = np.maximum(1.0, np.floor(np.sqrt(class_rate) / 16))
+        low, high = _window(class_rate)
         nodes = np.arange(np.max((high - low) / step) + 1)
         x = low[:, None] + step[:, None] * nodes
-        log_mass = special.log_poisson(x, own[:, None])
+        log_mass = special.log_poisson(x, class_rate[:, None])
         mass = np.exp(log_mass)
         some = mass > 0
         # p(x | all classes) / p(x | own), by at most exp(700)
         ratios = special.log_poisson(x, rate[..., None]) - np.where(some, log_mass, 0.0)
         mixture = np.tensordot(pi, np.exp(np.minimum(ratios, 700.0)), axes=1)
         terms = np.where(some, mass * np.log(np.where(some, mixture, 1.0)), 0.0)
-        out -= weight * step * terms.sum(axis=-1)
-    return out
+        nats -= weight * step * terms.sum(axis=-1)
+    return nats

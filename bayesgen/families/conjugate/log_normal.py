@@ -43,13 +43,13 @@ class LogNormal(NormalInverseGamma):
     kind: ClassVar[str] = "lognormal"
 
     def cells(self, X: Matrix) -> Array:
-        """(N, D) logarithms, of which the density is Normal; 0 for cells that are not positive."""
+        """Return (N, D) logarithms, which are Normal; 0 for cells that are not positive."""
         return np.log(np.where(X <= 0, 1.0, np.asarray(X, dtype=np.float64)))
 
     def _log_slope(self, X: Matrix) -> Array:
-        """(N,) log Jacobian of `cells`, over the observed live cells."""
-        own = np.where(np.isnan(X) | ~self.live, 0.0, np.where(X <= 0, -np.inf, -self.cells(X)))
-        return np.asarray(own.sum(axis=1))
+        """Return (N,) log Jacobian of `cells`, over the observed live cells."""
+        cells = np.where(np.isnan(X) | ~self.live, 0.0, np.where(X <= 0, -np.inf, -self.cells(X)))
+        return np.asarray(cells.sum(axis=1))
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -60,20 +60,20 @@ class LogNormal(NormalInverseGamma):
         return super().stats(self.cells(X), y, n_classes, weight)
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) Normal log densities of the logarithms, with the Jacobian."""
+        """Return (..., N, C) Normal log densities of the logarithms, with the Jacobian."""
         return super().log_likelihood(self.cells(X), theta) + self._log_slope(X)[:, None]
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C), with the Jacobian."""
+        """Return (N, C), with the Jacobian."""
         return super().log_predictive(self.cells(X)) + self._log_slope(X)[:, None]
 
     def _log_evidence_terms(self, stats: GaussianStats) -> tuple[Array, Array]:
-        """With the Jacobian: minus the sum of the logarithms."""
+        """Add the Jacobian, minus the sum of the logarithms."""
         groups, means = super()._log_evidence_terms(stats)
         return groups, means - stats.n * (stats.mean + stats.shift) * self.live
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """As of the logarithms, with the Jacobian."""
+        """Return the densities of the logarithms, with the Jacobian."""
         log_x, left = super().log_predictive_without(self.cells(X), y, weight)
         return log_x + self._log_slope(X)[:, None], left
 
@@ -82,13 +82,13 @@ class LogNormal(NormalInverseGamma):
         raise NotLinearError("the log-odds of lognormal columns are a function of log x, not of x")
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) positive rows."""
+        """Return (N, D) positive rows."""
         return np.exp(np.clip(super().simulate(rng, theta, y), -_LARGEST, _LARGEST))
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
-        """As in `NormalInverseGamma`; rows are log-Normal, statistics those of the logarithms."""
+        """Declare as `NormalInverseGamma` does; rows are log-Normal, statistics of logarithms."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -107,6 +107,6 @@ class LogNormal(NormalInverseGamma):
         return theta
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
-        """(N, C) tensor, over the observed cells of the live columns."""
+        """Return (N, C) tensor, over the observed cells of the live columns."""
         normal = super().pymc_log_likelihood(self.cells(X), theta, prefix=prefix)
         return normal + self._log_slope(X)[:, None]

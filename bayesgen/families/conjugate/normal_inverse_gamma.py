@@ -72,9 +72,9 @@ class GaussianStats(Stats):
         shape = (n_classes, X.shape[1])
         shift = passes.first_observed(X)
         zero = np.zeros(shape)
-        out = cls(zero, zero, zero, shift)
+        stats = cls(zero, zero, zero, shift)
         if kernels.pays(X.shape[0] * X.shape[1]) and not issparse(X):
-            return _compiled(X, y, weight, out)
+            return _compiled(X, y, weight, stats)
         for rows in passes.row_blocks(*X.shape):
             d = passes.dense_block(X, rows) - shift
             codes, w = y[rows], None if weight is None else weight[rows]
@@ -90,8 +90,8 @@ class GaussianStats(Stats):
             d -= mean[codes]
             if seen is not None:
                 d[~seen] = 0.0
-            out = out.merge(cls(n, mean, indicator @ np.square(d, out=d), shift))
-        return out
+            stats = stats.merge(cls(n, mean, indicator @ np.square(d, out=d), shift))
+        return stats
 
     def merge(self, other: Self) -> Self:
         """Chan, Golub and LeVeque's pairwise update."""
@@ -106,7 +106,7 @@ class GaussianStats(Stats):
         return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
 
     def remove(self, other: Self) -> Self:
-        """The update run backwards; warns when the rows removed carried almost all the scatter."""
+        """Run the update backwards; warn when the rows removed carried almost all the scatter."""
         n = self.n - other.n
         refuse_negative("n", n, self.n)
         left = n > 1e-12 * self.n
@@ -125,7 +125,7 @@ class GaussianStats(Stats):
         return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
 
     def about(self, shift: Array) -> Array:
-        """(C, D) means minus another reference."""
+        """Return (C, D) means minus another reference."""
         return self.mean + (self.shift - shift)
 
 
@@ -187,7 +187,7 @@ def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
 def _student(
     away: Array, kappa: Array, seen: Array, squares: Array, nu: Array, joint: bool
 ) -> Array:
-    """(n,) log Student t densities of rows: of each cell, or of all that are seen together.
+    """Return (n,) log Student t densities of rows: of each cell, or of all that are seen together.
 
     Parameters
     ----------
@@ -206,21 +206,21 @@ def _student(
 def _log1p_square(r: Array) -> Array:
     """log(1 + r^2), also where r^2 overflows."""
     with np.errstate(over="ignore"):
-        out = np.log1p(r * r)
-    if np.isposinf(out).any():
+        log = np.log1p(r * r)
+    if np.isposinf(log).any():
         huge = np.abs(r) > 1e150
-        out[huge] = 2 * np.log(np.abs(r[huge]))
-    return out
+        log[huge] = 2 * np.log(np.abs(r[huge]))
+    return log
 
 
 def _log1p_sum_of_squares(r: Array) -> Array:
     """log(1 + sum of squares of each row), also where a square overflows."""
     with np.errstate(over="ignore"):
-        out = np.log1p(np.einsum("ij,ij->i", r, r))
-    for i in np.flatnonzero(np.isposinf(out)):
+        log = np.log1p(np.einsum("ij,ij->i", r, r))
+    for i in np.flatnonzero(np.isposinf(log)):
         top = np.abs(r[i]).max()
-        out[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
-    return out
+        log[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
+    return log
 
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -304,12 +304,12 @@ class NormalInverseGamma(ConjugateFamily):
 
     @cached_property
     def over_classes(self) -> bool:
-        """Whether the classes share variances."""
+        """Return whether the classes share variances."""
         return self.variance in ("tied", "spherical")
 
     @cached_property
     def over_features(self) -> bool:
-        """Whether the columns do."""
+        """Return whether the columns do."""
         return self.variance in ("class_spherical", "spherical")
 
     def _group_sum(self, cells: Array) -> Array:
@@ -327,7 +327,7 @@ class NormalInverseGamma(ConjugateFamily):
 
     @cached_property
     def live(self) -> Array:
-        """(D,) False for the columns that are left out."""
+        """Return (D,) False for the columns that are left out."""
         return ~np.broadcast_to(self.ignored, self.mu.shape[1])
 
     def _variance_of(self, theta: Theta) -> Array:
@@ -349,7 +349,7 @@ class NormalInverseGamma(ConjugateFamily):
 
     @property
     def independent(self) -> bool:
-        """A variance that columns share makes them dependent once it is integrated out."""
+        """Return a variance that columns share makes them dependent once it is integrated out."""
         return not self.over_features
 
     # -- contract ----------------------------------------------------------------------------
@@ -360,20 +360,20 @@ class NormalInverseGamma(ConjugateFamily):
         return {"mu": (CLASS, FEATURE), "sigma2": _PARAM_DIMS[self.variance]}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sum of Normal log-densities over the observed cells."""
+        """Return (..., N, C) sum of Normal log-densities over the observed cells."""
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         *batch, n_classes, _ = mu.shape
         n, live = int(np.prod(batch)), self.live
         shape = n, n_classes, int(live.sum())
         mu, sigma2 = mu[..., live].reshape(shape), sigma2[..., live].reshape(shape)
-        out = np.empty((n, n_classes, X.shape[0]))
+        log_p = np.empty((n, n_classes, X.shape[0]))
         for c in range(n_classes if n else 0):
-            normal_log_densities(X, live, mu[:, c], sigma2[:, c], out[:, c])
-        return np.moveaxis(out.reshape(*batch, n_classes, X.shape[0]), -1, -2)
+            normal_log_densities(X, live, mu[:, c], sigma2[:, c], log_p[:, c])
+        return np.moveaxis(log_p.reshape(*batch, n_classes, X.shape[0]), -1, -2)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) Normal rows."""
+        """Return (N, D) Normal rows."""
         mean = self.rows_of(theta, "mu", y)
         sigma2 = self.rows_of(theta, "sigma2", y)
         if self.over_features:
@@ -423,7 +423,7 @@ class NormalInverseGamma(ConjugateFamily):
         return {"mu": mu, "sigma2": sigma2}
 
     def _sd(self, theta: Mapping[str, Any]) -> Any:
-        """(class, feature) tensor of the standard deviations."""
+        """Return (class, feature) tensor of the standard deviations."""
         import pytensor.tensor as pt
 
         return pt.broadcast_to(pt.sqrt(self.with_axes(theta["sigma2"])), theta["mu"].shape)
@@ -432,12 +432,12 @@ class NormalInverseGamma(ConjugateFamily):
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
         """Each variance structure, with unequal numbers by class and feature."""
         pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
-        out = []
+        priors = []
         for variance in _PARAM_DIMS:
             proto = cls(variance=variance)
             group = proto._group_sum(np.ones((n_classes, n_features))).shape
             step = 1.0 + np.arange(np.prod(group)).reshape(group) % 3
-            out.append(
+            priors.append(
                 cls(
                     mu=pattern - 1.0,
                     kappa=0.5 + pattern,
@@ -448,7 +448,7 @@ class NormalInverseGamma(ConjugateFamily):
                     variance=variance,
                 )
             )
-        return out
+        return priors
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -457,7 +457,7 @@ class NormalInverseGamma(ConjugateFamily):
         return GaussianStats.of_rows(X, y, n_classes, weight)
 
     def observed_cells(self, stats: GaussianStats) -> Array:
-        """(C, D) rows of each class in which the column was not missing."""
+        """Return (C, D) rows of each class in which the column was not missing."""
         return stats.n
 
     def resolve(self, stats: GaussianStats) -> Self:
@@ -540,9 +540,9 @@ class NormalInverseGamma(ConjugateFamily):
         sigma2 = rng.chisquare(self.nu, size=(n, *self.nu.shape))
         np.divide(self.sum_of_squares, sigma2, out=sigma2)
         mu = rng.standard_normal((n, *self.mu.shape))
-        for part in passes.row_blocks(n, self.mu.size):  # no copy of them all
-            mu[part] *= np.sqrt(sigma2[part] / self.kappa)
-            mu[part] += self.mu + self.shift
+        for block in passes.row_blocks(n, self.mu.size):  # no copy of them all
+            mu[block] *= np.sqrt(sigma2[block] / self.kappa)
+            mu[block] += self.mu + self.shift
         return {"mu": mu, "sigma2": self.as_theta(sigma2)}
 
     def n_parameters(self) -> int:
@@ -550,7 +550,7 @@ class NormalInverseGamma(ConjugateFamily):
         return self.mu.size + self.nu.size
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) inverse-Gamma densities of the variances, Normal ones of the means given them."""
+        """Add inverse-Gamma densities of the variances, and Normal ones of the means given them."""
 
         def density(t: dict[str, Array]) -> Array:
             sigma2 = self._variance_of(t)
@@ -610,18 +610,18 @@ class NormalInverseGamma(ConjugateFamily):
         return replace(stats, mean=centre + z * np.sqrt(scale), scatter=scatter * scale)
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) by quadrature of the mixture entropy, in nats."""
+        """Return (D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])
         sigma2 = np.broadcast_to(self._variance_of(theta), mu.shape)
         return gaussian_information(mu, sigma2, weights) * self.live
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C), as in `ConjugateFamily.log_predictive`."""
+        """Return (N, C), as in `ConjugateFamily.log_predictive`."""
         n_classes = len(self.mu)
         norm, power, spread = self.student
         if self.over_features:
             log_width = np.log(spread)
-            out = np.empty((X.shape[0], n_classes))
+            log_p = np.empty((X.shape[0], n_classes))
             for rows in passes.row_blocks(*X.shape):
                 x = passes.dense_block(X, rows) - self.shift
                 seen = ~np.isnan(x)
@@ -629,21 +629,21 @@ class NormalInverseGamma(ConjugateFamily):
                 for c in range(n_classes):
                     r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
                     distance = _log1p_sum_of_squares(r)
-                    out[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
-            return out
+                    log_p[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
+            return log_p
         if not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
             return _compiled_densities(self, X)
-        out = np.empty((X.shape[0], n_classes))
+        log_p = np.empty((X.shape[0], n_classes))
         for rows in passes.row_blocks(*X.shape):
             x = passes.dense_block(X, rows) - self.shift
             total = np.nansum if passes.has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
-                out[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
-        return out
+                log_p[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
+        return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By the means, precisions and sums of squares less the row's, cell by cell."""
+        """Subtract the row from means, precisions and sums of squares, cell by cell."""
         log_x, left = NormalInverseGamma.log_predictive(self, X), np.ones(X.shape[0])
         for rows in passes.row_blocks(X.shape[0], self.mu.size):
             x = passes.dense_block(X, rows) - self.shift
@@ -655,9 +655,9 @@ class NormalInverseGamma(ConjugateFamily):
         n, w = np.arange(len(x)), weight[:, None]
         seen = ~np.isnan(x) & self.live
         kappa = self.kappa[y]
-        rest, is_lost = passes.without_weight(kappa, np.where(seen, w, 0.0))
+        remaining, is_lost = passes.without_weight(kappa, np.where(seen, w, 0.0))
         step = np.where(seen, x - self.mu[y], 0.0)
-        taken = np.where(seen, w * kappa / rest, 0.0) * np.square(step)
+        taken = np.where(seen, w * kappa / remaining, 0.0) * np.square(step)
         whole, nu = (v[0 * y if self.over_classes else y] for v in (self.sum_of_squares, self.nu))
         cells = np.where(seen, w, 0.0)
         if self.over_features:
@@ -670,8 +670,8 @@ class NormalInverseGamma(ConjugateFamily):
             mine = np.full(len(x), True) if c is None else y == c
             away = np.where(seen, x - self.mu[y if c is None else c], 0.0)
             k = kappa if c is None else np.broadcast_to(self.kappa[c], x.shape)
-            away = np.where(mine[:, None], away * k / rest, away)
-            k = np.where(mine[:, None], rest, k)
+            away = np.where(mine[:, None], away * k / remaining, away)
+            k = np.where(mine[:, None], remaining, k)
             density = _student(away, k, seen, squares, freedom, self.over_features)
             if c is None:
                 log_x[n, y] = density
@@ -680,7 +680,7 @@ class NormalInverseGamma(ConjugateFamily):
         return log_x, left
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
-        """(N, C) tensor, over the observed cells of the live columns."""
+        """Return (N, C) tensor, over the observed cells of the live columns."""
         import pymc as pm
         import pytensor.tensor as pt
 

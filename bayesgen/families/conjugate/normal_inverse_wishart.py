@@ -69,8 +69,8 @@ class ScatterStats(Stats):
         """Chan, Golub and LeVeque's pairwise update, with outer products."""
         shift = self.shift if self.n.sum() > 0 else other.shift
         b = other.mean_about(shift)
-        own = self.mean_about(shift)
-        a = np.where((self.n > 0)[:, None], own, b)  # no rows, no mean to step from
+        a_mean = self.mean_about(shift)
+        a = np.where((self.n > 0)[:, None], a_mean, b)  # no rows, no mean to step from
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros(n.shape), where=n > 0)
         step = np.where((other.n > 0)[:, None], b - a, 0.0)
@@ -78,7 +78,7 @@ class ScatterStats(Stats):
         return replace(self, n=n, mean=a + step * share[:, None], scatter=scatter, shift=shift)
 
     def remove(self, other: Self) -> Self:
-        """The update run backwards; the matrix is kept, so a factor is made anew, not downdated."""
+        """Run the update backwards; a factor of the matrix is made anew, not downdated."""
         n = self.n - other.n
         refuse_negative("n", n, self.n)
         left = n > 1e-12 * self.n
@@ -102,24 +102,24 @@ class ScatterStats(Stats):
         return replace(self, n=n, mean=mean, scatter=scatter)
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
-        """As in `Stats`; a shared scatter stays one matrix."""
-        out = super().reindex_classes(codes, n_classes)
-        return replace(out, scatter=self.scatter) if self.shared else out
+        """Rename the classes as in `Stats`; a shared scatter stays one matrix."""
+        stats = super().reindex_classes(codes, n_classes)
+        return replace(stats, scatter=self.scatter) if self.shared else stats
 
     def pooled(self) -> Self:
-        """As in `Stats`; a shared scatter counts once."""
+        """Pool the classes as in `Stats`; a shared scatter counts once."""
         if not self.shared:
             return super().pooled()
         means = replace(self, scatter=np.zeros((len(self.n), *self.scatter.shape[1:])))
-        out = Stats.pooled(means)
-        return replace(out, scatter=out.scatter + self.scatter)
+        stats = Stats.pooled(means)
+        return replace(stats, scatter=stats.scatter + self.scatter)
 
     def mean_about(self, shift: Array) -> Array:
-        """(C, D) class means minus another reference row."""
+        """Return (C, D) class means minus another reference row."""
         return self.mean + (self.shift - shift)
 
     def outer(self, weight: Array, step: Array) -> Array:
-        """(G, D, D) weighted outer products of one step per class (C, D)."""
+        """Return (G, D, D) weighted outer products of one step per class (C, D)."""
         root = np.sqrt(weight)[:, None] * step  # so that the products are symmetric, bit for bit
         if self.shared:
             return (root.T @ root)[None]
@@ -135,7 +135,7 @@ class ScatterStats(Stats):
         *,
         shared: bool = False,
     ) -> Self:
-        """Of complete dense rows, in one pass.
+        """Compute the statistics of complete dense rows in one pass.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class MissingCellError(Facts, ValueError):
 
 
 def _reference(X: Matrix) -> Array:
-    """(D,) the median of the first rows, of an odd number: one outlier is no reference."""
+    """Return (D,) the median of the first rows, of an odd number: one outlier is no reference."""
     head = passes.dense_block(X, slice(0, 101))
     head = head[~np.isnan(head).any(axis=1)]
     if not len(head):
@@ -244,19 +244,19 @@ def _refuse_missing(X: Array, rows: slice, weight: Array | None) -> None:
 
 
 def _shared_draws(f: "NormalInverseWishart", seed: passes.Seed, X: Matrix, n: int) -> Array:
-    """(n, N, C) draws of -1/2 of the squared distances, less what the classes share."""
+    """Return (n, N, C) draws of -1/2 of the squared distances, less what the classes share."""
     log_x = np.zeros((n, X.shape[0], len(f.mu)))
-    for rows, columns, part, x in f.parts(X):
+    for rows, columns, family, x in f.parts(X):
         if not len(columns):
             continue
         rng = np.random.default_rng(seed)  # the same numbers for every pattern of missing cells
         z = rng.standard_normal((n, len(f.mu)))
         # a squared distance is noncentral chi-squared: the direction of the mean, and all others
-        others = rng.chisquare(part.dim - 1, size=z.shape) if part.dim > 1 else 0.0
-        away = _distances_whitened(part, x)
+        others = rng.chisquare(family.dim - 1, size=z.shape) if family.dim > 1 else 0.0
+        away = _distances_whitened(family, x)
         # not by the products z z', in which a far row's differences of the classes are lost
         root = np.linalg.qr(away.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
-        triangles = _triangles(rng, part.nu[0], min(len(f.mu), part.dim), n)
+        triangles = _triangles(rng, family.nu[0], min(len(f.mu), family.dim), n)
         u = _diagonals(root, triangles).transpose(2, 0, 1)  # (S, n, C)
         distance = np.square(z[:, None] + np.sqrt(f.kappa * u))
         log_x[:, rows] = -0.5 / f.kappa * (distance + np.expand_dims(others, 1))
@@ -264,40 +264,40 @@ def _shared_draws(f: "NormalInverseWishart", seed: passes.Seed, X: Matrix, n: in
 
 
 def _distances_whitened(f: "NormalInverseWishart", x: Array) -> Array:
-    """(n, C, D) distances from the class means in the metric of psi^-1."""
+    """Return (n, C, D) distances from the class means in the metric of psi^-1."""
     d = (x[:, None] - f.mu).reshape(-1, f.dim).T
     return np.asarray(solve_triangular(f.factor[0], d, lower=True).T.reshape(len(x), -1, f.dim))
 
 
 def _diagonals(root: Array, triangles: Array) -> Array:
-    """(n, C, S) diagonals of R W R^T, root (n, C, r), for S matrices W by their factors."""
+    """Return (n, C, S) diagonals of R W R^T, root (n, C, r), for S matrices W by their factors."""
     n_rows, n_classes, rank = root.shape
-    out = np.empty((n_rows, n_classes, len(triangles)))
+    diagonals = np.empty((n_rows, n_classes, len(triangles)))
     wide = np.ascontiguousarray(triangles.transpose(1, 2, 0))
     for c in range(n_classes):
         w = (root[:, c] @ wide.reshape(rank, -1)).reshape(n_rows, rank, -1)
-        np.einsum("nrs,nrs->ns", w, w, out=out[:, c])
-    return out
+        np.einsum("nrs,nrs->ns", w, w, out=diagonals[:, c])
+    return diagonals
 
 
 def _triangles(rng: np.random.Generator, nu: float, rank: int, n: int) -> Array:
-    """(n, rank, rank) Cholesky factors of draws of Wishart(nu, I): Bartlett's decomposition."""
-    out = np.zeros((n, rank, rank))
+    """Draw (n, rank, rank) Cholesky factors of Wishart(nu, I): Bartlett's decomposition."""
+    factors = np.zeros((n, rank, rank))
     i, j = np.tril_indices(rank, -1)
-    out[:, i, j] = rng.standard_normal(size=(n, len(i)))
+    factors[:, i, j] = rng.standard_normal(size=(n, len(i)))
     k = np.arange(rank)
-    out[:, k, k] = np.sqrt(rng.chisquare(nu - k, size=(n, rank)))
-    return out
+    factors[:, k, k] = np.sqrt(rng.chisquare(nu - k, size=(n, rank)))
+    return factors
 
 
 def _draws_of_complete_rows(
     f: "NormalInverseWishart", seed: passes.Seed, n: int, x: Array
 ) -> Array:
-    """(n, N, C) of classes with covariances of their own."""
+    """Return (n, N, C) of classes with covariances of their own."""
     rng, dim = np.random.default_rng(seed), f.dim
     z = rng.standard_normal(size=(n, len(f.mu)))
-    rest = rng.chisquare(dim - 1, size=z.shape) if dim > 1 else np.zeros(z.shape)
-    out = np.empty((n, len(x), len(f.mu)))
+    remaining = rng.chisquare(dim - 1, size=z.shape) if dim > 1 else np.zeros(z.shape)
+    log_x = np.empty((n, len(x), len(f.mu)))
     for c, (nu, kappa) in enumerate(zip(f.nu, f.kappa, strict=True)):
         d = solve_triangular(f.factor[c], (x - f.mu[c]).T, lower=True)
         w = rng.chisquare(nu, size=(n, 1))
@@ -305,9 +305,9 @@ def _draws_of_complete_rows(
         others = rng.chisquare(nu - np.arange(1, dim), size=(n, dim - 1))
         log_det = np.log(w[:, 0]) + np.log(others).sum(axis=1) - f.log_det[c]
         u = np.sqrt(kappa * w * np.square(d).sum(axis=0))
-        q = (np.square(z[:, c, None] + u) + rest[:, c, None]) / kappa
-        out[:, :, c] = 0.5 * log_det[:, None] - dim / 2 * np.log(2 * np.pi) - 0.5 * q
-    return out
+        q = (np.square(z[:, c, None] + u) + remaining[:, c, None]) / kappa
+        log_x[:, :, c] = 0.5 * log_det[:, None] - dim / 2 * np.log(2 * np.pi) - 0.5 * q
+    return log_x
 
 
 # ------------------------------------------------------------------------------------------------
@@ -315,22 +315,22 @@ def _draws_of_complete_rows(
 
 
 def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
-    """(..., N, C) log-likelihood less its quadratic part, which the classes have in common."""
+    """Return the log-likelihood (..., N, C) less its quadratic part, which the classes share."""
     mu, sigma = f.flat(theta)
     centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
 
     def linear(rows: Array | slice, columns: Array) -> Array:
         step = (mu - centre)[..., columns]
-        own = sigma[:, 0, columns[:, None], columns]
-        w = np.swapaxes(np.linalg.solve(own, np.swapaxes(step, 1, 2)), 1, 2)
+        block = sigma[:, 0, columns[:, None], columns]
+        w = np.swapaxes(np.linalg.solve(block, np.swapaxes(step, 1, 2)), 1, 2)
         level = -0.5 * (w * step).sum(axis=-1)
         return gaussian.linear_scores(X, rows, columns, centre[columns], w, level)
 
-    out = linear(slice(None), f.live)
-    if passes.has_nan(out):  # a pass over X to look for missing cells would take as long
+    log_odds = linear(slice(None), f.live)
+    if passes.has_nan(log_odds):  # a pass over X to look for missing cells would take as long
         for rows, columns in gaussian.patterns(X, f.live):
-            out[:, rows] = linear(rows, columns)
-    return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+            log_odds[:, rows] = linear(rows, columns)
+    return log_odds.reshape(*np.shape(theta["mu"])[:-2], *log_odds.shape[1:])
 
 
 def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Array]:
@@ -413,7 +413,7 @@ class NormalInverseWishart(ConjugateFamily):
 
     @cached_property
     def factor(self) -> Array:
-        """(C or 1, D, D) lower Cholesky factors of psi."""
+        """Return (C or 1, D, D) lower Cholesky factors of psi."""
         try:
             return np.linalg.cholesky(self.psi)
         except np.linalg.LinAlgError:
@@ -423,12 +423,12 @@ class NormalInverseWishart(ConjugateFamily):
 
     @cached_property
     def log_det(self) -> Array:
-        """(C or 1,) log determinants of psi."""
+        """Return (C or 1,) log determinants of psi."""
         return 2 * np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
 
     @cached_property
     def whitening(self) -> tuple[Array, Array, Array]:
-        """Of rows, as in `gaussian.whitening`."""
+        """Compute `gaussian.whitening` of rows."""
         return gaussian.whitening(self.mu, self.factor)
 
     @cached_property
@@ -437,7 +437,7 @@ class NormalInverseWishart(ConjugateFamily):
         return self.mu.shape[1]
 
     def marginal(self, columns: Array) -> Self:
-        """The same family for some of the columns: nu drops by the number of the others."""
+        """Return the same family for some of the columns: nu drops by the number of the others."""
         return replace(
             self,
             mu=self.mu[:, columns],
@@ -448,7 +448,7 @@ class NormalInverseWishart(ConjugateFamily):
         )
 
     def of_live(self, columns: Array) -> Self:
-        """The family of columns that are not ignored, some or all of them, in their order."""
+        """Return the family of some columns that are not ignored, in their order."""
         return self if len(columns) == self.dim else self.marginal(columns)
 
     @cached_property
@@ -462,8 +462,8 @@ class NormalInverseWishart(ConjugateFamily):
         The cells are minus the `shift` of that family.
         """
         for rows, columns in gaussian.pattern_blocks(X, self.live):
-            part = self.of_live(columns)
-            yield rows, columns, part, passes.dense_block(X, rows)[:, columns] - part.shift
+            family = self.of_live(columns)
+            yield rows, columns, family, passes.dense_block(X, rows)[:, columns] - family.shift
 
     # -- contract ----------------------------------------------------------------------------
 
@@ -474,10 +474,10 @@ class NormalInverseWishart(ConjugateFamily):
         return {"mu": (CLASS, FEATURE), "Sigma": sigma if self.shared else (CLASS, *sigma)}
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) Normal log-densities of the observed part of each row."""
+        """Return (..., N, C) Normal log-densities of the observed part of each row."""
         mu, sigma = self.flat(theta)
-        out = gaussian.log_normal_of_draws(X, mu, sigma, self.live)
-        return out.reshape(*np.shape(theta["mu"])[:-2], *out.shape[1:])
+        log_p = gaussian.log_normal_of_draws(X, mu, sigma, self.live)
+        return log_p.reshape(*np.shape(theta["mu"])[:-2], *log_p.shape[1:])
 
     def discriminant(self, X: Matrix, theta: Theta) -> Array:
         """Linear in the features where the classes share one covariance."""
@@ -494,7 +494,7 @@ class NormalInverseWishart(ConjugateFamily):
         return mu.reshape(n, *mu.shape[-2:]), sigma.reshape(n, *sigma.shape[-3:])
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) Normal rows."""
+        """Return (N, D) Normal rows."""
         mean, sigma = self.rows_of(theta, "mu", y), self.rows_of(theta, "Sigma", y)
         z = rng.standard_normal((len(y), mean.shape[-1]))
         return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
@@ -502,15 +502,15 @@ class NormalInverseWishart(ConjugateFamily):
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
     ) -> dict[str, Any]:
-        """The exact prior in Bartlett's coordinates; Normal rows, or count, mean and scatter.
+        """Declare the exact prior in Bartlett's coordinates; Normal rows, or their statistics.
 
         Columns that are `ignored` keep their prior. Coordinates: see `coordinates`.
         """
         if X is not None:
             of_rows = self.stats(X, y.get_value(), len(self.mu))  # refuses missing cells
             stats = of_rows if stats is None else stats
-        at = coordinates(self, self.__dict__.get("_pilot") if stats is None else stats)
-        return declare(self, at, prefix, X, y, stats is not None)
+        basis = coordinates(self, self.__dict__.get("_pilot") if stats is None else stats)
+        return declare(self, basis, prefix, X, y, stats is not None)
 
     def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
         """Normal densities of the observed cells; the others are integrated out."""
@@ -518,10 +518,10 @@ class NormalInverseWishart(ConjugateFamily):
         return gaussian.log_density(self._seen_cells(X), theta["mu"], sigma, f"{prefix}rows")
 
     def prepared(self, stats: ScatterStats) -> Self:
-        """With coordinates in which the posterior of such rows is nearly standard Normal."""
-        out = replace(self)
-        out.__dict__["_pilot"] = stats
-        return out
+        """Choose coordinates in which the posterior of such rows is nearly standard Normal."""
+        family = replace(self)
+        family.__dict__["_pilot"] = stats
+        return family
 
     def _seen_cells(self, X: Matrix) -> Array:
         """Rows in float64, ignored columns as if missing."""
@@ -534,7 +534,7 @@ class NormalInverseWishart(ConjugateFamily):
         return of_draws(coordinates(self, stats), theta, self.shared)
 
     def pymc_data(self, stats: ScatterStats | None) -> dict[str, Array]:
-        """The coordinate system, which holds prior and statistics."""
+        """Return the coordinate system, which holds prior and statistics."""
         return coordinates(self, stats)._asdict()
 
     @classmethod
@@ -542,10 +542,10 @@ class NormalInverseWishart(ConjugateFamily):
         """Per class and shared, with correlated psi."""
         pattern = np.arange(n_classes * n_features).reshape(n_classes, n_features) % 4
         psi = 2.0 * (np.eye(n_features) + 0.4)
-        out = []
+        priors = []
         for shared in (False, True):
             k = 1 if shared else n_classes
-            out.append(
+            priors.append(
                 cls(
                     mu=pattern - 1.0,
                     kappa=0.5 + np.arange(n_classes),
@@ -556,7 +556,7 @@ class NormalInverseWishart(ConjugateFamily):
                     shared=shared,
                 )
             )
-        return out
+        return priors
 
     def stats(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
@@ -584,7 +584,7 @@ class NormalInverseWishart(ConjugateFamily):
             psi = weight[:, None, None] * self._default_scale(stats, default, n)
         else:
             psi = _scale_matrices(self.psi, groups[0], n_features)
-        out = replace(
+        resolved = replace(
             self,
             mu=mu,
             kappa=broadcast_prior("kappa0", 0.1 if self.kappa is None else self.kappa, shape[:1]),
@@ -593,19 +593,19 @@ class NormalInverseWishart(ConjugateFamily):
             shift=shift,
             ignored=ignored,
         )
-        out.factor  # noqa: B018 - raises where psi is not positive definite
-        return out
+        resolved.factor  # noqa: B018 - raises where psi is not positive definite
+        return resolved
 
     @staticmethod
     def _default_scale(stats: ScatterStats, default: gaussian.UnitInformation, n: Array) -> Array:
-        """(D, D) pooled within-class variances and shrunken correlations of the live columns."""
+        """Return (D, D) pooled within-class variances with shrunken correlations."""
         live = np.flatnonzero(~default.constant)
         freedom = np.maximum(n - 1, 0).sum(axis=0).min(initial=np.inf)
         pooled = stats.scatter.sum(axis=0)[live[:, None], live]
-        out = np.eye(len(default.variance))
-        out[live[:, None], live] = shrunken_correlations(pooled, freedom)
+        matrix = np.eye(len(default.variance))
+        matrix[live[:, None], live] = shrunken_correlations(pooled, freedom)
         width = np.sqrt(default.variance)
-        return out * width * width[:, None]
+        return matrix * width * width[:, None]
 
     def update(self, stats: ScatterStats) -> Self:
         """Add rows to kappa and nu, scatter and the step of the mean to psi."""
@@ -689,13 +689,13 @@ class NormalInverseWishart(ConjugateFamily):
         """log p(X | y) of the live columns, means and covariances integrated out."""
         live = self.live
         if len(live) < self.dim:
-            part = replace(
+            live_stats = replace(
                 stats,
                 mean=stats.mean[:, live],
                 scatter=stats.scatter[:, live[:, None], live],
                 shift=stats.shift[live],
             )
-            return self.marginal(live).log_evidence(part)
+            return self.marginal(live).log_evidence(live_stats)
         posterior = self.update(stats)
         n = stats.n.sum(keepdims=True) if self.shared else stats.n
         groups = (
@@ -707,28 +707,28 @@ class NormalInverseWishart(ConjugateFamily):
         return float(groups.sum() - self.dim / 2 * np.log1p(stats.n / self.kappa).sum())
 
     def information(self, theta: Theta, weights: Array) -> Array:
-        """(D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
+        """Return (D,) of each feature on its own (its Normal margins), in nats; 0 where ignored."""
         mu = np.asarray(theta["mu"])
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
-        out = gaussian.gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
-        return np.where(self.ignored, 0.0, out)
+        nats = gaussian.gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
+        return np.where(self.ignored, 0.0, nats)
 
     def margin_stats(self, stats: ScatterStats) -> Stats:
         """Counts, means and scatters of the columns."""
         return of_stats(stats)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
-        """As in `ConjugateFamily`; nu is scaled above its limit D - 1."""
-        out = super().scaled({k: f for k, f in factors.items() if k != "nu"})
+        """Scale as in `ConjugateFamily`; nu is scaled above its limit D - 1."""
+        family = super().scaled({k: f for k, f in factors.items() if k != "nu"})
         limit = self.dim - 1
-        return replace(out, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
+        return replace(family, nu=limit + (self.nu - limit) * factors.get("nu", 1.0))
 
     def strengthened(self, factors: Mapping[str, float]) -> Self:
         """nu above its limit, or all of it; psi in proportion, so that E Sigma^-1 stays."""
         f = factors.get("nu", 1.0)
-        out = self.scaled(factors)
-        nu = self.nu * f if f > 1 else out.nu
-        return replace(out, nu=nu, psi=out.psi * (nu / self.nu)[:, None, None])
+        family = self.scaled(factors)
+        nu = self.nu * f if f > 1 else family.nu
+        return replace(family, nu=nu, psi=family.psi * (nu / self.nu)[:, None, None])
 
     def other_scales(self, given: Self, stats: ScatterStats) -> dict[str, Self]:
         """Other correlations, and standard deviations of each class, where psi is the default.
@@ -751,91 +751,95 @@ class NormalInverseWishart(ConjugateFamily):
             # one row's worth of the pooled variance, for classes with few rows or none
             scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
             weight = (self.nu - self.dim + len(self.live))[:, None]
-            own = np.sqrt((weight * scatter + np.square(width)) / (freedom[:, None] + 1))
+            class_width = np.sqrt((weight * scatter + np.square(width)) / (freedom[:, None] + 1))
             shares = {"shrunken correlations": shrunken, **shares}
             scales |= {
-                f"standard deviations of each class, {name}": r * own[:, :, None] * own[:, None]
+                f"standard deviations of each class, {name}": r
+                * class_width[:, :, None]
+                * class_width[:, None]
                 for name, r in shares.items()
             }
         return {name: replace(self, psi=psi) for name, psi in scales.items()}
 
     @cached_property
     def student(self) -> tuple[Array, Array, Array]:
-        """(C,) each: ``log_norm - power log(1 + scale q)`` is the log density at a distance q^2."""
+        """Return scale, log_norm and power (C,) of ``log_norm - power log(1 + scale q)``."""
         scale, log_norm, power = _student(self, self.dim)
         arrays = scale, log_norm - self.log_det / 2, power
         scale, log_norm, power = (np.array(np.broadcast_to(a, len(self.mu))) for a in arrays)
         return scale, log_norm, power
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) inverse Wishart densities of Sigma, Normal ones of mu given Sigma, live columns."""
-        live, part = self.live, self.of_live(self.live)
+        """Add inverse Wishart densities of Sigma and Normal ones of mu, of live columns."""
+        live, family = self.live, self.of_live(self.live)
 
         def of_draws(t: dict[str, Array]) -> Array:
             sigma = t["Sigma"][:, None] if self.shared else t["Sigma"]
             sigma = sigma[..., live[:, None], live]
             factor, inside = _cholesky(sigma)
-            out = densities.log_inverse_wishart_density(factor, part.nu, part.factor).sum(axis=-1)
+            log_p = densities.log_inverse_wishart_density(factor, family.nu, family.factor).sum(
+                axis=-1
+            )
             length = np.linalg.norm(factor, axis=-1)
-            step = (t["mu"][..., live] - part.shift - part.mu) / length
+            step = (t["mu"][..., live] - family.shift - family.mu) / length
             white = np.linalg.solve(factor / length[..., None], step[..., None])[..., 0]
-            log_norm = len(live) * np.log(part.kappa / (2 * np.pi))
+            log_norm = len(live) * np.log(family.kappa / (2 * np.pi))
             log_det = 2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            q = part.kappa * np.square(white).sum(axis=-1)
-            out += 0.5 * (log_norm - log_det - q).sum(axis=-1)
-            return np.where(inside, out, -np.inf)
+            q = family.kappa * np.square(white).sum(axis=-1)
+            log_p += 0.5 * (log_norm - log_det - q).sum(axis=-1)
+            return np.where(inside, log_p, -np.inf)
 
         return densities.density_by_draws(of_draws, theta, self.params)
 
     def log_predictive(self, X: Matrix) -> Array:
-        """(N, C), as in `ConjugateFamily.log_predictive`."""
-        out = np.empty((X.shape[0], len(self.mu)))
+        """Return (N, C), as in `ConjugateFamily.log_predictive`."""
+        log_p = np.empty((X.shape[0], len(self.mu)))
         least = _FEW_ROWS if len(self.live) <= _MOST_COLUMNS else 1
         rare, common = gaussian.common_patterns(X, self.live, least)
         if len(rare):
-            _row_by_row(self, X, rare, out)
+            _row_by_row(self, X, rare, log_p)
         for rows, columns in common:
-            part, (read, n) = self.of_live(columns), gaussian.reader(X, rows, columns)
-            scale, log_norm, power = part.student
-            q = gaussian.squared_distances(read, n, part.shift, part.mu, part.factor)
+            family, (read, n) = self.of_live(columns), gaussian.reader(X, rows, columns)
+            scale, log_norm, power = family.student
+            q = gaussian.squared_distances(read, n, family.shift, family.mu, family.factor)
             q *= scale
             np.log1p(q, out=q)
             q *= -power
             q += log_norm
-            out[rows] = q
-        return out
+            log_p[rows] = q
+        return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
-        """By updates of rank one; rows of the training set have no missing cells."""
+        """Update by rank one; rows of the training set have no missing cells."""
         n_classes, live = len(self.mu), self.live
-        part, left = self.of_live(live), np.ones(X.shape[0])
+        family, left = self.of_live(live), np.ones(X.shape[0])
         if not len(live):
             return np.zeros((X.shape[0], n_classes)), left
         if self.shared:
-            out = np.empty((X.shape[0], n_classes))
+            log_x = np.empty((X.shape[0], n_classes))
             for rows in passes.row_blocks(X.shape[0], len(live) * n_classes):
-                x = passes.dense_block(X, rows)[:, live] - part.shift
-                out[rows], left[rows] = _of_shared(part, x, y[rows], weight[rows])
-            return out, left
-        out = self.log_predictive(X)
+                x = passes.dense_block(X, rows)[:, live] - family.shift
+                log_x[rows], left[rows] = _of_shared(family, x, y[rows], weight[rows])
+            return log_x, left
+        log_x = self.log_predictive(X)
         for k in range(n_classes):
-            own = np.flatnonzero(y == k)
-            for block in passes.row_blocks(len(own), len(live)):
-                rows_of_k = own[block]
-                x = passes.dense_block(X, rows_of_k)[:, live] - part.shift
-                z = _whitened(part, k, x - part.mu[k])
-                change = _Change.of(part, k, np.einsum("nd,nd->n", z, z), weight[rows_of_k])
-                out[rows_of_k, k], left[rows_of_k] = change.of_own_class(), change.left
-        return out, left
+            members = np.flatnonzero(y == k)
+            for block in passes.row_blocks(len(members), len(live)):
+                rows_of_k = members[block]
+                x = passes.dense_block(X, rows_of_k)[:, live] - family.shift
+                z = _whitened(family, k, x - family.mu[k])
+                change = _Change.of(family, k, np.einsum("nd,nd->n", z, z), weight[rows_of_k])
+                log_x[rows_of_k, k], left[rows_of_k] = change.of_own_class(), change.left
+        return log_x, left
 
     def draw_log_density(self, seed: passes.Seed, X: Matrix, n: int) -> Array:
-        """(n, N, C), as in `DensityDraws`; rows share the random numbers."""
+        """Draw (n, N, C), as in `DensityDraws`; rows share the random numbers."""
         if self.shared:
             return _shared_draws(self, seed, X, n)
         log_x = np.zeros((n, X.shape[0], len(self.mu)))
-        for rows, columns, part, x in self.parts(X):
+        for rows, columns, family, x in self.parts(X):
             if len(columns):
-                log_x[:, rows] = _draws_of_complete_rows(part, seed, n, x)
+                log_x[:, rows] = _draws_of_complete_rows(family, seed, n, x)
         return log_x
 
     def margins(self) -> NormalInverseGamma:
@@ -855,15 +859,17 @@ def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
         diagonal = broadcast_prior("psi0", value, (n_features,), largest=LARGEST**2)
         value = np.diag(diagonal)
     try:
-        out = np.array(np.broadcast_to(value, (groups, n_features, n_features)))
+        matrices = np.array(np.broadcast_to(value, (groups, n_features, n_features)))
     except ValueError:
         raise ValueError(
             f"psi0 has shape {value.shape}; give a number, ({n_features},), "
             f"({n_features}, {n_features}) or ({groups}, {n_features}, {n_features})"
         ) from None
-    if not np.all(np.isfinite(out)) or not np.allclose(out, np.swapaxes(out, 1, 2), rtol=1e-8):
+    if not np.all(np.isfinite(matrices)) or not np.allclose(
+        matrices, np.swapaxes(matrices, 1, 2), rtol=1e-8
+    ):
         raise ValueError("psi0 must be finite and symmetric")
-    return out
+    return matrices
 
 
 # ------------------------------------------------------------------------------------------------
@@ -892,7 +898,7 @@ _LEAST = 1e-3  # of rho: T stays positive definite by a margin, duplicated colum
 
 
 def shrunken_correlations(scatter: Array, freedom: float) -> Array:
-    """(D, D) correlations of a pooled within-class scatter, shrunken towards 0.
+    """Return (D, D) correlations of a pooled within-class scatter, shrunken towards 0.
 
     Parameters
     ----------
@@ -911,7 +917,7 @@ def shrunken_correlations(scatter: Array, freedom: float) -> Array:
 
 
 def correlations(scatter: Array, rho: float = 0.0) -> Array:
-    """(D, D) correlations times 1 - rho; 0 where a column does not vary."""
+    """Return (D, D) correlations times 1 - rho; 0 where a column does not vary."""
     width = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
     unit = np.where(width > 0, width, 1.0)
     r = (1 - rho) * np.clip(scatter / unit / unit[:, None], -1.0, 1.0)
@@ -936,13 +942,13 @@ _FAR = 100.0  # class means further apart, in standard deviations, are not subtr
 
 
 def _whitened(f: "NormalInverseWishart", g: int, d: Array) -> Array:
-    """(n, D) differences in the metric of psi^-1."""
+    """Return (n, D) differences in the metric of psi^-1."""
     z: Array = solve_triangular(f.factor[g], d.T, lower=True, check_finite=False).T
     return z
 
 
 def _of_shared(f: "NormalInverseWishart", x: Array, own: Array, w: Array) -> tuple[Array, Array]:
-    """(n, C) and (n,): a matrix that classes share loses the row in all of them."""
+    """Return (n, C) and (n,): a matrix that classes share loses the row in all of them."""
     rows = np.arange(len(x))
     centre = f.mu.mean(axis=0)
     steps = _whitened(f, 0, f.mu - centre)
@@ -956,9 +962,9 @@ def _of_shared(f: "NormalInverseWishart", x: Array, own: Array, w: Array) -> tup
     change = _Change.of(f, own, q[rows, own], w)
     with np.errstate(invalid="ignore", divide="ignore"):
         q += (change.rank / change.left)[:, None] * np.square(cross)
-        out = change.log_t(q.T, f.kappa[:, None]).T
-    out[rows, own] = change.of_own_class()
-    return out, change.left
+        log_x = change.log_t(q.T, f.kappa[:, None]).T
+    log_x[rows, own] = change.of_own_class()
+    return log_x, change.left
 
 
 class _Change(NamedTuple):
@@ -994,7 +1000,7 @@ class _Change(NamedTuple):
         return density
 
     def of_own_class(self) -> Array:
-        """(n,) log densities in the row's own class, whose mean has moved away from it."""
+        """Return (n,) log densities in the row's own class, whose mean has moved away from it."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.log_t(np.square(self.ratio) * self.q / self.left, self.kappa)
 
@@ -1026,7 +1032,7 @@ _FEW_ROWS = 64  # of a pattern of missing cells: each is factorised by itself, a
 
 
 def _student(f: "NormalInverseWishart", dim: Any) -> tuple[Array, Array, Array]:
-    """As `student`, of so many of the columns, but for the determinant."""
+    """Compute `student` for `dim` of the columns, without the determinant."""
     df = f.nu - f.dim + 1
     log_norm = log_gamma_difference(df / 2, dim / 2) - dim / 2 * (
         np.log(np.pi) + np.log1p(1 / f.kappa)
@@ -1106,7 +1112,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(prior: "NormalInverseWishart", stats: "ScatterStats | None") -> Coordinates:
-    """Of a prior and the statistics of rows; without rows those of the prior alone."""
+    """Compute coordinates from a prior and the statistics of rows, or from the prior alone."""
     groups, dim = prior.psi.shape[:2]
     dead = np.broadcast_to(prior.ignored, dim)
     live, dead = np.flatnonzero(~dead), np.flatnonzero(dead)
@@ -1119,20 +1125,20 @@ def coordinates(prior: "NormalInverseWishart", stats: "ScatterStats | None") -> 
     both = live[:, None], live
     total = np.linalg.cholesky((prior.psi + scatter)[:, *both])
     u, s, _ = np.linalg.svd(np.linalg.solve(total, np.linalg.cholesky(prior.psi[:, *both])))
-    part = total @ u
+    live_base = total @ u
     # ignored columns come first: A^T and B are then block triangular, and the covariance of
     # the live columns depends on the last rows and columns of A alone
     base, weight = np.zeros((groups, dim, dim)), np.ones((groups, dim))
     first, last = np.arange(len(dead)), np.arange(len(dead), dim)
-    base[:, live[:, None], last] = part
+    base[:, live[:, None], last] = live_base
     weight[:, last] = np.square(s)
     if len(dead):
         cross = np.linalg.solve(prior.psi[:, *both], prior.psi[:, live[:, None], dead])
-        rest = prior.psi[:, dead[:, None], dead] - prior.psi[:, dead[:, None], live] @ cross
-        base[:, dead[:, None], first] = np.linalg.cholesky(rest)
-        base[:, dead[:, None], last] = np.swapaxes(cross, 1, 2) @ part
+        conditional = prior.psi[:, dead[:, None], dead] - prior.psi[:, dead[:, None], live] @ cross
+        base[:, dead[:, None], first] = np.linalg.cholesky(conditional)
+        base[:, dead[:, None], last] = np.swapaxes(cross, 1, 2) @ live_base
     step = np.zeros(prior.mu.shape)
-    step[:, last] = np.linalg.solve(part, e[:, live, None])[..., 0]
+    step[:, last] = np.linalg.solve(live_base, e[:, live, None])[..., 0]
     mask = np.zeros(dim)
     mask[last] = 1.0
     log_det = np.log(np.diagonal(total, axis1=1, axis2=2)).sum(axis=1)
@@ -1186,7 +1192,7 @@ def declare(
     y: Any,
     on_statistics: bool,
 ) -> dict[str, Any]:
-    """The prior, and Normal rows (X, y) or the statistics behind `at`, in the model on the stack.
+    """Declare the prior, and Normal rows (X, y) or the statistics behind `at`.
 
     Parameters as in `Family.to_pymc`; columns that the prior ignores keep it.
     """
@@ -1265,15 +1271,15 @@ def declare(
         )
         factor = _product(whiten[0][None] if shared else whiten, A)
         log_det = (live * pt.log(diagonal)).sum(axis=1) + data["log_norm"]
-        own = pt.zeros_like(y) if shared else y
+        group_of_row = pt.zeros_like(y) if shared else y
         pm.CustomDist(
             f"{prefix}x",
             middle[y],
-            factor[own],
+            factor[group_of_row],
             (unit * z)[y],
             live,
-            log_det[own],
-            root[own],
+            log_det[group_of_row],
+            root[group_of_row],
             dist=_draw_whitened,
             logp=_log_whitened,
             signature="(d),(d,d),(d),(d),(),(d,d)->(d)",

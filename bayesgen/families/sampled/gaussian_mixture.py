@@ -96,25 +96,25 @@ class GaussianMixture(Family):
     def params(self) -> dict[str, tuple[str, ...]]:
         """``weight`` of the clusters; ``mu``, ``sigma``, ``correlation``: their Normals."""
         each = (CLASS, COMPONENT)
-        out: dict[str, tuple[str, ...]] = {
+        dims_of: dict[str, tuple[str, ...]] = {
             "weight": each,
             "mu": (*each, FEATURE),
             "sigma": (*each, FEATURE),
         }
         if self.covariance == "full":
-            out["correlation"] = (*each, FEATURE, FEATURE_BIS)
-        return out
+            dims_of["correlation"] = (*each, FEATURE, FEATURE_BIS)
+        return dims_of
 
     def coords(self) -> dict[str, Any]:
-        """The clusters, counted from 0."""
+        """Return the clusters, counted from 0."""
         n = 1 if self.concentration is None else np.shape(self.concentration)[1]
         return {COMPONENT: np.arange(n)}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """As many clusters in every class, and not; coarse columns of different units, and fine."""
+        """Return equal and unequal numbers of clusters; coarse columns of other units, and fine."""
         unit = np.exp2(np.arange(n_features))
-        own = [1 + c % 2 for c in range(n_classes)]
+        sizes = [1 + c % 2 for c in range(n_classes)]
         return [
             cls(
                 location=unit - 2,
@@ -123,38 +123,38 @@ class GaussianMixture(Family):
                 n_components=k,
                 covariance=covariance,
             )._sized(n_classes)
-            for k, covariance, step in ((2, "full", 1.0), (own, "diagonal", 0.0))
+            for k, covariance, step in ((2, "full", 1.0), (sizes, "diagonal", 0.0))
         ]
 
     def _sized(self, n_classes: int) -> Self:
-        """With `concentration` filled in."""
+        """Fill in `concentration`."""
         if self.concentration is not None:
             return self
-        given = np.asarray(self.n_components)
-        if given.dtype.kind not in "iu" or given.ndim > 1 or np.any(given < 1):
+        asked = np.asarray(self.n_components)
+        if asked.dtype.kind not in "iu" or asked.ndim > 1 or np.any(asked < 1):
             raise ValueError(
                 f"n_components must be an integer >= 1, or one for each class, got "
                 f"{self.n_components!r}"
             )
-        if given.ndim and len(given) != n_classes:
+        if asked.ndim and len(asked) != n_classes:
             raise ValueError(
-                f"n_components has {len(given)} entries, but there are {n_classes} classes"
+                f"n_components has {len(asked)} entries, but there are {n_classes} classes"
             )
-        sizes = np.broadcast_to(given, n_classes)
+        sizes = np.broadcast_to(asked, n_classes)
         real = np.arange(sizes.max()) < sizes[:, None]
-        plain = given.tolist()  # numbers that JSON can hold
+        plain = asked.tolist()  # numbers that JSON can hold
         concentration = np.where(real, float(self.component_alpha), 0.0)
         return replace(self, concentration=concentration, n_components=plain)
 
     @property
     def sizes(self) -> Array:
-        """(C,) numbers of clusters."""
+        """Return (C,) numbers of clusters."""
         return np.asarray((np.asarray(self.concentration) > 0).sum(axis=1))
 
     # -- density -----------------------------------------------------------------------------
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log of the weighted sum over the clusters."""
+        """Return (..., N, C) log of the weighted sum over the clusters."""
         flat, lead = self._flat(theta)
         n_draws, n_classes, n_components, dim = flat["mu"].shape
         log_density = np.empty((n_draws, X.shape[0], n_classes))
@@ -180,7 +180,7 @@ class GaussianMixture(Family):
         return {k: v.reshape(n, *v.shape[len(lead) :]) for k, v in arrays.items()}, lead
 
     def _covariances(self, theta: Any) -> Any:
-        """(..., D, D); arrays or tensors."""
+        """Return (..., D, D); arrays or tensors."""
         sigma = theta["sigma"]
         if self.covariance == "diagonal":
             eye = np.eye(np.size(self.scale) if self.scale is not None else sigma.shape[-1])
@@ -188,15 +188,15 @@ class GaussianMixture(Family):
         return sigma[..., :, None] * theta["correlation"] * sigma[..., None, :]
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) rows, each of a cluster of its class."""
+        """Return (N, D) rows, each of a cluster of its class."""
         with np.errstate(divide="ignore"):
             log_weight = np.log(self.rows_of(theta, "weight", y))
         k = np.argmax(log_weight + rng.gumbel(size=log_weight.shape), axis=1)
-        own = {name: self.rows_of(theta, name, y)[np.arange(len(y)), k] for name in self.params}
-        z = rng.standard_normal(own["mu"].shape)
+        cluster = {name: self.rows_of(theta, name, y)[np.arange(len(y)), k] for name in self.params}
+        z = rng.standard_normal(cluster["mu"].shape)
         if self.covariance == "full":
-            z = (np.linalg.cholesky(own["correlation"]) @ z[..., None])[..., 0]
-        return np.asarray(own["mu"] + own["sigma"] * z)
+            z = (np.linalg.cholesky(cluster["correlation"]) @ z[..., None])[..., 0]
+        return np.asarray(cluster["mu"] + cluster["sigma"] * z)
 
     # -- fit ---------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class GaussianMixture(Family):
         )
 
     def _log_mixture(self, X: Array, theta: Any, c: int, name: str) -> Any:
-        """(N,) tensor of log densities of rows in class c."""
+        """Return (N,) tensor of log densities of rows in class c."""
         import pytensor.tensor as pt
 
         k = int(self.sizes[c])
@@ -338,8 +338,8 @@ class GaussianMixture(Family):
         self, theta: Theta, X: Matrix, y: Array
     ) -> dict[str, tuple[tuple[str, ...], Array]]:
         """Log densities of some training rows in their classes: what chains must agree on."""
-        known = np.flatnonzero(y >= 0)
-        chosen = known[:: max(1, math.ceil(len(known) / _CHECKED_ROWS))]
+        labelled = np.flatnonzero(y >= 0)
+        chosen = labelled[:: max(1, math.ceil(len(labelled) / _CHECKED_ROWS))]
         log_density = self.log_likelihood(np.asarray(X, dtype=np.float64)[chosen], theta)
         own_class = log_density[..., np.arange(len(chosen)), y[chosen]]
         return {"log_density": ((CHAIN, DRAW, "checked_row"), own_class)}

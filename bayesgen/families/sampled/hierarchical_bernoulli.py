@@ -80,7 +80,7 @@ class HierarchicalBernoulli(Family):
         ]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sums over the observed cells: the density of `BetaBernoulli`.
+        """Return (..., N, C) sums over the observed cells: the density of `BetaBernoulli`.
 
         The graph's own would visit every cell for every draw, where this is a matrix product.
         """
@@ -89,13 +89,13 @@ class HierarchicalBernoulli(Family):
         return BetaBernoulli().log_likelihood(X, {"theta": p})
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) rows of 0 and 1, as uint8."""
+        """Return (N, D) rows of 0 and 1, as uint8."""
         return BetaBernoulli().simulate(rng, theta, y)
 
     def with_defaults(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> Self:
-        """The columns' log-odds with half a row of either bit."""
+        """Return the columns' log-odds with half a row of either bit."""
         one = np.zeros(X.shape[0], dtype=np.int64)
         ones, zeros = (a[0] for a in _count(X, one, 1, weight))
         log_odds = np.log((ones + 0.5) / (zeros + 0.5))
@@ -106,7 +106,7 @@ class HierarchicalBernoulli(Family):
     def mle_of_rows(
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> dict[str, Array]:
-        """The share of ones among the observed cells of each class and column."""
+        """Return the share of ones among the observed cells of each class and column."""
         ones, zeros = _count(X, y, n_classes, weight)
         refuse_undefined("mle", ones + zeros == 0, "no row has this cell")
         return {"theta": ones / (ones + zeros)}
@@ -157,7 +157,7 @@ def _cells(theta: Any, **size: Any) -> Any:
 
 
 def _count(X: Matrix, y: Array, n_classes: int, weight: Array | None = None) -> tuple[Array, Array]:
-    """(C, D) weighted counts of ones and of zeros among the observed cells."""
+    """Return (C, D) weighted counts of ones and of zeros among the observed cells."""
     ones, missing = passes.split_missing(X)
     if not sparse.issparse(X):
         ones = np.asarray(ones, dtype=np.float64)

@@ -80,10 +80,10 @@ class LogisticRegression(Family):
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
         """``intercept``, ``coef``: b and w; ``quadratic``: Q, symmetric."""
-        out: dict[str, tuple[str, ...]] = {"intercept": (CLASS,), "coef": (CLASS, FEATURE)}
+        dims_of: dict[str, tuple[str, ...]] = {"intercept": (CLASS,), "coef": (CLASS, FEATURE)}
         if self.features == "quadratic":
-            out["quadratic"] = (CLASS, FEATURE, FEATURE_BIS)
-        return out
+            dims_of["quadratic"] = (CLASS, FEATURE, FEATURE_BIS)
+        return dims_of
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
@@ -93,7 +93,7 @@ class LogisticRegression(Family):
         return [one, replace(one, features="quadratic", coef_scale=1.0)]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) log p(y = c | x_i, theta)."""
+        """Return (..., N, C) log p(y = c | x_i, theta)."""
         b, w = (np.asarray(theta[name], dtype=np.float64) for name in ("intercept", "coef"))
         tables = [w]
         if self.features == "quadratic":
@@ -101,11 +101,11 @@ class LogisticRegression(Family):
             Q = np.asarray(theta["quadratic"], dtype=np.float64)
             tables.append(Q[..., j, k] * np.where(j == k, 1.0, 2.0))
         table = np.concatenate(tables, axis=-1)
-        out = np.empty((*w.shape[:-2], X.shape[0], w.shape[-2]))
+        log_p = np.empty((*w.shape[:-2], X.shape[0], w.shape[-2]))
         for rows in row_blocks(X.shape[0], table.shape[-1]):
             terms = self._terms(self._standardised(dense_block(X, rows), rows.start))
-            out[..., rows, :] = log_softmax(dot(terms, table) + b[..., None, :])
-        return out
+            log_p[..., rows, :] = log_softmax(dot(terms, table) + b[..., None, :])
+        return log_p
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
         """Refused: there is no density of x."""
@@ -155,9 +155,11 @@ class LogisticRegression(Family):
         model.add_coords({contrast: np.arange(basis.shape[1])})
 
         def summing_to_zero(name: str, sd: float, *dims: str) -> Any:
-            own = (contrast, *dims)
-            shape = tuple(len(model.coords[d]) for d in own)
-            return pt.dot(basis, pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=shape, dims=own))
+            free_dims = (contrast, *dims)
+            shape = tuple(len(model.coords[d]) for d in free_dims)
+            return pt.dot(
+                basis, pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=shape, dims=free_dims)
+            )
 
         def declared(name: str, sd: float) -> Any:
             return parameter(
@@ -212,29 +214,29 @@ class LogisticRegression(Family):
         if self.features == "quadratic":
             Q = theta["quadratic"][..., a, :, :] - theta["quadratic"][..., b, :, :]
             slope = slope + z @ Q
-        rest = theta["intercept"][..., a] - theta["intercept"][..., b]
-        return slope * z, np.repeat(rest[..., None], len(z), axis=-1)
+        intercept = theta["intercept"][..., a] - theta["intercept"][..., b]
+        return slope * z, np.repeat(intercept[..., None], len(z), axis=-1)
 
     def _logits(self, X: Matrix, theta: Any, prefix: str) -> Any:
-        """(N, C) tensor."""
+        """Return (N, C) tensor."""
         import pymc as pm
 
         z = self._standardised(np.asarray(X, dtype=np.float64), 0)
         n_features = z.shape[1]
         terms = pm.Data(f"{prefix}terms", self._terms(z), dims=(OBS, f"{prefix}term"))
-        out = theta["intercept"] + terms[:, :n_features].dot(theta["coef"].T)
+        logits = theta["intercept"] + terms[:, :n_features].dot(theta["coef"].T)
         if self.features == "quadratic":
             j, k = np.triu_indices(n_features)
             products = theta["quadratic"][:, j, k] * np.where(j == k, 1.0, 2.0)
-            out = out + terms[:, n_features:].dot(products.T)
-        return out
+            logits = logits + terms[:, n_features:].dot(products.T)
+        return logits
 
     def _standardised(self, x: Array, first: int) -> Array:
         self._refuse_missing(x, first)
         return np.asarray((x - self.location) / self.scale)
 
     def _terms(self, z: Array) -> Array:
-        """(N, D), or (N, D + D(D + 1)/2) with the products z_j z_k, j <= k."""
+        """Return (N, D), or (N, D + D(D + 1)/2) with the products z_j z_k, j <= k."""
         if self.features == "linear":
             return z
         j, k = np.triu_indices(z.shape[1])
@@ -250,11 +252,11 @@ class LogisticRegression(Family):
 
 
 def _log_label(label: Any, logits: Any) -> Any:
-    """(N,) log softmax at the labels."""
+    """Return (N,) log softmax at the labels."""
     import pytensor.tensor as pt
 
-    own = pt.eq(label[..., None], pt.arange(logits.shape[-1]))
-    return (own * logits).sum(axis=-1) - pt.logsumexp(logits, axis=-1)
+    is_label = pt.eq(label[..., None], pt.arange(logits.shape[-1]))
+    return (is_label * logits).sum(axis=-1) - pt.logsumexp(logits, axis=-1)
 
 
 def _draw_label(logits: Array, rng: np.random.Generator, size: Any = None) -> Array:

@@ -99,7 +99,7 @@ class NegativeBinomial(Family):
         return [plain, replace(plain, exposure=first, unit=np.array(3.0))]
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
-        """(..., N, C) sums over the observed cells; of fractional counts the continued mass."""
+        """Add up the observed cells: (..., N, C); fractional counts have the continued mass."""
         X, w = self._split(X)
         mu, delta = (np.asarray(theta[name], dtype=np.float64) for name in ("mu", "delta"))
         *batch, n_classes, n_features = mu.shape
@@ -108,16 +108,18 @@ class NegativeBinomial(Family):
         delta = np.maximum(delta, _POISSON * mu)
         counted = np.flatnonzero(self._counted(n_features))
         X, mu, delta = X[:, counted], mu[..., counted], delta[..., counted]
-        out = np.empty((len(mu), X.shape[0], n_classes))
+        log_p = np.empty((len(mu), X.shape[0], n_classes))
         for value in np.unique(w):  # a row of exposure w: rates w mu, non-Poissonness w delta
             rows = np.flatnonzero(w == value)
-            part = X if len(rows) == len(w) else X[rows]
-            for own in passes.row_blocks(len(mu), min(part.shape[0], 1 << 10) * n_classes, _TABLE):
-                out[own, rows] = _log_mass(part, value * mu[own], value * delta[own])
-        return out.reshape(*batch, X.shape[0], n_classes)
+            block = X if len(rows) == len(w) else X[rows]
+            for draws in passes.row_blocks(
+                len(mu), min(block.shape[0], 1 << 10) * n_classes, _TABLE
+            ):
+                log_p[draws, rows] = _log_mass(block, value * mu[draws], value * delta[draws])
+        return log_p.reshape(*batch, X.shape[0], n_classes)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) counts, as int64; with an exposure column, whose values are `unit`, as float."""
+        """Draw (N, D) counts, int64; float with an exposure column, whose values are `unit`."""
         mu = self.rows_of(theta, "mu", y)
         delta = np.broadcast_to(self.rows_of(theta, "delta", y), mu.shape)
         delta = np.maximum(delta, _POISSON * mu)
@@ -157,7 +159,7 @@ class NegativeBinomial(Family):
         stats: Any = None,
         summed: bool = False,
     ) -> dict[str, Any]:
-        """The hierarchy of rates; rows, or the sum of their log densities by distinct cells."""
+        """Declare the hierarchy of rates; rows, or the sum of their densities by distinct cells."""
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -237,7 +239,7 @@ class NegativeBinomial(Family):
     # -- exposure ----------------------------------------------------------------------------
 
     def _counted(self, n_features: int) -> Array:
-        """(D,) bool: the columns that are counts."""
+        """Return (D,) bool: the columns that are counts."""
         if self.exposure is None:
             return np.ones(n_features, dtype=bool)
         return np.broadcast_to(np.asarray(self.exposure) == 0, (n_features,))
@@ -245,10 +247,10 @@ class NegativeBinomial(Family):
     def _split(self, X: Matrix) -> tuple[Matrix, Array]:
         """X with zeros in the exposure's column, and the exposures (N,)."""
         passes.refuse_negative_counts(X)
-        given = np.flatnonzero(~self._counted(X.shape[1]))
-        if not len(given):
+        exposed = np.flatnonzero(~self._counted(X.shape[1]))
+        if not len(exposed):
             return X, np.ones(X.shape[0])
-        j = int(given[0])
+        j = int(exposed[0])
         column = X[:, [j]]
         w = np.ravel(column.toarray() if sparse.issparse(X) else column).astype(np.float64)
         if sparse.issparse(X):
@@ -275,21 +277,21 @@ class NegativeBinomial(Family):
 
 
 def _log_mass(X: Matrix, mu: Array, delta: Array) -> Array:
-    """(S, N, C) sums over the observed cells of rows of exposure 1; mu (S, C, D), delta alike."""
+    """Add up the observed cells of rows of exposure 1: (S, N, C); mu (S, C, D), delta alike."""
     shape = mu / delta
     none = passes.exact_parts(shape * np.log1p(delta))  # -log of the mass of 0
-    out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+    log_mass = np.empty((len(mu), X.shape[0], mu.shape[1]))
     for rows, cells in passes.stored_blocks(X, 0):
         counts, missing = passes.split_missing(cells)
         if missing is None:
-            out[:, rows] = -none.sum(axis=(0, -1))[:, None, :]
+            log_mass[:, rows] = -none.sum(axis=(0, -1))[:, None, :]
         else:
             missing.eliminate_zeros()
-            out[:, rows] = -passes.sum_except(missing, none)
+            log_mass[:, rows] = -passes.sum_except(missing, none)
             counts.eliminate_zeros()
         column, x, shared = passes.distinct_cells(counts)
         if len(x):
             a, d = shape[..., column], np.broadcast_to(delta, mu.shape)[..., column]
             mass = log_negative_binomial(x, a, 1 / d) + a * np.log1p(d)
-            out[:, rows] += np.moveaxis(passes.shared_sums(shared, mass), -1, -2)
-    return out
+            log_mass[:, rows] += np.moveaxis(passes.shared_sums(shared, mass), -1, -2)
+    return log_mass

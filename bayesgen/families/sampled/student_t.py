@@ -66,12 +66,12 @@ class StudentT(Family):
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:
-        """The defaults, of columns with different units; continuous, and rounded to one unit."""
+        """Return the defaults for columns of other units; continuous, and rounded to one unit."""
         unit = np.exp2(np.arange(n_features))
         return [cls(location=unit - 2, scale=unit, resolution=h * unit) for h in (0.0, 1.0)]
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
-        """(N, D) rows."""
+        """Return (N, D) rows."""
         mu, sigma = (self.rows_of(theta, name, y) for name in ("mu", "sigma"))
         nu = np.broadcast_to(self.rows_of(theta, "nu", y), mu.shape)
         return np.asarray(mu + sigma * rng.standard_t(nu))

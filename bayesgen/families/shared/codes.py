@@ -35,24 +35,24 @@ class Recoded:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, D)."""
+        """Return (N, D)."""
         return self.values.shape
 
     def __getitem__(self, rows: Any) -> Array:
-        """The codes of some rows, as float64: -1 for a category never seen, NaN if missing."""
-        at = code_index(self.values[rows], self.places.shape[1] - 2)
-        codes = np.take_along_axis(self.places, at.T, axis=1).T
+        """Return the codes of some rows, as float64: -1 if never seen, NaN if missing."""
+        place = code_index(self.values[rows], self.places.shape[1] - 2)
+        codes = np.take_along_axis(self.places, place.T, axis=1).T
         return np.array([*range(self.k), -1, np.nan], dtype=np.float64)[codes]
 
     def counts(self, of_values: Array) -> Array:
-        """(C, D, k) counts of codes from those of the numbers 0 .. M-1."""
+        """Return (C, D, k) counts of codes from those of the numbers 0 .. M-1."""
         j, value = np.nonzero(self.places[:, :-2] < self.k)
-        out = np.zeros((*of_values.shape[:2], self.k))
-        out[:, j, self.places[j, value]] = of_values[:, j, value]
-        return out
+        counts = np.zeros((*of_values.shape[:2], self.k))
+        counts[:, j, self.places[j, value]] = of_values[:, j, value]
+        return counts
 
     def table(self, of_codes: Array) -> Array:
-        """(..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
+        """Return (..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
         width = self.places.shape[1]
         places = np.broadcast_to(self.places, (*of_codes.shape[:-1], width))
         return np.take_along_axis(of_codes, places, axis=-1)
@@ -83,7 +83,7 @@ def code_index(values: Array, k: int) -> Array:
 
 
 def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
-    """(C, D, k) weighted counts of each code among the observed cells.
+    """Return (C, D, k) weighted counts of each code among the observed cells.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
         if counts[..., k].any():
             raise _first_that_is_no_code(X, k)
         return counts[..., :k].copy()
-    out = np.empty((n_classes, n_features, k))
+    table = np.empty((n_classes, n_features, k))
     height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
     width = max(1, _TILE // max(1, min(n_rows, height)))
     for columns in (slice(j, j + width) for j in range(0, n_features, width)):
@@ -118,8 +118,8 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
             cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
             w = None if weight is None else np.repeat(weight[rows], d)
             counts += np.bincount(cells, weights=w, minlength=len(counts))
-        out[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
-    return out
+        table[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
+    return table
 
 
 def _not_a_code(value: Any, row: int, feature: int, k: int) -> InputError:
@@ -152,26 +152,26 @@ def count_all_codes(
 
 
 def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """(C, D, K) counts from the stored cells; those not stored have code 0."""
+    """Return (C, D, K) counts from the stored cells; those not stored have code 0."""
     n_features = X.shape[1]
-    out = np.zeros(n_classes * n_features * (k + 2))
-    for rows, cells in passes.stored_blocks(X, out.size):
+    table = np.zeros(n_classes * n_features * (k + 2))
+    for rows, cells in passes.stored_blocks(X, table.size):
         owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
         codes = code_index(cells.data, k)
         if np.any(codes == k):
             i = int(np.argmax(codes == k))
             raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
-        at = (y[owner] * n_features + cells.indices) * (k + 2) + codes
+        place = (y[owner] * n_features + cells.indices) * (k + 2) + codes
         w = None if weight is None else weight[owner]
-        out += np.bincount(at, weights=w, minlength=out.size)
-    counts = out.reshape(n_classes, n_features, k + 2)
+        table += np.bincount(place, weights=w, minlength=table.size)
+    counts = table.reshape(n_classes, n_features, k + 2)
     n = passes.class_counts(y, n_classes, weight)[:, None]
     counts[..., 0] += passes.remainder(n, counts.sum(axis=-1))
     return counts[..., :k].copy()
 
 
 def look_up(X: Codes, table: Array) -> Array:
-    """(..., N, C) sums over the features of a table (..., C, D, K + 2) at the codes of each row."""
+    """Add up a table (..., C, D, K + 2) at the codes of each row: (..., N, C)."""
     if isinstance(X, Recoded):
         if table.size // table.shape[-1] * X.places.shape[1] <= X.values.size:
             return look_up(X.values, X.table(table))
@@ -181,16 +181,16 @@ def look_up(X: Codes, table: Array) -> Array:
     if is_real and kernels.pays(X.shape[0] * table.size // width):
         return _look_up_compiled(X, table)
     flat = table.reshape(-1, n_features * width)
-    out = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
+    total = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
     offsets = np.arange(n_features) * width
     if sparse.issparse(X):
         for rows, cells in passes.stored_blocks(X, 0):
-            at = code_index(cells.data, width - 2) + offsets[cells.indices]
-            for each, sums in zip(flat, out, strict=True):
+            place = code_index(cells.data, width - 2) + offsets[cells.indices]
+            for each, sums in zip(flat, total, strict=True):
                 zero = each[offsets]  # what the row is worth if every code is 0
                 finite = np.isfinite(zero)
                 base = np.where(finite, zero, 0.0)
-                change = each.take(at) - base.take(cells.indices)
+                change = each.take(place) - base.take(cells.indices)
                 sums[rows] = base.sum() + passes.row_sums(change, cells.indptr)
                 if not finite.all():  # log 0 remains unless all such cells are stored
                     stored = passes.row_sums(
@@ -199,12 +199,12 @@ def look_up(X: Codes, table: Array) -> Array:
                     sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
     else:
         for rows in passes.row_blocks(*X.shape):
-            at = code_index(X[rows], width - 2) + offsets
-            axis = 0 if len(at) > n_features else 1  # the longer axis stays innermost
-            at = np.ascontiguousarray(at.T) if axis == 0 else at
-            for each, sums in zip(flat, out, strict=True):
-                sums[rows] = each.take(at).sum(axis=axis)
-    return np.moveaxis(out.reshape(*lead, X.shape[0]), -1, -2)
+            place = code_index(X[rows], width - 2) + offsets
+            axis = 0 if len(place) > n_features else 1  # the longer axis stays innermost
+            place = np.ascontiguousarray(place.T) if axis == 0 else place
+            for each, sums in zip(flat, total, strict=True):
+                sums[rows] = each.take(place).sum(axis=axis)
+    return np.moveaxis(total.reshape(*lead, X.shape[0]), -1, -2)
 
 
 def _look_up_compiled(X: Array, table: Array) -> Array:
@@ -233,24 +233,24 @@ def as_codes(x: Array) -> Array:
 
 
 def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
-    """(N, D) codes of rows of the classes `y`, as int64.
+    """Return (N, D) codes of rows of the classes `y`, as int64.
 
     `p` is (C, D, K), or one table for each row (N, C, D, K).
     """
     n_features, k = p.shape[-2:]
-    out = np.empty((len(y), n_features), dtype=np.int64)
+    codes = np.empty((len(y), n_features), dtype=np.int64)
     for rows in passes.row_blocks(len(y), n_features * k):
-        at = np.arange(len(y))[rows]
-        own = p[at, y[rows]] if p.ndim > 3 else p[y[rows]]
+        draw_index = np.arange(len(y))[rows]
+        block_p = p[draw_index, y[rows]] if p.ndim > 3 else p[y[rows]]
         # p.sum() may miss 1 by rounding: a draw must not fall into the padding
-        upto = np.cumsum(own, axis=-1)
+        upto = np.cumsum(block_p, axis=-1)
         u = rng.random((len(upto), n_features, 1)) * upto[..., -1:]
-        out[rows] = (u >= upto[..., :-1]).sum(axis=-1)
-    return out
+        codes[rows] = (u >= upto[..., :-1]).sum(axis=-1)
+    return codes
 
 
 def declared_codes(X: Any, levels: Array, missing: str) -> Array:
-    """(N, D) int64 codes, each below the feature's number of categories in `levels`.
+    """Return (N, D) int64 codes, each below the feature's number of categories in `levels`.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def first_invalid_bit(values: Array) -> tuple[int, int] | None:
 
 
 def checked_bits(X: Matrix) -> Matrix:
-    """The bits, all 0, 1 or NaN."""
+    """Return the bits, all 0, 1 or NaN."""
     if not sparse.issparse(X):
         bits = X
         unknown = first_invalid_bit(bits)
@@ -320,10 +320,12 @@ def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = 
 
     ones, missing = passes.split_missing(X)
     on, off = pt.log(theta["theta"]).T, pt.log1p(-theta["theta"]).T
-    out = sum_cells(f"{prefix}ones", passes.stored_cells(ones, slice(None)), on - off)
+    log_p = sum_cells(f"{prefix}ones", passes.stored_cells(ones, slice(None)), on - off)
     if missing is not None:
-        out = out - sum_cells(f"{prefix}missing", passes.stored_cells(missing, slice(None)), off)
-    return out + off.sum(axis=0)
+        log_p = log_p - sum_cells(
+            f"{prefix}missing", passes.stored_cells(missing, slice(None)), off
+        )
+    return log_p + off.sum(axis=0)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -337,32 +339,32 @@ def deal(rng: np.random.Generator, counts: Array) -> Array:
 
     As if values were dealt to the classes; counts that are not whole are rounded.
     """
-    out = np.zeros(counts.shape)
+    dealt = np.zeros(counts.shape)
     left = np.rint(counts.sum(axis=0))  # (D, K)
     sizes = np.rint(counts.sum(axis=-1))  # (C, D)
     for c in range(len(counts) - 1):
-        rest, wanted = left.sum(axis=-1), np.minimum(sizes[c], left.sum(axis=-1))
+        remaining, wanted = left.sum(axis=-1), np.minimum(sizes[c], left.sum(axis=-1))
         for k in range(left.shape[-1] - 1):
-            rest = rest - left[:, k]
-            out[c, :, k] = _hypergeometric(rng, left[:, k], rest, wanted)
-            wanted = wanted - out[c, :, k]
-        out[c, :, -1] = wanted
-        left = left - out[c]
-    out[-1] = left
-    return out
+            remaining = remaining - left[:, k]
+            dealt[c, :, k] = _hypergeometric(rng, left[:, k], remaining, wanted)
+            wanted = wanted - dealt[c, :, k]
+        dealt[c, :, -1] = wanted
+        left = left - dealt[c]
+    dealt[-1] = left
+    return dealt
 
 
 def _hypergeometric(rng: np.random.Generator, good: Array, bad: Array, n: Array) -> Array:
-    """How many of n draws without replacement are good; normal where there are 1e9 and more."""
+    """Draw how many of n are good, without replacement; normal where there are 1e9 and more."""
     total = good + bad
     large = total >= _MOST
     if not large.any():
         return rng.hypergeometric(good.astype(np.int64), bad.astype(np.int64), n.astype(np.int64))
     few = [np.where(large, 0.0, v).astype(np.int64) for v in (good, bad, n)]
-    out = rng.hypergeometric(*few).astype(np.float64)
+    good_drawn = rng.hypergeometric(*few).astype(np.float64)
     share = good[large] / total[large]
     spread = n[large] * share * (1 - share) * (total[large] - n[large]) / (total[large] - 1)
     draws = np.rint(n[large] * share + np.sqrt(spread) * rng.standard_normal(share.shape))
     low, high = np.maximum(0, n[large] - bad[large]), np.minimum(n[large], good[large])
-    out[large] = np.clip(draws, low, high)
-    return out
+    good_drawn[large] = np.clip(draws, low, high)
+    return good_drawn

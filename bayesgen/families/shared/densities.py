@@ -31,10 +31,10 @@ _OFF_SIMPLEX = 1e-6  # probabilities may miss the sum 1 by the rounding of a flo
 def log_product(logs: Array, axis: int | tuple[int, ...]) -> Array:
     """Sum of log densities over `axis`; -inf if one of them is -inf, whatever the others are."""
     with np.errstate(invalid="ignore"):
-        out = np.asarray(logs.sum(axis=axis))
-    if np.isnan(out).any():
-        out = np.where(np.isneginf(logs).any(axis=axis), -np.inf, out)
-    return out
+        log_p = np.asarray(logs.sum(axis=axis))
+    if np.isnan(log_p).any():
+        log_p = np.where(np.isneginf(logs).any(axis=axis), -np.inf, log_p)
+    return log_p
 
 
 def _log_gamma_kernel(shape: Array, q: Array) -> Array:
@@ -44,14 +44,14 @@ def _log_gamma_kernel(shape: Array, q: Array) -> Array:
     """
     inside = ~((q <= 0) | np.isposinf(q))
     q = np.where(inside, q, 1.0)
-    out = np.asarray(xlogy(shape, q) - q - gammaln(shape))
+    log_kernel = np.asarray(xlogy(shape, q) - q - gammaln(shape))
     near = (shape >= _MANY) & (np.abs(q - shape) < shape / 2)
     if near.any():
         a, q = np.broadcast_arrays(shape, q)
         a, q = a[near], q[near]
         tail = (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680) / a**2) / a**2) / a**2) / a
-        out[near] = 0.5 * np.log(a / (2 * np.pi)) - tail - deviance(a, q)
-    return np.where(inside, out, -np.inf)
+        log_kernel[near] = 0.5 * np.log(a / (2 * np.pi)) - tail - deviance(a, q)
+    return np.where(inside, log_kernel, -np.inf)
 
 
 def log_gamma_density(x: Any, shape: Any, rate: Any) -> Array:
@@ -70,9 +70,9 @@ def log_gamma_density(x: Any, shape: Any, rate: Any) -> Array:
     positive = ~(x <= 0)
     safe = np.where(positive, x, 1.0)
     with np.errstate(over="ignore", divide="ignore"):
-        out = _log_gamma_kernel(shape, rate * safe) - np.log(safe)
+        log_p = _log_gamma_kernel(shape, rate * safe) - np.log(safe)
         at_zero = np.where(shape == 1, np.log(rate), np.where(shape < 1, np.inf, -np.inf))
-    return np.where(positive, out, np.where(x == 0, at_zero, -np.inf))
+    return np.where(positive, log_p, np.where(x == 0, at_zero, -np.inf))
 
 
 def log_inverse_gamma_density(x: Any, shape: Any, scale: Any) -> Array:
@@ -81,8 +81,8 @@ def log_inverse_gamma_density(x: Any, shape: Any, scale: Any) -> Array:
     positive = ~(x <= 0)
     safe = np.where(positive, x, 1.0)
     with np.errstate(over="ignore"):
-        out = _log_gamma_kernel(shape, scale / safe) - np.log(safe)
-    return np.where(positive, out, -np.inf)
+        log_p = _log_gamma_kernel(shape, scale / safe) - np.log(safe)
+    return np.where(positive, log_p, -np.inf)
 
 
 def log_beta_density(p: Any, a: Any, b: Any) -> Array:
@@ -122,8 +122,8 @@ def log_dirichlet_density(p: Any, alpha: Any) -> Array:
     cells = log_gamma_density(p, np.where(real, alpha, 1.0), total[..., None])
     if not real.all():
         cells = np.where(real, cells, np.where(p == 0, 0.0, -np.inf))
-    out = log_product(cells, -1) - _log_gamma_kernel(total, total)
-    return np.where(np.abs(p.sum(axis=-1) - 1) > _OFF_SIMPLEX, -np.inf, out)
+    log_p = log_product(cells, -1) - _log_gamma_kernel(total, total)
+    return np.where(np.abs(p.sum(axis=-1) - 1) > _OFF_SIMPLEX, -np.inf, log_p)
 
 
 def log_normal_density(x: Any, mean: Any, variance: Any) -> Array:
@@ -162,7 +162,7 @@ def log_inverse_wishart_density(factor: Array, nu: Array, psi_factor: Array) -> 
 
 
 def beta_mode(a: Array, b: Array) -> Array:
-    """(a - 1)/(a + b - 2), the mode on the probability scale.
+    """Return (a - 1)/(a + b - 2), the mode on the probability scale.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def beta_mode(a: Array, b: Array) -> Array:
 
 
 def dirichlet_mode(alpha: Array) -> Array:
-    """(alpha - 1)/(sum of alpha - K) over the last axis, the mode on the simplex.
+    """Return (alpha - 1)/(sum of alpha - K) over the last axis, the mode on the simplex.
 
     What has alpha = 1 beside others above 1 has probability 0; alpha = 0 is padding. Raises as
     `beta_mode`.
@@ -219,8 +219,8 @@ def density_by_draws(
     lead = first.shape[: first.ndim - len(params[name])]
     n = math.prod(lead)
     flat = {name: a.reshape(n, *shapes[name]) for name, a in arrays.items()}
-    out = np.empty(n)
+    log_p = np.empty(n)
     for draws in row_blocks(n, sum(map(math.prod, shapes.values()))):
-        found = density({name: a[draws] for name, a in flat.items()})
-        out[draws] = log_product(found, tuple(range(1, found.ndim)))
-    return out.reshape(lead)
+        block = density({name: a[draws] for name, a in flat.items()})
+        log_p[draws] = log_product(block, tuple(range(1, block.ndim)))
+    return log_p.reshape(lead)

@@ -35,7 +35,7 @@ class WordCounts:
 
 
 def row_of_cells(cells: sparse.csr_matrix) -> Array:
-    """(nnz,) the row of each stored cell."""
+    """Return (nnz,) the row of each stored cell."""
     return np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
 
 

@@ -82,7 +82,7 @@ def _legendre() -> tuple[Array, Array]:
 
 
 def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
-    """(D,) mutual information, in nats, of each feature and the class under Normal densities.
+    """Return (D,) mutual information, in nats, of each Normal feature and the class.
 
     ``h(mixture) - sum_c pi_c h(Normal_c)`` with the entropy of the mixture by Gauss-Legendre
     panels one standard deviation wide about every component; error below 1e-10.
@@ -96,8 +96,8 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     steps = np.arange(-12.0, 13.0)
     use = weights > 0
     mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
-    own = pi @ (0.5 * (1 + np.log(2 * np.pi)) + np.log(sd))
-    out = np.empty(mu.shape[1])
+    entropy = pi @ (0.5 * (1 + np.log(2 * np.pi)) + np.log(sd))
+    nats = np.empty(mu.shape[1])
     for columns in row_blocks(mu.shape[1], len(pi) ** 2 * len(steps) * len(nodes)):
         m, s = mu[:, columns, None], sd[:, columns, None]
         edges = np.sort(np.moveaxis(m + s * steps, 0, 1).reshape(m.shape[1], -1), axis=1)
@@ -106,8 +106,8 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
         shift = np.log(pi)[:, None, None] - 0.5 * np.log(2 * np.pi) - np.log(s)
         log_p = log_sum_exp(shift - 0.5 * np.square((x - m) / s), axis=0)
         measure = (half * node_weights).reshape(len(edges), -1)
-        out[columns] = -np.einsum("dk,dk->d", measure, np.exp(log_p) * log_p) - own[columns]
-    return np.maximum(out, 0.0)
+        nats[columns] = -np.einsum("dk,dk->d", measure, np.exp(log_p) * log_p) - entropy[columns]
+    return np.maximum(nats, 0.0)
 
 
 def warn_lost_digits(scatter: Array, before: Array, n: Array) -> None:
@@ -134,9 +134,9 @@ def robust_location_and_scale(X: Array, y: Array) -> tuple[Array, Array]:
     location[seen] = np.nanmedian(X[:, seen], axis=0)
     residual = X - location
     for c in np.unique(y[y >= 0]):
-        own = y == c
-        found = ~np.isnan(X[own]).all(axis=0)
-        here = np.ix_(own, found)
+        members = y == c
+        observed = ~np.isnan(X[members]).all(axis=0)
+        here = np.ix_(members, observed)
         residual[here] = X[here] - np.nanmedian(X[here], axis=0)
     if (y >= 0).any():
         residual = residual[y >= 0]
@@ -194,7 +194,7 @@ _FAR = 100.0  # class means further apart, in standard deviations, are not subtr
 
 
 def patterns(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
-    """(rows, columns to use) for each pattern of missing cells among the live columns."""
+    """Yield (rows, columns to use) for each pattern of missing cells among the live columns."""
     yield from common_patterns(X, live, 1)[1]
 
 
@@ -242,7 +242,7 @@ def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
 
 
 def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Array) -> Array:
-    """(n, C) squared distances of rows minus `shift` from the class means.
+    """Return (n, C) squared distances of rows minus `shift` from the class means.
 
     Parameters
     ----------
@@ -250,9 +250,9 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
     factor : (G, D, D) lower Cholesky factors of the covariances
     """
     n_classes, dim = mu.shape
-    out = np.zeros((n, n_classes))
+    q = np.zeros((n, n_classes))
     if not n or not dim:
-        return out
+        return q
     whiten = None
     if n >= dim:  # else the inverse costs more than it saves
         whiten = inverse_of_lower(factor)
@@ -276,17 +276,17 @@ def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Arra
             x = multiply(0, x - centre)
         if near and lengths.max() < 1:  # |x - s|^2 = |x|^2 - 2 x s + |s|^2 loses no digit
             squares = np.einsum("nd,nd->n", x, x)[:, None] - 2 * x @ steps[0].T + lengths
-            out[rows] = np.maximum(squares, 0.0)
+            q[rows] = np.maximum(squares, 0.0)
             continue
         for k, group in enumerate(groups):
             for m, c in enumerate(group):
                 z = x - steps[0][m] if near else multiply(k, x - mu[c])
-                np.einsum("nd,nd->n", z, z, out=out[rows, c])
-    return out
+                np.einsum("nd,nd->n", z, z, out=q[rows, c])
+    return q
 
 
 def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]:
-    """Of the observed cells of each row, by a factorisation of its own.
+    """Compute distances of the observed cells, by a factorisation for each row.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]
 
 
 def whitening(mu: Array, factor: Array) -> tuple[Array, Array, Array]:
-    """What makes `squared_distances` sums of squares, ``|whiten (x - centre) - step|^2``.
+    """Return whiten, centre and step: squared distances are |whiten (x - centre) - step|^2.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def whitening(mu: Array, factor: Array) -> tuple[Array, Array, Array]:
 
 
 def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Array:
-    """(S, N, C) Normal log densities of the observed cells of rows under draws.
+    """Return (S, N, C) Normal log densities of the observed cells of rows under draws.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Arra
     sigma : (S, G, D, D) covariances
     live : columns that count
     """
-    out = np.empty((len(mu), X.shape[0], mu.shape[1]))
+    log_p = np.empty((len(mu), X.shape[0], mu.shape[1]))
     for rows, columns in patterns(X, live):
         read, n = reader(X, rows, columns)
         for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
@@ -358,12 +358,12 @@ def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Arra
             q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
             q *= -0.5
             q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
-            out[draws, rows] = q
-    return out
+            log_p[draws, rows] = q
+    return log_p
 
 
 def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Array) -> Array:
-    """(S, n, C) squared distances of rows from the class means of draws.
+    """Return (S, n, C) squared distances of rows from the class means of draws.
 
     Parameters
     ----------
@@ -371,14 +371,14 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
     sigma_factor : (S, G, D, D) lower Cholesky factors
     """
     n_draws, n_classes, dim = mu.shape
-    out = np.zeros((n_draws, n, n_classes))
+    q = np.zeros((n_draws, n, n_classes))
     if not dim:
-        return out
+        return q
     if dim >= _TINY or n_draws == 1:
         for s in range(n_draws):
             centre = mu[s].mean(axis=0)
-            out[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
-        return out
+            q[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
+        return q
     # all draws of one class in one product: (n, D) by (D, D S), the draws innermost
     centre = mu.mean(axis=0)
     whiten = inverse_of_lower(sigma_factor)
@@ -388,25 +388,25 @@ def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Arr
         some = slice(first, first + _DRAWS)
         for c in range(n_classes):
             w = whiten[some, c if whiten.shape[1] > 1 else 0]
-            at = (w @ (mu[some, c] - centre[c])[..., None])[..., 0]
-            wide = np.concatenate([w, -at[:, :, None]], axis=2).transpose(2, 1, 0)
+            offset = (w @ (mu[some, c] - centre[c])[..., None])[..., 0]
+            wide = np.concatenate([w, -offset[:, :, None]], axis=2).transpose(2, 1, 0)
             tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
 
     for start in range(0, n, height):
         rows = slice(start, min(start + height, n))
-        steps = [read(rows, at) for at in centre]
+        steps = [read(rows, offset) for offset in centre]
         d = np.ones((rows.stop - rows.start, dim + 1))
         for some, c, wide in tables:
             d[:, :-1] = steps[c]
             z = (d @ wide).reshape(len(d), dim, -1)
-            out[some, rows, c] = np.einsum("nds,nds->sn", z, z)
-    return out
+            q[some, rows, c] = np.einsum("nds,nds->sn", z, z)
+    return q
 
 
 def linear_scores(
     X: Matrix, rows: Array | slice, columns: Array, centre: Array, w: Array, level: Array
 ) -> Array:
-    """(S, n, C) scores ``(x - centre) @ w + level`` of rows and columns of X, as in `patterns`.
+    """Compute (S, n, C) scores ``(x - centre) @ w + level`` of rows and columns of X.
 
     Parameters
     ----------
@@ -416,36 +416,36 @@ def linear_scores(
     """
     n_draws, n_classes, dim = w.shape
     read, n = reader(X, rows, columns)
-    out = np.empty((n_draws, n, n_classes))
+    log_odds = np.empty((n_draws, n, n_classes))
     flat, last = w.reshape(n_draws * n_classes, dim).T, level.ravel()
 
-    for part in row_blocks(n, max(dim, flat.shape[1])):
-        scores = read(part, centre) @ flat
+    for block in row_blocks(n, max(dim, flat.shape[1])):
+        scores = read(block, centre) @ flat
         scores += last
-        out[:, part] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
-    return out
+        log_odds[:, block] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
+    return log_odds
 
 
 def inverse_of_lower(factor: Array) -> Array:
-    """(..., D, D) inverses of lower triangular matrices, a row at a time for all of them.
+    """Return (..., D, D) inverses of lower triangular matrices, a row at a time for all of them.
 
     Row i of ``factor @ out = I`` takes the rows above it: errors are relative to the rows' own
     lengths, whatever the units of the columns.
     """
     dim = factor.shape[-1]
-    out = np.zeros(factor.shape)
+    inverse = np.zeros(factor.shape)
     for i in range(dim):
-        below = factor[..., i : i + 1, :i] @ out[..., :i, :i]
-        out[..., i, :i] = -below[..., 0, :] / factor[..., i, i, None]
-        out[..., i, i] = 1 / factor[..., i, i]
-    return out
+        below = factor[..., i : i + 1, :i] @ inverse[..., :i, :i]
+        inverse[..., i, :i] = -below[..., 0, :] / factor[..., i, i, None]
+        inverse[..., i, i] = 1 / factor[..., i, i]
+    return inverse
 
 
 # ------------------------------------------------------------------------------------- in PyMC
 
 
 def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
-    """(N, C) tensor of log densities of the observed cells of rows, which are data of the model.
+    """Return (N, C) log densities of the observed cells of rows, which are data of the model.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
 
 
 def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
-    """The same of rows and of which cells are seen, tensors (N, D).
+    """Return the same of rows and of which cells are seen, tensors (N, D).
 
     A missing cell is independent of the others, with variance 1, and at its mean: its density is
     a constant, which is taken off.
@@ -485,7 +485,7 @@ def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
 
 
 def _log_normal(mu: Any, sigma: Any, x: Any) -> Any:
-    """(N, C) of complete rows, which share the factor of their class."""
+    """Return (N, C) of complete rows, which share the factor of their class."""
     import pytensor.tensor as pt
 
     factor = pt.linalg.cholesky(pt.as_tensor(sigma))

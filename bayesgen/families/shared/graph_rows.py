@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 def name_of(variable: Any) -> str:
-    """Of its distribution."""
+    """Return the name of its distribution."""
     op = variable.owner.op
     return str(getattr(op, "_print_name", (type(op).__name__,))[0])
 
@@ -68,7 +68,7 @@ def ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]
 
 
 def evaluated(variable: Any) -> Array:
-    """The value of a variable that depends on data alone."""
+    """Return the value of a variable that depends on data alone."""
     return np.asarray(variable.eval(mode=numpy_mode("fast_compile")))
 
 
@@ -81,7 +81,7 @@ def numpy_mode(optimizer: str = "fast_run") -> Any:
 
 
 def container(value: Any) -> Any:
-    """The data container that a variable observes, as it is or in another dtype."""
+    """Return the data container that a variable observes, as it is or in another dtype."""
     from pytensor.compile.sharedvalue import SharedVariable
 
     while value.owner is not None and len(value.owner.inputs) == 1:
@@ -90,7 +90,7 @@ def container(value: Any) -> Any:
 
 
 def part_of(model: Any, variable: Any, data: Any = None) -> Part:
-    """The columns of an observed variable, or of data that rows are given with."""
+    """Return the columns of an observed variable, or of data that rows are given with."""
     import pytensor.tensor as pt
 
     joined, value = None, data if variable is None else model.rvs_to_values[variable]
@@ -107,15 +107,15 @@ def part_of(model: Any, variable: Any, data: Any = None) -> Part:
     columns = [named.name]
     if cells.ndim > 1:
         labels = [model.coords.get(d) for d in dims[1:]]
-        known: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
+        index: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
         positions = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
-        columns = [f"{named.name}[{i}]" for i in positions] if known is None else list(known)
+        columns = [f"{named.name}[{i}]" for i in positions] if index is None else list(index)
     x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
     return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
 
 
 def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
-    """The distribution of all cells of a variable of which PyMC imputes some, and its cells.
+    """Return the distribution of all cells of a variable of which PyMC imputes some, and its cells.
 
     PyMC divides it into two variables, whose parameters are those of some cells each.
     """
@@ -145,7 +145,7 @@ def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Whether both are one array."""
+    """Return whether both are one array."""
     first, second = getattr(a, "data", None), getattr(b, "data", None)
     if first is None or second is None:
         return a is b
@@ -153,7 +153,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def points(model: Any) -> Iterator[dict[Any, Array]]:
-    """Some draws of the free variables from the prior, and where it has its centre."""
+    """Yield draws of the free variables from the prior, and where it has its centre."""
     import pymc as pm
     from pymc.initial_point import make_initial_point_fn
 
@@ -172,7 +172,7 @@ def points(model: Any) -> Iterator[dict[Any, Array]]:
 def likely_point(
     model: Any, log_p: Callable[[Mapping[Any, Array]], float]
 ) -> tuple[dict[Any, Array], float]:
-    """The most likely draw from the prior; the centre where the rows have no density under any."""
+    """Return the most likely prior draw; the centre where rows have no density under any."""
     best: tuple[dict[Any, Array], float] = {}, -np.inf
     for i, point in enumerate(points(model)):
         value = log_p(point)
@@ -191,12 +191,12 @@ def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Arra
     f = pytensor.function(
         list(point), variables, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
     )
-    found: list[Array] = f(*point.values())
-    return found
+    values: list[Array] = f(*point.values())
+    return values
 
 
 def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
-    """The variable as a function of other inputs, whose shapes may be others."""
+    """Return the variable as a function of other inputs, whose shapes may be others."""
     from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.basic import Apply
     from pytensor.graph.traversal import io_toposort
@@ -214,13 +214,13 @@ def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
             made = MakeVector(upcast(*(i.dtype for i in inputs))).make_node(*inputs)
         else:
             made = node.clone_with_new_inputs(inputs, strict=False)
-        for old, own in zip(node.outputs, made.outputs, strict=True):
-            new.setdefault(old, own)
+        for old, replacement in zip(node.outputs, made.outputs, strict=True):
+            new.setdefault(old, replacement)
     return new.get(variable, variable)
 
 
 def in_double(variable: Any) -> Any:
-    """The variable with wide constants: PyTensor takes log(1.5), or log(3), in float32."""
+    """Return the variable with wide constants: PyTensor takes log(1.5), or log(3), in float32."""
     from pytensor.graph.basic import Constant
 
     constants: list[Any] = [c for c in ancestors([variable]) if isinstance(c, Constant)]
@@ -233,7 +233,7 @@ def in_double(variable: Any) -> Any:
 
 
 def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
-    """The distribution of a variable as a function of other inputs, of another size."""
+    """Return the distribution of a variable as a function of other inputs, of another size."""
     from pymc.distributions.custom import CustomSymbolicDistRV
     from pymc.distributions.shape_utils import change_dist_size
     from pytensor.graph.basic import Apply
@@ -247,7 +247,7 @@ def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any
 
 
 def _of_any_length(variable: Any) -> Any:
-    """A variable like this, with axes of any length but for those of length 1."""
+    """Return a variable like this, with axes of any length but for those of length 1."""
     shape = getattr(variable.type, "shape", None)
     return (
         variable
@@ -257,7 +257,7 @@ def _of_any_length(variable: Any) -> Any:
 
 
 def to_class_order(value: Array, dims: tuple[str, ...], order: Array) -> Array:
-    """A parameter whose dim ``class`` is in the order of the sorted classes."""
+    """Return a parameter whose dim ``class`` is in the order of the sorted classes."""
     for axis, dim in enumerate(dims, value.ndim - len(dims)):
         if dim == CLASS:
             value = value.take(order, axis)
@@ -302,35 +302,35 @@ class GraphRows:
         """Draws (S, ...) of theta as the graph has them, and the leading axes."""
         first = next(iter(self.dims))
         lead = np.shape(theta[first])[: np.ndim(theta[first]) - len(self.dims[first])]
-        out = []
+        ordered = []
         for name, tensor in self.theta.items():
             value = np.asarray(theta[name])
             value = value.reshape(-1, *value.shape[len(lead) :])
             value = to_class_order(value, self.dims[name], np.argsort(self.order))
-            out.append(value.astype(tensor.dtype))
-        return out, lead
+            ordered.append(value.astype(tensor.dtype))
+        return ordered, lead
 
     def cells(self, X: Any) -> list[Array]:
-        """The parts of rows (n, D), and masks."""
-        out, start = [], 0
+        """Return the parts of rows (n, D), and masks."""
+        blocks, start = [], 0
         masks = {}
-        for part in self.parts:
-            stop = start + len(part.columns)
-            cells = np.asarray(X[:, start:stop]).reshape(len(X), *part.value.shape[1:])
-            if part.name in self.masks:
+        for piece in self.parts:
+            stop = start + len(piece.columns)
+            cells = np.asarray(X[:, start:stop]).reshape(len(X), *piece.value.shape[1:])
+            if piece.name in self.masks:
                 seen = ~np.isnan(cells)
-                masks[part.name] = seen
+                masks[piece.name] = seen
                 cells = np.where(seen, cells, 0)
-            if np.dtype(part.x.dtype).kind in "biu" and np.any(cells % 1):
+            if np.dtype(piece.x.dtype).kind in "biu" and np.any(cells % 1):
                 raise ValueError(
-                    f"{part.name!r} holds whole numbers in the model, and X has others"
+                    f"{piece.name!r} holds whole numbers in the model, and X has others"
                 )
-            out.append(cells.astype(part.x.dtype))
+            blocks.append(cells.astype(piece.x.dtype))
             start = stop
-        return out + [masks[name].astype(self._mask(name).dtype) for name in self.masks]
+        return blocks + [masks[name].astype(self._mask(name).dtype) for name in self.masks]
 
     def _mask(self, name: str) -> Any:
-        """The input of a mask."""
+        """Return the input of a mask."""
         return self._inputs[1][name]
 
     @cached_property
@@ -339,15 +339,15 @@ class GraphRows:
         import pytensor.tensor as pt
 
         new, masks = {}, {}
-        for part in self.parts:
-            if part.data is not None:
-                new[part.data] = part.x
-            for variable in (part.variable, part.joined):
+        for piece in self.parts:
+            if piece.data is not None:
+                new[piece.data] = piece.x
+            for variable in (piece.variable, piece.joined):
                 if variable is not None:
-                    new[variable] = part.x.astype(variable.dtype)
+                    new[variable] = piece.x.astype(variable.dtype)
         for name, mask in self.masks.items():
             if mask is None:
-                (ndim,) = (part.x.ndim for part in self.parts if part.name == name)
+                (ndim,) = (piece.x.ndim for piece in self.parts if piece.name == name)
                 masks[name] = pt.tensor(f"{name} seen", dtype="bool", shape=(None,) * ndim)
             else:
                 shape = (None, *mask.type.shape[1:])
@@ -363,11 +363,11 @@ class GraphRows:
 
     @property
     def inputs(self) -> list[Any]:
-        """What `cells` gives values for."""
-        return [*(part.x for part in self.parts), *self._inputs[1].values()]
+        """Return the inputs that `cells` gives values for."""
+        return [*(piece.x for piece in self.parts), *self._inputs[1].values()]
 
     def of_draws(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
-        """A function of `before`, rows, and draws of free variables, {variable: input}."""
+        """Return a function of `before`, rows, and draws of free variables, {variable: input}."""
         import pytensor
         import pytensor.tensor as pt
         from pytensor.graph.replace import vectorize_graph
@@ -390,11 +390,11 @@ class GraphRows:
     # -- densities ---------------------------------------------------------------------------
 
     def log_likelihood(self, X: Any, theta: Theta) -> Array:
-        """(..., N, C) log p(x_i | y_i = c, theta)."""
+        """Return (..., N, C) log p(x_i | y_i = c, theta)."""
         values, lead = self.in_order(theta)
         n_draws, n_classes = len(values[0]), len(self.order)
-        out = np.empty((n_draws, len(X), n_classes))
-        width = 4 * max(np.size(part.value[0]) for part in self.parts)
+        log_p = np.empty((n_draws, len(X), n_classes))
+        width = 4 * max(np.size(piece.value[0]) for piece in self.parts)
         step = max(1, min(_ROWS, len(X)))
         many = max(1, _CELLS // (step * width))
         for start in range(0, len(X), step):
@@ -403,21 +403,21 @@ class GraphRows:
             density = self._masked if np.isnan(X[rows]).any() else self._density
             for first in range(0, n_draws, many):
                 some = slice(first, min(first + many, n_draws))
-                own = [v[some] for v in values]
+                block = [v[some] for v in values]
                 for k, code in enumerate(self.order):
                     y = np.full(1 if self.shared else len(cells[0]), code)
                     with np.errstate(all="ignore"):
-                        out[some, rows, k] = density(y, *cells, *own)
-        return out.reshape(*lead, len(X), n_classes)
+                        log_p[some, rows, k] = density(y, *cells, *block)
+        return log_p.reshape(*lead, len(X), n_classes)
 
     @cached_property
     def _density(self) -> Any:
-        """(y, *rows, *draws) to (S, n) log p(x | y, theta) of complete rows."""
+        """Return (y, *rows, *draws) to (S, n) log p(x | y, theta) of complete rows."""
         return self._compiled(False)
 
     @cached_property
     def _masked(self) -> Any:
-        """The same of rows in which cells are missing."""
+        """Return the same of rows in which cells are missing."""
         return self._compiled(True)
 
     def _compiled(self, masked: bool) -> Any:
@@ -427,19 +427,19 @@ class GraphRows:
         y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
         free, new = self._replaced_by(y)
         total: Any = 0.0
-        for part in self.parts:
-            v, x = part.variable, part.x
+        for piece in self.parts:
+            v, x = piece.variable, piece.x
             if v is None:
                 continue
             batch = v.ndim - v.owner.op.ndim_supp
             dist = resized(v, new, tuple(x.shape[i] for i in range(batch)))
             log_p = pm.logp(dist, x.astype(v.dtype))
-            if masked and self.masks.get(part.name, "") is None:
+            if masked and self.masks.get(piece.name, "") is None:
                 if log_p.ndim != x.ndim:
                     raise ValueError(
-                        f"X contains NaN: {part.name!r} has a density of whole rows, none of cells"
+                        f"X contains NaN: {piece.name!r} has a density of whole rows, none of cells"
                     )
-                log_p = pt.switch(self._mask(part.name), log_p, 0.0)
+                log_p = pt.switch(self._mask(piece.name), log_p, 0.0)
             total = total + log_p.sum(axis=tuple(range(1, batch)))
         return self.of_draws([y], total, free)
 
@@ -448,22 +448,26 @@ class GraphRows:
     def simulate(
         self, rng: np.random.Generator, theta: Theta, y: Array, given: Any = None
     ) -> Array:
-        """(N, D) rows by PyMC's forward sampling; what has no distribution is that of `given`.
+        """Draw (N, D) rows by PyMC's forward sampling; data come from `given`.
 
         Raises
         ------
         NotImplementedError
             If the distribution of rows depends on rows, as the length of a document may.
         """
-        own = [(part.data, part.variable) for part in self.parts if part.variable is not None]
-        if given is None and any(d in ancestors(v.owner.op.dist_params(v.owner)) for d, v in own):
+        drawn_pairs = [
+            (piece.data, piece.variable) for piece in self.parts if piece.variable is not None
+        ]
+        if given is None and any(
+            d in ancestors(v.owner.op.dist_params(v.owner)) for d, v in drawn_pairs
+        ):
             raise NotImplementedError(
                 "the distribution of rows depends on rows, for example on their sums, and no rows "
                 "are given: define simulate"
             )
         values, lead = self.in_order(theta)
         codes = self.order[y]
-        width = sum(len(part.columns) for part in self.parts)
+        width = sum(len(piece.columns) for piece in self.parts)
         cells = self.cells(np.zeros((len(y), width)) if given is None else given)
         if not lead:
             return self._forward(rng, [v[0] for v in values], cells, codes)
@@ -485,7 +489,7 @@ class GraphRows:
 
     @cached_property
     def _drawing(self) -> tuple[Any, list[Any]]:
-        """(y, *rows, *theta) to draws of the parts, and the random generators behind them."""
+        """Compile (y, *rows, *theta) to draws of the parts, with their random generators."""
         import pytensor
         import pytensor.tensor as pt
         from pytensor.compile.sharedvalue import SharedVariable
@@ -493,24 +497,24 @@ class GraphRows:
 
         y = pt.tensor("y", dtype="int64", shape=(None,))
         free, new = self._replaced_by(y)
-        out = []
-        for part in self.parts:
-            v = part.variable
+        outputs = []
+        for piece in self.parts:
+            v = piece.variable
             if v is None:
-                out.append(part.x)
+                outputs.append(piece.x)
                 continue
-            size = (y.shape[0], *part.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
+            size = (y.shape[0], *piece.value.shape[1 : v.ndim - v.owner.op.ndim_supp])
             new[v] = resized(v, new, size)
-            out.append(new[v])
-            if part.data is not None:
-                new[part.data] = new[v].astype(part.data.dtype)
+            outputs.append(new[v])
+            if piece.data is not None:
+                new[piece.data] = new[v].astype(piece.data.dtype)
         function = pytensor.function(
             [y, *self.inputs, *free.values()],
-            out,
+            outputs,
             mode=numpy_mode("fast_compile"),
             on_unused_input="ignore",
         )
-        shared = [v for v in ancestors(out) if isinstance(v, SharedVariable)]
+        shared = [v for v in ancestors(outputs) if isinstance(v, SharedVariable)]
         return function, [v for v in shared if isinstance(v.type, RandomGeneratorType)]
 
 
@@ -519,7 +523,7 @@ class GraphRows:
 
 
 def log_p_of(model: Any) -> Callable[[Mapping[Any, Array]], float]:
-    """The model's own log density of what is observed, at free variables."""
+    """Return the model's own log density of what is observed, at free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
 
@@ -544,7 +548,7 @@ def believed[Rows](
     place: Array,
     expected: float,
 ) -> Rows:
-    """The first candidate whose rows have the model's log density.
+    """Return the first candidate whose rows have the model's log density.
 
     Parameters
     ----------
@@ -563,17 +567,20 @@ def believed[Rows](
     why: Any = None
     back = np.arange(len(place))[::-1]
     for candidate in candidates:
-        found = size = 0.0
+        total = size = 0.0
         try:
             for rows in np.array_split(back, 2):
-                own = log_joint(candidate, rows)[np.arange(len(rows)), place[rows]]
-                found, size = found + float(own.sum()), size + float(np.abs(own).sum())
+                row_density = log_joint(candidate, rows)[np.arange(len(rows)), place[rows]]
+                total, size = (
+                    total + float(row_density.sum()),
+                    size + float(np.abs(row_density).sum()),
+                )
         except (ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
             why = str(error).strip().splitlines()[:1] or [type(error).__name__]
             continue
-        if found == expected or abs(found - expected) <= _AGREE * size:
+        if total == expected or abs(total - expected) <= _AGREE * size:
             return candidate
-        why = [f"{found:.6g} row by row, {expected:.6g} in the model"]
+        why = [f"{total:.6g} row by row, {expected:.6g} in the model"]
     raise ValueError(why[0])
 
 
@@ -630,15 +637,15 @@ def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows
     if len(parts) != 1 or parts[0].value[0].size != rows.shape[1]:
         raise ValueError(
             f"to_pymc of {name} must observe rows as one variable with dims (obs_id, feature); "
-            f"it observes {', '.join(part.name for part in parts) or 'nothing'}"
+            f"it observes {', '.join(piece.name for piece in parts) or 'nothing'}"
         )
-    (part,), (x,) = parts, model.observed_RVs
+    (piece,), (x,) = parts, model.observed_RVs
     named = [v for v in model.data_vars if v.name.endswith("seen")]
-    masks = {part.name: named[0] if named else None}
-    if not named and (x.owner.op.ndim_supp or part.value.ndim != 2):
+    masks = {piece.name: named[0] if named else None}
+    if not named and (x.owner.op.ndim_supp or piece.value.ndim != 2):
         masks = {}
-    label, own = model["y"], {*theta.values()}
-    used = ancestors(x.owner.inputs, [*own, label]) & ({*model.free_RVs} - own)
+    label, parameters = model["y"], {*theta.values()}
+    used = ancestors(x.owner.inputs, [*parameters, label]) & ({*model.free_RVs} - parameters)
     if used:
         raise ValueError(
             f"rows depend on {min(v.name for v in used)!r} of to_pymc, and params of {name} "
@@ -650,11 +657,11 @@ def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows
         return graph
     log_p = log_p_of(model)
     point, expected = likely_point(model, log_p)
-    at = dict(zip(theta, at_a_point(model, [*theta.values()], point), strict=True))
+    theta_values = dict(zip(theta, at_a_point(model, [*theta.values()], point), strict=True))
     try:
         return believed(
             (replace(graph, shared=shared) for shared in (True, False)),
-            lambda own, some: own.log_likelihood(rows[some], at),
+            lambda parameters, some: parameters.log_likelihood(rows[some], theta_values),
             y,
             expected,
         )

@@ -36,7 +36,7 @@ def broadcast_prior(
     positive: bool = True,
     largest: float | Array = LARGEST,
 ) -> Array:
-    """A hyper-parameter as a float64 array of `shape`, or an error that names it.
+    """Return a hyper-parameter as a float64 array of `shape`, or an error that names it.
 
     `shape` is (class, feature) or (class,). NumPy's rules: a 1-D array is one value a *feature*
     whatever the number of classes; one value per class is an array of shape (C, 1).
@@ -44,7 +44,7 @@ def broadcast_prior(
     _refuse_other_than_numbers(name, value)
     axes = "(class, feature)" if len(shape) == 2 else "(class,)"
     try:
-        out = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
+        array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), shape))
     except ValueError:
         raise PriorShapeError(
             f"{name} has shape {np.shape(value)}, which does not broadcast to {axes} = {shape}",
@@ -56,19 +56,19 @@ def broadcast_prior(
             f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}"
         ) from None
     got = f"got {reprlib.repr(value)}"
-    if not np.all(np.isfinite(out)):
+    if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must be finite, {got}")
-    if positive and not np.all(out > 0):
+    if positive and not np.all(array > 0):
         raise ValueError(f"{name} must be > 0, {got}: the prior would be improper")
-    if positive and out.min(initial=1.0) < SMALLEST:
+    if positive and array.min(initial=1.0) < SMALLEST:
         raise ValueError(f"{name} must be >= {SMALLEST:.4g}, {got}: its inverse overflows")
-    if np.any(np.abs(out) > largest):
+    if np.any(np.abs(array) > largest):
         most = float(np.min(largest))
         raise ValueError(f"{name} must be at most {most:.4g} in size, {got}: closed forms overflow")
-    return out
+    return array
 
 
 def broadcast_priors[F: Record](family: F, shape: tuple[int, ...], *names: str) -> F:
-    """The family with hyper-parameters > 0 as full arrays; errors call them by these names."""
+    """Broadcast hyper-parameters > 0 to full arrays; errors call them by these names."""
     full = {name: broadcast_prior(name, getattr(family, name), shape) for name in names}
     return replace(family, **full)

@@ -108,9 +108,9 @@ def known_ngrams(X: Array, order: int, n_tokens: int) -> tuple[Array, Array, Arr
     """
     tokens, lengths = concatenate(X, n_tokens)
     columns, row = _ngrams(tokens, lengths, order), np.repeat(np.arange(len(X)), lengths)
-    known = tokens != UNKNOWN
-    if not known.all():
-        columns, row = [column[known] for column in columns], row[known]
+    is_word = tokens != UNKNOWN
+    if not is_word.all():
+        columns, row = [column[is_word] for column in columns], row[is_word]
     return *_distinct(columns, len(row), n_tokens), row
 
 
@@ -125,8 +125,8 @@ def _distinct(columns: list[Array], n: int, n_tokens: int) -> tuple[Array, Array
         key = key * base + (column - START)
         width *= base
     if columns and width == base ** len(columns) and width <= n:  # few: marked, not sorted
-        found, inverse = _ranks(key, width)
-        codes = np.unravel_index(found, (base,) * len(columns))
+        ranks, inverse = _ranks(key, width)
+        codes = np.unravel_index(ranks, (base,) * len(columns))
         return np.stack(codes, axis=1) + START, inverse
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = np.empty((len(first), len(columns)), dtype=np.int64)
@@ -145,7 +145,7 @@ def _ranks(key: Array, width: int) -> tuple[Array, Array]:
 
 
 def first_of_contexts(grams: Array) -> Array:
-    """(G,) which n-grams, in order, are the first of their context."""
+    """Return (G,) which n-grams, in order, are the first of their context."""
     fresh = np.ones(len(grams), dtype=bool)
     fresh[1:] = (grams[1:, :-1] != grams[:-1, :-1]).any(axis=1)
     return fresh
@@ -159,12 +159,12 @@ def union_of_counts(
     `a` and `b` are pairs: n-grams (G, n) and their counts (C, G).
     """
     rows = np.concatenate([a[0], b[0]])
-    grams, at = _distinct(list(rows.T), len(rows), n_tokens)
+    grams, index = _distinct(list(rows.T), len(rows), n_tokens)
     wide = []
-    for counts, place in ((a[1], at[: len(a[0])]), (b[1], at[len(a[0]) :])):
-        out = np.zeros((len(counts), len(grams)))
-        out[:, place] = counts
-        wide.append(out)
+    for counts, place in ((a[1], index[: len(a[0])]), (b[1], index[len(a[0]) :])):
+        union = np.zeros((len(counts), len(grams)))
+        union[:, place] = counts
+        wide.append(union)
     return grams, wide[0], wide[1]
 
 
@@ -196,12 +196,12 @@ class PrefixTree:
         for keys, column in zip(self._levels, rows.T, strict=False):
             if self._any:
                 key = node * self._base + (column - START)  # negative below an absent node
-                at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-                node = np.where(keys[at] == key, at, -1)
+                place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+                node = np.where(keys[place] == key, place, -1)
             yield node
 
     def find(self, rows: Array) -> Array:
-        """(n,) number of each row or prefix, -1 where absent."""
+        """Return (n,) number of each row or prefix, -1 where absent."""
         *_, node = self.path(rows)
         return node
 
@@ -230,7 +230,7 @@ class GramIndex:
 
     @cached_property
     def contexts(self) -> Array:
-        """(M, n-1) contexts with a continuation, and those to which n-grams lead; or all there are.
+        """Return (M, n-1) contexts with a continuation or to which n-grams lead; or all there are.
 
         The last n-1 tokens of an n-gram are the context of what comes next. Without n-grams every
         context that is possible is listed: ValueError if there are more than 4096.
@@ -255,17 +255,17 @@ class GramIndex:
 
     @cached_property
     def context_of(self) -> Array:
-        """(G,) place of each n-gram's context among `contexts`."""
+        """Return (G,) place of each n-gram's context among `contexts`."""
         return self.prefixes.find(self.grams[:, :-1])
 
     def totals(self, counts: Array) -> Array:
-        """(C, H) sums over the n-grams of each context that has a continuation."""
+        """Return (C, H) sums over the n-grams of each context that has a continuation."""
         if len(self.starts) == 0:
             return np.zeros((len(counts), 0))
         return np.add.reduceat(counts, self.starts, axis=1)
 
     def dense(self, counts: Array) -> Array:
-        """(C, M, V) table of the counts."""
+        """Return (C, M, V) table of the counts."""
         table = np.zeros((len(counts), len(self.contexts), self.n_tokens))
         table[:, self.context_of, self.grams[:, -1]] = counts
         return table
@@ -276,7 +276,7 @@ def _n_possible_contexts(order: int, n_tokens: int) -> int:
 
 
 def _every_context(order: int, n_tokens: int) -> Array:
-    """(M, n-1) every context there can be, those that begin before the document included."""
+    """Return (M, n-1) every context there can be, those that begin before the document included."""
     many = _n_possible_contexts(order, n_tokens)
     if many > _MOST_CONTEXTS:
         raise ValueError(
@@ -329,7 +329,7 @@ class DocumentCounts:
         return cls(len(X), grams, row, gram, n, run, row[fresh], gram[fresh], np.bincount(run, n))
 
     def sum(self, entries: Array, runs: Array) -> Array:
-        """(N,) sum over the entries of each document minus the sum over its runs."""
+        """Return (N,) sum over the entries of each document minus the sum over its runs."""
         return np.bincount(self.row, entries, self.n_rows) - np.bincount(
             self.run_row, runs, self.n_rows
         )
@@ -366,7 +366,7 @@ class MarkovStats(Stats):
         return type(self)(grams[keep], left[:, keep], self.n_tokens)
 
     def recode_tokens(self, codes: Array, n_tokens: int) -> Self:
-        """The same documents in another vocabulary: token k becomes ``codes[k]``.
+        """Return the same documents in another vocabulary: token k becomes ``codes[k]``.
 
         Parameters
         ----------
@@ -517,7 +517,7 @@ class NgramFamily:
             yield family
 
     def prepared(self: Any, stats: MarkovStats | None) -> Any:
-        """With tables for the contexts of `stats`; None: for all contexts there are."""
+        """Prepare tables for the contexts of `stats`; None: for all contexts there are."""
         if stats is None:
             stats = every_ngram(len(self.counts), self.order, self.n_tokens)
         return self.update(replace(stats, counts=np.zeros_like(stats.counts)))

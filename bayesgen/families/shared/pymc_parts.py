@@ -51,27 +51,27 @@ class Cells(tuple[str, ...]):
     column: Array
 
     def __new__(cls, features: Sequence[Any], categories: Sequence[Sequence[Any]]) -> "Cells":
-        """Of all features in their order."""
+        """Create the labels of all features in their order."""
         pairs = list(zip(features, categories, strict=True))
-        out = super().__new__(cls, (f"{f}, {k}" for f, own in pairs for k in own))
-        out.feature = _labels([f for f, own in pairs for _ in own])
-        out.category = _labels([k for _, own in pairs for k in own])
-        number = [len(own) for own in categories]
-        out.row = np.repeat(np.arange(len(number)), number)
-        out.column = np.concatenate([np.arange(n) for n in number])
-        return out
+        cells = super().__new__(cls, (f"{f}, {k}" for f, names in pairs for k in names))
+        cells.feature = _labels([f for f, names in pairs for _ in names])
+        cells.category = _labels([k for _, names in pairs for k in names])
+        number = [len(names) for names in categories]
+        cells.row = np.repeat(np.arange(len(number)), number)
+        cells.column = np.concatenate([np.arange(n) for n in number])
+        return cells
 
     @classmethod
     def numbered(cls, real: Array, features: Sequence[Any] | None = None) -> "Cells":
-        """Of the true cells of (D, K), with numbers for what has no names."""
+        """Label the true cells of (D, K), with numbers for what has no names."""
         number = np.asarray(real).sum(axis=-1).tolist()
         return cls(range(len(number)) if features is None else features, [range(n) for n in number])
 
 
 def _labels(values: list[Any]) -> Array:
-    """Of one type, as a file can hold it."""
-    out = np.asarray(values)
-    return out.astype(str) if out.dtype.kind == "O" else out
+    """Convert labels to one type, as a file can hold it."""
+    labels = np.asarray(values)
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
 def category_coords(
@@ -79,7 +79,7 @@ def category_coords(
 ) -> dict[str, Any]:
     """{dim: labels} of the categories: one list of names if all features share it, else `Cells`."""
     first = list(categories[0]) if categories else []
-    if first and all(list(own) == first for own in categories):
+    if first and all(list(names) == first for names in categories):
         return {f"{prefix}{CATEGORY}": first}
     codes = list(range(max(map(len, categories), default=0)))
     cells = Cells(features, categories)
@@ -87,7 +87,7 @@ def category_coords(
 
 
 def cells_dim(dims: Sequence[str]) -> str | None:
-    """The dim that may stand for the last two of a parameter; None: for no other parameters."""
+    """Return the dim that may stand for the last two of a parameter, or None."""
     prefix = dims[-1].removesuffix(CATEGORY) if dims else ""
     if len(dims) < 2 or tuple(dims[-2:]) != (f"{prefix}{FEATURE}", f"{prefix}{CATEGORY}"):
         return None
@@ -95,9 +95,9 @@ def cells_dim(dims: Sequence[str]) -> str | None:
 
 
 def cells_of(dims: Sequence[str], coords: Mapping[str, Any]) -> Cells | None:
-    """The cells that stand for the last two dims under these coordinates, if they do."""
-    found = coords.get(cells_dim(dims) or "")
-    return found if isinstance(found, Cells) else None
+    """Return the cells that stand for the last two dims under these coordinates, if they do."""
+    cells = coords.get(cells_dim(dims) or "")
+    return cells if isinstance(cells, Cells) else None
 
 
 def by_cell(
@@ -111,15 +111,15 @@ def by_cell(
 
 
 def padded(value: Array, cells: Cells) -> Array:
-    """(..., D, K) with zeros where there is no cell, of (..., F)."""
+    """Return (..., D, K) with zeros where there is no cell, of (..., F)."""
     shape = (int(cells.row[-1]) + 1, int(cells.column.max()) + 1)
-    out = np.zeros((*np.shape(value)[:-1], *shape))
-    out[..., cells.row, cells.column] = value
-    return out
+    table = np.zeros((*np.shape(value)[:-1], *shape))
+    table[..., cells.row, cells.column] = value
+    return table
 
 
 def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
-    """The dims of a block: every dim but ``class`` carries the prefix."""
+    """Return the dims of a block: every dim but ``class`` carries the prefix."""
     return tuple(d if d == CLASS else f"{prefix}{d}" for d in dims)
 
 
@@ -141,11 +141,11 @@ def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
     import pymc as pm
 
     labels = pm.modelcontext(None).coords
-    own = tuple(
+    axis_dims = tuple(
         f"{d}_all" if n == 1 and len(labels.get(d) or range(2)) > 1 else d
         for d, n in zip(dims, value.shape, strict=False)
     )
-    return pm.Data(name, value, dims=own if value.ndim == len(dims) else None)
+    return pm.Data(name, value, dims=axis_dims if value.ndim == len(dims) else None)
 
 
 def prior_data(family: Any) -> dict[str, Array]:
@@ -165,7 +165,7 @@ def parameter(family: Any, prefix: str, name: str, default: Declared) -> Any:
 
 
 def variable(name: str, given: Any, dims: tuple[str, ...], default: Declared) -> Any:
-    """The free variable `name` of the model on the stack: the user's prior, or the default.
+    """Return the free variable `name` of the model on the stack: the user's prior, or the default.
 
     Parameters
     ----------
@@ -180,11 +180,11 @@ def variable(name: str, given: Any, dims: tuple[str, ...], default: Declared) ->
     import pymc as pm
 
     if hasattr(given, "create_variable"):  # pymc-extras
-        own = getattr(given, "dims", None)
-        if not own and hasattr(given, "deepcopy"):
-            given = given.deepcopy()
-            given.dims = dims
-        return given.create_variable(name)
+        prior = given
+        if not getattr(given, "dims", None) and hasattr(given, "deepcopy"):
+            prior = given.deepcopy()
+            prior.dims = dims
+        return prior.create_variable(name)
     if hasattr(given, "to_pymc"):  # PreliZ
         return given.to_pymc(name, dims=dims)
     if hasattr(given, "owner"):  # a PyMC distribution without a name
@@ -220,7 +220,7 @@ def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) 
 
 
 def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ...]) -> Any:
-    """A Normal location, sampled as its distance from the prior mean in `unit`.
+    """Return a Normal location, sampled as its distance from the prior mean in `unit`.
 
     NUTS starts within 1 of the centre, which must not be far away whatever the unit of a column.
     The unit is an input of the variable: data that a transform holds by itself is left behind where
@@ -260,7 +260,7 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
 
 
 def given_size(size: Any) -> Any:
-    """The size that PyMC hands to a custom distribution; None for none."""
+    """Return the size that PyMC hands to a custom distribution; None for none."""
     from pymc.distributions.shape_utils import rv_size_is_none
 
     return None if rv_size_is_none(size) else size
@@ -304,14 +304,14 @@ def seen_data(prefix: str, X: Matrix) -> Any:
     """Data container ``{prefix}seen`` (obs_id, feature): 0 where a cell is missing, else 1."""
     import pymc as pm
 
-    known = np.ones(X.shape)
+    seen = np.ones(X.shape)
     if has_nan(X):
-        known -= np.isnan(X.toarray() if sparse.issparse(X) else np.asarray(X))
-    return pm.Data(f"{prefix}seen", known, dims=(OBS, f"{prefix}{FEATURE}"))
+        seen -= np.isnan(X.toarray() if sparse.issparse(X) else np.asarray(X))
+    return pm.Data(f"{prefix}seen", seen, dims=(OBS, f"{prefix}{FEATURE}"))
 
 
 def known_codes(y: Any) -> Array:
-    """The class codes of rows, from the data container that holds them in a PyMC model."""
+    """Return the class codes of rows, from the data container that holds them in a PyMC model."""
     if hasattr(y, "get_value"):
         return np.asarray(y.get_value())
     return np.asarray(y.eval() if hasattr(y, "eval") else y)
@@ -412,7 +412,7 @@ def observe_rows(
 
 
 def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
-    """(N, C) tensor ``cells @ table``: sums over the cells of each row.
+    """Return (N, C) tensor ``cells @ table``: sums over the cells of each row.
 
     Parameters
     ----------
@@ -425,14 +425,14 @@ def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
     import pytensor.tensor as pt
 
     row = pm.Data(f"{name}_row", np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr)))
-    at = pm.Data(f"{name}_at", cells.indices.astype(np.int64))
+    place = pm.Data(f"{name}_at", cells.indices.astype(np.int64))
     count = pm.Data(f"{name}_count", cells.data.astype(np.float64))
     zeros = pt.zeros((cells.shape[0], table.shape[1]))
-    return zeros[row].inc(count[:, None] * table[at])
+    return zeros[row].inc(count[:, None] * table[place])
 
 
 def sum_codes(name: str, X: Matrix, real: Array, theta: Any) -> Any:
-    """(N, C) tensor of the log probabilities of category codes, summed over the observed cells.
+    """Add up log probabilities of category codes over the observed cells: (N, C) tensor.
 
     Parameters
     ----------
@@ -484,10 +484,10 @@ def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
     import pytensor.tensor as pt
 
     real = alpha > 0
-    own = listed(dims, real[0])
+    cell_dim = listed(dims, real[0])
     if not real[..., 1:].any():
         return declare_probabilities(name, pt.as_tensor(real.astype(np.float64)), real[0], dims)
-    if own is None:
+    if cell_dim is None:
         return pm.Dirichlet(name, a, dims=dims)
     cells = _CellProbabilities(real[0])
     return cells.padded(
@@ -500,35 +500,35 @@ def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
             signature="(k)->(k)",
             class_name="CellsDirichlet",
             transform=cells.transform(),
-            dims=(*dims[:-2], own),
+            dims=(*dims[:-2], cell_dim),
         )
     )
 
 
 def listed(dims: tuple[str, ...], real: Array) -> str | None:
-    """The dim of the cells that stands for (feature, category) in the model on the stack.
+    """Return the dim of the cells that stands for (feature, category) in the model on the stack.
 
     None: features share their categories, and the two dims stay. Without labels in the model
     features differ where there is padding (False in `real`), and cells are numbered.
     """
     import pymc as pm
 
-    own, model = cells_dim(dims), pm.modelcontext(None)
-    if own is None or (own not in model.coords and real.all()):
+    cell_dim, model = cells_dim(dims), pm.modelcontext(None)
+    if cell_dim is None or (cell_dim not in model.coords and real.all()):
         return None
-    if own not in model.coords:
-        model.add_coords({own: Cells.numbered(real, model.coords.get(dims[-2]))})
-    return own
+    if cell_dim not in model.coords:
+        model.add_coords({cell_dim: Cells.numbered(real, model.coords.get(dims[-2]))})
+    return cell_dim
 
 
 def declare_probabilities(name: str, p: Any, real: Array, dims: tuple[str, ...]) -> Any:
     """Deterministic `name` of padded probabilities (..., D, K); by cell where they are `listed`."""
     import pymc as pm
 
-    own = listed(dims, real)
-    if own is None:
+    cell_dim = listed(dims, real)
+    if cell_dim is None:
         return pm.Deterministic(name, p, dims=dims)
-    pm.Deterministic(name, p[(..., *np.nonzero(real))], dims=(*dims[:-2], own))
+    pm.Deterministic(name, p[(..., *np.nonzero(real))], dims=(*dims[:-2], cell_dim))
     return p
 
 
@@ -548,11 +548,11 @@ class _CellProbabilities:
         self.source[self.cells] = np.arange(len(self.cells[0]))
 
     def flat(self, table: Any) -> Any:
-        """(..., F) of (..., D, K)."""
+        """Return (..., F) of (..., D, K)."""
         return table[(..., *self.cells)]
 
     def padded(self, values: Any) -> Any:
-        """(..., D, K) of (..., F), 0 in the padding."""
+        """Return (..., D, K) of (..., F), 0 in the padding."""
         import pytensor.tensor as pt
 
         zero = pt.zeros_like(values[..., :1])
@@ -579,7 +579,7 @@ class _CellProbabilities:
         return pt.switch(pt.lt(value, 0).any(axis=-1), -np.inf, log_p)
 
     def mean(self, rv: Any, size: Any, a: Any) -> Any:
-        """Where sampling starts."""
+        """Return where sampling starts."""
         import pytensor.tensor as pt
         from pymc.distributions.shape_utils import rv_size_is_none
 

@@ -31,7 +31,7 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
 
 def compiled_sums[F: Callable[..., Any]](function: F) -> F:
-    """As `compiled`; the terms of a sum may be added in another order, many at a time.
+    """Compile as `compiled` does; terms of a sum may be added in another order.
 
     Equal input gives equal bits. ``x - x`` may be made 0, also where x is NaN or infinite.
     """
@@ -79,18 +79,18 @@ def _say_that_nothing_is_kept() -> None:
 
 @cache
 def _digest() -> str:
-    """Of the sources of all kernels."""
+    """Compute a digest of the sources of all kernels."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def version() -> int:
-    """A number of the kernels' sources: PyTensor's cache on disk knows operations by name alone."""
+    """Return a number of the kernels' sources: PyTensor's cache knows operations by name."""
     return int(_digest()[:15], 16)
 
 
 def as_data(x: Array) -> Array:
-    """The same memory in a form that few versions of a kernel serve: read-only, bits as uint8."""
+    """View memory in a form that few versions of a kernel serve: read-only, bits as uint8."""
     view = x.view(np.uint8) if x.dtype == bool else x.view()
     view.flags.writeable = False
     return view

@@ -61,7 +61,7 @@ def _uniform(state: Array) -> float:  # pragma: no cover - compiled
 
 @compiled
 def chooses(key: Any, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
-    """Whether a group of rows is in the half that chooses the structure of a tree.
+    """Return whether a group of rows is in the half that chooses the structure of a tree.
 
     Trees 2 s and 2 s + 1 swap their halves, and so do each two equal groups.
     """
@@ -88,7 +88,7 @@ def _goes_left(x: float, test: int, cut: float, kinds: Array) -> bool:  # pragma
 
 @compiled
 def _divides(x: float, test: int, kinds: Array) -> bool:  # pragma: no cover - compiled
-    """Whether a row with this cell goes to both sides of a test."""
+    """Return whether a row with this cell goes to both sides of a test."""
     return x < 0 and kinds[test // 3] == 1 if x == x else test % 3 == BOTH
 
 
@@ -104,11 +104,11 @@ def _log_evidence(  # pragma: no cover - compiled
     count: Array, a: float, tables: tuple[Array, Array]
 ) -> float:
     """log of the Dirichlet-multinomial probability of labels, less that of none."""
-    total, out = 0.0, 0.0
+    total, log_p = 0.0, 0.0
     for c in range(len(count)):
         total += count[c]
-        out += _log_rising(count[c], a, tables[0])
-    return out - _log_rising(total, a * len(count), tables[1])
+        log_p += _log_rising(count[c], a, tables[0])
+    return log_p - _log_rising(total, a * len(count), tables[1])
 
 
 @compiled
@@ -145,10 +145,10 @@ def grow(  # pragma: no cover - compiled
     n_nodes, n_todo = 1, 1
     y, w = codes[rows], weight[rows]
     node, left, gap = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
-    known, state = np.zeros((SET, 2)), np.full(1, seed, np.uint64)
+    tally, state = np.zeros((SET, 2)), np.full(1, seed, np.uint64)
     while n_todo:
         n_todo -= 1
-        at, start, stop = todo[n_todo]
+        current, start, stop = todo[n_todo]
         node[:] = 0.0
         for i in range(start, stop):
             node[y[i]] += w[i]
@@ -173,8 +173,8 @@ def grow(  # pragma: no cover - compiled
             elif kinds[j] != 1:
                 where = math.floor((first + other) / 2) + 0.5 * (_uniform(state) < 0.5)
             elif max(first, other) < SET:
-                own = rows[start:seen]
-                where = _set_of(x, own, y[start:seen], w[start:seen], first, known, state)
+                node_rows = rows[start:seen]
+                where = _set_of(x, node_rows, y[start:seen], w[start:seen], first, tally, state)
             else:
                 where = -1 - first
             left[:] = 0.0
@@ -200,24 +200,24 @@ def grow(  # pragma: no cover - compiled
                 if score > best:
                     best, best_gap = score, n_gap
                     missing = side if n_gap else int(left.sum() > right.sum())
-                    test[at], cut[at] = 3 * j + missing, where
+                    test[current], cut[current] = 3 * j + missing, where
             n_tried += 1
             if n_tried == n_candidates:
                 break
         if n_tried == 0:
             continue
-        x, low, high = columns[test[at] // 3], start, stop
+        x, low, high = columns[test[current] // 3], start, stop
         if best_gap == 0 and not np.isnan(x[rows[seen:stop]]).any():
-            test[at] += BOTH - test[at] % 3
+            test[current] += BOTH - test[current] % 3
         while low < high:
-            if _goes_left(x[rows[low]], test[at], cut[at], kinds):
+            if _goes_left(x[rows[low]], test[current], cut[current], kinds):
                 low += 1
             else:
                 high -= 1
                 rows[low], rows[high] = rows[high], rows[low]
                 y[low], y[high] = y[high], y[low]
                 w[low], w[high] = w[high], w[low]
-        child[at] = n_nodes
+        child[current] = n_nodes
         todo[n_todo] = n_nodes, start, low
         todo[n_todo + 1] = n_nodes + 1, low, stop
         n_todo += 2
@@ -229,7 +229,7 @@ def grow(  # pragma: no cover - compiled
 def _set_of(  # pragma: no cover - compiled
     x: Array, rows: Array, y: Array, w: Array, first: float, known: Array, state: Array
 ) -> float:
-    """The categories in which a random class is at least as frequent as in the first, as a set.
+    """Return the set of categories where a random class is as frequent as in the first.
 
     For two classes such sets hold the best of all sets (Breiman et al. 1984, section 9.4).
     """
@@ -242,11 +242,11 @@ def _set_of(  # pragma: no cover - compiled
             known[k, 1] += w[i] * (y[i] == c)
     if known[int(first), 0] == 0:  # not among these rows
         return -1 - first
-    own = known[int(first), 1] / known[int(first), 0]
+    first_rate = known[int(first), 1] / known[int(first), 0]
     members, outside = 0, 0
     for k in range(SET):
         if known[k, 0] > 0:
-            if known[k, 1] / known[k, 0] >= own:
+            if known[k, 1] / known[k, 0] >= first_rate:
                 members |= 1 << k
             else:
                 outside += 1
@@ -273,8 +273,8 @@ def _reach(  # pragma: no cover - compiled
     A row ends at a leaf, and at a node below which all tests are on missing cells.
     """
     kinds, test, cut, child, _, left = forest
-    node, below, part, ends = reached
-    node[0], part[0] = root, 1.0
+    node, below, share, ends = reached
+    node[0], share[0] = root, 1.0
     n_nodes, k = 1, 0
     while k < n_nodes:
         s = node[k]
@@ -283,13 +283,13 @@ def _reach(  # pragma: no cover - compiled
             cell = x[test[s] // 3]
             if _divides(cell, test[s], kinds):
                 below[k, 0], below[k, 1] = n_nodes, n_nodes + 1
-                node[n_nodes], part[n_nodes] = child[s], part[k] * left[s]
-                node[n_nodes + 1], part[n_nodes + 1] = child[s] + 1, part[k] * (1 - left[s])
+                node[n_nodes], share[n_nodes] = child[s], share[k] * left[s]
+                node[n_nodes + 1], share[n_nodes + 1] = child[s] + 1, share[k] * (1 - left[s])
                 n_nodes += 2
             else:
                 below[k, 0] = n_nodes
                 right = 0 if _goes_left(cell, test[s], cut[s], kinds) else 1
-                node[n_nodes], part[n_nodes] = child[s] + right, part[k]
+                node[n_nodes], share[n_nodes] = child[s] + right, share[k]
                 n_nodes += 1
         k += 1
     for k in range(n_nodes - 1, -1, -1):
@@ -306,12 +306,12 @@ def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma:
     """
     cells, codes, weight, keys, copies = rows
     roots, reached = forest[4], _scratch(forest)
-    node, _, part, _ = reached
+    node, _, share, _ = reached
     for i in range(len(cells)):
         if len(keys) and not chooses(keys[i], copies[i], tree):
             continue
         for k in range(_reach(forest, roots[tree], cells[i], reached)):
-            out[node[k], codes[i]] += weight[i] * part[k]
+            out[node[k], codes[i]] += weight[i] * share[k]
 
 
 @compiled
@@ -350,7 +350,7 @@ def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # prag
     """Add to out (n, C) the mean over trees of the average over prunings."""
     kinds, test, cut, child, roots, left = forest
     reached = _scratch(forest)
-    node, _, part, ends = reached
+    node, _, weight, ends = reached
     _, _, _, _, share, mean = nodes
     for root in roots:
         for i in range(len(X)):
@@ -368,13 +368,13 @@ def predict(X: Array, forest: Forest, nodes: Nodes, out: Array) -> None:  # prag
                     out[i, c] += left_over * mean[s, c]
                 continue
             n_nodes = _reach(forest, s, X[i], reached)
-            part[0] = left_over
+            weight[0] = left_over
             for k in range(n_nodes):
                 s = node[k]
                 here = 1.0 if ends[k] else share[s]
                 for c in range(out.shape[1]):
-                    out[i, c] += part[k] * here * mean[s, c]
-                _hand_down(reached, k, left[s], part[k] * (1 - here))
+                    out[i, c] += weight[k] * here * mean[s, c]
+                _hand_down(reached, k, left[s], weight[k] * (1 - here))
 
 
 @compiled
@@ -403,7 +403,7 @@ def predict_without(  # pragma: no cover - compiled
     _, test, _, child, roots, left = forest
     held, every, all_e, all_w, _, _ = nodes
     n_classes, reached = out.shape[1], _scratch(forest)
-    node, _, part, ends = reached
+    node, _, path_weight, ends = reached
     most = len(node)
     place = np.full(most, -1, np.int64)  # of a node of the tree among those that the group reaches
     passed, share = np.zeros(most, np.int64), np.zeros(most)
@@ -420,7 +420,7 @@ def predict_without(  # pragma: no cover - compiled
                 y = codes[i]
                 n_nodes = _reach(forest, root, cells[i], reached)
                 for k in range(n_nodes):
-                    s, w = node[k], weight[i] * part[k]
+                    s, w = node[k], weight[i] * path_weight[k]
                     p = place[s - root]
                     if p < 0:
                         p = place[s - root] = n_passed
@@ -447,14 +447,14 @@ def predict_without(  # pragma: no cover - compiled
             for i in group:
                 if len(group) > 1:
                     n_nodes = _reach(forest, root, cells[i], reached)
-                part[0] = 1.0
+                path_weight[0] = 1.0
                 for k in range(n_nodes):
                     s, p = node[k], place[node[k] - root]
                     here = 1.0 if ends[k] else share[p]
                     for c in range(n_classes):
                         mean = (every[s, c] - less[p, c] + a) / n_every[p]
-                        out[i, c] += part[k] * here * mean
-                    _hand_down(reached, k, left[s], part[k] * (1 - here))
+                        out[i, c] += path_weight[k] * here * mean
+                    _hand_down(reached, k, left[s], path_weight[k] * (1 - here))
             for p in range(n_passed):
                 place[passed[p] - root] = -1
     for i in order[starts[0] : starts[-1]]:

@@ -98,16 +98,16 @@ def log_ratios_in_parts(  # pragma: no cover - compiled
         for b in range(m):
             out[start + b] = _changed(codes[start + b], table, least, one, u)
             r[:, b] = u
-        at = 0
+        first = 0
         for k in range(n_nodes - 1, 0, -1):
             for b in range(m):
                 s = (share[k, :k] * r[k, b, :k]).sum()
                 out[start + b] += np.log(s)
                 scaled[b, :k] = r[k, b, :k] / s
             for i in range(1, k):
-                part, path = kept[at : at + i], added[at : at + i]
+                removed, path = kept[first : first + i], added[first : first + i]
                 for b in range(m):  # slices, or nothing is done four numbers at a time
-                    left, edge, own = r[i, b, :i], r[k, b, i], scaled[b, :i]
+                    left, edge, row_scaled = r[i, b, :i], r[k, b, i], scaled[b, :i]
                     for j in range(i):
-                        left[j] = part[j] * left[j] + path[j] * (edge * own[j])
-                at += i
+                        left[j] = removed[j] * left[j] + path[j] * (edge * row_scaled[j])
+                first += i
