@@ -45,7 +45,7 @@ MOST_CODES = 1024  # codes of a column
 
 
 def occurring(X: Array | None) -> list[Array] | None:
-    """The codes that occur in each column of a large (N, D) array; NaN is a missing cell.
+    """Return the codes that occur in each column of a large (N, D) array; NaN is a missing cell.
 
     None if the array is not large, or if a cell is not a whole number 0 .. 1023.
     """
@@ -58,12 +58,12 @@ def occurring(X: Array | None) -> list[Array] | None:
 
 
 def may_stand(X: Array | None) -> bool:
-    """Whether a large array can be taken for codes as it is: infinity is no cell of a table."""
+    """Tell whether a large array may be codes as it is: infinity is no cell of a table."""
     return X is not None and kernels.pays(X.size) and not has_infinity(X)
 
 
 def has_infinity(X: Array) -> bool:
-    """Whether a cell is infinite."""
+    """Tell whether a cell is infinite."""
     if X.dtype.kind != "f" or np.isfinite(X.sum()):
         return False
     return any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))
@@ -76,7 +76,7 @@ def has_infinity(X: Array) -> bool:
 def declared_categories(
     declared: Any, names: tuple[str, ...] | None, n_columns: int
 ) -> list[Values | None]:
-    """The declared categories of each column, None where there are none."""
+    """Return the declared categories of each column, None where there are none."""
     entries: list[Any]
     if declared is None or isinstance(declared, int | np.integer):
         entries = [declared] * n_columns
@@ -106,7 +106,7 @@ def declared_categories(
 
 
 def _entry(entry: Any, where: str) -> Values:
-    """What the user declared for one column: K, or a sequence of categories."""
+    """Return what the user declared for one column: K, or a sequence of categories."""
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
         if entry < 1:
             raise ValueError(f"{where}: there must be at least one category, got {entry}")
@@ -154,26 +154,26 @@ class Categories:
         """
         if sparse.issparse(table):
             refuse_no_rows(*table.shape)
-            given = declared_categories(declared, None, table.shape[1])
-            out = cls(_learn_sparse(table, given))
+            entries = declared_categories(declared, None, table.shape[1])
+            categories = cls(_learn_sparse(table, entries))
         else:
             refuse_no_rows(table.n_rows, table.n_columns)
-            given = declared_categories(declared, table.names, table.n_columns)
-            found = occurring(table.numbers) if None in given else None
-            out = cls(
+            entries = declared_categories(declared, table.names, table.n_columns)
+            codes = occurring(table.numbers) if None in entries else None
+            categories = cls(
                 tuple(
-                    entry or (_of_codes(found[j], table) if found else table.column(j).learn())
-                    for j, entry in enumerate(given)
+                    entry or (_of_codes(codes[j], table) if codes else table.column(j).learn())
+                    for j, entry in enumerate(entries)
                 ),
                 table.names,
             )
-        if any(entry is not None for entry in given):
-            out.refuse_unseen(table, "its declared categories", "declare it too")
-        return out
+        if any(entry is not None for entry in entries):
+            categories.refuse_unseen(table, "its declared categories", "declare it too")
+        return categories
 
     @property
     def n_categories(self) -> tuple[int, ...]:
-        """(D,) K_j, the number of categories of each column; 1 where every cell was missing.
+        """Return the (D,) numbers of categories K_j; 1 where every cell was missing.
 
         Cells of such a column are missing in every row, so that it is left out.
         """
@@ -196,13 +196,13 @@ class Categories:
             self._refuse_width(table.shape[1])
             return _encode_sparse(table, self)
         self._refuse_width(table.n_columns)
-        out = np.empty((table.n_rows, table.n_columns))
+        codes = np.empty((table.n_rows, table.n_columns))
         for j in range(table.n_columns):
-            out[:, j] = self.encode_column(table.column(j), j)
-        return out
+            codes[:, j] = self.encode_column(table.column(j), j)
+        return codes
 
     def codes_of(self, table: Any) -> Matrix:
-        """As `encode`; or, of many numbers that are the codes already, the numbers themselves.
+        """Encode; of many numbers that are the codes already, return the numbers themselves.
 
         There what is not among the categories is any number that is no code.
         """
@@ -223,7 +223,7 @@ class Categories:
 
     @cached_property
     def _places(self) -> Array | None:
-        """(D, M + 2) as in `Recoded`; None unless all categories are small whole numbers."""
+        """Return (D, M + 2) as in `Recoded`; None unless all categories are small whole numbers."""
         if not all(map(_are_codes, self.values)):
             return None
         k = max(self.n_categories, default=0)
@@ -235,15 +235,15 @@ class Categories:
         return places
 
     def knows(self, table: Any) -> bool:
-        """Whether a single look shows that a table of many small numbers holds no other value."""
-        found = None if sparse.issparse(table) else occurring(table.numbers)
-        if found is None or len(found) != len(self.values):
+        """Tell whether one look shows that many small numbers hold no other value."""
+        codes = None if sparse.issparse(table) else occurring(table.numbers)
+        if codes is None or len(codes) != len(self.values):
             return False
-        pairs = zip(found, self.values, strict=True)
+        pairs = zip(codes, self.values, strict=True)
         return all(set(column.tolist()) <= set(values) for column, values in pairs)
 
     def encode_column(self, column: Column, j: int) -> Array:
-        """(N,) codes of one column, of the categories of column j."""
+        """Return the codes (N,) of one column, by the categories of column j."""
         values = self.values[j]
         if not values:
             return np.full(len(column.present), np.nan)
@@ -323,7 +323,7 @@ class Categories:
         return np.stack(columns, axis=1)
 
     def decode_column(self, codes: Array, j: int) -> Array:
-        """(N,) values of codes of column j, of the narrowest dtype."""
+        """Return the values (N,) of codes of column j, of the narrowest dtype."""
         values = self.values[j]
         missing = np.isnan(codes) if values else np.ones(len(codes), dtype=bool)
         k = np.where(missing, len(values), codes)
@@ -391,20 +391,20 @@ class Categories:
 
 
 def _are_codes(values: Values) -> bool:
-    """Whether categories are whole numbers for which a small table has places."""
+    """Tell whether categories are whole numbers for which a small table has places."""
     if not values or is_text(values):
         return False
     return all(v == int(v) and 0 <= v < MOST_CODES for v in values)
 
 
-def _of_codes(found: Array, table: Any) -> Values:
-    return (False, True) if table.numbers.dtype == bool else tuple(found.tolist())
+def _of_codes(codes: Array, table: Any) -> Values:
+    return (False, True) if table.numbers.dtype == bool else tuple(codes.tolist())
 
 
 def _not_among(
     name: Any, value: Any, row: int, values: Values, what: str, advice: str
 ) -> InputError:
-    """The error for a value that is not among the categories."""
+    """Return the error for a value that is not among the categories."""
     value = value.item() if isinstance(value, np.generic) else value
     return InputError(
         f"column {name!r} holds {shown(value)}",
@@ -435,25 +435,25 @@ def _merge(a: Values, b: Values, label: str) -> Values:
 
 
 def _within(short: Values, long: Values) -> bool:
-    """Whether `short` is `long` with values left out, in the same order."""
-    rest = iter(long)
-    return all(value in rest for value in short)
+    """Tell whether `short` is `long` with values left out, in the same order."""
+    remaining = iter(long)
+    return all(value in remaining for value in short)
 
 
 # ------------------------------------------------------------------------------------ sparse
 
 
-def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
+def _learn_sparse(X: Matrix, declared: list[Values | None]) -> tuple[Values, ...]:
     """Categories of a canonical CSR matrix: 0 and the stored values, column by column."""
     if X.dtype == bool:
-        return tuple((False, True) if entry is None else entry for entry in given)
+        return tuple((False, True) if entry is None else entry for entry in declared)
     stored = (X.data != 0) & (X.data == X.data)
     columns, values = X.indices[stored], X.data[stored]
     if values.size and values.min() < 0:
-        at = int(np.flatnonzero(X.data < 0)[0])
-        row, j = cell_of(X, at)
+        position = int(np.flatnonzero(X.data < 0)[0])
+        row, j = cell_of(X, position)
         raise InputError(
-            f"column {j} holds {X.data[at]}",
+            f"column {j} holds {X.data[position]}",
             ": in a sparse X the category 0 must be the smallest",
             row=row,
             column=j,
@@ -468,12 +468,15 @@ def _learn_sparse(X: Matrix, given: list[Values | None]) -> tuple[Values, ...]:
         np.all((values == np.trunc(values)) & (values < 2.0**53))
     )
     cells = values.astype(np.int64).tolist() if whole else values.tolist()
-    out, start = [], 0
-    for entry, end in zip(given, ends.tolist(), strict=True):
-        found = (0, *cells[start:end])
-        out.append(entry or (found if whole else of_one_type(found, found)))
+    learned, start = [], 0
+    for entry, end in zip(declared, ends.tolist(), strict=True):
+        occurring_values = (0, *cells[start:end])
+        learned.append(
+            entry
+            or (occurring_values if whole else of_one_type(occurring_values, occurring_values))
+        )
         start = end
-    return tuple(out)
+    return tuple(learned)
 
 
 def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
@@ -485,14 +488,14 @@ def _encode_sparse(X: Matrix, categories: Categories) -> Matrix:
     order = np.argsort(keys)
     data = X.data.astype(np.float64)
     rank = np.minimum(np.searchsorted(distinct, data), len(distinct) - 1)
-    at = np.searchsorted(keys[order], X.indices * np.int64(len(distinct)) + rank)
-    cell = order[np.minimum(at, len(order) - 1)]
+    places = np.searchsorted(keys[order], X.indices * np.int64(len(distinct)) + rank)
+    cell = order[np.minimum(places, len(order) - 1)]
     hit = (flat[cell] == data) & (column[cell] == X.indices)
     codes = np.where(hit, cell - start[X.indices], -1.0)
     codes[np.isnan(data)] = np.nan
-    out = X.astype(np.float64)
-    out.data = codes
-    return out
+    encoded = X.astype(np.float64)
+    encoded.data = codes
+    return encoded
 
 
 def _decode_sparse(codes: Matrix, categories: Categories) -> Matrix:

@@ -20,7 +20,7 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -31,7 +31,6 @@ from bayesgen.numerics.special import Array
 Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
 
 EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
-_SPAN = 1 << 16  # integers within so wide a range go through a table of that length
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +47,21 @@ class Column:
 
     @property
     def label(self) -> str:
-        """What errors call it."""
+        """Return what errors call it."""
         return f"column {self.name!r}"
 
     @property
     def present(self) -> Array:
-        """(N,) bool: which cells are not missing."""
+        """Return which cells are not missing, (N,) bool."""
         return self.values == self.values if self.codes is None else self.codes >= 0
 
     def cell(self, row: int) -> Any:
-        """A cell that is not missing, as a Python scalar."""
-        at = row if self.codes is None else self.codes[row]
-        return self.values[at : at + 1].tolist()[0]
+        """Return a cell that is not missing, as a Python scalar."""
+        place = row if self.codes is None else self.codes[row]
+        return self.values[place : place + 1].tolist()[0]
 
     def learn(self) -> Values:
-        """Its categories: those its dtype declares, or those that occur, sorted."""
+        """Return its categories: those its dtype declares, or those that occur, sorted."""
         values = self.values
         if self.levels is not None:
             return self.levels
@@ -72,15 +71,10 @@ class Column:
             return tuple(sorted(values.tolist()))
         if values.dtype.kind == "f":
             return _of_floats(np.unique(values[self.present]))
-        if values.size and int(values.max()) - int(values.min()) < _SPAN:
-            low = values.min()
-            seen = np.zeros(_SPAN, dtype=bool)
-            seen[values - low] = True
-            return tuple(int(k) + int(low) for k in np.flatnonzero(seen))
         return tuple(np.unique(values).tolist())
 
     def encode(self, categories: Values) -> Array:
-        """(N,) codes of the cells: NaN where missing, -1 for what is not among `categories`."""
+        """Return the codes (N,): NaN where missing, -1 for what is not among `categories`."""
         cells = self.values
         if self.kind == "empty":
             return np.full(len(cells), np.nan)
@@ -90,26 +84,20 @@ class Column:
         if cells.dtype == bool:
             cells = cells.astype(np.int64)
         keys, codes_of = _keys(() if is_text(categories) else categories, cells.dtype)
-        if cells.dtype.kind in "iu" and len(keys) and int(keys[-1]) - int(keys[0]) < _SPAN:
-            span = int(keys[-1]) - int(keys[0]) + 1
-            table = np.full(span + 1, -1.0)
-            table[(keys - keys[0]).astype(np.intp)] = codes_of
-            # modulo 2^64, what lies below the first key is far above the last
-            return table[np.minimum((cells - keys[0]).view(np.uint64), np.uint64(span))]
-        at = np.searchsorted(keys, cells)
+        places = np.searchsorted(keys, cells)
         keys, codes_of = np.append(keys, keys[-1:]), np.append(codes_of, -1.0)  # the end: unseen
-        out = np.full(len(cells), -1.0)
+        codes = np.full(len(cells), -1.0)
         if len(keys):
-            out = np.where(keys[at] == cells, codes_of[at], out)
+            codes = np.where(keys[places] == cells, codes_of[places], codes)
         if cells.dtype.kind == "f":
-            out[np.isnan(cells)] = np.nan
-        return out
+            codes[np.isnan(cells)] = np.nan
+        return codes
 
 
-def _of_floats(found: Array) -> Values:
+def _of_floats(distinct: Array) -> Values:
     """Distinct floats as categories: ints if all are whole; -0.0 is 0."""
-    whole = np.all((found == np.trunc(found)) & (np.abs(found) < EXACT))
-    return tuple((found.astype(np.int64) if whole else found + 0.0).tolist())
+    whole = np.all((distinct == np.trunc(distinct)) & (np.abs(distinct) < EXACT))
+    return tuple((distinct.astype(np.int64) if whole else distinct + 0.0).tolist())
 
 
 def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:
@@ -135,29 +123,29 @@ def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:
 
 def canonical(values: Iterable[Any], where: str) -> Values:
     """Declared values as Python scalars of one type, or an error that begins with `where`."""
-    out: list[Any] = []
+    scalars: list[Any] = []
     for value in values:
         if isinstance(value, str):
-            out.append(str.__str__(value))
+            scalars.append(str.__str__(value))
         elif isinstance(value, bool | np.bool):
-            out.append(bool(value))
+            scalars.append(bool(value))
         elif isinstance(value, int | np.integer) and -(2**63) <= value < 2**64:
-            out.append(int(value))
+            scalars.append(int(value))
         elif isinstance(value, numbers.Real | Decimal) and np.isfinite(float(value)):
-            out.append(float(value))
+            scalars.append(float(value))
         else:
             raise TypeError(
                 f"{where}: {value!r} ({type(value).__name__}) cannot be a category; "
                 "give strings, as column.astype(str), finite numbers or booleans"
             )
-    if not out:
+    if not scalars:
         raise ValueError(f"{where}: there must be at least one category, got none")
-    if len({isinstance(value, str) for value in out}) == 2:
+    if len({isinstance(value, str) for value in scalars}) == 2:
         raise TypeError(f"{where}: text and numbers are mixed; make them all of one kind")
-    if len(set(out)) < len(out):
-        twice = next(value for k, value in enumerate(out) if value in out[:k])
+    if len(set(scalars)) < len(scalars):
+        twice = next(value for k, value in enumerate(scalars) if value in scalars[:k])
         raise ValueError(f"{where}: {twice!r} is given twice; give each category once")
-    return of_one_type(out, out)
+    return of_one_type(scalars, scalars)
 
 
 def of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
@@ -171,7 +159,7 @@ def of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
 
 
 def is_text(values: Values) -> bool:
-    """Whether these categories are strings; False if there are none."""
+    """Tell whether these categories are strings; False if there are none."""
     return bool(values) and isinstance(values[0], str)
 
 
@@ -180,36 +168,19 @@ def is_text(values: Values) -> bool:
 #
 # Text is compared and judged once for each distinct value, never cell by cell in Python.
 
-MANY = 1 << 13  # cells for which pandas is worth being imported
 
+def factorise(cells: Array) -> tuple[Array, list[str]] | None:
+    """Return the codes (N,) of text, -1 where missing, and the distinct texts, in any order.
 
-class Factorised(NamedTuple):
-    """Cells as positions among the distinct ones."""
-
-    codes: Array  # (N,) int, -1 where missing
-    found: list[Any]  # in no particular order; each occurs
-
-
-def factorise(cells: Array) -> Factorised | None:
-    """Return the codes of an (N,) array of text and missing cells; None if it holds other things.
-
-    None as well if all cells are missing.
+    None of an array that holds other things, or nothing but missing cells.
     """
-    cells = cells.astype(object, copy=False)
-    if len(cells) >= MANY:
-        import pandas as pd
+    import pandas as pd
 
-        if pd.api.types.infer_dtype(cells, skipna=True) != "string":
-            return None
-        codes, found = pd.factorize(cells)
-        return Factorised(codes, found.tolist())
-    values = cells.tolist()
-    if not all(issubclass(kind, str) or kind is type(None) for kind in set(map(type, values))):
+    cells = cells.astype(object, copy=False)
+    if pd.api.types.infer_dtype(cells, skipna=True) != "string":
         return None
-    found = [value for value in dict.fromkeys(values) if value is not None]
-    place = {value: k for k, value in enumerate(found)} | {None: -1}
-    codes = np.fromiter(map(place.__getitem__, values), np.intp, len(values))
-    return Factorised(codes, found) if found else None
+    codes, texts = pd.factorize(cells)
+    return codes, texts.tolist()
 
 
 # ------------------------------------------------------------------------------------------------
@@ -220,10 +191,10 @@ def factorise(cells: Array) -> Factorised | None:
 
 
 def from_series(series: Any, name: Any) -> Column:
-    """A column of a data frame, as narwhals shows it; called `name`."""
-    own = series.to_native()
-    if isinstance(getattr(own, "dtype", None), np.dtype) and own.dtype.kind in "biufO":
-        return from_array(own.to_numpy(), name)  # of pandas
+    """Return a column of a data frame, as narwhals shows it; called `name`."""
+    native = series.to_native()
+    if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind in "biufO":
+        return from_array(native.to_numpy(), name)  # of pandas
     dtype = series.dtype
     if dtype.is_temporal():
         span = isinstance(dtype, nw.Duration | nw.Time)
@@ -233,10 +204,10 @@ def from_series(series: Any, name: Any) -> Column:
         raise _unreadable(name, str(dtype))
     if isinstance(dtype, nw.Categorical | nw.Enum):
         levels = None  # a polars Categorical or pyarrow dictionary encodes, it does not declare
-        pandas = series.implementation.is_pandas_like() and hasattr(own.dtype, "categories")
+        pandas = series.implementation.is_pandas_like() and hasattr(native.dtype, "categories")
         if isinstance(dtype, nw.Enum) or pandas:
-            found = series.cat.get_categories().to_list()
-            levels = canonical(found, f"the dtype of column {name!r}") if found else None
+            declared = series.cat.get_categories().to_list()
+            levels = canonical(declared, f"the dtype of column {name!r}") if declared else None
         return replace(_from_dictionary(series, name), nominal=True, levels=levels)
     if dtype.is_integer() and not isinstance(dtype, nw.Int128 | nw.UInt128):
         if not series.null_count():
@@ -254,7 +225,7 @@ def from_series(series: Any, name: Any) -> Column:
 
 
 def _from_dictionary(series: Any, name: Any) -> Column:
-    """A column of text or categories, judged by its distinct values."""
+    """Return a column of text or categories, judged by its distinct values."""
     import pandas as pd
     import pyarrow
 
@@ -263,8 +234,8 @@ def _from_dictionary(series: Any, name: Any) -> Column:
         if pyarrow.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
         codes, distinct = pd.arrays.ArrowExtensionArray(cells).factorize()
-        found = distinct.tolist()
-        column = _from_cells([*found, None] if codes.min(initial=0) < 0 else found, name)
+        missing = [None] if codes.min(initial=0) < 0 else []  # which the code -1 takes: the last
+        column = _from_cells([*distinct.tolist(), *missing], name)
     except (TypeError, ValueError, pyarrow.ArrowException):
         return _from_cells(series.to_list(), name)  # which knows the row that is wrong
     if column.codes is None:
@@ -273,29 +244,26 @@ def _from_dictionary(series: Any, name: Any) -> Column:
 
 
 def _from_objects(values: Array, name: Any) -> Column:
-    """A column of Python objects."""
-    if (texts := factorise(values)) is not None:
-        return _of_texts(texts, name)
-    if len(values) >= MANY:
-        import pandas as pd
+    """Return a column of Python objects."""
+    import pandas as pd
 
-        kind = pd.api.types.infer_dtype(values, skipna=True)
-        if kind in ("floating", "mixed-integer-float"):
-            try:
-                return column_of_floats(values.astype(np.float64), name)
-            except TypeError:  # pandas.NA
-                pass
+    if (texts := factorise(values)) is not None:
+        return _of_texts(*texts, name)
+    if pd.api.types.infer_dtype(values, skipna=True) in ("floating", "mixed-integer-float"):
+        try:
+            return column_of_floats(values.astype(np.float64), name)
+        except TypeError:  # pandas.NA
+            pass
     return _from_cells(values.tolist(), name)
 
 
-def _of_texts(texts: Factorised, name: Any) -> Column:
-    found = np.empty(len(texts.found), dtype=object)
-    found[:] = [str.__str__(text) for text in texts.found]
-    return Column(name, "text", found, codes=texts.codes)
+def _of_texts(codes: Array, texts: list[str], name: Any) -> Column:
+    distinct = np.array([str.__str__(text) for text in texts], dtype=object)
+    return Column(name, "text", distinct, codes=codes)
 
 
 def from_array(values: Array, name: Any) -> Column:
-    """A column of an array of any dtype; called `name`."""
+    """Return a column of an array of any dtype; called `name`."""
     match values.dtype.kind:
         case "b":
             return Column(name, "boolean", values)
@@ -304,9 +272,7 @@ def from_array(values: Array, name: Any) -> Column:
             return Column(name, "integer", values.astype(np.uint64 if wide else np.int64))
         case "f":
             return column_of_floats(values, name)
-        case "O":
-            return _from_objects(values, name)
-        case "U" | "T":
+        case "O" | "U" | "T":
             return _from_objects(values, name)
         case "c":
             raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
@@ -314,7 +280,7 @@ def from_array(values: Array, name: Any) -> Column:
 
 
 def column_of_floats(values: Array, name: Any, exact: bool = False) -> Column:
-    """A column of floats, NaN for missing; ValueError if a cell is infinite.
+    """Return a column of floats, NaN for missing; ValueError if a cell is infinite.
 
     With `exact`, of floats that were integers a moment ago, which float64 must tell apart.
     """
@@ -334,7 +300,7 @@ def column_of_floats(values: Array, name: Any, exact: bool = False) -> Column:
 
 
 def _from_cells(cells: list[Any], name: Any) -> Column:
-    """A column of Python objects, by the types that occur in it."""
+    """Return a column of Python objects, by the types that occur in it."""
     types = set(map(type, cells))
     missing = {t for t in types if t is type(None) or t.__name__ in ("NAType", "NaTType")}
     text = {t for t in types if issubclass(t, str)}
@@ -362,10 +328,9 @@ def _from_cells(cells: list[Any], name: Any) -> Column:
             advice="make it all text or all numbers",
         )
     if text:
-        own = (cell if type(cell) in text else None for cell in cells)
-        texts = factorise(np.fromiter(own, dtype=object, count=len(cells)))
+        texts = factorise(np.array([c if type(c) in text else None for c in cells], dtype=object))
         assert texts is not None
-        return _of_texts(texts, name)
+        return _of_texts(*texts, name)
     try:
         if missing or fractional or not types:
             floats = [np.nan if type(cell) in missing else float(cell) for cell in cells]
@@ -380,7 +345,7 @@ def _from_cells(cells: list[Any], name: Any) -> Column:
 
 
 def infinite_cell(name: Any, value: Any, row: int) -> InputError:
-    """The error of a cell that is infinite."""
+    """Return the error of a cell that is infinite."""
     advice = "make it finite, or NaN if it is missing"
     return InputError(f"column {name!r} holds {value}", row=row, column=name, advice=advice)
 
@@ -405,12 +370,12 @@ _QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells ha
 
 
 def spike_of(values: Array) -> float | None:
-    """The value that at least 30 % of the cells have, if the others have four values or more."""
+    """Return the value of 30 % of the cells or more, if the others have at least four values."""
     seen = values[~np.isnan(values)]
     if not len(seen):
         return None
-    found = np.quantile(seen, _QUARTILES, method="lower")
-    on, spike = max(((seen == value).mean(), float(value)) for value in found)
+    quartiles = np.quantile(seen, _QUARTILES, method="lower")
+    on, spike = max(((seen == value).mean(), float(value)) for value in quartiles)
     others = seen[seen != spike]
     if on < _SPIKE or len(np.unique(others[:1000])) < _ELSEWHERE:
         return None
@@ -418,7 +383,7 @@ def spike_of(values: Array) -> float | None:
 
 
 def is_lognormal(values: Array) -> bool:
-    """Whether cells are positive, with an sd above the mean and more evidence for their logarithms.
+    """Tell whether cells are positive, their sd above the mean, with more evidence for logarithms.
 
     Under unit-information priors the evidences of one Normal for all cells, and of one for their
     logarithms with the Jacobian, differ by n times what is compared here.

@@ -97,7 +97,7 @@ def _equal_cells(values: Any) -> float:
 
 
 def _is_real(values: Any) -> bool:
-    """Whether a column holds numbers that are not all whole."""
+    """Tell whether a column holds numbers that are not all whole."""
     if getattr(values.dtype, "kind", "O") != "f":
         return False
     cells = _cells(values)

@@ -45,15 +45,15 @@ def refuse_large_cells(
         largest = np.float64(block.family.statistics.largest_cell)  # beyond what float32 holds
         if stats is not None and _peak(block.stats) < largest / 2:
             continue
-        part = X[:, block.columns]
-        values = part.data if sparse.issparse(part) else part
+        cells = X[:, block.columns]
+        values = cells.data if sparse.issparse(cells) else cells
         if values.dtype.kind not in "iuf":
             continue
         large = (values > largest) | (values < -largest)
         if not large.any():
             continue
-        if sparse.issparse(part):
-            (row, j), value = cell_of(part, at := int(large.argmax())), values[at]
+        if sparse.issparse(cells):
+            (row, j), value = cell_of(cells, place := int(large.argmax())), values[place]
         else:
             row, j = (int(k) for k in np.argwhere(large)[0])
             value = values[row, j]
@@ -68,7 +68,7 @@ def refuse_large_cells(
 
 
 def _peak(stats: Any) -> float:
-    """The largest number of statistics; infinity if one is none."""
+    """Return the largest number of statistics; infinity if one is none."""
     arrays = [np.abs(a).max(initial=0.0) for _, a in stats.arrays().values() if a.dtype.kind == "f"]
     peak = float(np.max(arrays, initial=0.0))
     return peak if peak == peak else np.inf
@@ -77,14 +77,16 @@ def _peak(stats: Any) -> float:
 def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
     """Raise a ValueError for a real column whose variance is lost, though it varies."""
     for block in family.blocks(stats):
-        own = block.stats
-        if not hasattr(own, "scatter"):
+        block_stats = block.stats
+        if not hasattr(block_stats, "scatter"):
             continue
-        scatter = own.scatter
+        scatter = block_stats.scatter
         if scatter.ndim == 3:
             scatter = np.diagonal(scatter, axis1=1, axis2=2)
-        square = scatter.sum(axis=0) + np.square(own.mean).max(axis=0)
-        moves = (scatter != 0).any(axis=0) | (own.mean != 0).any(axis=0)  # about a row of its own
+        square = scatter.sum(axis=0) + np.square(block_stats.mean).max(axis=0)
+        moves = (scatter != 0).any(axis=0) | (block_stats.mean != 0).any(
+            axis=0
+        )  # about a row of its own
         lost = moves & (square < _SMALLEST_SPREAD)
         if lost.any():
             j = np.flatnonzero(lost)[0]
@@ -106,18 +108,18 @@ def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
     if stats is None:
         return
     for block in family.blocks(stats):
-        own = block.stats
-        if not hasattr(own, "scatter"):
+        block_stats = block.stats
+        if not hasattr(block_stats, "scatter"):
             continue
-        scatter, n = own.scatter, own.n.reshape(len(own.n), -1)
+        scatter, n = block_stats.scatter, block_stats.n.reshape(len(block_stats.n), -1)
         if scatter.ndim == 3:
             scatter = np.diagonal(scatter, axis1=1, axis2=2)
         total = np.maximum(n.sum(axis=0), 1.0)
-        mean = (n * own.mean).sum(axis=0) / total
-        variance = (scatter + n * np.square(own.mean - mean)).sum(axis=0) / total
+        mean = (n * block_stats.mean).sum(axis=0) / total
+        variance = (scatter + n * np.square(block_stats.mean - mean)).sum(axis=0) / total
         farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
         cells = getattr(block.family, "cells", np.asarray)(X[:, block.columns])
-        far = np.abs(cells - (own.shift + mean)) > farthest
+        far = np.abs(cells - (block_stats.shift + mean)) > farthest
         if far.any():
             row, j = (int(k) for k in np.argwhere(far)[0])
             column = np.arange(X.shape[1])[block.columns][j]

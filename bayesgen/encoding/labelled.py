@@ -41,25 +41,25 @@ class Labelled(NamedTuple):
     groups: Array | None = None  # (N,) codes of rows that leave-one-out leaves out together
 
     def coded(self) -> tuple[Array, Array]:
-        """Distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
+        """Return distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
         if self.known is not None:
             return self.known
         if not self.unlabelled:
             return code_labels(self.labels)
-        known = is_labelled(self.labels, self.masked)
+        has_label = is_labelled(self.labels, self.masked)
         codes = np.full(len(self.labels), -1)
-        distinct, codes[known] = code_labels(_plain(self.labels[known]))
+        distinct, codes[has_label] = code_labels(_plain(self.labels[has_label]))
         return distinct, codes
 
     def weight_of_each(self) -> Array:
-        """(N,) weights, 1 where none are given."""
+        """Return the weights (N,), 1 where none are given."""
         return np.ones(len(self.labels)) if self.weight is None else self.weight
 
 
 def labelled(
     X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False, groups: Array | None = None
 ) -> Labelled:
-    """Rows, labels, weights and groups of any fit; with `unlabelled` some may have no label.
+    """Return rows, labels, weights and groups of any fit; with `unlabelled` some may have no label.
 
     Rows of weight 0 are no rows: they teach neither a label nor a category.
 
@@ -92,14 +92,14 @@ def labelled(
             row=weight.argmax(),
             advice="divide all weights by one number",
         )
-    at = np.flatnonzero(weight > 0)
-    if not len(at):
+    positions = np.flatnonzero(weight > 0)
+    if not len(positions):
         raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
-    if len(at) < len(weight):
-        X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
-        labels, masked, weight = labels[at], masked[at], weight[at]
-        groups = None if groups is None else groups[at]
-    return Labelled(X, labels, masked, weight, at, unlabelled, None, groups)
+    if len(positions) < len(weight):
+        X = X.take(positions) if isinstance(X, Rows) else _safe_indexing(X, positions)
+        labels, masked, weight = labels[positions], masked[positions], weight[positions]
+        groups = None if groups is None else groups[positions]
+    return Labelled(X, labels, masked, weight, positions, unlabelled, None, groups)
 
 
 def group_codes(groups: Any, n: int) -> Array:
@@ -135,13 +135,13 @@ def group_codes(groups: Any, n: int) -> Array:
 
 
 def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights without the rows that have no label."""
+    """Return rows, labels and weights without the rows that have no label."""
     labels, masked = labels_and_mask(y, unlabelled=True)
     check_consistent_length(X, labels)
-    at = np.flatnonzero(is_labelled(labels, masked))
-    weight = None if sample_weight is None else weights(sample_weight, len(labels))[at]
-    X = X.take(at) if isinstance(X, Rows) else _safe_indexing(X, at)
-    return X, _plain(labels[at]), weight
+    positions = np.flatnonzero(is_labelled(labels, masked))
+    weight = None if sample_weight is None else weights(sample_weight, len(labels))[positions]
+    X = X.take(positions) if isinstance(X, Rows) else _safe_indexing(X, positions)
+    return X, _plain(labels[positions]), weight
 
 
 def weights(sample_weight: Any, n_rows: int) -> Array:
@@ -173,17 +173,17 @@ def weights(sample_weight: Any, n_rows: int) -> Array:
 
 
 def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
-    """All labels that may come, and the codes of rows among them."""
+    """Return all labels that may come, and the codes of rows among them."""
     refuse_mixed(classes)
-    given = np.asarray(classes)
-    if given.ndim != 1:  # one label, a set, a table
+    declared = np.asarray(classes)
+    if declared.ndim != 1:  # one label, a set, a table
         raise ValueError(f"classes must be a list of labels, got {shown(classes)}")
-    none = has_no_label(given)
+    none = has_no_label(declared)
     if isinstance(classes, np.ma.MaskedArray):
         none |= np.ma.getmaskarray(classes)
     if none.any():
-        raise ValueError(f"classes holds {given[none].tolist()[0]!r}, which is no label")
-    classes = np.unique(given)
+        raise ValueError(f"classes holds {declared[none].tolist()[0]!r}, which is no label")
+    classes = np.unique(declared)
     refuse_two_types(labels, classes)
     unknown = np.setdiff1d(labels, classes)
     if unknown.size:
@@ -195,7 +195,7 @@ def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
 
 
 def _plain(labels: Array) -> Array:
-    """Labels of an object array as what they are, if they are not text."""
+    """Return labels of an object array as what they are, if they are not text."""
     if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
         return labels
     return np.array(labels.tolist())
@@ -220,12 +220,12 @@ class RowSample:
 
     @property
     def parts(self) -> tuple[Any, Array, Array]:
-        """Rows, labels and weights of the sample."""
+        """Return rows, labels and weights of the sample."""
         return self.X, self.labels, self.weight
 
     @classmethod
     def of_rows(cls, rows: Labelled, seed: int, first: int) -> Self:
-        """All rows of a part; keys by a seed, the rows before (`first`) and the labels."""
+        """Take all rows of a part; keys by a seed, the rows before (`first`) and the labels."""
         classes, codes = rows.coded()
         rng = np.random.default_rng([seed, first, zlib.crc32(codes.tobytes())])
         X = rows.X.X if isinstance(rows.X, Rows) else rows.X
@@ -234,30 +234,30 @@ class RowSample:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Self], most: int) -> Self:
-        """Of the rows of all parts, at most so many in the sample."""
-        for part in parts[1:]:
-            refuse_two_types(part.classes, parts[0].classes)
-        keys = np.concatenate([part.key for part in parts])
+        """Merge samples; at most so many rows are in the new one."""
+        for sample in parts[1:]:
+            refuse_two_types(sample.classes, parts[0].classes)
+        keys = np.concatenate([sample.key for sample in parts])
         limit = np.partition(keys, most - 1)[most - 1] if len(keys) > most else np.inf
-        kept = [(part, np.flatnonzero(part.key <= limit)) for part in parts]
+        kept = [(sample, np.flatnonzero(sample.key <= limit)) for sample in parts]
         labels, weight, key = (
-            np.concatenate([getattr(part, name)[at] for part, at in kept])
+            np.concatenate([getattr(sample, name)[rows] for sample, rows in kept])
             for name in ("labels", "weight", "key")
         )
-        X = _stacked([_safe_indexing(part.X, at) for part, at in kept if len(at)])
-        classes = np.unique(np.concatenate([part.classes for part in parts]))
-        return cls(X, labels, weight, key, classes, sum(part.n_rows for part in parts))
+        X = _stacked([_safe_indexing(sample.X, rows) for sample, rows in kept if len(rows)])
+        classes = np.unique(np.concatenate([sample.classes for sample in parts]))
+        return cls(X, labels, weight, key, classes, sum(sample.n_rows for sample in parts))
 
 
 def _stacked(parts: list[Any]) -> Any:
-    """Rows of one kind below each other: data frames, sparse matrices, lists or arrays."""
+    """Stack rows of one kind: data frames, sparse matrices, lists or arrays."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], list):
-        return [row for part in parts for row in part]
+        return [row for piece in parts for row in piece]
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
-    frames = [nw.from_native(part, pass_through=True, allow_series=True) for part in parts]
+    frames = [nw.from_native(piece, pass_through=True, allow_series=True) for piece in parts]
     if isinstance(frames[0], nw.DataFrame):
         names = frames[0].columns
         return nw.concat([frame.select(names) for frame in frames]).to_native()

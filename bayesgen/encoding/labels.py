@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.encoding.column import MANY
 from bayesgen.encoding.literals import shortened, shown
 from bayesgen.errors import InputError, InputTypeError, warn
 from bayesgen.numerics.special import Array
+
+_MANY = 1 << 13  # labels that are hashed
 
 
 def warn_of_one_class(classes: Array) -> None:
@@ -25,16 +26,16 @@ def _is_missing(label: Any) -> bool:
 
 
 def refuse_mixed(y: Any) -> None:
-    """NumPy would turn [1, "a"] into ["1", "a"], and enumerations of text into their cut names."""
+    """Raise where NumPy would turn [1, "a"] into ["1", "a"], or cut names of enumerations."""
     if not isinstance(y, list | tuple):
         return
     labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
     text = [isinstance(v, str) for _, v in labelled]
-    if any(text) and (at := next((i for i, v in labelled if _renamed(v)), None)) is not None:
+    if any(text) and (row := next((i for i, v in labelled if _renamed(v)), None)) is not None:
         raise InputTypeError(
             "the label",
-            f" is {y[at]!r}, text that NumPy reads as {str(y[at])!r} and cuts",
-            row=at,
+            f" is {y[row]!r}, text that NumPy reads as {str(y[row])!r} and cuts",
+            row=row,
             advice="give the values, as [label.value for label in y]",
         )
     if any(text) and not all(text):
@@ -43,12 +44,12 @@ def refuse_mixed(y: Any) -> None:
 
 
 def _renamed(label: Any) -> bool:
-    """Whether a label is text and str() of it is another, as of class Colour(str, Enum)."""
+    """Tell whether a label is text and str() of it is another, as of class Colour(str, Enum)."""
     return isinstance(label, str) and type(label) is not str and str(label) != label
 
 
 def _label_type(labels: Array) -> str:
-    """What NumPy must not mix: it would turn numbers and dates into strings."""
+    """Return the type that NumPy must not mix: it would make strings of numbers and dates."""
     kind = labels.dtype.kind
     if kind == "O":
         return "text" if all(isinstance(v, str) for v in labels.flat) else "other"
@@ -144,21 +145,21 @@ def is_labelled(y: Array, masked: Array) -> Array:
 
 
 def has_no_label(y: Array) -> Array:
-    """(N,) where a label is None, NaN or NA."""
+    """Return where a label is None, NaN or NA, (N,)."""
     if y.dtype.kind == "O":
         return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
     return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
 
 
 def coded(y: Any) -> tuple[Array, Array]:
-    """(sorted labels, code of each row) of labels as a user gives them; every row must have one."""
+    """Return sorted labels and the code of each row; every row must have a label."""
     labels, masked = labels_and_mask(y)
     refuse_unlabelled(masked)
     return code_labels(labels)
 
 
 def code_labels(y: Array) -> tuple[Array, Array]:
-    """(sorted labels, code of each row)."""
+    """Return sorted labels and the code of each row."""
     if (coded_labels := _code_many(y)) is not None:
         return coded_labels
     refuse_unlabelled(has_no_label(y))
@@ -187,7 +188,7 @@ def code_labels(y: Array) -> tuple[Array, Array]:
 
 def _code_many(y: Array) -> tuple[Array, Array] | None:
     """Return labels and codes of many strings or integers, by hashing; None of other labels."""
-    if len(y) < MANY or y.dtype.kind not in "iuOU":
+    if len(y) < _MANY or y.dtype.kind not in "iuOU":
         return None
     import pandas as pd
 
@@ -225,8 +226,8 @@ def codes_of(labels: Any, classes: Array, of_rows: bool = False) -> Array:
     try:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
     except TypeError:  # None or another type: no order
-        known = classes.tolist()
-        strange = [_is_missing(v) or v not in known for v in values.ravel().tolist()]
+        class_list = classes.tolist()
+        strange = [_is_missing(v) or v not in class_list for v in values.ravel().tolist()]
         raise _no_class(values, np.array(strange), classes, of_rows) from None
     unknown = classes[codes] != values
     if np.any(unknown):
@@ -246,7 +247,7 @@ def _no_class(labels: Array, unknown: Array, classes: Array, of_rows: bool) -> I
 
 
 def by_label(values: Any) -> dict[Any, Any] | None:
-    """{label: value} of a mapping, a Series or a DataArray whose dim has labels; else None."""
+    """Return {label: value} of a mapping, Series or DataArray whose dim has labels; else None."""
     if hasattr(values, "items"):
         labels = values.index.to_numpy() if getattr(values, "ndim", 0) == 1 else list(values)
         return dict(zip(labels, (value for _, value in values.items()), strict=True))
@@ -256,7 +257,7 @@ def by_label(values: Any) -> dict[Any, Any] | None:
 
 
 def by_name(values: Any) -> dict[Any, Any] | None:
-    """{column: value} of a mapping, and of a Series or DataArray whose labels are text."""
+    """Return {column: value} of a mapping, and of a Series or DataArray whose labels are text."""
     if isinstance(values, Mapping):
         return dict(values)
     named = by_label(values) if getattr(values, "ndim", 0) == 1 else None
@@ -264,7 +265,7 @@ def by_name(values: Any) -> dict[Any, Any] | None:
 
 
 def weights_by_class(class_prior: Any, classes: Array) -> Array:
-    """(C,) weights from an array, or by label from a mapping, a Series or a DataArray."""
+    """Return weights (C,) from an array, or by label from a mapping, Series or DataArray."""
     named = by_label(class_prior)
     if named is not None:
         codes = [int(codes_of(label, classes)) for label in named]
@@ -272,8 +273,8 @@ def weights_by_class(class_prior: Any, classes: Array) -> Array:
         if absent.size:
             raise ValueError(f"class_prior has no weight for {classes[absent].tolist()}")
     try:
-        given = np.asarray(class_prior if named is None else list(named.values()))
-        weights = given.astype(np.float64)
+        listed = np.asarray(class_prior if named is None else list(named.values()))
+        weights = listed.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             "class_prior must be one weight per class, or a dict {label: weight}, got "
@@ -286,8 +287,8 @@ def weights_by_class(class_prior: Any, classes: Array) -> Array:
             f"class_prior has shape {weights.shape}, but there are {len(classes)} "
             f"classes: {classes.tolist()}"
         )
-    short = given.dtype.kind == "f" and given.dtype.itemsize < 8  # rounds at its own place
-    rounding = len(given) * float(np.finfo(given.dtype).eps) if short else 1e-8
+    short = listed.dtype.kind == "f" and listed.dtype.itemsize < 8  # rounds at its own place
+    rounding = len(listed) * float(np.finfo(listed.dtype).eps) if short else 1e-8
     if not (np.all(weights >= 0) and abs(weights.sum() - 1) < rounding):
         raise ValueError(
             f"class_prior must be non-negative and sum to 1, got {weights.tolist()} "

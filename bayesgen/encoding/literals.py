@@ -21,7 +21,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a text stands for, or None."""
+    """Return the number that a text stands for, or None."""
     if "_" in text:
         return None
     try:
@@ -81,25 +81,25 @@ def parse_written(text: str, decimal: str = ".") -> tuple[float, str] | None:
 
 
 def parse_boolean(text: str) -> bool | None:
-    """The truth value that a text stands for, or None."""
+    """Return the truth value that a text stands for, or None."""
     return _BOOLEANS.get(text.strip().lower())
 
 
 def shortened(text: str, most: int = 1000) -> str:
-    """A message without the middle of a long cell, name or argument that it repeats."""
+    """Return a message without the middle of a long cell, name or argument that it repeats."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 
 def one_line(value: Any, most: int = 60) -> str:
-    """A label, name or text without line breaks; the middle of a long one is left out."""
+    """Return a text without line breaks; the middle of a long one is left out."""
     text = " ".join(str(value).split())
     end = (most - 3) // 2  # names of columns often differ in their ends
     return text if len(text) <= most else f"{text[: most - 3 - end]}...{text[-end:]}"
 
 
 def listed(texts: Iterable[str], most: int = 8, last: str = ", ") -> str:
-    """Texts one after the other, before the last of them `last`; the first few of many."""
+    """Join texts, before the last of them `last`; the first few of many."""
     texts = list(texts)
     if len(texts) > most:
         return f"{', '.join(texts[:most])} and {len(texts) - most} more"
@@ -107,26 +107,26 @@ def listed(texts: Iterable[str], most: int = 8, last: str = ", ") -> str:
 
 
 def count(n: float, what: str, gap: str = " ") -> str:
-    """``1 row``, ``2 rows``, ``12 000 rows``; `gap` stands between thousands."""
+    """Return ``1 row``, ``2 rows``, ``12 000 rows``; `gap` stands between thousands."""
     return f"{n:,.0f}".replace(",", gap) + f" {what}" + ("" if n == 1 else "s")
 
 
-def near_name(word: Any, known: Iterable[Any]) -> str | None:
-    """The known name that an unknown word is likely to stand for."""
-    known, word = [str(name) for name in known], str(word)
-    alike = [name for name in known if name.strip().lower() == word.strip().lower()]
-    return next(iter([*alike, *get_close_matches(word, known, n=1)]), None)
+def near_name(word: Any, names: Iterable[Any]) -> str | None:
+    """Return the known name that an unknown word is likely to stand for."""
+    names, word = [str(name) for name in names], str(word)
+    alike = [name for name in names if name.strip().lower() == word.strip().lower()]
+    return next(iter([*alike, *get_close_matches(word, names, n=1)]), None)
 
 
-def did_you_mean(word: Any, known: Iterable[Any]) -> str:
-    """End of an error about an unknown word: the nearest known one, or all of them."""
-    known = [str(name) for name in known]
-    near = near_name(word, known)
-    return f"; known are {listed(known, 100)}" if near is None else f"; did you mean {near!r}?"
+def did_you_mean(word: Any, names: Iterable[Any]) -> str:
+    """Return the end of an error about an unknown word: the nearest known one, or all of them."""
+    names = [str(name) for name in names]
+    near = near_name(word, names)
+    return f"; known are {listed(names, 100)}" if near is None else f"; did you mean {near!r}?"
 
 
 def shown(cell: Any, most: int = 80) -> str:
-    """A cell as errors show it: on one line, and not in full if it is long."""
+    """Return a cell as errors show it: on one line, and not in full if it is long."""
     text = repr(cell[: most + 1] if isinstance(cell, str) else cell)
     return text if len(text) <= most + 2 else f"{text[:most]}...{text[:1] * isinstance(cell, str)}"
 

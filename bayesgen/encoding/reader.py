@@ -35,7 +35,7 @@ _OF_A_CELL = ("could not convert string to float", "setting an array element", "
 
 
 def validated(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, without the middle of the long names that it repeats."""
+    """Validate by scikit-learn, and leave out the middle of the long names that it repeats."""
     try:
         return validate_data(estimator, X, **options)
     except ValueError as error:
@@ -53,11 +53,11 @@ class Rows:
     """
 
     def __init__(
-        self, X: Any, reader: "Reader", table: Any = None, given: "Rows | None" = None
+        self, X: Any, reader: "Reader", table: Any = None, shared: "Rows | None" = None
     ) -> None:
         self.X, self.reader = X, reader
-        self._cells: list[tuple[Any, Array]] = [] if given is None else given._cells
-        self.warned: set[Any] = set() if given is None else given.warned  # columns
+        self._cells: list[tuple[Any, Array]] = [] if shared is None else shared._cells
+        self.warned: set[Any] = set() if shared is None else shared.warned  # columns
         if table is not None:
             self.__dict__["table"] = table
 
@@ -66,17 +66,17 @@ class Rows:
 
     @cached_property
     def table(self) -> Any:
-        """The columns, read one at a time; of sparse rows a canonical CSR matrix."""
+        """Return the columns, read one at a time; of sparse rows a canonical CSR matrix."""
         return read(self.X)
 
     def cells(self, schema: Any) -> Array:
-        """(N, D) of the table as a schema encodes it, made once for all who share the table."""
-        found = next((cells for known, cells in self._cells if known == schema), None)
-        if found is None:
-            found = schema.encode(self.table)
-            self._cells.append((schema, found))
-            self.warn_of_unknown(schema, found)
-        return found
+        """Return cells (N, D) as a schema encodes them, made once for all who share the table."""
+        encoded = next((cells for other, cells in self._cells if other == schema), None)
+        if encoded is None:
+            encoded = schema.encode(self.table)
+            self._cells.append((schema, encoded))
+            self.warn_of_unknown(schema, encoded)
+        return encoded
 
     def warn_of_unknown(self, encoder: Any, codes: Any) -> None:
         """Warn of unknown categories, once for all who share these rows."""
@@ -89,29 +89,29 @@ class Rows:
 
     @cached_property
     def encoded(self) -> Any:
-        """As the family takes them."""
+        """Return the rows as the family takes them."""
         return self.reader.encode(self)
 
     @cached_property
     def as_read(self) -> Any:
-        """The same for one pass (`stats`, densities of rows): may be encoded as it is read."""
+        """Return the same for one pass (`stats`, densities): may be encoded as it is read."""
         return self.encoded if "encoded" in self.__dict__ else self.reader.encode_as_read(self)
 
-    def take(self, at: Array) -> "Rows":
-        """Some of the rows."""
-        return Rows(_safe_indexing(self.X, at), self.reader)
+    def take(self, positions: Array) -> "Rows":
+        """Return some of the rows."""
+        return Rows(_safe_indexing(self.X, positions), self.reader)
 
     def by(self, reader: "Reader", encoded: Any = None) -> "Rows":
-        """The same rows, read by another reader; `encoded`, if it is known."""
-        out = Rows(self.X, reader, self.__dict__.get("table"), self)
+        """Return the same rows, read by another reader; `encoded`, if it is known."""
+        rows = Rows(self.X, reader, self.__dict__.get("table"), self)
         if encoded is not None:
-            out.__dict__["encoded"] = encoded
-        return out
+            rows.__dict__["encoded"] = encoded
+        return rows
 
 
 @functools.cache
 def _named(owner: str) -> type[BaseEstimator]:
-    """A class that scikit-learn's checks take the name and the columns of an estimator from."""
+    """Return a class from which scikit-learn's checks take an estimator's name and columns."""
     return type(owner, (BaseEstimator,), {})
 
 
@@ -150,11 +150,11 @@ class Reader:
     # -- rows --------------------------------------------------------------------------------
 
     def read(self, X: Any) -> Rows:
-        """New rows, checked."""
+        """Check new rows."""
         return self.admit(X)[1]
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
-        """Rows, checked, and the reader that knows their columns.
+        """Check rows; return the reader that knows their columns.
 
         Parameters
         ----------
@@ -173,78 +173,80 @@ class Reader:
         return reader, Rows(X, reader)
 
     def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
-        """Numbers in an array or CSR matrix, of the columns of the fit."""
+        """Return numbers in an array or CSR matrix, of the columns of the fit."""
         reader = self.refuse_other_names(X, first)
         if reader.takes_as_it_is(X, first, ensure_all_finite):
             return replace(reader, n_features=X.shape[1]) if first else reader, X
         options = {"ensure_all_finite": ensure_all_finite}
         if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
             X = (X if X.dtype.kind in "Of" else X.astype(np.float64)).filled(np.nan)
-        given = X
+        rows = X
         accepted = "csr" if self.sparse else False
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
-                reader, out = reader.validated(
+                reader, cells = reader.validated(
                     X, first, dtype="numeric", accept_sparse=accepted, **options
                 )
         except Exception as error:
-            refuse_elsewhere(given)
-            if 0 in np.shape(given)[1:]:
-                shape = np.shape(given)
+            refuse_elsewhere(rows)
+            if 0 in np.shape(rows)[1:]:
+                shape = np.shape(rows)
                 raise ValueError(
                     f"X has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is "
                     "required."
                 ) from None
-            if hasattr(given, "sparse"):  # a pandas frame whose columns are all sparse
-                return self.checked(given.sparse.to_dense(), first, ensure_all_finite)
-            feature_names(given)  # refuses those that occur twice
-            cell = isinstance(error, TypeError) or any(part in str(error) for part in _OF_A_CELL)
-            if cell and not sparse.issparse(given):
-                refuse_text(given, self.owner)  # which says where
+            if hasattr(rows, "sparse"):  # a pandas frame whose columns are all sparse
+                return self.checked(rows.sparse.to_dense(), first, ensure_all_finite)
+            feature_names(rows)  # refuses those that occur twice
+            cell = isinstance(error, TypeError) or any(words in str(error) for words in _OF_A_CELL)
+            if cell and not sparse.issparse(rows):
+                refuse_text(rows, self.owner)  # which says where
             if "'NAType'" in str(error) or "'NaTType'" in str(error):
-                return self.checked(with_nan(given), first, ensure_all_finite)
+                return self.checked(with_nan(rows), first, ensure_all_finite)
             raise
-        if out.dtype.kind in "mM":
+        if cells.dtype.kind in "mM":
             raise TypeError(
-                f"X holds {out.dtype}, not numbers: give dates as days or seconds since a first "
+                f"X holds {cells.dtype}, not numbers: give dates as days or seconds since a first "
                 "one, or leave the columns out"
             )
-        if out.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
-            refuse_text(given, self.owner)
-            out = with_nan(out).astype(np.float64)
-        if not out.dtype.isnative:  # as of FITS files; PyTensor and compiled kernels have no others
-            out = out.astype(out.dtype.newbyteorder("="))
-        return reader, out
+        if cells.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
+            refuse_text(rows, self.owner)
+            cells = with_nan(cells).astype(np.float64)
+        if (
+            not cells.dtype.isnative
+        ):  # as of FITS files; PyTensor and compiled kernels have no others
+            cells = cells.astype(cells.dtype.newbyteorder("="))
+        return reader, cells
 
     def validated(self, X: Any, first: bool, **options: Any) -> tuple[Self, Any]:
-        """scikit-learn's `validate_data`: columns of X against those of the fit."""
+        """Validate the columns of X by scikit-learn, against those of the fit."""
         seen: Any = _named(self.owner)()
         if not first:
             if self.n_features is not None:
                 seen.n_features_in_ = self.n_features
             if self.names is not None:
                 seen.feature_names_in_ = self.names
-        out = validated(seen, X, reset=first, **options)
+        cells = validated(seen, X, reset=first, **options)
         if not first:
-            return self, out
+            return self, cells
         names = getattr(seen, "feature_names_in_", None)
-        return replace(self, n_features=seen.n_features_in_, names=names), out
+        return replace(self, n_features=seen.n_features_in_, names=names), cells
 
     def refuse_other_names(self, X: Any, first: bool = False) -> Self:
-        """Columns of a DataArray by the names of the fit: scikit-learn asks data frames alone."""
+        """Compare the columns of a DataArray with the fit's, which scikit-learn does not."""
         names = feature_names(X) if hasattr(X, "dims") else None
         if first:
             return self if names is None else replace(self, array_names=names)
-        known = self.array_names if self.array_names is not None else self.names
-        if names is not None and known is not None and names != list(known):
+        expected = self.array_names if self.array_names is not None else self.names
+        if names is not None and expected is not None and names != list(expected):
             raise ValueError(
                 "The feature names should match those that were passed during fit, in their order: "
-                + shortened(f"{names} in place of {list(known)}")
+                + shortened(f"{names} in place of {list(expected)}")
             )
         return self
 
     def takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: Any) -> bool:
-        """Whether X is an array or CSR matrix that `validate_data` would return unchanged.
+        """Tell whether X is an array or CSR matrix that `validate_data` would not change.
 
         That asks many libraries whether X is theirs: more than 150 rows take otherwise.
         """
@@ -298,18 +300,18 @@ class Reader:
         """Raise NoClosedFormError where rows that come in parts cannot be encoded alike."""
 
     def of_table(self, X: Any) -> Any:
-        """What is read of a data frame that was cut from a file: all columns but the labels."""
+        """Return what is read of a data frame cut from a file: all columns but the labels."""
         return X
 
     def reads_as(self, other: "Reader") -> bool:
-        """Whether both read and encode rows alike, whatever classifiers they are of."""
+        """Tell whether both read and encode rows alike, whatever classifiers they are of."""
         mine, theirs, alike = vars(self), vars(other), type(self) is type(other)
         return alike and all(_same(mine[k], theirs.get(k)) for k in mine if k != "owner")
 
     # -- encodings ---------------------------------------------------------------------------
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """The reader that can encode the first rows, and the rows by it.
+        """Return the reader that can encode the first rows, and the rows by it.
 
         `exact`: they are for a posterior in closed form.
         """
@@ -318,12 +320,12 @@ class Reader:
         return self, rows
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """The reader that can encode further rows too; how to align statistics, old and new."""
+        """Return the reader of further rows too; how to align statistics, old and new."""
         self.learnt(rows, True)
         return self.merged(self)
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """The reader of the rows of both; how to align the statistics of each."""
+        """Return the reader of the rows of both; how to align the statistics of each."""
         return self, _as_they_are, _as_they_are
 
     def refuse_other_columns(self, other: Self) -> None:
@@ -336,68 +338,68 @@ class Reader:
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
     def encode(self, rows: Rows) -> Any:
-        """Rows as the family takes them."""
+        """Return rows as the family takes them."""
         return rows.X
 
     def encode_as_read(self, rows: Rows) -> Any:
-        """The same for one pass; may encode rows as they are read."""
+        """Return the same for one pass; may encode rows as they are read."""
         return rows.encoded
 
     def decode(self, X: Any) -> Any:
-        """Encoded rows as the user writes them."""
+        """Return encoded rows as the user writes them."""
         return X
 
     @property
     def encoder(self) -> Any:
-        """What was learnt of the columns; None of numbers."""
+        """Return what was learnt of the columns; None of numbers."""
         return None
 
     # -- names and files ---------------------------------------------------------------------
 
     @property
     def columns(self) -> list[Any]:
-        """Names of the columns."""
+        """Return names of the columns."""
         if self.names is not None:
             return list(self.names)
         return [f"x{j}" for j in range(self.n_features or 0)]
 
     @property
     def chosen(self) -> bool | Collection[str]:
-        """Names of the columns whose kinds the user has chosen; True: of all."""
+        """Return names of the columns whose kinds the user has chosen; True: of all."""
         return True
 
     @property
     def normal_by_type(self) -> Collection[str]:
-        """Columns of a table of several kinds that are Normal because they hold numbers."""
+        """Return columns of a table of several kinds that are Normal because they hold numbers."""
         return ()
 
     def feature_names(self, family: Family) -> list[Any]:
-        """Names of the features of a posterior's family."""
+        """Return names of the features of a posterior's family."""
         return self.columns
 
     @property
     def cells_as_read(self) -> list[Any]:
-        """Of each column, how cells become what the family describes; None: as they are.
+        """Return how cells of each column become what the family describes; None: as they are.
 
         Two models describe the same where these are equal.
         """
         return [None] * len(self.columns)
 
     def term_names(self, encoded: Any, family: Family) -> list[Any]:
-        """Names of the features that terms of the log-odds of rows belong to."""
+        """Return names of the features that terms of the log-odds of rows belong to."""
         return self.columns
 
     def coords(self, family: Family) -> dict[str, Any]:
-        """{dim: labels} of the posterior, but for the classes."""
+        """Return {dim: labels} of the posterior, but for the classes."""
         names = self.columns
         return {FEATURE: names, FEATURE_BIS: names}
 
     def state(self) -> dict[str, Any]:
-        """What `learnt` found, as JSON."""
+        """Return what `learnt` found, as JSON."""
         return {}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
-        """The reader that `state` describes."""
+        """Return the reader that `state` describes."""
         return self
 
 

@@ -99,7 +99,7 @@ class TableSchema:
         if not used:
             raise ValueError("columns: every column is dropped; keep at least one")
         names = table.names
-        out = cls(
+        schema = cls(
             names=None if names is None else tuple(names[j] for j in used),
             kinds=tuple(kinds[j] for j in used),
             positions=used,
@@ -107,10 +107,10 @@ class TableSchema:
             dropped=tuple(n for n, kind in zip(names or (), kinds, strict=False) if kind == "drop"),
             categories=Categories(()),
         )
-        return out._learn_categories(table, categories)
+        return schema._learn_categories(table, categories)
 
     def relearn(self, X: Any, categories: Any = None, chosen: Collection[str] = ()) -> Self:
-        """The same columns and kinds with the categories of X, a further batch, for `merge`.
+        """Return the schema with the categories of X, a further batch, for `merge`.
 
         `chosen` are labels of columns whose kind the user has named.
 
@@ -121,10 +121,10 @@ class TableSchema:
             chosen.
         """
         table = as_table(X)
-        part = self._nominal(table)
+        columns = self._nominal(table)
         nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
         for j, values in enumerate(self.categories.values):
-            column = part.column(j)
+            column = columns.column(j)
             number = not column.nominal and column.kind in ("integer", "real")
             if not values and number and self.labels[nominal[j]] not in chosen:
                 raise ValueError(
@@ -135,27 +135,27 @@ class TableSchema:
 
     @property
     def blocks(self) -> dict[str, Array]:
-        """{kind: positions in `encode`'s matrix} of the kinds that occur, in the order of KINDS."""
-        found = {kind: np.flatnonzero([k == kind for k in self.kinds]) for kind in KINDS}
-        return {kind: block for kind, block in found.items() if len(block)}
+        """Return {kind: positions in `encode`'s matrix}, in the order of KINDS."""
+        positions = {kind: np.flatnonzero([k == kind for k in self.kinds]) for kind in KINDS}
+        return {kind: block for kind, block in positions.items() if len(block)}
 
     @property
     def labels(self) -> list[str]:
-        """Names of the columns used, by position where there are none."""
+        """Return names of the columns used, by position where there are none."""
         return [f"x{j}" for j in self.positions] if self.names is None else list(self.names)
 
     def chosen(self, columns: Any, categories: Any) -> set[str]:
-        """Names of the columns in use that the user has named."""
+        """Return names of the columns in use that the user has named."""
         every = None
         if self.names is not None:  # by position: those left out have places too
-            left, own = iter(self.dropped), dict(zip(self.positions, self.names, strict=True))
-            every = tuple(own[j] if j in own else next(left) for j in range(self.n_columns))
+            left, names = iter(self.dropped), dict(zip(self.positions, self.names, strict=True))
+            every = tuple(names[j] if j in names else next(left) for j in range(self.n_columns))
         named = named_kinds(columns, categories, every, self.n_columns)
         pairs = zip(self.positions, self.labels, strict=True)
         return {label for j, label in pairs if j in named}
 
     def encode(self, X: Any) -> Array:
-        """(N, D) float64: codes, 0/1 and numbers, NaN for missing cells, -1 for unseen categories.
+        """Return (N, D) codes, 0/1 and numbers; NaN for missing cells, -1 for unseen categories.
 
         Columns are selected by name if both X and the schema have names, else by position.
 
@@ -166,16 +166,16 @@ class TableSchema:
         """
         table = as_table(X)
         where = self._locate(table)
-        out = np.empty((table.n_rows, len(where)))
+        cells = np.empty((table.n_rows, len(where)))
         nominal = 0
         for k, (j, kind) in enumerate(zip(where, self.kinds, strict=True)):
             column = table.column(j)
             if kind == "categorical":
-                out[:, k] = self.categories.encode_column(column, nominal)
+                cells[:, k] = self.categories.encode_column(column, nominal)
                 nominal += 1
             else:
-                out[:, k] = _numbers(column, kind)
-        return out
+                cells[:, k] = _numbers(column, kind)
+        return cells
 
     def refuse_unseen(self, X: Any, **said: str) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
@@ -187,19 +187,19 @@ class TableSchema:
         yield from self.categories.unknown_cells(self._nominal(as_table(X)), cells[:, nominal])
 
     def decode(self, rows: Array) -> list[Array]:
-        """The D columns of `encode`'s matrix as values: categories, booleans, numbers."""
-        out, nominal = [], 0
+        """Return the D columns of `encode`'s matrix as values: categories, booleans, numbers."""
+        columns, nominal = [], 0
         for values, kind in zip(np.asarray(rows, dtype=np.float64).T, self.kinds, strict=True):
             if kind == "categorical":
-                out.append(self.categories.decode_column(values, nominal))
+                columns.append(self.categories.decode_column(values, nominal))
                 nominal += 1
             else:
                 as_bool = kind == "bernoulli" and not np.isnan(values).any()
-                out.append(values.astype(bool) if as_bool else values.copy())
-        return out
+                columns.append(values.astype(bool) if as_bool else values.copy())
+        return columns
 
     def merge(self, other: Self) -> tuple[Self, tuple[Array, ...], tuple[Array, ...]]:
-        """The schema of both, and maps of the categorical columns' codes as in `Categories.merge`.
+        """Return the schema of both, and maps of codes as in `Categories.merge`.
 
         Raises
         ------
@@ -223,8 +223,8 @@ class TableSchema:
                 )
         nominal = [labels[j] for j in self.blocks.get("categorical", ())]
         categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
-        found = replace(self, names=names, categories=categories)
-        return found, maps_self, maps_other
+        merged = replace(self, names=names, categories=categories)
+        return merged, maps_self, maps_other
 
     def to_json(self) -> str:
         """Text that `from_json` reads."""
@@ -244,9 +244,9 @@ class TableSchema:
     def _learn_categories(self, table: Table, declared: Any) -> Self:
         if declared is not None and not isinstance(declared, Mapping):
             raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
-        part = self._nominal(table)
+        columns = self._nominal(table)
         entries: dict[Any, Any] = {}
-        places, among = places_of(table.names), {j: k for k, j in enumerate(part.positions)}
+        places, among = places_of(table.names), {j: k for k, j in enumerate(columns.positions)}
         for key, entry in (declared or {}).items():
             j = find_column(key, places, table.n_columns, "categories")
             if j not in among:
@@ -254,16 +254,16 @@ class TableSchema:
                     f"categories: {table.label(j)} is not categorical; name it so in columns="
                 )
             entries[among[j]] = entry
-        found = Categories.learn(part, entries) if part.positions else Categories(())
-        return replace(self, categories=found)
+        learned = Categories.learn(columns, entries) if columns.positions else Categories(())
+        return replace(self, categories=learned)
 
     def _nominal(self, table: Table) -> "_Part":
-        """The categorical columns."""
+        """Return the categorical columns."""
         where = zip(self._locate(table), self.kinds, strict=True)
         return _Part(table, [j for j, kind in where if kind == "categorical"])
 
     def _locate(self, table: Table) -> list[int]:
-        """Where the columns in use stand in a table."""
+        """Return where the columns in use stand in a table."""
         if self.names is None or table.names is None:
             if table.n_columns != self.n_columns:
                 raise ValueError(
@@ -271,22 +271,22 @@ class TableSchema:
                     "give the columns of the training data"
                 )
             return list(self.positions)
-        at = {name: j for j, name in enumerate(table.names)}
+        places = {name: j for j, name in enumerate(table.names)}
         refuse_other_columns(table.names, self.names, self.dropped)
-        return [at[name] for name in self.names]
+        return [places[name] for name in self.names]
 
 
 def refuse_other_columns(
-    given: Collection[str], needed: Collection[str], ignored: Collection[str] = ()
+    names: Collection[str], needed: Collection[str], ignored: Collection[str] = ()
 ) -> None:
     """Raise ValueError if columns are not there, or were not there in training."""
-    there, known = set(given), {*needed, *ignored}
+    there, expected = set(names), {*needed, *ignored}
     if lost := [name for name in needed if name not in there]:
         raise ValueError(
             f"X lacks the columns {', '.join(map(repr, lost))}; "
             "add them, with missing cells if they are not known"
         )
-    if extra := [name for name in given if name not in known]:
+    if extra := [name for name in names if name not in expected]:
         raise ValueError(
             f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
             "drop them"
@@ -309,7 +309,7 @@ class _Part:
 
 
 def _inferred(column: Column) -> str:
-    """The kind of a column by its dtype."""
+    """Return the kind of a column by its dtype."""
     # a column of missing objects has no categories, and is left out by that
     if column.nominal or column.kind in ("text", "empty"):
         return "categorical"
@@ -321,13 +321,13 @@ def _inferred(column: Column) -> str:
 def named_kinds(
     columns: Any, categories: Any, names: tuple[str, ...] | None, n_columns: int
 ) -> dict[int, str]:
-    """{position: kind} of the columns named by the user, "drop" for those left out."""
+    """Return {position: kind} of the columns named by the user, "drop" for those left out."""
     if not isinstance(columns, Mapping | None):
         raise TypeError(
             f"columns must be a dict {{kind: list of columns}} or None, not {columns!r}; "
             f"kinds are {', '.join(KINDS)} and drop"
         )
-    out: dict[int, str] = {}
+    kinds: dict[int, str] = {}
     places = places_of(names)
     for kind, keys in (columns or {}).items():
         if kind not in (*KINDS, "drop"):
@@ -335,22 +335,22 @@ def named_kinds(
         single = isinstance(keys, str | numbers.Integral) or not isinstance(keys, Iterable)
         for key in [keys] if single else keys:
             j = find_column(key, places, n_columns, f"columns[{kind!r}]")
-            if j in out:
+            if j in kinds:
                 raise ValueError(
-                    f"columns: column {names[j] if names else j!r} is named twice, as {out[j]} and "
-                    f"as {kind}; name it once"
+                    f"columns: column {names[j] if names else j!r} is named twice, as {kinds[j]} "
+                    f"and as {kind}; name it once"
                 )
-            out[j] = kind
+            kinds[j] = kind
     for key in categories if isinstance(categories, Mapping) else ():
-        out.setdefault(find_column(key, places, n_columns, "categories"), "categorical")
-    return out
+        kinds.setdefault(find_column(key, places, n_columns, "categories"), "categorical")
+    return kinds
 
 
 _OTHERWISE = "correct it or choose another kind in columns="
 
 
 def _numbers(column: Column, kind: str) -> Array:
-    """(N,) float64 of a column that is not categorical, or an error with value and row."""
+    """Return a column (N,) that is not categorical as float64, or raise with value and row."""
     if column.codes is not None:
         parsed = [parse_number(text) for text in column.values]
         wrong = np.array([*(value is None for value in parsed), False])[column.codes]

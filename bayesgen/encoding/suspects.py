@@ -94,10 +94,10 @@ def find(
     {name: why}
         Columns of a frame without names are x0, x1, ...
     """
-    out = {}
+    oddities = {}
     for name, column in _columns(X, used):
         if not column.present.any() and _all_missing(X, name):
-            out[name] = "holds nothing but missing cells, and is left out"
+            oddities[name] = "holds nothing but missing cells, and is left out"
             continue
         if column.kind == "text" and not text:
             continue
@@ -107,12 +107,12 @@ def find(
             if not why and name in normal:
                 why = _two_numbers(column, remedies) or _no_normal(column, remedies)
         if why:
-            out[name] = why
-    return out
+            oddities[name] = why
+    return oddities
 
 
 def documents(X: Any) -> list[str]:
-    """Columns with names that hold texts of several words, most of them different."""
+    """Return columns with names that hold texts of several words, most of them different."""
     if feature_names(X) is None:
         return []
     return [
@@ -125,7 +125,7 @@ def documents(X: Any) -> list[str]:
 
 
 def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str, Column]]:
-    """(name, the first cells) of the columns of a data frame that can be read."""
+    """Yield names and first cells of the columns of a data frame that can be read."""
     if not is_table(X):
         return
     head = nw.from_native(X).head(_LOOKED_AT)
@@ -142,31 +142,31 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
 
 
 def _all_missing(X: Any, name: str) -> bool:
-    """Whether no row of a frame has a cell of a column whose first cells are missing."""
+    """Tell whether a column whose first cells are missing has no cell at all."""
     table = Table(X)
     names = list(table.names or [f"x{j}" for j in range(table.n_columns)])
     return table.n_rows > 0 and not table.column(names.index(name)).present.any()
 
 
 def _all_real(frame: Any) -> Array | None:
-    """All cells of a frame of finite floats: one read for thousands of columns."""
+    """Return all cells of a frame of finite floats: one read for thousands of columns."""
     if not all(dtype == nw.Float64 for dtype in frame.schema.dtypes()):
         return None
     cells = frame.to_numpy()
     return cells if cells.dtype == np.float64 and not np.isinf(cells).any() else None
 
 
-def warn_of(found: dict[str, str]) -> None:
+def warn_of(oddities: dict[str, str]) -> None:
     """Warn of all that `find` has found in one `ColumnWarning`, if there is any."""
-    if found:
-        which = "this column" if len(found) == 1 else f"these {len(found)} columns"
-        warn(f"look at {which} again: {'; '.join(sentences(found))}", ColumnWarning)
+    if oddities:
+        which = "this column" if len(oddities) == 1 else f"these {len(oddities)} columns"
+        warn(f"look at {which} again: {'; '.join(sentences(oddities))}", ColumnWarning)
 
 
-def sentences(found: Mapping[str, str]) -> list[str]:
+def sentences(oddities: Mapping[str, str]) -> list[str]:
     """Return a sentence about each oddity that `find` has found."""
     whys: dict[str, list[str]] = {}
-    for name, why in found.items():
+    for name, why in oddities.items():
         whys.setdefault(why, []).append(name)
     each = []
     for why, names in whys.items():
@@ -232,7 +232,7 @@ def _oddity(column: Column, name: str, chosen: bool, remedies: Mapping[str, str]
 
 
 def _numbers_rows(present: Array, name: str) -> bool:
-    """Whether whole numbers, all different, are in order, without gaps, or identify by name."""
+    """Tell whether whole numbers, all different, are in order, gapless, or identify by name."""
     if np.any(present != np.trunc(present)):  # a file's numbers are all floats
         return False
     low, high = float(present.min()), float(present.max())
@@ -303,6 +303,6 @@ def _many(distinct: list[str], n_present: int) -> bool:
 
 
 def _words(distinct: list[str]) -> float:
-    """Mean number of words of some of the texts, counted up to `_SENTENCE`."""
+    """Return the mean number of words of some of the texts, counted up to `_SENTENCE`."""
     some = distinct[:: max(1, len(distinct) // _PARSED)]
     return sum(len(text.split(maxsplit=_SENTENCE)) for text in some) / len(some)

@@ -71,12 +71,12 @@ def refuse_elsewhere(X: Any, name: str = "X") -> None:
 
 
 def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
-    """Positions of columns by name, for `find_column`."""
+    """Return positions of columns by name, for `find_column`."""
     return None if names is None else {name: j for j, name in enumerate(names)}
 
 
 def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: str) -> int:
-    """Position of the column that a user calls `key`, a name or a position."""
+    """Return the position of the column that a user calls `key`, a name or a position."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
         return int(key)
     if places is None:
@@ -91,16 +91,16 @@ def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
 
     It is read by position. `labels` are those of the last axes, [] where there are none.
     """
-    for own, expected in zip(reversed(_labels_of(values)), reversed(labels), strict=False):
-        if own != expected and set(own) == set(expected):
+    for names, expected in zip(reversed(_labels_of(values)), reversed(labels), strict=False):
+        if names != expected and set(names) == set(expected):
             raise ValueError(
-                f"{argument} is labelled {shortened(str(own))}, and is read by position, in the "
+                f"{argument} is labelled {shortened(str(names))}, and is read by position, in the "
                 f"order {shortened(str(expected))}: bring it into that order"
             )
 
 
 def _labels_of(values: Any) -> list[list[Any]]:
-    """Of each axis, [] where it has none."""
+    """Return the labels of each axis, [] where it has none."""
     if hasattr(values, "coords"):
         of = {d: values.coords[d].values.tolist() for d in values.dims if d in values.coords}
         return [of.get(d, []) for d in values.dims]
@@ -110,7 +110,7 @@ def _labels_of(values: Any) -> list[list[Any]]:
 
 
 def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Names that two tables agree in; where one has none, those of the other."""
+    """Return the names that two tables agree in; where one has none, those of the other."""
     if a is None or b is None or a == b:
         return b if a is None else a
     j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
@@ -132,21 +132,21 @@ class Columns(Protocol):
     numbers: Array | None
 
     def column(self, j: int, /) -> Column:
-        """Column j."""
+        """Return column j."""
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is a data frame: pandas, polars, pyarrow or another that narwhals takes."""
+    """Tell whether X is a data frame: pandas, polars, pyarrow or another that narwhals takes."""
     return isinstance(_narwhals(X), nw.DataFrame)
 
 
 def n_rows(X: Any) -> int:
-    """Number of rows of anything that `read` takes."""
+    """Return the number of rows of anything that `read` takes."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def feature_names(X: Any) -> list[str] | None:
-    """Names of the columns, or None if they have none, or if none of them is a string.
+    """Return names of the columns, or None if they have none, or if none of them is a string.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def refuse_text(X: Any, estimator: str) -> None:
 
 
 def with_nan(X: Any) -> Any:
-    """X as objects, with NaN for pandas.NA and NaT, which NumPy makes no number of."""
+    """Return X as objects, with NaN for pandas.NA and NaT, of which NumPy makes no number."""
     if hasattr(X, "columns"):
         return X.astype(object).where(X.notna(), np.nan)
     cells = _matrix(X).astype(object)
@@ -211,7 +211,7 @@ def _repeated(names: list[Any]) -> ValueError:
 
 
 def read(X: Any) -> "Table | Matrix":
-    """X as a `Table`, or as a canonical CSR matrix of finite numbers and NaN if it is sparse."""
+    """Return X as a `Table`; if sparse, as a canonical CSR matrix of finite numbers and NaN."""
     if not sparse.issparse(X):
         return Table(X)
     _refuse_shape(X.shape)
@@ -221,9 +221,9 @@ def read(X: Any) -> "Table | Matrix":
     with np.errstate(invalid="ignore"):
         size = np.abs(X.data)
     if X.dtype.kind == "f" and np.isinf(size).any():
-        at = int(np.argmax(np.isinf(size)))
-        row, j = cell_of(X, at)
-        raise infinite_cell(j, X.data[at], row)
+        place = int(np.argmax(np.isinf(size)))
+        row, j = cell_of(X, place)
+        raise infinite_cell(j, X.data[place], row)
     if X.dtype.kind in "iu" and X.nnz and size.max() >= EXACT:
         raise ValueError("sparse X holds integers of 2**53 and beyond; pass X.toarray()")
     return X
@@ -264,20 +264,20 @@ class Table:
 
     @property
     def numbers(self) -> Array | None:
-        """All cells in one array of numbers or booleans, if that is how they were given."""
+        """Return all cells in one array of numbers or booleans, if that is how they were given."""
         cells = self._columns
         return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
 
     def name(self, j: int) -> Any:
-        """Name of column j; j, where columns have no names."""
+        """Return the name of column j; j, where columns have no names."""
         return j if self.names is None else self.names[j]
 
     def label(self, j: int) -> str:
-        """What errors call column j."""
+        """Return what errors call column j."""
         return f"column {self.name(j)!r}"
 
     def column(self, j: int, /) -> Column:
-        """Column j; TypeError or ValueError if a cell cannot be read."""
+        """Return column j; TypeError or ValueError if a cell cannot be read."""
         if j in self._texts:
             return self._texts[j]
         if isinstance(self._columns, nw.DataFrame):
@@ -285,16 +285,16 @@ class Table:
         if isinstance(self._columns, np.ndarray):
             column = from_array(self._columns[:, j], self.name(j))
         else:
-            own = self._columns[j]
-            read = from_array if isinstance(own, np.ndarray) else from_series
-            column = read(own, self.name(j))
+            cells = self._columns[j]
+            read = from_array if isinstance(cells, np.ndarray) else from_series
+            column = read(cells, self.name(j))
         if column.codes is not None:
             self._texts[j] = column
         return column
 
 
 def as_table(X: Any) -> Table:
-    """X as a `Table`, if it is none."""
+    """Return X as a `Table`, if it is none."""
     return X if isinstance(X, Table) else Table(X)
 
 
@@ -328,31 +328,31 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
 
 
 def _matrix(X: Any) -> Array:
-    """X as an array that keeps the type of every cell."""
+    """Return X as an array that keeps the type of every cell."""
     if isinstance(X, np.ma.MaskedArray):
         cells: Any = X.data.astype(object)
         cells[np.ma.getmaskarray(X)] = None
         return cells
     try:
-        out = np.asarray(X.values if _is_xarray(X) else X)
+        cells = np.asarray(X.values if _is_xarray(X) else X)
     except ValueError:
         raise ValueError("X is not a table: its rows differ in length") from None
-    if out.dtype.kind == "U" and not hasattr(X, "dtype"):
+    if cells.dtype.kind == "U" and not hasattr(X, "dtype"):
         return np.array(X, dtype=object)  # of nested lists: NumPy has just turned 1 into "1"
-    return out
+    return cells
 
 
 def _columns_of(frame: Any) -> list[Any]:
-    """Columns of a data frame, as arrays if pandas would take longer to make each a series."""
+    """Return columns of a data frame, as arrays where pandas makes series slowly."""
     if frame.implementation.is_pandas() and frame.shape[1] >= _WIDE:
-        own = frame.to_native()
-        dtypes = set(own.dtypes)
+        native = frame.to_native()
+        dtypes = set(native.dtypes)
         if (
             len(dtypes) == 1
             and isinstance(dtype := dtypes.pop(), np.dtype)
             and dtype.kind in "biuf"
         ):
-            return list(own.to_numpy().T)
+            return list(native.to_numpy().T)
     return list(frame.iter_columns())
 
 

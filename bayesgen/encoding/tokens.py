@@ -79,11 +79,11 @@ class Tokenizer:
             raise ValueError(f"tokens must be one of {names}, or a callable, got {self.tokens!r}")
 
     def __call__(self, X: Any) -> list[Document]:
-        """Tokens of each document."""
+        """Return tokens of each document."""
         return self.read(X)[0]
 
     def read(self, X: Any, *, whole: bool = False) -> tuple[list[Document], bool]:
-        """Tokens of each document, and whether the documents were raw strings.
+        """Return tokens of each document, and whether the documents were raw strings.
 
         `whole`: a string that is cut into its characters stays a string.
 
@@ -111,11 +111,11 @@ class Tokenizer:
     def _split(self, text: str, i: int) -> Document:
         if not callable(self.tokens):
             return _CUTS[self.tokens](text)
-        out = self.tokens(text)
-        if isinstance(out, str | bytes) or not isinstance(out, Iterable):
-            why = f": the callable tokens= must return a list of tokens, got {out!r:.60}"
+        tokens = self.tokens(text)
+        if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
+            why = f": the callable tokens= must return a list of tokens, got {tokens!r:.60}"
             raise InputTypeError("document", why, row=i, place=" {}")
-        return [_plain(token) for token in out]
+        return [_plain(token) for token in tokens]
 
     def words(self, text: str) -> list[Any]:
         """Return, for each token of a text, the word in which it stands, folded.
@@ -134,7 +134,7 @@ class Tokenizer:
         return [folded(w) if isinstance(w, str) else w for w in self._split(text, 0)]
 
     def join(self, document: Sequence[Hashable]) -> Any:
-        """One string from the tokens of a generated document; a list if a callable made them."""
+        """Join the tokens of a generated document; a list if a callable made them."""
         if callable(self.tokens):
             return list(document)
         return ("" if self.tokens == "char" else " ").join(map(str, document))
@@ -211,7 +211,7 @@ def _is_mark(code: int) -> bool:
 
 
 def _documents(X: Any) -> tuple[list[Any], bool]:
-    """The documents as strings or lists, and whether they are strings."""
+    """Return the documents as strings or lists, and whether they are strings."""
     if isinstance(X, str | bytes):
         raise TypeError("X is one string, not a sequence of documents; for one document give [X]")
     if sparse.issparse(X):
@@ -249,7 +249,7 @@ def _documents(X: Any) -> tuple[list[Any], bool]:
 
 
 def _document(document: Any, i: int, raw: bool) -> Any:
-    """One document: a string, or a list of tokens not yet looked at."""
+    """Return one document: a string, or a list of tokens not yet looked at."""
     if isinstance(document, str):
         if raw:
             return document
@@ -283,7 +283,7 @@ def _document(document: Any, i: int, raw: bool) -> Any:
 
 
 def _rows(X: Array) -> list[Document]:
-    """Rows of a table as sequences, without the missing cells at the end of each."""
+    """Return rows of a table as sequences, without the missing cells at the end of each."""
     if X.shape[0] == 0:
         raise ValueError(f"X has no documents: 0 sample(s) (shape={X.shape}) while 1 is required.")
     if X.shape[1] == 0:
@@ -330,7 +330,7 @@ def _check_tokens(document: Document, i: int) -> None:
         raise InputError("document", f" has {what} at position {j}", row=i, place=" {}")
 
 
-def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
+def refuse_texts(documents: list[Document], split: Split, why: str) -> None:
     """Raise ValueError at a text where a token was to be; `known`: why they are no tokens."""
     for i, document in enumerate(documents):
         for token in document:
@@ -339,7 +339,7 @@ def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
             ):
                 raise InputError(
                     "document",
-                    f" is a sequence with the token {shown(token)}, and {known}",
+                    f" is a sequence with the token {shown(token)}, and {why}",
                     row=i,
                     advice="give a sequence of texts, as the column X[:, 0] of an array or "
                     "X['text'] of a data frame",
@@ -348,13 +348,13 @@ def refuse_texts(documents: list[Document], split: Split, known: str) -> None:
 
 
 def _plain(token: Any) -> Any:
-    """NumPy scalars as Python's own, strings in form NFC."""
+    """Return NumPy scalars as Python's own, strings in form NFC."""
     token = token.item() if isinstance(token, np.generic) else token
     return _nfc(token) if type(token) is str and not token.isascii() else token
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN, pandas.NA, NaT."""
+    """Tell whether a value is None, NaN, pandas.NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, numbers.Real) and value != value
@@ -364,7 +364,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _rank(token: Any) -> tuple[int, Any]:
-    """Sort key of tokens of any type: numbers, then strings, then the rest by what they print."""
+    """Return the sort key of a token: numbers, then strings, then the rest by what they print."""
     if isinstance(token, numbers.Real):
         return 0, token
     if isinstance(token, str):
@@ -386,9 +386,9 @@ class Vocabulary:
 
     @classmethod
     def learn(cls, documents: Iterable[Iterable[Hashable]]) -> Self:
-        """The tokens that occur."""
-        found: set[Hashable] = set().union(*documents)
-        return cls(tuple(sorted(found, key=_rank)))
+        """Return the tokens that occur."""
+        distinct: set[Hashable] = set().union(*documents)
+        return cls(tuple(sorted(distinct, key=_rank)))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -398,21 +398,21 @@ class Vocabulary:
         return {token: code for code, token in enumerate(self.tokens)}
 
     def encode(self, documents: Sequence[Iterable[Hashable]]) -> Array:
-        """(N,) object array of int64 code arrays; -1 for a token that is not here."""
-        out = np.empty(len(documents), dtype=object)
+        """Return an (N,) object array of int64 code arrays; -1 for a token that is not here."""
+        codes_of_documents = np.empty(len(documents), dtype=object)
         if documents and all(type(document) is str for document in documents):
             codes, end = self._of_characters("".join(documents)), 0  # type: ignore[arg-type]
             for i, document in enumerate(documents):
                 start, end = end, end + len(document)  # type: ignore[arg-type]
-                out[i] = codes[start:end]
-            return out
+                codes_of_documents[i] = codes[start:end]
+            return codes_of_documents
         for i, document in enumerate(documents):
             each = map(self._codes.get, document, repeat(UNKNOWN))
-            out[i] = np.fromiter(each, dtype=np.int64)
-        return out
+            codes_of_documents[i] = np.fromiter(each, dtype=np.int64)
+        return codes_of_documents
 
     def _of_characters(self, text: str) -> Array:
-        """(T,) codes of the characters of a text."""
+        """Return the codes (T,) of the characters of a text."""
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         table = np.full(1 + int(points.max(initial=0)), UNKNOWN, dtype=np.int64)
         for token, code in self._codes.items():
@@ -421,17 +421,17 @@ class Vocabulary:
         return table[points]
 
     def decode(self, codes: Iterable[int], other: Hashable = None) -> Document:
-        """Tokens of the codes; `other` for a negative code (unknown token, start of document)."""
+        """Return tokens of the codes; `other` for a negative code (unknown, start of document)."""
         return [self.tokens[code] if code >= 0 else other for code in codes]
 
     def merge(self, other: Self) -> tuple[Self, Array, Array]:
-        """The union, and the new codes of the tokens of each: (V,) and (V_other,)."""
+        """Return the union, and the new codes of the tokens of each: (V,) and (V_other,)."""
         union = type(self).learn([self.tokens, other.tokens])
         codes, others = union.encode([self.tokens, other.tokens])
         return union, codes, others
 
     def to_json(self) -> str:
-        """JSON text; strings, numbers and booleans only."""
+        """Return JSON text; strings, numbers and booleans only."""
         for token in self.tokens:
             if type(token) not in (str, int, float, bool):
                 raise TypeError(

@@ -53,7 +53,7 @@ class Selection:
     documents: bool = False
 
     def rows(self, X: Any) -> Any:
-        """Data frame of the library of X, or a list of texts.
+        """Return a data frame of the library of X, or a list of texts.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Selection:
         return cells
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Return what `from_json` reads."""
         return asdict(self)
 
     @classmethod
@@ -131,7 +131,7 @@ class BinnedTable:
         cuts: Any = None,
         missing: MissingCells = "auto",
     ) -> tuple[Self, Array]:
-        """From training rows, without labels; their codes (N, D).
+        """Learn from training rows, without labels; return their codes (N, D) too.
 
         Parameters
         ----------
@@ -160,8 +160,8 @@ class BinnedTable:
         names = schema.names or tuple(map(str, schema.positions))
         if not isinstance(cuts, Mapping | None):
             raise TypeError(f"cuts must be a dict {{column: rising numbers}}, got {shown(cuts)}")
-        given = {str(name): ends for name, ends in (cuts or {}).items()}
-        if unknown := set(given) - set(names):
+        declared = {str(name): ends for name, ends in (cuts or {}).items()}
+        if unknown := set(declared) - set(names):
             raise ValueError(f"cuts: there is no column {sorted(unknown)[0]!r}")
         ends: list[tuple[float, ...] | None] = []
         some = np.isnan(cells).any(axis=0) if missing == "auto" else missing == "category"
@@ -170,57 +170,57 @@ class BinnedTable:
             seen = values[~np.isnan(values)]
             if kind != "gaussian":
                 ends.append(())
-            elif name in given:
-                ends.append(rising_ends(given[name], "cuts", name))
+            elif name in declared:
+                ends.append(rising_ends(declared[name], "cuts", name))
             elif coded[j] and not len(seen):
                 ends.append(None)
             else:
                 ends.append(ends_with_spike(seen, n_bins))
-        found = cls(schema, tuple(ends), tuple(coded.tolist()))
-        return found, found._coded(cells)
+        table = cls(schema, tuple(ends), tuple(coded.tolist()))
+        return table, table._coded(cells)
 
     @property
     def levels(self) -> Array:
-        """(D,) numbers of codes, that of missing cells included."""
+        """Return the numbers (D,) of codes, that of missing cells included."""
         sizes = map(len, self.schema.categories.values)  # 0: missing in every row, the one code
-        own = [
+        n_levels = [
             2 if kind == "bernoulli" else next(sizes) if kind == "categorical" else _n_bins(ends)
             for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)
         ]
-        return np.array(own) + np.array(self.missing)
+        return np.array(n_levels) + np.array(self.missing)
 
     def encode(self, rows: Rows) -> Array:
-        """(N, D) float64 codes; NaN where a cell is not known.
+        """Return the codes (N, D); NaN where a cell is not known.
 
         That is an unknown category, or a missing cell of a column in which these have no code.
         """
         return self._coded(rows.cells(self.schema))
 
     def _coded(self, cells: Array) -> Array:
-        """Codes of cells as the schema encodes them."""
-        out, gone = cells.copy(), np.isnan(cells)
+        """Code cells as the schema encodes them."""
+        codes, gone = cells.copy(), np.isnan(cells)
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
-                out[:, j] = np.searchsorted(ends or (), out[:, j], side="right")
-        out[gone | (out == -1)] = np.nan
-        own = gone & np.array(self.missing)
-        out[own] = np.broadcast_to(self.levels - 1, out.shape)[own]
-        return out
+                codes[:, j] = np.searchsorted(ends or (), codes[:, j], side="right")
+        codes[gone | (codes == -1)] = np.nan
+        coded_missing = gone & np.array(self.missing)
+        codes[coded_missing] = np.broadcast_to(self.levels - 1, codes.shape)[coded_missing]
+        return codes
 
     def decode(self, codes: Array) -> list[Array]:
-        """The D columns of codes as values: a bin is shown by a number inside it."""
+        """Return the D columns of codes as values: a bin is shown by a number inside it."""
         values = np.array(codes, dtype=np.float64)
         last = self.levels - 1
         values[(values == last) & np.array(self.missing)] = np.nan
         for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
-                known = ~np.isnan(values[:, j])
+                is_known = ~np.isnan(values[:, j])
                 shown = _inside(np.array(ends or ()))
-                values[known, j] = shown[values[known, j].astype(np.int64)]
+                values[is_known, j] = shown[values[is_known, j].astype(np.int64)]
         return self.schema.decode(values)
 
     def to_json(self) -> str:
-        """Text that `from_json` reads."""
+        """Return text that `from_json` reads."""
         return json.dumps(
             {"schema": self.schema.to_json(), "cuts": self.cuts, "missing": self.missing}
         )
@@ -234,27 +234,27 @@ class BinnedTable:
 
 
 def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:
-    """Rising ends of at most `n_bins` bins of equal mass; none below which there is no value."""
+    """Return rising ends of at most `n_bins` bins of equal mass; no bin below all values."""
     inner = np.quantile(seen, np.arange(1, n_bins) / n_bins) if len(seen) else []
-    own = np.unique(inner)
-    return tuple(own[own > seen.min(initial=np.inf)].tolist())
+    ends = np.unique(inner)
+    return tuple(ends[ends > seen.min(initial=np.inf)].tolist())
 
 
 def ends_with_spike(seen: Array, n_bins: int) -> tuple[float, ...]:
-    """As `quantile_ends`, and a spike has one bin more of its own."""
+    """Return `quantile_ends`, with one more bin for a spike."""
     spike = spike_of(seen)
     if spike is None:
         return quantile_ends(seen, n_bins)
-    own = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
-    return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *own]).tolist())
+    around = [*[spike] * bool(seen.min() < spike), np.nextafter(spike, np.inf)]
+    return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *around]).tolist())
 
 
-def rising_ends(given: Any, argument: str, name: Any) -> tuple[float, ...]:
-    """Ends of bins that the user declares for column `name`."""
-    own = np.asarray(given, dtype=np.float64)
-    if own.ndim != 1 or not np.all(np.diff(own) > 0) or not np.isfinite(own).all():
+def rising_ends(declared: Any, argument: str, name: Any) -> tuple[float, ...]:
+    """Return ends of bins that the user declares for column `name`."""
+    ends = np.asarray(declared, dtype=np.float64)
+    if ends.ndim != 1 or not np.all(np.diff(ends) > 0) or not np.isfinite(ends).all():
         raise ValueError(f"{argument} of column {name!r} must be rising finite numbers")
-    return tuple(own.tolist())
+    return tuple(ends.tolist())
 
 
 def refuse_few_bins(n_bins: Any) -> None:
@@ -268,7 +268,7 @@ def _n_bins(ends: tuple[float, ...] | None) -> int:
 
 
 def _inside(ends: Array) -> Array:
-    """A number inside each bin: the middle; of the outer ones, as far out as bins are wide.
+    """Return a number inside each bin: the middle; of the outer ones, as far out as bins are wide.
 
     A bin of one number, a spike, is that number.
     """
@@ -324,40 +324,40 @@ class TableView:
             else:
                 knots.append(_normal_scores(seen))
         view = cls(name, schema, tuple(knots), ())
-        centre = [float(m) for part in view._columns(cells) for m in _means(part)]
+        centre = [float(m) for shown_columns in view._columns(cells) for m in _means(shown_columns)]
         return cls(name, schema, view.knots, tuple(centre))
 
     def see(self, rows: Rows, of_training: bool) -> Array:
-        """(N, P) float64; missing cells of training rows are filled."""
+        """Return the rows as seen (N, P); missing cells of training rows are filled."""
         X = self.of_cells(rows.cells(self.schema))
         return self.filled(X) if of_training else X
 
     def of_cells(self, cells: Array) -> Array:
-        """(N, P) float64, of cells (N, D) as the schema encodes them; NaN where missing."""
-        out = np.empty((len(cells), self.n_columns))
+        """See cells (N, D) of the schema as (N, P); NaN where missing."""
+        numbers = np.empty((len(cells), self.n_columns))
         end = 0
-        for part in self._columns(cells):
-            start, end = end, end + part.shape[1]
-            out[:, start:end] = part
-        return out
+        for columns in self._columns(cells):
+            start, end = end, end + columns.shape[1]
+            numbers[:, start:end] = columns
+        return numbers
 
     def filled(self, X: Array) -> Array:
-        """(N, P) float64, of rows (N, P): training rows, in which no cell may be missing."""
+        """Fill the missing cells of training rows (N, P)."""
         return np.where(np.isnan(X), self.centre, X)
 
     @property
     def origin(self) -> Array:
-        """(P,) position in the table of what each column of the view shows."""
+        """Return the position (P,) in the table of what each column of the view shows."""
         widths = [self._width(j) for j in range(len(self.schema.kinds))]
         return np.repeat(np.arange(len(widths)), widths)
 
     @property
     def n_columns(self) -> int:
-        """P."""
+        """Return P."""
         return len(self.origin)
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Return what `from_json` reads."""
         return {
             "name": self.name,
             "schema": self.schema.to_json(),
@@ -374,33 +374,33 @@ class TableView:
 
     @cached_property
     def _n_codes(self) -> list[int]:
-        """Categories of each column; 0 of other columns."""
+        """Return numbers of categories; 0 of other columns."""
         nominal = iter(self.schema.categories.n_categories)
         return [next(nominal) if kind == "categorical" else 0 for kind in self.schema.kinds]
 
     def _width(self, j: int) -> int:
-        """Columns of the view that show column j."""
+        """Return how many columns of the view show column j."""
         if self.schema.kinds[j] != "categorical":
             return 1
         return len(self._indicated(j))
 
     def _indicated(self, j: int) -> Array:
-        """Codes of column j that have an indicator: of two categories the second alone."""
+        """Return codes of column j that have an indicator: of two categories the second alone."""
         codes = np.arange(self._n_codes[j])
         kept = np.setdiff1d(codes, self.knots[j])
         return kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept
 
     def _columns(self, cells: Array) -> Iterator[Array]:
-        """(N, width) of each column of the table."""
+        """Yield what shows each column of the table, (N, width)."""
         for j, kind in enumerate(self.schema.kinds):
             values = cells[:, j]
             if kind == "categorical":
                 unseen = values == -1
                 codes = self._indicated(j)
-                part = (values[:, None] == codes).astype(np.float64)
+                indicators = (values[:, None] == codes).astype(np.float64)
                 rare = np.isin(values, self.knots[j])
-                part[np.isnan(values) | unseen | rare] = np.nan
-                yield part
+                indicators[np.isnan(values) | unseen | rare] = np.nan
+                yield indicators
             elif kind in REAL and self.name == "normal scores":
                 yield _interpolated(values, *self.knots[j])[:, None]
             else:
@@ -426,13 +426,13 @@ class TextLength:
         return cls("".join(sorted(c for c in set().union(*texts) if not c.isspace())))
 
     def see(self, rows: Rows, of_training: bool) -> Array:
-        """(N, 1) float64, NaN for a text without a known character."""
-        known = {*self.characters}
-        length = [sum(c in known for c in text) or np.nan for text in rows.X]
+        """Return log lengths (N, 1), NaN for a text without a known character."""
+        characters = {*self.characters}
+        length = [sum(c in characters for c in text) or np.nan for text in rows.X]
         return np.log(length)[:, None]
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
+        """Return what `from_json` reads."""
         return {"name": "length", "characters": self.characters}
 
     @classmethod
@@ -447,19 +447,19 @@ def view_from_json(record: dict[str, Any]) -> TableView | TextLength:
     return kind.from_json(record)
 
 
-def _means(part: Array) -> Array:
-    """Of the columns (N, P), without missing cells; 0 where all are missing."""
-    seen = ~np.isnan(part)
+def _means(columns: Array) -> Array:
+    """Return the means of columns (N, P), without missing cells; 0 where all are missing."""
+    seen = ~np.isnan(columns)
     n = np.maximum(seen.sum(axis=0), 1)
     with np.errstate(over="ignore"):
-        mean = np.where(seen, part, 0.0).cumsum(axis=0)[-1] / n  # in the order of the rows
+        mean = np.where(seen, columns, 0.0).cumsum(axis=0)[-1] / n  # in the order of the rows
     if np.isinf(mean).any():  # cells of 1e308, a share of each at a time
-        mean = (np.where(seen, part, 0.0) / n).sum(axis=0)
+        mean = (np.where(seen, columns, 0.0) / n).sum(axis=0)
     return np.asarray(mean)
 
 
 def _normal_scores(seen: Array) -> list[list[float]]:
-    """Knots: at most `_KNOTS` values, and the Normal quantiles of their mid-ranks."""
+    """Return knots: at most `_KNOTS` values, and the Normal quantiles of their mid-ranks."""
     if not len(seen):
         return [[0.0], [0.0]]
     values, count = np.unique(seen, return_counts=True)
@@ -467,18 +467,18 @@ def _normal_scores(seen: Array) -> list[list[float]]:
     if len(values) > _KNOTS:
         ends = ndtri(rank[[0, -1]] / len(seen))  # equal steps of the scores: the tails count
         wanted = len(seen) * ndtr(np.linspace(ends[0], ends[1], _KNOTS))
-        at = np.unique(np.clip(np.searchsorted(rank, wanted), 0, len(values) - 1))
-        at = np.unique(np.concatenate([[0], at, [len(values) - 1]]))
-        values, rank = values[at], rank[at]
+        kept = np.unique(np.clip(np.searchsorted(rank, wanted), 0, len(values) - 1))
+        kept = np.unique(np.concatenate([[0], kept, [len(values) - 1]]))
+        values, rank = values[kept], rank[kept]
     return [values.tolist(), ndtri(rank / len(seen)).tolist()]
 
 
 def _interpolated(x: Array, values: list[float], scores: list[float]) -> Array:
-    """Piecewise linear; beyond the ends with the mean slope, so that an outlier stays one."""
+    """Interpolate linearly; beyond the ends with the mean slope, so that an outlier stays one."""
     v, z = np.asarray(values), np.asarray(scores)
-    out = np.interp(x, v, z)
+    scored = np.interp(x, v, z)
     if len(v) > 1:
         slope = (z[-1] - z[0]) / (v[-1] - v[0])
-        out = np.where(x > v[-1], z[-1] + slope * (x - v[-1]), out)
-        out = np.where(x < v[0], z[0] + slope * (x - v[0]), out)
-    return np.where(np.isnan(x), np.nan, out)
+        scored = np.where(x > v[-1], z[-1] + slope * (x - v[-1]), scored)
+        scored = np.where(x < v[0], z[0] + slope * (x - v[0]), scored)
+    return np.where(np.isnan(x), np.nan, scored)

@@ -91,7 +91,7 @@ def fit_dask[Classifier: Additive](
 
 
 def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
-    """Statistics of one block; None for a block of no rows."""
+    """Return statistics of one block; None for a block of no rows."""
     n_rows = X.shape[0]
     if n_rows != len(y):
         raise ValueError(
@@ -104,8 +104,8 @@ def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
 
 
 def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
-    """Statistics of all; None if there are none."""
-    there = [part for part in parts if part is not None]
+    """Return statistics of all; None if there are none."""
+    there = [block for block in parts if block is not None]
     return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
 
 
@@ -113,7 +113,7 @@ def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
 
 
 def _blocks(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
-    """(X, y, weight) of each block of rows, delayed; weight may be None."""
+    """Return delayed (X, y, weight) of each block of rows; weight may be None."""
     from dask.base import is_dask_collection
 
     named = {"X": _bare(X), "y": _bare(y), "sample_weight": _bare(weight)}
@@ -141,7 +141,7 @@ def _blocks(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
 
 
 def _bare(value: Any) -> Any:
-    """The dask array inside an xarray.DataArray."""
+    """Return the dask array inside an xarray.DataArray."""
     return value.data if hasattr(value, "dims") and hasattr(value, "data") else value
 
 
@@ -150,7 +150,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _alongside(value: Any, X: Any, name: str) -> Any:
-    """`value` in the row blocks of X, or an error that says why that cannot be."""
+    """Return `value` in the row blocks of X, or an error that says why that cannot be."""
     import dask.array as da
     from dask.base import is_dask_collection
 

@@ -100,7 +100,7 @@ class Reading:
 
 
 def file_format(path: Path) -> str:
-    """``"csv"`` or ``"parquet"``, by the ending; TableError if it is another."""
+    """Return ``"csv"`` or ``"parquet"``, by the ending; TableError if it is another."""
     ending = path.suffix.lower()
     if ending in CSV:
         return "csv"
@@ -110,7 +110,7 @@ def file_format(path: Path) -> str:
 
 
 def content_format(path: Path) -> str:
-    """``"parquet"``, ``"text"``, or how the text is compressed, by the first bytes."""
+    """Return ``"parquet"``, ``"text"``, or how the text is compressed, by the first bytes."""
     with open(path, "rb") as file:
         start = file.read(8)
     named = "parquet" if path.suffix.lower() in PARQUET else "text"
@@ -151,7 +151,7 @@ class Dialect:
     titles: int = 0
 
     def __str__(self) -> str:
-        """What is not usual about it: ``"semicolons, decimal comma"``."""
+        """Return what is not usual about it: ``"semicolons, decimal comma"``."""
         unusual = [] if self.delimiter == "," else [_NAMES.get(self.delimiter, self.delimiter)]
         unusual += ["decimal comma"] if self.decimal == "," else []
         unusual += [f"comments by {self.comment}"] if self.comment else []
@@ -202,11 +202,11 @@ def detect(path: Path, head: str, complete: bool, reading: Reading) -> Dialect:
         skip += 1
     comments = [line for line in lines[:skip] if line.startswith(comment)]
     tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes)
-    given = reading.delimiter or (mark and mark[1]) or ("\t" if tabs else None)
+    delimiter = reading.delimiter or (mark and mark[1]) or ("\t" if tabs else None)
     body = lines[skip:]
-    titles = _titles(body, given, quoted=not tabs)
+    titles = _titles(body, delimiter, quoted=not tabs)
     skip, body = skip + titles, body[titles:]
-    rows, dialect = _cut(body, given, complete, quoted=not tabs)
+    rows, dialect = _cut(body, delimiter, complete, quoted=not tabs)
     decimal = reading.decimal or _decimal(rows[1:], dialect.delimiter)
     header, first_row = reading.header, 1
     if comments and reading.comment is None:
@@ -320,7 +320,7 @@ def _is_data(rows: list[list[str]], decimal: str) -> bool:
 
 
 def looks_like_a_row(first: Sequence[str], others: list[list[str]], decimal: str = ".") -> bool:
-    """Whether the first row of a file holds cells, not names.
+    """Tell whether the first row of a file holds cells, not names.
 
     A text above a column of numbers is a name. Numbers above columns of numbers are cells, unless
     they may be names: years, or whole numbers that count on by equal steps (0, 1, 2), not all

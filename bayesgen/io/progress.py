@@ -8,7 +8,7 @@ from contextlib import contextmanager
 def row_progress(
     what: str, total: float | None, shown: bool = True
 ) -> Iterator[Callable[[float, int], None]]:
-    """A bar that is removed at the end; call what it yields with (done, rows so far).
+    """Show a bar that is removed at the end; call what it yields with (done, rows so far).
 
     Parameters
     ----------

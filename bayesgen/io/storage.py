@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def to_json(value: Any, name: str) -> Any:
-    """A constructor argument as plain JSON; arrays and tuples are tagged."""
+    """Return a constructor argument as plain JSON; arrays and tuples are tagged."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -67,12 +67,12 @@ def from_json(value: Any) -> Any:
 
 
 def arguments_from_json(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Constructor arguments of a record."""
+    """Return constructor arguments of a record."""
     return {name: from_json(value) for name, value in record.items()}
 
 
 def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
-    """Class labels with their type."""
+    """Return class labels with their type."""
     kind = labels.dtype.kind
     if kind == "O" and all(isinstance(v, str) for v in labels):
         return {"labels": labels.tolist(), "dtype": "O"}
@@ -135,7 +135,7 @@ def write(
 
 
 def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> bytes:
-    """The bytes of a netCDF file with some groups and global attributes.
+    """Return the bytes of a netCDF file with some groups and global attributes.
 
     Made in memory, because HDF5 ends the process where a disk is full; by HDF5's own driver for
     that, because with a Python file object the garbage collector may run inside HDF5.
@@ -159,7 +159,7 @@ def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> byt
 
 
 def _compression(group: "xr.Dataset") -> dict[Any, dict[str, Any]]:
-    """Encoding of the large arrays of numbers; counts of n-grams shrink to a fiftieth."""
+    """Return the encoding of large arrays of numbers; counts of n-grams shrink to a fiftieth."""
     options = {"zlib": True, "complevel": 4, "shuffle": True}
     return {
         name: options

@@ -312,7 +312,7 @@ class Checkpoint:
         )
 
     def is_due(self, n_chunks: int) -> bool:
-        """Whether to write one after so many chunks."""
+        """Tell whether to write one after so many chunks."""
         if self._every is not None:
             return n_chunks % self._every == 0
         return time.monotonic() - self._written >= _SHARE * self._cost

@@ -575,7 +575,7 @@ def _masked(cells: "pd.Series[Any]", codes: Sequence[str], decimal: str) -> "pd.
 
 
 def _is_identifier(text: str) -> bool:
-    """Whether a text is a whole number that float64 does not hold."""
+    """Tell whether a text is a whole number that float64 does not hold."""
     digits = text.strip().lstrip("+-").lstrip("0")
     if not digits.isdigit() or len(digits) < 16:
         return False
