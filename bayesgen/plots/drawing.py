@@ -1,12 +1,12 @@
 """What pictures are made of: numbers in, marks on axes out. Nothing here knows a classifier."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, look, written
+from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, Options, look, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _NAME = 22  # letters of a label in a legend
 
 
-def grid(ax: "Axes", axis: Any = "both") -> None:
+def grid(ax: "Axes", axis: Literal["x", "y", "both"] = "both") -> None:
     """Draw hairlines behind what is drawn."""
     if axis == "x":
         ax.locator_params(axis="x", nbins=6)
@@ -24,7 +24,7 @@ def grid(ax: "Axes", axis: Any = "both") -> None:
     ax.set_axisbelow(True)
 
 
-def name_lines(ax: "Axes", names: Sequence[Any], longest: int = 32, lines: int = 1) -> None:
+def name_lines(ax: "Axes", names: Sequence[object], longest: int = 32, lines: int = 1) -> None:
     """Label one place per name, the first on top."""
     ax.set_yticks(range(len(names)), [written(name, longest, lines) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -32,20 +32,20 @@ def name_lines(ax: "Axes", names: Sequence[Any], longest: int = 32, lines: int =
     ax.spines["left"].set_visible(False)
 
 
-def name_columns(ax: "Axes", names: Sequence[Any], letters: int = 44, longest: int = 26) -> None:
+def name_columns(ax: "Axes", names: Sequence[object], letters: int = 44, longest: int = 26) -> None:
     """Name the places below the axes; turn the names where `letters` have no room for them."""
     ax.set_xticks(range(len(names)), [written(name, longest) for name in names])
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.tick_params(axis="x", length=0, labelcolor=INK)
     if are_turned(names, letters):
-        turned: dict[str, Any] = {"ha": "right", "rotation_mode": "anchor"}
+        turned: Options = {"ha": "right", "rotation_mode": "anchor"}
         if len(names) > 12:
             turned |= {"va": "center", "size": 8}
         for label in ax.get_xticklabels():
             label.set(rotation=40 if len(names) <= 12 else 90, **turned)
 
 
-def are_turned(names: Sequence[Any], letters: int = 44) -> bool:
+def are_turned(names: Sequence[object], letters: int = 44) -> bool:
     """Return whether names have no room side by side."""
     return len(names) * (1 + max(len(str(name)) for name in names)) > letters
 
@@ -73,7 +73,14 @@ def note(ax: "Axes", text: str) -> None:
 
 
 def intervals(
-    ax: "Axes", heights: Any, value: Any, ends: Any, look: Look, *, mark: str = "o", **options: Any
+    ax: "Axes",
+    heights: Array,
+    value: Array,
+    ends: Array,
+    look: Look,
+    *,
+    mark: str = "o",
+    **options: Any,
 ) -> None:
     """Draw horizontal intervals at heights (n,), `ends` (n, 2), with a mark at each value."""
     low, high = np.transpose(ends)

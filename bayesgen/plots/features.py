@@ -20,7 +20,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED
+from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
 from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import check_method
 from bayesgen.predict.request import IntervalRequest
@@ -322,7 +322,7 @@ def _column(X: Any, j: int) -> Array:
 
 def _shares(codes: Array, n: int) -> Array:
     counts = np.bincount(codes[codes >= 0].astype(int), minlength=n)
-    shares: Array = counts / max(1, counts.sum())
+    shares: Array = counts / np.maximum(1, counts.sum())
     return shares
 
 
@@ -343,10 +343,10 @@ def _bars(
         if is_many:
             ax.plot(x, value[kept], "o", color=look.color, label=name, **look.mark(4.5))
             continue
-        bar: dict[str, Any] = {"color": look.color, "hatch": look.hatch, "alpha": 0.6}
+        bar: Options = {"color": look.color, "hatch": look.hatch, "alpha": 0.6}
         ax.bar(x, value[kept], 0.92 * width, edgecolor="white", lw=0, label=name, **bar)
         if seen is not None:
-            tick: dict[str, Any] = {"color": INK, "ms": min(16, 90 * width), "mew": 1.4}
+            tick: Options = {"color": INK, "ms": min(16, 90 * width), "mew": 1.4}
             ax.plot(x, seen[k][kept], "_", label=_SHARE if i == 0 else None, **tick)
     ax.set_ylim(bottom=0)
     drawing.grid(ax, "y")
@@ -369,11 +369,10 @@ def _curves(
     edges = np.linspace(one.values[0], one.values[-1], _BINS + 1)
     top = 0.0
     strip = ax.get_xaxis_transform()  # heights as shares of the axes
-    bars: dict[str, Any] = {"alpha": 0.55}
+    bars: Options = {"alpha": 0.55}
     for i, (k, simulated) in enumerate(cells.items()):
         look = style.look(k)
-        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 1.8}
-        line["label"] = str(clf.classes_[k])
+        line = look.line(1.8) | {"label": str(clf.classes_[k])}
         if k in p:
             density = p[k]
             if one.kind == "count" and len(density) <= 60:
@@ -389,7 +388,7 @@ def _curves(
             ax.hlines(height, *ends, color=look.color, lw=lw, transform=strip, **bars)
         if codes is not None:
             rug = one.rows[codes == k]
-            mark: dict[str, Any] = {"color": look.color, "ms": 6, "mew": 0.8, "alpha": 0.8}
+            mark: Options = {"color": look.color, "ms": 6, "mew": 0.8, "alpha": 0.8}
             ax.plot(rug, np.full(len(rug), height), "|", transform=strip, **mark)
     for m, lw in zip(mass, (4.0, 1.6), strict=True):
         ax.plot([], [], color=INK, lw=lw, label=f"middle {style.percent(m)}", **bars)
@@ -536,16 +535,15 @@ def _draw_effect(
         look = style.look(k)
         low, high = table["interval"].values[:, k].T
         p = table["predictive"].values[:, k]
-        label, whole = str(clf.classes_[k]), band if i == 0 else None
+        label, whole = str(clf.classes_[k]), band if i == 0 else "_"  # no second entry
         if is_nominal:
             at, width = drawing.beside(len(x), i, len(shown), 0.6)
             ax.bar(at, p, width, color=look.color, alpha=0.45, hatch=look.hatch, label=label)
             ax.vlines(at, low, high, color=INK, lw=1.6, label=whole)
             continue
-        marks = {"marker": "o", "ms": 3.5} if one.kind == "count" and len(x) <= 40 else {}
+        marks: Options = {"marker": "o", "ms": 3.5} if one.kind == "count" and len(x) <= 40 else {}
         ax.fill_between(x, low, high, color=look.color, alpha=0.2, lw=0, label=whole)
-        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 2, **marks}
-        ax.plot(x, p, label=label, **line)
+        ax.plot(x, p, label=label, **look.line(2), **marks)
     if codes is not None:
         jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(codes)) * is_nominal
         for k in (-1, *shown):  # the other classes below
@@ -691,7 +689,7 @@ def _overlay(ax: "Axes", clf: Any, plane: Plane) -> None:
     value = entr(draws.mean(axis=0)).sum(axis=1) - entr(draws).sum(axis=2).mean(axis=0)
     ink = to_rgb(INK)
     shades = LinearSegmentedColormap.from_list("overlay", [(*ink, 0.0), (*ink, 0.45)])
-    look: dict[str, Any] = {"cmap": shades, "interpolation": "bilinear", "vmin": 0, "zorder": 0.5}
+    look: Options = {"cmap": shades, "interpolation": "bilinear", "vmin": 0, "zorder": 0.5}
     image = plane.draw(ax, value.reshape(plane.x.shape), **look)
     label = "epistemic entropy [nats]"
     bar = ax.figure.colorbar(image, ax=ax, label=label, location="bottom", aspect=40, shrink=0.7)
@@ -709,18 +707,19 @@ def _contours(ax: "Axes", clf: Any, table: Table, plane: Plane, mass: Sequence[f
         levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
         density = clf.score_samples(plane.rows, class_prior=only).reshape(plane.x.shape)
         look = style.look(k)
-        line: dict[str, Any] = {"colors": [look.color], "linestyles": [look.dashes]}
+        line: Options = {"colors": [look.color], "linestyles": [look.dashes]}
         ax.contour(plane.x, plane.y, density, levels=np.unique(levels), linewidths=1.2, **line)
         if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
             halo = [withStroke(linewidth=2.5, foreground="white")]
-            bold: dict[str, Any] = {"color": look.color, "weight": "bold", "size": 8}
-            middle, name = np.median(simulated, axis=0), style.written(c, 14)
-            ax.text(*middle, name, ha="center", path_effects=halo, clip_on=True, **bold)
+            bold: Options = {"color": look.color, "weight": "bold", "size": 8}
+            x, y = np.median(simulated, axis=0)
+            name = style.written(c, 14)
+            ax.text(x, y, name, ha="center", path_effects=halo, clip_on=True, **bold)
 
 
 def _boundaries(
     ax: "Axes", clf: Any, plane: Plane, methods: Sequence[Method]
-) -> list[tuple[Method, Any]]:
+) -> list[tuple[Method, Dashes]]:
     """Draw them; return names and line styles of those that there are."""
     drawn = []
     for method, dashes in zip(methods, style.DASHES, strict=False):
@@ -734,20 +733,20 @@ def _boundaries(
             third = (log_p > best[:, None]).any(axis=1)  # there the two do not matter
             gap = np.ma.array(gap, mask=third).reshape(plane.x.shape)
             if gap.count() and gap.min() < 0 < gap.max():
-                line: dict[str, Any] = {"colors": [INK], "linewidths": 1.5, "linestyles": [dashes]}
+                line: Options = {"colors": [INK], "linewidths": 1.5, "linestyles": [dashes]}
                 ax.contour(plane.x, plane.y, gap, levels=[0], **line)
         drawn.append((method, dashes))
     return drawn
 
 
-def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Any]], held: str) -> None:
+def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Dashes]], held: str) -> None:
     from matplotlib.lines import Line2D
 
     handles = []
     for k, c in enumerate(classes):
         look = style.look(k)
-        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 1.2, "marker": "o"}
-        handles.append(Line2D([], [], label=str(c), **line, **look.mark(4)))
+        line = look.line(1.2) | look.mark(4)
+        handles.append(Line2D([], [], label=str(c), marker="o", **line))
     handles += [
         Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
         for m, dashes in drawn

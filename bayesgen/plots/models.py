@@ -14,11 +14,12 @@ from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import HAIR, MUTED
+from bayesgen.plots.style import HAIR, MUTED, Options
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
 
@@ -84,7 +85,7 @@ def plot_comparison(
     return ax
 
 
-def _models(table: Any) -> tuple[list[str], Array, Array, list[str]]:
+def _models(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str]]:
     """Return names, differences and errors of `compare_models`; of two models one difference."""
     names = [str(name) for name in table["model"].values]
     first = 0
@@ -94,7 +95,7 @@ def _models(table: Any) -> tuple[list[str], Array, Array, list[str]]:
     return names, gap, se, [""] * len(names)
 
 
-def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
+def _predictives(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str]]:
     """Return names, differences, errors and shares of wins of `compare_predictives`, by line.
 
     Of several models those of their posterior predictives to the best come first. An estimate that
@@ -104,7 +105,7 @@ def _predictives(table: Any) -> tuple[list[str], Array, Array, list[str]]:
     models = table["model"].values.tolist() if several else [None]
     lines: list[tuple[str, float, float, str]] = []
 
-    def add(name: str, winner: str, row: Any, key: str) -> None:
+    def add(name: str, winner: str, row: "xr.Dataset", key: str) -> None:
         gap, se, wins = (float(row[f"{key}{end}"]) for end in ("", "_se", "_wins"))
         if not np.isnan(gap):
             lines.append((name, gap, se, f"{gap:+.2g}, {winner} wins {100 * wins:.0f} % of rows"))
@@ -333,13 +334,13 @@ def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
 
 
 def _probabilities(
-    one: Any, name: Any, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
+    one: Any, name: object, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
 ) -> Array:
     """Return those (N, C) of a classifier or pool, or those given."""
     if hasattr(one, "predict_proba"):
         if X is None:
             raise ValueError("X is None, but a classifier needs rows")
-        options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
+        options: Options = {} if class_prior is None else {"class_prior": class_prior}
         if method != "posterior_predictive":
             options["method"] = method
         return np.asarray(one.predict_proba(X, **options))

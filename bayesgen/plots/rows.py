@@ -13,7 +13,7 @@ from bayesgen.encoding.tables import Table, n_rows
 from bayesgen.errors import refuse_below, spelled
 from bayesgen.plots import drawing, style
 from bayesgen.plots.features import places_of_columns
-from bayesgen.plots.style import HAIR, INK, MUTED, Look
+from bayesgen.plots.style import HAIR, INK, MUTED, Look, Options
 from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def plot_class_probability(
     X: Any,
     *,
     classes: Any = None,
-    names: Sequence[Any] | None = None,
+    names: Sequence[object] | None = None,
     prob: float | None = None,
     kind: "KindName | None" = None,
     class_prior: Any = None,
@@ -99,7 +99,7 @@ def plot_class_probability(
             heights, look = i + lanes[lane], style.look(k)
             if is_mean_seen:
                 ax.plot(mean[i, k], heights, "|", color=look.color, ms=8, mew=1.6)
-            marks: dict[str, Any] = {"mark": "D", "ls": "", "clip_on": False}
+            marks: Options = {"mark": "D", "ls": "", "clip_on": False}
             drawing.intervals(ax, heights, p[i, k], ends[i, k], look, **marks)
         drawing.name_lines(ax, names, 26)
         ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
@@ -119,8 +119,8 @@ def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bo
 
     handles = []
     for name, look in classes:
-        line: dict[str, Any] = {"color": look.color, "ls": look.dashes, "lw": 2.4, "marker": "D"}
-        handles.append(Line2D([], [], label=name, **line, **look.mark()))
+        line = look.line(2.4) | look.mark()
+        handles.append(Line2D([], [], label=name, marker="D", **line))
     handles.append(Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval))
     if mean:
         handles.append(

@@ -13,12 +13,16 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+
+Options = dict[str, Any]  # of a function of matplotlib
+Dashes = str | tuple[int, tuple[float, ...]]
 
 INK, MUTED, HAIR = "#22272e", "#5b6570", "#c9d0d7"
 # Okabe and Ito (2008), the yellow left out and the vermilion darkened: they are read on white
 CLASSES = ("#0072b2", "#c85200", "#009e73", "#a3528a", "#b8860b", "#3f9fd0", "#6b4f3a", "#7f7f7f")
-STYLE: dict[str, Any] = {
+STYLE: Options = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same picture on every machine
     "font.size": 9.5,
     "text.color": INK,
@@ -48,7 +52,7 @@ TALLEST = 12.0  # inches of a figure that is made
 _FEW = 7  # entries of a legend that may have two lines each
 MARGIN = 1.3  # inches above and below its lines
 
-DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)), (0, (6, 1.6, 1, 1.6)))
+DASHES: tuple[Dashes, ...] = ("solid", (0, (4, 1.6)), (0, (1, 1.2)), (0, (6, 1.6, 1, 1.6)))
 _HATCHES = ("", "////", "....", "xxxx")
 
 
@@ -61,11 +65,15 @@ class Look(NamedTuple):
     """How a class is drawn: every eight classes the colours come again with other lines."""
 
     color: str
-    dashes: Any  # of lines
+    dashes: Dashes  # of lines
     fill: str  # of marks, which are hollow in every second round
     hatch: str  # of bars
 
-    def mark(self, size: float = 5.0) -> dict[str, Any]:
+    def line(self, width: float) -> Options:
+        """Return options of `Axes.plot` for a line."""
+        return {"color": self.color, "ls": self.dashes, "lw": width}
+
+    def mark(self, size: float = 5.0) -> Options:
         """Return options of `Axes.plot` for a mark."""
         hollow = self.fill != self.color
         edge = self.color if hollow else "white"
@@ -134,15 +142,15 @@ def panels(
         yield flat[:n]
 
 
-def legend_beside(ax: "Axes", handles: Sequence[Any] | None = None) -> None:
+def legend_beside(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
     """Draw a legend to the right of the axes, off the data; a few long names on two lines."""
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.03, 1), "borderaxespad": 0}
+    place: Options = {"loc": "upper left", "bbox_to_anchor": (1.03, 1), "borderaxespad": 0}
     texts = ax.legend(frameon=False, handles=handles, **place).get_texts()
     for text in texts:
         text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
 
 
-def written(name: Any, width: int = 26, lines: int = 1) -> str:
+def written(name: object, width: int = 26, lines: int = 1) -> str:
     """Set a name on a few lines of `width` letters, without its middle if it is longer.
 
     Names that begin alike differ at their ends: neither is cut off.

@@ -236,7 +236,7 @@ def predictives(held: HeldOut) -> Section:
             "errors of the paired difference.",
         )
         figures.append(figure)
-    data = {
+    data: dict[str, Any] = {
         method: {k: float(scores[k][i]) for k in _KEPT} | {"note": str(scores["note"][i])}
         for i, method in enumerate(METHODS)
     }
@@ -574,11 +574,18 @@ def least_certain(held: HeldOut) -> Section:
     if p.shape[1] > 1 and ends is not None and top.min() < 0.99:
         names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
         told = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
-        lines = {"names": names, "classes": pair, "labels": held.labels}
-        draw = partial(drawing.row_intervals, p=p[line, pair], ends=ends[line, pair], **lines)
+        draw = partial(
+            drawing.row_intervals,
+            names=names,
+            classes=pair,
+            labels=held.labels,
+            p=p[line, pair],
+            ends=ends[line, pair],
+            xlabel=f"class probability, {prob} interval",
+        )
         section.figures = [
             Figure(
-                partial(draw, xlabel=f"class probability, {prob} interval"),
+                draw,
                 1.05 + 0.4 * len(rows),
                 f"Class probabilities of the least certain rows. {told}.",
                 "Dots: the predictive probability. Bars: what the training rows leave open.",

@@ -1,4 +1,4 @@
-"""Time of two calls in turn, memory of one in a process of its own, agreement with the NumPy form.
+"""Time of two calls in turn, and memory of one in a process of its own.
 
 Time: ours and the peer's alternate (A B A B ...) in one process, without garbage collection; the
 first call of each, which loads or compiles kernels, is reported apart. There is a pause before
@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.numerics import kernels
 from tests.benchmarks.workloads import Workload, all_workloads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,28 +105,6 @@ def floor(X: Any) -> float:
     return float(np.median([seconds(values.sum) for _ in range(5)]))
 
 
-def disagreement(check: Callable[[Any, Any], list[np.ndarray]], X: Any, y: Any) -> float:
-    """Largest difference of the compiled form from NumPy's, relative to the cell or a column's rms.
-
-    The rms stands in for cells near 0, such as the mean of a centred column.
-    """
-    limit = kernels.COMPILE_FROM
-    try:
-        kernels.COMPILE_FROM = 0
-        compiled = check(X, y)
-        kernels.COMPILE_FROM = 1 << 62
-        plain = check(X, y)
-    finally:
-        kernels.COMPILE_FROM = limit
-    worst = 0.0
-    for a, b in zip(compiled, plain, strict=True):
-        a, b = np.asarray(a, float), np.asarray(b, float)
-        scale = np.maximum(np.abs(b), np.sqrt(np.mean(b * b, axis=0, keepdims=True)))
-        if b.size:
-            worst = max(worst, float(np.max(np.abs(a - b) / np.where(scale > 0, scale, 1.0))))
-    return worst
-
-
 # ------------------------------------------------------------------------------------------- memory
 
 
@@ -198,12 +175,6 @@ def whole(index: int, workload: Workload, scale: float, with_memory: bool = True
     row |= in_turn(workload.peer(X, y), workload.ours(X, y))
     row["floor_s"] = floor(X)
     row["input_bytes"] = int(X.data.nbytes)
-    if workload.check is not None:
-        n = max(500, min(X.shape[0], (1 << 22) // X.shape[1]))
-        some, labels = X[:n], y[:n]
-        row["disagreement"] = disagreement(workload.check, some, labels)
-        if workload.real:
-            row["disagreement_at_1e6"] = disagreement(workload.check, some + 1e6, labels)
     if with_memory:
         row |= memory(index, scale)
     return row

@@ -2,11 +2,6 @@
 
     .venv/bin/python -m tests.benchmarks.pools [--only iris,wine] [--splits 5]   measure
     .venv/bin/python -m tests.benchmarks.pools --table                           show pools.json
-    .venv/bin/python -m tests.benchmarks.pools --lost --only iris,pokemon --splits 40
-
-``--lost``: by how much more than 2 % the pool loses to each member, over the larger of two errors:
-that of the mean over splits, and that of the mean over rows, each averaged over the splits in which
-it is tested, because splits of a small set share their test rows.
 
 One line for each set, size, split and model: log loss, calibration error, seconds to fit.
 """
@@ -120,48 +115,6 @@ def table():
                 mean = np.exp(np.mean(np.log(values)))
                 print(f"pool / {name}: geometric mean {mean:.3f} over {len(values)} sets")
         print(f"mean ECE of the pool {np.mean(eces):.3f}; by chance {np.mean(by_chance):.3f}")
-        worse(ours, size)
-
-
-def worse(ours, size):
-    """Sets where the pool loses to one of its members by more than 2 % and two standard errors."""
-    found = {}
-    for key, (loss, _, _, gap, error, _) in ours.items():
-        data, of, _, model = key.split("|")
-        if of == size and model not in ("pool", "first + exponent"):
-            found.setdefault((data, model), []).append((loss, gap, error))
-    for (data, model), rows in found.items():
-        loss, gap, error = np.mean(rows, axis=0)
-        error /= np.sqrt(len(rows))  # of splits that share rows: too small, so that more is named
-        if gap - 2 * error > 0.02 * loss:
-            print(f"{data}: pool loses {gap:.3f} (se {error:.3f}) to {model!r}, {loss:.3f}")
-
-
-def lost(only, n_splits):
-    """Members that the pool loses to, with errors that know of rows that splits share."""
-    every = load()
-    for name, size in ((name, size) for name in only for size in SIZES):
-        s, rows, means = every[name], {}, []
-        for _, _, train, test in (split for split in splits(s.y, n_splits) if split[0] == size):
-            codes, T = np.searchsorted(np.unique(s.y), s.y[test]), take(s.X, test)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                pool = bg.LogLinearPool().fit(take(s.X, train), s.y[train])
-            own, _ = scores(pool.predict_proba(T), codes)
-            means.append(own.mean())
-            new = pool.fitted_.encoded(T)
-            for member in pool.fitted_.posterior.members:
-                loss, _ = scores(np.exp(log_softmax(new.log_joint(member), axis=1)), codes)
-                excess = np.full(len(s.y), np.nan)
-                excess[test] = own - 1.02 * loss
-                rows.setdefault(member.name, []).append(excess)
-        print(f"{name}, {size}: pool {np.mean(means):.4f}, {n_splits} splits")
-        for member, found in rows.items():
-            of_splits = np.nanmean(found, axis=1)
-            of_rows = np.nanmean(np.array(found)[:, ~np.isnan(found).all(axis=0)], axis=0)
-            error = max(v.std(ddof=1) / np.sqrt(len(v)) for v in (of_splits, of_rows))
-            if (mean := of_splits.mean()) > 0:
-                print(f"  beyond 1.02 of {member}: {mean:.4f}, {mean / error:.1f} standard errors")
 
 
 def main():
@@ -170,10 +123,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--lost", action="store_true", help="of the sets --only")
     options = parser.parse_args()
-    if options.lost:
-        return lost(options.only.split(","), options.splits)
     if not options.table:
         measure(options.only.split(",") if options.only else None, options.splits)
     table()

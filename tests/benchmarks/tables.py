@@ -92,7 +92,6 @@ def cells(row: dict) -> list[str]:
     if "error" in row:
         return [_label(row), row["peer"], *[""] * (len(HEAD) - 3), row["error"]]
     goal = "" if row["goal"] is None else f"{row['goal']:g}"
-    difference = max(row.get("disagreement", -1.0), row.get("disagreement_at_1e6", -1.0))
     return [
         _label(row),
         row["peer"],
@@ -104,13 +103,12 @@ def cells(row: dict) -> list[str]:
         memory(row, "peer"),
         memory(row, "ours"),
         duration(row.get("memory_ours_first_s", row.get("first_ours_s"))),
-        "" if difference < 0 else f"{difference:.0e}" if difference else "0",
     ]
 
 
 HEAD = (
     "workload", "peer", "theirs", "ours", "ratio", "goal", "np.sum",
-    "MiB, theirs", "MiB, ours", "first call", "difference",
+    "MiB, theirs", "MiB, ours", "first call",
 )  # fmt: skip
 SHOWN = (*HEAD[:6], *HEAD[7:9])  # on the page
 LEFT = 2  # columns of words; the others are of numbers

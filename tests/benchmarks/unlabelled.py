@@ -2,7 +2,6 @@
 
     .venv/bin/python tests/benchmarks/unlabelled.py                     # half an hour
     .venv/bin/python tests/benchmarks/unlabelled.py --only wine votes
-    .venv/bin/python tests/benchmarks/unlabelled.py --speed             # 60 labels, 10^4 rows
 
 At most `--rows` rows of each table; 5 or 10 of each class have their label, a third of the others
 are test rows, the rest has no label. Test log loss of the fit to the labelled rows; and over it
@@ -14,7 +13,6 @@ error.
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -100,33 +98,14 @@ def losses(table: OpenSet, make: Callable[[], Any], n: int, most: int, seed: int
     return [*map(float, out), weighted.unlabelled_weight_]
 
 
-def speed() -> None:
-    rng = np.random.default_rng(0)
-    y = np.arange(10_060) % 2
-    X = rng.normal(size=(len(y), 20)) + 0.5 * y[:, None]
-    given = np.where(np.arange(len(y)) < 60, y, -1)
-    for make in (bg.GaussianNB, bg.LinearDiscriminant):
-        make().fit(X[:200], given[:200], unlabelled="weighted")  # compiles
-        start, cpu = time.perf_counter(), time.process_time()
-        make().fit(X, given, unlabelled="weighted")
-        print(
-            f"{make.__name__}, 60 labelled and 10000 other rows of 20 columns: "
-            f"{time.process_time() - cpu:.2f} s of processor, {time.perf_counter() - start:.2f} s"
-        )
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="*", metavar="TABLE")
     parser.add_argument("--repeats", type=int, default=4, metavar="N")
     parser.add_argument("--rows", type=int, default=900, metavar="N")
     parser.add_argument("--data", type=Path, default=SHARED, metavar="FOLDER")
-    parser.add_argument("--speed", action="store_true", help="measure the time alone")
     args = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
-    if args.speed:
-        speed()
-        return
     sets, ratios = tables(args.data), []
     print("| data | model | labels | alone | weighted | weight 1 | self-training | weight | z |")
     print("|---" * 9 + "|")

@@ -7,7 +7,7 @@ timed (to 5000 rows at least).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -36,10 +36,6 @@ class Workload:
     ours, peer : (X, y) -> the call that is timed
     goal : float, optional
         Least ratio of the peer's time to ours.
-    check : (X, y) -> arrays, optional
-        Numbers that must not depend on whether kernels are compiled.
-    real : bool
-        X may be shifted: `check` is also made at an offset of 1e6.
     """
 
     name: str
@@ -49,8 +45,6 @@ class Workload:
     peer: Callable[[Any, Any], Call]
     goal: float | None = None
     peer_name: str = "scikit-learn"
-    check: Callable[[Any, Any], list[np.ndarray]] | None = field(default=None, repr=False)
-    real: bool = False
 
     @property
     def label(self) -> str:
@@ -127,26 +121,6 @@ def predict(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], Cal
     return prepare
 
 
-def statistics(make: Callable[[], Any]) -> Callable[[Any, Any], list[np.ndarray]]:
-    """All arrays that a fit leaves of the rows."""
-
-    def check(X: Any, y: Any) -> list[np.ndarray]:
-        stats = make().fit(X, y).stats_
-        return [stats.count, *(value for _, value in stats.features.arrays().values())]
-
-    return check
-
-
-def joint(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], list[np.ndarray]]:
-    """log p(y = c, x) of all rows under a model fitted to the first of them."""
-
-    def check(X: Any, y: Any) -> list[np.ndarray]:
-        clf = make().fit(X[:500], y[:500])  # so small that this is NumPy's either way
-        return [clf.predict_joint_log_proba(X, **options)]
-
-    return check
-
-
 def gaussian_loop(X: Any, y: Any) -> Call:
     """Draws of a GaussianNB one after the other, each as scikit-learn predicts."""
     clf = bg.GaussianNB().fit(*_part(X, y))
@@ -194,15 +168,6 @@ def draws(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
     return prepare
 
 
-def few_draws(make: Callable[[], Any]) -> Callable[[Any, Any], list[np.ndarray]]:
-    def check(X: Any, y: Any) -> list[np.ndarray]:
-        clf = make().fit(X[:500], y[:500])
-        tree = clf.predict_posterior(X[:2000], draws=20)
-        return [tree["predictions"]["class_probability"].values]
-
-    return check
-
-
 def urn_by_lgamma(X: Any, y: Any) -> Call:
     """The Dirichlet-multinomial as its formula stands, a lgamma for each cell and class."""
     alpha = bg.MultinomialNB().fit(*_part(X, y)).model_.family.alpha
@@ -223,19 +188,17 @@ def urn_by_lgamma(X: Any, y: Any) -> Call:
 
 def stream_ours(X: Any, y: Any) -> Call:
     blocks = [(X, y)] * 20
-    if hasattr(bg, "fit_stream"):
-        return lambda: bg.fit_stream(bg.GaussianNB(), blocks)
-    return lambda: _partial_fits(bg.GaussianNB(), blocks)
+    return lambda: bg.fit_stream(bg.GaussianNB(), blocks)
 
 
 def stream_peer(X: Any, y: Any) -> Call:
-    return lambda: _partial_fits(nb.GaussianNB(), [(X, y)] * 20)
+    def call() -> Any:
+        clf = nb.GaussianNB()
+        for _ in range(20):
+            clf.partial_fit(X, y, classes=np.arange(N_CLASSES))
+        return clf
 
-
-def _partial_fits(clf: Any, blocks: list[tuple[Any, Any]]) -> Any:
-    for X, y in blocks:
-        clf.partial_fit(X, y, classes=np.arange(N_CLASSES))
-    return clf
+    return call
 
 
 def dask_ours(X: Any, y: Any) -> Call:
@@ -281,20 +244,12 @@ def _pair(
     ours: Callable[[], Any],
     peer: Callable[[], Any],
     goals: tuple[float | None, float | None],
-    real: bool = False,
 ) -> list[Workload]:
     """Fit and predict of the same classifier."""
-    of_fit, of_predict = goals
     return [
-        Workload(
-            f"{name} fit", size, rows, fit(ours), fit(peer), of_fit, "scikit-learn",
-            statistics(ours), real,
-        ),
-        Workload(
-            f"{name} predict", size, rows, predict(ours), predict(peer), of_predict,
-            "scikit-learn", joint(ours), real,
-        ),
-    ]  # fmt: skip
+        Workload(f"{name} fit", size, rows, fit(ours), fit(peer), goals[0]),
+        Workload(f"{name} predict", size, rows, predict(ours), predict(peer), goals[1]),
+    ]
 
 
 def all_workloads() -> list[Workload]:
@@ -303,9 +258,9 @@ def all_workloads() -> list[Workload]:
     wide = data("real", 1e5, 500)
     lsqr = lambda: da.LinearDiscriminantAnalysis(solver="lsqr")  # noqa: E731 - a factory, as the classes are
     lda, qda = bg.LinearDiscriminant, bg.QuadraticDiscriminant
-    found = [
+    return [
         *_pair("GaussianNB", "1e6 x 20, C 5", data("real", 1e6, 20),
-               bg.GaussianNB, nb.GaussianNB, (25, 10), real=True),
+               bg.GaussianNB, nb.GaussianNB, (25, 10)),
         *_pair("CategoricalNB", "1e6 x 20, K 10, int64", data("categories", 1e6, 20, "int64"),
                bg.CategoricalNB, nb.CategoricalNB, (40, 8)),
         *_pair("BernoulliNB", "1e5 x 1000, float64", data("bits", 1e5, 1000),
@@ -319,23 +274,18 @@ def all_workloads() -> list[Workload]:
         Workload("LDA fit", "1e5 x 500, C 5", wide, fit(lda),
                  fit(da.LinearDiscriminantAnalysis), 10, "scikit-learn, svd"),
         Workload("LDA fit", "1e5 x 500, C 5", wide, fit(lda), fit(lsqr), 2,
-                 "scikit-learn, lsqr", statistics(lda), real=True),
+                 "scikit-learn, lsqr"),
         Workload("LDA predict, multivariate t", "1e5 x 500, C 5", wide, predict(lda),
-                 predict(lsqr), None, "scikit-learn, linear", joint(lda), real=True),
+                 predict(lsqr), None, "scikit-learn, linear"),
         Workload("LDA predict, plug-in", "1e5 x 500, C 5", wide,
-                 predict(lda, method="posterior_mean"), predict(lsqr), 1, "scikit-learn",
-                 joint(lda, method="posterior_mean"), real=True),
-        *_pair("QDA", "1e5 x 500, C 5", wide, qda, da.QuadraticDiscriminantAnalysis, (6, 2),
-               real=True),
+                 predict(lda, method="posterior_mean"), predict(lsqr), 1, "scikit-learn"),
+        *_pair("QDA", "1e5 x 500, C 5", wide, qda, da.QuadraticDiscriminantAnalysis, (6, 2)),
         Workload("GaussianNB, 1000 draws", "1e4 x 20, C 5", data("real", 1e4, 20),
-                 draws(bg.GaussianNB), gaussian_loop, 4, "loop over draws",
-                 few_draws(bg.GaussianNB), real=True),
+                 draws(bg.GaussianNB), gaussian_loop, 4, "loop over draws"),
         Workload("BernoulliNB, 1000 draws", "1e4 x 20, C 5", data("bits", 1e4, 20),
-                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws",
-                 few_draws(bg.BernoulliNB)),
+                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws"),
         Workload("BernoulliNB, 1000 draws", "1e4 x 1000, C 5", data("bits", 1e4, 1000),
-                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws",
-                 few_draws(bg.BernoulliNB)),
+                 draws(bg.BernoulliNB), bernoulli_loop, 4, "loop over draws"),
         *(
             Workload(f"{name}, {what}", "5e3 x 10, C 5", data("real", 5e3, 10),
                      intervals(make, method, **options), shared_draws(make), goal,
@@ -351,10 +301,6 @@ def all_workloads() -> list[Workload]:
         Workload("GaussianNB stream", "20 blocks of 1e6 x 10, float32",
                  data("real", 1e6, 10, "float32"), stream_ours, stream_peer, None,
                  "scikit-learn, partial_fit"),
+        Workload("GaussianNB fit by dask", "1e7 x 10 in 20 chunks", data("real", 1e7, 10),
+                 dask_ours, fit(bg.GaussianNB), None, "ours in memory"),
     ]  # fmt: skip
-    if hasattr(bg, "fit_dask"):
-        found.append(
-            Workload("GaussianNB fit by dask", "1e7 x 10 in 20 chunks", data("real", 1e7, 10),
-                     dask_ours, fit(bg.GaussianNB), None, "ours in memory")
-        )  # fmt: skip
-    return found
