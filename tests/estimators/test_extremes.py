@@ -167,6 +167,7 @@ def outcome_of(clf, rows, y, weight, new):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", bg.UnknownCategoryWarning)
+        warnings.filterwarnings("ignore", "all labels are|column .* is (above|a model)")
         try:
             clf.fit(rows, y, sample_weight=weight)
             p = clf.predict_proba(rows if new is None else new)
