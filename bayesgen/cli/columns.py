@@ -1,7 +1,7 @@
-"""Which columns of a file a model reads, and as which types; the rows that have a label."""
+"""Which columns of a file a model reads, and as which types; the rows that are used."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
     from bayesgen.cli.files import Table
 
-type Categories = tuple[Any, ...]
 
-
-@dataclass
-class Columns:
-    """The columns of X, and how many cells were categories that the model does not know.
+class Columns(NamedTuple):
+    """The columns of X.
 
     Parameters
     ----------
@@ -32,39 +29,22 @@ class Columns:
         All columns of the model; one that it does not use need not be in the file.
     named : bool
         Whether the model knows its columns by name.
-    categories : {column: categories}
-        Of the categorical columns of a fitted model.
     """
 
     types: dict[str, str | None]
     names: list[str]
     named: bool = True
-    categories: dict[str, Categories] = field(default_factory=dict)
-    _unseen: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
-    def read(self, frame: "pd.DataFrame") -> Any:
+    def select(self, frame: "pd.DataFrame") -> Any:
         """Return X: a data frame, or a series of documents; its index is that of `frame`."""
         if "document" in self.types.values():
             return frame[next(iter(self.types))].astype(object)
         X = frame.reindex(columns=self.names)
-        for name, known in self.categories.items():
-            new = X[name][X[name].notna() & ~X[name].isin(known)]
-            if len(new):
-                first, n = self._unseen.get(name, (str(new.iloc[0]), 0))
-                self._unseen[name] = first, n + len(new)
         return X if self.named else X.set_axis(range(X.shape[1]), axis=1)
-
-    def note_unseen(self) -> None:
-        """Say which columns held categories that the model does not know."""
-        for name, (first, n) in self._unseen.items():
-            note(
-                f"column {name!r}: {count(n, 'cell')} with a category not seen in training, "
-                f"the first {shown(first)}; treated as missing"
-            )
 
 
 def columns_of(
-    clf: Any, table: "Table", text: str | None = None, ignored: Iterable[str] = ()
+    clf: Any, table: "Table", text: str | None = None, ignored: Iterable[str | None] = ()
 ) -> Columns:
     """Match a file with a fitted model; columns that the model does not know are left out.
 
@@ -78,69 +58,52 @@ def columns_of(
         Columns that the user has named for another purpose: left out without a word.
     """
     columns = _columns(clf, table, text)
-    held = set(table.names)
-    if lost := [name for name in columns.types if name not in held]:
-        hints = {name: near_name(name, held) for name in lost}
+    if lost := [name for name in columns.types if name not in table.names]:
+        hints = ((name, near_name(name, table.names)) for name in lost)
         near = [
             shown(hint) + (f" for {shown(name)}" if len(lost) > 1 else "")
-            for name, hint in hints.items()
+            for name, hint in hints
             if hint
         ]
-        hint = f"did you mean {listed(near)}?" if near else "add what is not known as empty cells"
+        advice = f"did you mean {listed(near)}?" if near else "add what is not known as empty cells"
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
-            f"{listed(map(shown, lost))}; {hint}"
+            f"{listed(map(shown, lost))}; {advice}"
         )
     for name in table.reading.percent:
         if columns.types.get(name) == "number":
             columns.types[name] = "percent"
-    known = {*columns.names, *ignored}
-    if extra := [name for name in table.names if name not in known]:
+    used = {*columns.names, *ignored}
+    if extra := [name for name in table.names if name not in used]:
         note(f"{table.path}: {listed(map(shown, extra))} left out, not among the model's columns")
     return columns
 
 
-def name_columns(clf: Any, names: Any) -> None:
-    """Let a classifier that was just fitted keep names of columns that it was not given."""
-    reader = replace(clf.fitted_.reader, names=np.array(names, dtype=object))
-    clf.fitted_ = replace(clf.fitted_, reader=reader)
-
-
 def _columns(clf: Any, table: "Table", text: str | None) -> Columns:
     names = getattr(clf, "feature_names_in_", None)
-    first, texts = _first_member(clf), getattr(clf, "text_columns_", ())
+    members, texts = getattr(clf, "members_", None), getattr(clf, "text_columns_", ())
+    first = clf if members is None else next(iter(members.values()))
     if hasattr(first, "raw_documents_") and not texts:
-        name = _text_column(first, table, text, names)
+        name = _text_column(first, table, text or table.reading.roles.get("text"))
         return Columns({name: "document"}, [name])
     if text is not None:
         raise UserError(f"--text is for language models, but the model is a {type(clf).__name__}")
-    if names is None:
-        n = clf.n_features_in_
-        if len(table.names) != n:
-            raise UserError(
-                f"the model was fitted without column names and takes {n} columns in their order, "
-                f"but {table.path} has {len(table.names)}"
-            )
+    if names is None and len(table.names) != clf.n_features_in_:
+        raise UserError(
+            f"the model was fitted without column names and takes {clf.n_features_in_} columns in "
+            f"their order, but {table.path} has {len(table.names)}"
+        )
     all_names = table.names if names is None else [str(name) for name in names]
     others = [name for name in all_names if name not in texts]
-    columns = _by_kind(first, others) if others else Columns({}, [])
-    types = columns.types | dict.fromkeys(texts, "text")
-    return Columns(types, all_names, names is not None, columns.categories)
+    types = _types_of(first, others) if others else {}
+    return Columns(types | dict.fromkeys(texts, "text"), all_names, names is not None)
 
 
-def _first_member(clf: Any) -> Any:
-    """Return the first member of a pool that reads its table; a model itself."""
-    members = getattr(clf, "members_", None)
-    return clf if members is None else next(iter(members.values()))
-
-
-def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
+def _text_column(clf: Any, table: "Table", text: str | None) -> str:
     if not clf.raw_documents_:
         raise UserError("the model was fitted to token sequences; a file holds texts only")
     if text is not None:
-        return find(text, table)
-    if names is not None:
-        return str(names[0])
+        return text if text == table.reading.roles.get("text") else find(text, table)
     if len(table.names) == 1:
         return table.names[0]
     raise UserError(
@@ -148,42 +111,29 @@ def _text_column(clf: Any, table: "Table", text: str | None, names: Any) -> str:
     )
 
 
-def _schema(clf: Any) -> Any:
-    """Return the schema of a model of columns of several kinds, or None."""
+def _types_of(clf: Any, names: list[str]) -> dict[str, str | None]:
+    """Return the types of cells of the columns that a model uses, by what it learned of them."""
     from bayesgen.encoding.schema import TableSchema
 
     encoder = getattr(clf, "encoder_", None)
-    return encoder if isinstance(encoder, TableSchema) else getattr(encoder, "schema", None)
-
-
-def _by_kind(clf: Any, names: list[str]) -> Columns:
-    """Return the columns of a model of a table, by what its kinds of columns hold."""
-    schema = _schema(clf)
+    schema = encoder if isinstance(encoder, TableSchema) else getattr(encoder, "schema", None)
     if schema is not None:
-        nominal = (
-            j
-            for j, kind in zip(schema.positions, schema.kinds, strict=True)
+        categories = iter(schema.categories.values)
+        return {
+            names[j]: _type_of(next(categories))
             if kind == "categorical"
-        )
-        categories = dict(zip(nominal, schema.categories.values, strict=True))
-        kinds: dict[int, str] = dict(zip(schema.positions, schema.kinds, strict=True))
-    elif (known := getattr(clf, "categories_", None)) is not None:
-        categories, kinds = dict(enumerate(known)), {}
-    else:
-        family = clf.prior_.family
-        bits = family.kind == "bernoulli" and getattr(clf, "binarize", None) is None
-        categories, kinds = {}, dict.fromkeys(range(len(names)), "bernoulli" if bits else "real")
-    types: dict[str, str | None] = {}
-    for j, name in enumerate(names):
-        if j in categories:
-            types[name] = _type_of(categories[j])
-        elif j in kinds:
-            types[name] = "boolean" if kinds[j] == "bernoulli" else "number"
-    by_name = {names[j]: values for j, values in categories.items()}
-    return Columns(types, names, categories=by_name)
+            else "boolean"
+            if kind == "bernoulli"
+            else "number"
+            for j, kind in zip(schema.positions, schema.kinds, strict=True)
+        }
+    if (each := getattr(clf, "categories_", None)) is not None:
+        return {name: _type_of(values) for name, values in zip(names, each, strict=True)}
+    bits = clf.prior_.family.kind == "bernoulli" and getattr(clf, "binarize", None) is None
+    return dict.fromkeys(names, "boolean" if bits else "number")
 
 
-def _type_of(categories: Categories) -> str:
+def _type_of(categories: tuple[object, ...]) -> str:
     """Return the type of cells that may be such categories."""
     if all(isinstance(value, str) for value in categories):
         return "text"
@@ -200,11 +150,12 @@ def find(name: str, table: "Table") -> str:
     raise UserError(f"{table.path} has no column {name!r}{did_you_mean(name, table.names)}")
 
 
-class Labelled(NamedTuple):
+class LabelledTable(NamedTuple):
     """Rows of a file that have a label, as a model takes them; the index of X numbers them."""
 
     X: Any
     labels: Array
+    groups: Array | None = None  # names; rows of one group are left out together
 
     @property
     def numbers(self) -> Array:
@@ -213,12 +164,104 @@ class Labelled(NamedTuple):
 
     def where(self, keep: Array) -> Self:
         """Return some of the rows."""
-        return type(self)(self.X[keep], self.labels[keep])
+        groups = None if self.groups is None else self.groups[keep]
+        return type(self)(self.X[keep], self.labels[keep], groups)
+
+    def fit(self, clf: Any) -> None:
+        """Fit a classifier to the rows."""
+        clf.fit(self.X, self.labels, groups=self.groups)
 
 
-def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> Labelled:
-    """Return the rows that a fitted model can be held to; say what it does not know."""
-    columns = columns_of(clf, table, text, [target])
+@dataclass
+class Selection:
+    """The rows of a file that are used: those with a label and, if need be, without missing cells.
+
+    Parameters
+    ----------
+    table, columns, target
+        The file, its columns of features and that of the labels.
+    label_type : str
+        As `bayesgen.io.tabular` reads them.
+    group : str, optional
+        The column that names the group of each row.
+    drop_incomplete : bool
+        Whether rows with a missing cell are left out.
+    refuses_gaps : str
+        The name of a classifier that cannot learn from missing cells; "" of one that can.
+    """
+
+    table: "Table"
+    columns: Columns
+    target: str
+    label_type: str
+    group: str | None = None
+    drop_incomplete: bool = False
+    refuses_gaps: str = ""
+    n_labelled: int = 0
+    n_unlabelled: int = 0
+    n_incomplete: int = 0
+    first_gap: str = ""
+
+    @property
+    def types(self) -> dict[str, str | None]:
+        """The types of all columns that are read."""
+        groups = {} if self.group is None else {self.group: "text"}
+        return {**self.columns.types, **groups, self.target: self.label_type}
+
+    def take(self, frame: "pd.DataFrame") -> LabelledTable:
+        """Return the rows of a chunk that are used, and count the others."""
+        has_label = frame[self.target].notna().to_numpy()
+        self.n_labelled += int(has_label.sum())
+        self.n_unlabelled += int((~has_label).sum())
+        frame = frame[has_label]
+        X = self.columns.select(frame)
+        if X.ndim == 2 and (self.drop_incomplete or self.refuses_gaps):
+            gaps = X.isna()
+            incomplete = gaps.any(axis=1).to_numpy()
+            if incomplete.any() and not self.n_incomplete:
+                row = X.index[incomplete.argmax()]
+                self.first_gap = f"row {row} (column {X.columns[gaps.loc[row]][0]!r})"
+            self.n_incomplete += int(incomplete.sum())
+            frame, X = frame[~incomplete], X[~incomplete]
+        with blamed_on(self.table.path):
+            labels = _labels_of(frame[self.target], self.table)
+        groups = None if self.group is None else frame[self.group].to_numpy()
+        return LabelledTable(X, labels, groups)
+
+    def report(self) -> None:
+        """Say how many rows were left out, or why that cannot be done."""
+        path, target = self.table.path, self.target
+        if not self.n_labelled:
+            raise UserError(f"{path}: column {target!r} is empty: there are no labels")
+        if self.n_unlabelled:
+            note(f"{path}: {count(self.n_unlabelled, 'row')} without {target!r} dropped")
+        if not self.n_incomplete:
+            return
+        lost = count(self.n_incomplete, "row")
+        if not self.drop_incomplete:
+            raise UserError(
+                f"{self.refuses_gaps} cannot learn from rows with missing cells: {lost}, the first "
+                f"is {self.first_gap}; leave them out by --drop-incomplete, or use another model"
+            )
+        if self.n_incomplete == self.n_labelled:
+            raise UserError("every row has a missing cell: --drop-incomplete leaves none")
+        note(f"{path}: {lost} with missing cells dropped")
+
+    def read_whole(self, advice: Any = None) -> LabelledTable:
+        """Return the rows of the whole file; say which are left out."""
+        rows = self.take(read_whole(self.table, self.types, advice))
+        self.report()
+        return rows
+
+
+def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> LabelledTable:
+    """Return the rows that a fitted model can be held to; say what it does not know.
+
+    Whole groups of rows stay together if the fit had groups and the file has their column.
+    """
+    group = table.reading.roles.get("group")
+    group = group if group in table.names else None
+    columns = columns_of(clf, table, text, [target, group])
     if target in columns.types:
         raise UserError(
             f"--target {target}: the model reads this column; name the column with the labels"
@@ -227,34 +270,26 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
     if kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
-    rows = with_labels(columns, read_whole(table, {**columns.types, target: form}), target, table)
-    columns.note_unseen()
+    rows = Selection(table, columns, target, form, group).read_whole()
     known = np.isin(rows.labels, clf.classes_)
-    if known.all():
-        return rows
-    lost, n = np.unique(rows.labels[~known].astype(str), return_counts=True)
-    named = listed((f"{shown(label)} ({k})" for label, k in zip(lost, n, strict=True)), 8)
-    if not known.any():
-        raise UserError(f"{table.path}: the model knows none of the labels {named}")
-    left_out = count(int(n.sum()), "row")
-    note(f"{table.path}: {left_out} left out, whose labels the model lacks: {named}")
-    return rows.where(known)
-
-
-def with_labels(columns: Columns, frame: "pd.DataFrame", target: str, table: "Table") -> Labelled:
-    """Return X and labels of the rows that have a label; say how many have none."""
-    known = frame[target].notna().to_numpy()
-    if not known.any():
-        raise UserError(f"{table.path}: column {target!r} is empty: there are no labels")
     if not known.all():
-        lost = count(int((~known).sum()), "row")
-        note(f"{table.path}: {lost} without {target!r} dropped")
-    with blamed_on(table.path):
-        labels = labels_of(frame[target][known], table)
-    return Labelled(columns.read(frame[known]), labels)
+        lost, n = np.unique(rows.labels[~known].astype(str), return_counts=True)
+        named = listed((f"{shown(label)} ({k})" for label, k in zip(lost, n, strict=True)), 8)
+        if not known.any():
+            raise UserError(f"{table.path}: the model knows none of the labels {named}")
+        left_out = count(int(n.sum()), "row")
+        note(f"{table.path}: {left_out} left out, whose labels the model lacks: {named}")
+        rows = rows.where(known)
+    if rows.groups is not None:
+        from bayesgen.encoding.labelled import group_codes
+
+        with blamed_on(table.path, rows=rows.numbers):
+            codes = group_codes(rows.groups, len(rows.labels))
+        clf.fitted_ = clf.fitted_.with_training(groups=codes)
+    return rows
 
 
-def labels_of(cells: "pd.Series[Any]", table: "Table") -> Array:
+def _labels_of(cells: "pd.Series[Any]", table: "Table") -> Array:
     """Return labels, folded if the fit has folded them."""
     labels, spelled = tabular.labels(cells), table.reading.labels
     if not spelled or labels.dtype.kind != "U":
@@ -267,19 +302,18 @@ def fold(label: str) -> str:
     return " ".join(label.split()).casefold()
 
 
-def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:
-    """{class: {decision: cost}} of ``--cost``, as `decide` takes them."""
-    if not given:
+def costs(options: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]] | None:
+    """Return {class: {decision: cost}} of ``--cost``, as `decide` takes them."""
+    if not options:
         return None
-    own = classes.tolist()
-    named = {str(c): c for c in own}
-    found = {c: {d: 1.0 for d in own if d != c} for c in own}
-    told: dict[tuple[Any, Any], str] = {}
-    for text in given:
+    by_text = {str(label): label for label in classes.tolist()}
+    table = {c: {d: 1.0 for d in by_text.values() if d != c} for c in by_text.values()}
+    said: dict[tuple[str, str], str] = {}
+    for text in options:
         labels, _, number = text.rpartition("=")
-        parts = labels.split(",")  # a label may have a comma
-        pairs = [(",".join(parts[:k]), ",".join(parts[k:])) for k in range(1, len(parts))]
-        pairs = [(c, d) for c, d in pairs if c in named and d in named]
+        words = labels.split(",")  # a label may have a comma
+        pairs = [(",".join(words[:k]), ",".join(words[k:])) for k in range(1, len(words))]
+        pairs = [pair for pair in pairs if {*pair} <= {*by_text}]
         try:
             cost = float(number)
         except ValueError:
@@ -287,10 +321,11 @@ def costs(given: list[str] | None, classes: Array) -> dict[Any, dict[Any, float]
         if len(pairs) != 1:
             raise UserError(
                 f"--cost {text} is not TRUE,DECISION=NUMBER with two of the labels "
-                f"{listed(list(named), 10)}"
+                f"{listed(list(by_text), 10)}"
             )
-        if pairs[0] in told:
-            raise UserError(f"--cost {text} and --cost {told[pairs[0]]} are of the same labels")
-        told[pairs[0]] = text
-        found[named[pairs[0][0]]][named[pairs[0][1]]] = cost
-    return found
+        label, decision = pairs[0]
+        if pairs[0] in said:
+            raise UserError(f"--cost {text} and --cost {said[pairs[0]]} are of the same labels")
+        said[pairs[0]] = text
+        table[by_text[label]][by_text[decision]] = cost
+    return table

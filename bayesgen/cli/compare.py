@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli import console
-from bayesgen.cli.console import AsJson, Target, Texts, UserError
+from bayesgen.cli.console import AsJson, Group, Target, Texts, UserError
 from bayesgen.cli.models import Model
 from bayesgen.encoding.literals import count, listed
 from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
     from bayesgen.checks.compare import Scored
-    from bayesgen.cli.columns import Labelled
+    from bayesgen.cli.columns import LabelledTable
     from bayesgen.cli.files import Table
 
-    type Entries = dict[str, tuple[Any, Labelled]]  # a model, the labelled rows as it takes them
+    type Entries = dict[str, tuple[Any, LabelledTable]]  # a model, and rows as it takes them
 
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 
 
-class Rows(StrEnum):
+class Role(StrEnum):
     """What the rows are to the models."""
 
     TRAINING = "training"
@@ -63,13 +63,14 @@ def compare(
         ),
     ] = False,
     rows: Annotated[
-        Rows | None,
+        Role | None,
         typer.Option(
             "--rows",
             metavar="WHICH",
             help="training or held-out; default: training if the models were fitted to these rows.",
         ),
     ] = None,
+    group: Group = None,
     as_json: AsJson = False,
     *,
     reading: Reading,
@@ -107,12 +108,14 @@ def compare(
     table = files.open_table(data, reading)
     columns.find(target, table)
     entries = _of_files(saved, table, target, text)
-    entries |= _of_names(named or [], table, target, drop or [], text)
+    if group is not None and not named:
+        raise UserError("--group is for --model NAME: a model file says which column groups rows")
+    entries |= _of_names(named or [], table, target, drop or [], text, group)
     if drop_incomplete:
         entries = _complete(entries)
     if rows is None:
-        rows = Rows.TRAINING if named else _recognised(entries)
-    if rows is Rows.TRAINING:
+        rows = Role.TRAINING if named else _recognised(entries)
+    if rows is Role.TRAINING:
         _fit({str(name): entries[str(name)] for name in named or []}, data)
         _leave_one_out(entries, data, as_json)
     elif named:
@@ -127,40 +130,42 @@ def compare(
 def _of_files(paths: list[Path], table: "Table", target: str, text: str | None) -> "Entries":
     from bayesgen.cli import columns, files
 
-    out: Entries = {}
+    entries: Entries = {}
     for path in paths:
         clf = files.load_model(path)
-        name = path.stem if path.stem not in out else str(path)
-        out[name] = clf, columns.labelled_rows(clf, table, target, text)
-    return out
+        name = path.stem if path.stem not in entries else str(path)
+        entries[name] = clf, columns.labelled_rows(clf, table, target, text)
+    return entries
 
 
 def _of_names(
-    names: list[Model], table: "Table", target: str, drop: list[str], text: str | None
+    names: list[Model],
+    table: "Table",
+    target: str,
+    drop: list[str],
+    text: str | None,
+    group: str | None,
 ) -> "Entries":
-    """Models that are not fitted yet."""
-    from bayesgen.cli.columns import with_labels
-    from bayesgen.cli.files import read_whole
+    """Return models that are not fitted yet, and their rows."""
     from bayesgen.cli.models import Plan, reads_texts
 
-    out: Entries = {}
+    entries: Entries = {}
     for model in names:
         if model is Model.AUTO:
             raise UserError(
                 "--model auto is a pool of several models: name its members, the column pool has "
                 "their exponents"
             )
-        own = drop if reads_texts(model) or text is None else [*drop, text]
-        plan = Plan.of(table, target, model, own, [], text if reads_texts(model) else None)
-        look = plan.look()
-        types = {**look.columns.types, target: look.label_type}
-        rows = with_labels(look.columns, read_whole(table, types, plan.advice), target, table)
-        out[str(model)] = plan.untrained(look.kinds), rows
-    return out
+        of_texts = reads_texts(model)
+        dropped = drop if of_texts or text is None else [*drop, text]
+        plan = Plan.of(table, target, model, dropped, [], text if of_texts else None, group=group)
+        kinds, selection = plan.look()
+        entries[str(model)] = plan.untrained(kinds), selection.read_whole(plan.advice)
+    return entries
 
 
 def _complete(entries: "Entries") -> "Entries":
-    """Without the rows that have a missing cell in a column of any model."""
+    """Leave out the rows that have a missing cell in a column of any model."""
     import numpy as np
 
     tables = [rows.X for _, rows in entries.values() if hasattr(rows.X, "notna")]
@@ -189,33 +194,34 @@ def _fit(entries: "Entries", data: Path) -> None:
             console.busy(f"learning {name}"),
             console.blamed_on(f"{data}: --model {name}", rows=rows.numbers),
         ):
-            clf.fit(rows.X, rows.labels)
+            rows.fit(clf)
 
 
-def _recognised(entries: "Entries") -> Rows:
-    """What the rows are to saved models: a change of any cell changes a fit's statistics."""
+def _recognised(entries: "Entries") -> Role:
+    """Return what the rows are to saved models: any changed cell changes a fit's statistics."""
     from bayesgen.predict.leave_one_out import training_rows
 
-    known = {}
+    are_of_fit = {}
     for name, (clf, rows) in entries.items():
         try:
             training_rows(clf.fitted_, rows.X, rows.labels)
-            known[name] = True
+            are_of_fit[name] = True
         except _REFUSALS:  # what is wrong with the rows is said when they are scored
-            known[name] = False
-    if all(known.values()):
-        return Rows.TRAINING
-    if seen := [name for name, fitted in known.items() if fitted]:
+            are_of_fit[name] = False
+    if all(are_of_fit.values()):
+        return Role.TRAINING
+    if seen := [name for name, fitted in are_of_fit.items() if fitted]:
+        others = listed([name for name in are_of_fit if name not in seen])
         raise UserError(
             f"{listed(seen)} {'were' if len(seen) > 1 else 'was'} fitted to these rows, and "
-            f"{listed([name for name in known if name not in seen])} to others: compare models "
+            f"{others} to others: compare models "
             "on rows that none has seen, or fit all to these by --model"
         )
     console.note(
         "these are not all of the rows that the models were fitted to: taken as held-out, so none "
         "of them may have been seen"
     )
-    return Rows.HELD_OUT
+    return Role.HELD_OUT
 
 
 # ----------------------------------------------------------------------------------------- scores
@@ -229,20 +235,21 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
     _, first = next(iter(entries.values()))
     try:
         with console.busy("leaving out"), console.blamed_on(data, _REFUSALS, first.numbers):
-            found = compare_models(models, tables, first.labels)
+            comparison = compare_models(models, tables, first.labels)
     except UserError as mistake:
         raise UserError(
             f"{mistake}; models are compared on the rows that they were fitted to, on others by "
             "--rows held-out"
         ) from mistake
     if as_json:
-        console.show_json({"models": console.records(found.table), "notes": found.notes})
+        table = console.records(comparison.table)
+        console.show_json({"models": table, "notes": comparison.notes})
     else:
-        console.show_comparison(console.stdout(), found)
+        console.show_comparison(console.stdout(), comparison)
 
 
-def scores_of(clf: Any, rows: "Labelled") -> "Scored":
-    """`compare_predictives` and its terms, with notes in the terms of the command line."""
+def scores_of(clf: Any, rows: "LabelledTable") -> "Scored":
+    """Return `compare_predictives` and its terms, with notes in terms of the command line."""
     from bayesgen.checks.compare import joints_of, scored
     from bayesgen.encoding.labels import codes_of
 
@@ -256,21 +263,22 @@ def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
     from bayesgen.checks.compare import side_by_side
     from bayesgen.posterior.fitted import fitted_models
 
-    found, titles = {}, []
     with console.blamed_on():
         fitted_models({name: clf for name, (clf, _) in entries.items()}, "bayesgen compare")
+    scored, titles = {}, []
     for name, (clf, rows) in entries.items():
         with console.busy("scoring"), console.blamed_on(data, rows=rows.numbers):
-            found[name] = scores_of(clf, rows)
+            scored[name] = scores_of(clf, rows)
         title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
         titles.append(title if len(entries) == 1 else f"{name}: {title}")
-    scores = {name: table for name, (table, _) in found.items()}
-    if len(found) > 1:
-        several = side_by_side(found)
-        scores = {name: several.sel(model=name).drop_vars(["model", "estimator"]) for name in found}
+    tables = {name: table for name, (table, _) in scored.items()}
+    several = side_by_side(scored) if len(scored) > 1 else None
+    if several is not None:
+        table = several.drop_vars("estimator")
+        tables = {name: table.sel(model=name, drop=True) for name in tables}
     if as_json:
-        console.show_json({name: console.records(table) for name, table in scores.items()})
+        console.show_json({name: console.records(table) for name, table in tables.items()})
         return
-    console.show_scores(console.stdout(), list(zip(titles, scores.values(), strict=True)))
-    if len(found) > 1:
+    console.show_scores(console.stdout(), list(zip(titles, tables.values(), strict=True)))
+    if several is not None:
         console.show_above_best(console.stdout(), several)

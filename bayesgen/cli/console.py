@@ -38,6 +38,12 @@ Texts = Annotated[
     str | None,
     typer.Option("--text", metavar="COLUMN", help="Column with the texts (language models)."),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group", metavar="COLUMN", help="Rows with the same cell are left out together."
+    ),
+]
 Costs = Annotated[
     list[str] | None,
     typer.Option(
@@ -191,7 +197,8 @@ def blamed_on(
         What to do about an error, in place of the library's advice about its own arguments.
     """
     try:
-        yield
+        with _numbered_warnings(rows):
+            yield
     except TableError:  # which names its file
         raise
     except errors as mistake:
@@ -199,6 +206,24 @@ def blamed_on(
         if isinstance(mistake, OSError) and what:
             text = mistake.strerror or text
         raise UserError(f"{what}: {text}" if what else text) from mistake
+
+
+@contextmanager
+def _numbered_warnings(rows: "Sequence[int] | Array") -> Iterator[None]:
+    """Give warnings of unknown categories the numbers that rows have in the file."""
+    if not len(rows):
+        yield
+        return
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_numbered(message: Warning | str, *place: Any, **options: Any) -> None:
+            if isinstance(message, UnknownCategoryWarning):
+                message = message.within("", rows)
+            show(message, *place, **options)
+
+        warnings.showwarning = show_numbered
+        yield
 
 
 def told(
@@ -285,16 +310,25 @@ def _say(label: str, style: str, text: str) -> None:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show the library's warnings as notes, without a place in the source."""
+    """Show the library's warnings as notes, without a place in the source.
+
+    Unknown categories are told once at the end, of all rows of the file.
+    """
+    unknown: list[UnknownCategoryWarning] = []
 
     def show(message: Any, *place: Any, **options: Any) -> None:
-        note(told(message))
+        if isinstance(message, UnknownCategoryWarning):
+            unknown.append(message)
+        else:
+            note(told(message))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnknownCategoryWarning)  # counted over the whole file
+        warnings.simplefilter("always", UnknownCategoryWarning)
         warnings.showwarning = show
         warnings.filterwarnings("ignore", "look at th")  # of columns: `Plan.look` says it better
         yield
+        if unknown:
+            note(told(UnknownCategoryWarning.of_parts(unknown)))
 
 
 # ------------------------------------------------------------------------------ signs of life

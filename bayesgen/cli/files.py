@@ -27,12 +27,12 @@ type Advice = Callable[[Facts], str | None]
 
 
 def open_table(path: Path, reading: Reading | None = None) -> "Table":
-    """A file of a table, or one clear error; say how it is read where that is unusual."""
+    """Open a file of a table, or raise one clear error; say how it is read where that is odd."""
     from bayesgen.io.tabular import open_file
 
     with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
-        found = path.exists()
-    if not found:
+        exists = path.exists()
+    if not exists:
         raise UserError(f"no file {str(path)!r}{_near(path)}")
     if not path.is_file():
         raise UserError(f"{path} is not a file")
@@ -54,7 +54,7 @@ def _near(path: Path) -> str:
 
 
 def load_model(path: Path) -> Any:
-    """A saved model, or one clear error."""
+    """Load a saved model, or raise one clear error."""
     from bayesgen.estimators import load
 
     with busy("loading"), blamed_on():
@@ -69,23 +69,18 @@ def stored_reading(path: Path, reading: Reading) -> Reading:
     return reading if record is None else reading.over(Reading.from_json(record))
 
 
-def save_model(clf: Any, path: Path, table: "Table", target: str) -> None:
-    """Write a model, with how its file was read."""
+def save_model(clf: Any, path: Path, table: "Table", target: str, roles: dict[str, str]) -> None:
+    """Write a model, with how its file was read, and the columns of documents and groups."""
     from bayesgen.io import storage
 
-    given = table.reading
-    header = given.header
+    header = table.reading.header
     if table.schema is None:
         header = header is not False
     unnamed = () if header in (None, True) else tuple(n for n in table.names if n != target)
     reading = replace(
-        given,
-        delimiter=None,
-        header=header,
-        encoding=None,
-        other_encoding=given.encoding,
-        unnamed=unnamed,
-    )
+        table.reading, delimiter=None, header=header, encoding=None,
+        other_encoding=table.reading.encoding, unnamed=unnamed, roles=roles,
+    )  # fmt: skip
     fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     storage.write(path, fit, {**state, _ENTRY: asdict(reading)}, draws)
 

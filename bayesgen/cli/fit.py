@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesgen.cli.console import (
+    Group,
     Target,
     UserError,
     blamed_on,
-    busy,
     class_counts,
     plain_table,
     reads_tables,
@@ -24,6 +24,7 @@ from bayesgen.errors import InputError
 from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.table import Table as RichTable
 
     from bayesgen.cli.learning import Tally
@@ -99,6 +100,7 @@ def fit(
         bool,
         typer.Option("--fold-labels", help="Labels that differ by case or blanks are one class."),
     ] = False,
+    group: Group = None,
     *,
     reading: Reading,
 ) -> None:
@@ -116,6 +118,10 @@ def fit(
     prior. A first look at all rows decides what the columns hold. auto learns from a uniform sample
     of at most 200000 rows.
 
+    With --group the rows of one subject, site or source are left out together wherever a row is
+    scored without itself: the strength of the prior, the exponents of auto, and the log loss that
+    is printed. The column is not a feature; the file is read at once.
+
     Examples
     --------
     bayesgen fit penguins.csv --target species -o penguins.nc
@@ -132,7 +138,7 @@ def fit(
     table = files.open_table(data, reading)
     columns.find(target, table)
     options = {"order": order, "tokens": tokens, "drop_incomplete": drop_incomplete}
-    options["fold_labels"] = fold_labels
+    options |= {"fold_labels": fold_labels, "group": group}
     model = model or (Model.MIXED if kind else Model.AUTO)
     plan = Plan.of(table, target, model, drop or [], kind or [], text, **options)
     if test is not None:
@@ -146,13 +152,12 @@ def fit(
 
 def _save(clf: Any, plan: Plan, output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
-    from bayesgen.cli.columns import name_columns
     from bayesgen.cli.files import save_model
 
-    if plan.documents:  # so that `predict` finds the texts; the model does not need it
-        name_columns(clf, plan.names)
+    roles = {"text": plan.names[0]} if plan.documents else {}
+    roles |= {} if plan.group is None else {"group": plan.group}
     with blamed_on(plan.table.path), blamed_on(f"cannot write {output}", (OSError,)):
-        save_model(clf, output, plan.table, plan.target)
+        save_model(clf, output, plan.table, plan.target, roles)
 
 
 def _held_out(plan: Plan, share: float, output: Path) -> None:
@@ -160,7 +165,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     import numpy as np
 
     from bayesgen.cli.compare import scores_of
-    from bayesgen.cli.learning import blamed_on_rows, prepared
+    from bayesgen.cli.learning import fit_rows, prepared
     from bayesgen.encoding.labels import codes_of
 
     path = plan.table.path
@@ -172,8 +177,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
         n = count(len(rows.labels), "row")
         raise UserError(f"--test {share:g}: of {n} none would be left on one side")
     learnt, tested = rows.where(~held_out), rows.where(held_out & known)
-    with busy("learning"), blamed_on_rows(plan, learnt):
-        clf.fit(learnt.X, learnt.labels)
+    fit_rows(plan, clf, learnt)
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
         scores, _ = scores_of(clf, tested)
@@ -194,16 +198,16 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
 
 
 def _summary(clf: Any, tally: "Tally", output: Path) -> None:
-    """What was learned from what."""
+    """Print what was learned from what."""
     from bayesgen.estimators.summary import sentences_of
     from bayesgen.families.errors import NoPosteriorError
     from bayesgen.posterior.training import KeptRows
     from bayesgen.predict.leave_one_out import label_score
 
     console = stdout()
-    if tally.missing:
+    if (numbers := tally.numbers) is not None:
         console.print()
-        console.print(_column_table(tally))
+        console.print(_column_table(tally, numbers))
     console.print()
     try:
         evidence = f"Log evidence {clf.log_evidence_:.2f} nats. "
@@ -211,41 +215,39 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
         evidence = ""
     rows = None if tally.scored is None else KeptRows(*tally.scored.parts)
     score = label_score(clf.fitted_, rows) if hasattr(clf, "stats_") else None
-    told = sentences_of(score, clf.fitted_, "Use --model auto")
-    show(_learned(clf), *told, f"{evidence}Written to {output}.")
+    sentences = sentences_of(score, clf.fitted_, "Use --model auto")
+    show(_learned(clf), *sentences, f"{evidence}Written to {output}.")
 
 
 def _learned(clf: Any) -> str:
-    """What the model is, and of how many rows of each class."""
+    """Return what the model is, and of how many rows of each class."""
     if hasattr(clf, "stats_"):
         rows = class_counts(clf.classes_, clf.stats_.count)
         return f"{type(clf).__name__} has learned from {rows}."
     return f"{clf.summary()}"
 
 
-def _column_table(tally: "Tally") -> "RichTable":
+def _column_table(tally: "Tally", numbers: "pd.DataFrame") -> "RichTable":
     from rich.text import Text
 
     from bayesgen.encoding.column import of_one_type
 
-    shown_names = list(tally.kinds)[:_MOST_SHOWN]
-    rest = f"and {n} more" if (n := len(tally.kinds) - _MOST_SHOWN) > 0 else ""
-    widest = max(12, len(rest), *(len(short(name)) for name in shown_names))
-    out = plain_table({"column": widest, "kind": 11})
+    names = list(tally.kinds)[:_MOST_SHOWN]
+    others = f"and {n} more" if (n := len(tally.kinds) - _MOST_SHOWN) > 0 else ""
+    widest = max(12, len(others), *(len(short(name)) for name in names))
+    table = plain_table({"column": widest, "kind": 11})
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - widest - 27
-    out.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
-    out.add_column("missing", justify="right", no_wrap=True)
-    missing, ends = tally.missing, tally.ends
-    for name in shown_names:
+    table.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
+    table.add_column("missing", justify="right", no_wrap=True)
+    for name in names:
+        missing, least, most = numbers.loc[name]
+        values = f"{least:.6g} to {most:.6g}"
         if name in tally.categories:
             seen = tally.categories[name]
             categories = sorted(of_one_type(seen, seen))
             values = f"{len(categories)}: " + ", ".join(map(one_line, categories[:20]))
-        else:
-            low, high = ends.get(name, (float("nan"), float("nan")))
-            values = f"{low:.6g} to {high:.6g}"
-        out.add_row(short(name), tally.kinds[name], Text(values), str(missing[name] or ""))
-    if rest:
-        out.add_row(rest, "", "", "")
-    return out
+        table.add_row(short(name), tally.kinds[name], Text(values), str(int(missing) or ""))
+    if others:
+        table.add_row(others, "", "", "")
+    return table

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.encoding.literals import MISSING, listed, shown
@@ -11,7 +11,9 @@ from bayesgen.errors import Facts, InputError
 from bayesgen.io.formats import TableError
 
 if TYPE_CHECKING:
-    from bayesgen.cli.columns import Columns
+    import pandas as pd
+
+    from bayesgen.cli.columns import Selection
     from bayesgen.cli.files import Table
 
 _HEAD = 10_000  # rows that are looked at for what may be doubted
@@ -53,19 +55,19 @@ class Tokens(StrEnum):
 
 
 def classifier(model: Model) -> Any:
-    """The public class that a short name stands for."""
+    """Return the public class that a short name stands for."""
     from bayesgen.estimators import ESTIMATORS, LogLinearPool
 
     return next(one for one in (*ESTIMATORS, LogLinearPool) if short_name(one) == model)
 
 
 def short_name(kind: type) -> str:
-    """What the command line calls a class: what it says itself, or the first word of its name."""
+    """Return what the command line calls a class: as it says itself, or the word before NB."""
     return str(vars(kind).get("_short_name", kind.__name__.removesuffix("NB").lower()))
 
 
 def reads_texts(model: Model) -> bool:
-    """Whether X is one column of texts."""
+    """Return whether X is one column of texts."""
     return _holds(model)[0] == "token"
 
 
@@ -83,6 +85,7 @@ class Plan:
     tokens: Tokens | None = None  # None: char
     drop_incomplete: bool = False
     fold_labels: bool = False
+    group: str | None = None  # the column whose rows of equal cells are left out together
 
     @classmethod
     def of(
@@ -95,7 +98,14 @@ class Plan:
         text: str | None,
         **options: Any,
     ) -> "Plan":
-        """As the arguments of a command say; an error where they do not fit the table."""
+        """Return the plan of a command's arguments; an error where they do not fit the table."""
+        from bayesgen.cli.columns import find
+
+        group = options.get("group")
+        if group is not None:
+            if find(group, table) == target:
+                raise UserError(f"--group {group}: it is the target")
+            drop = [*drop, group]
         kinds = _parsed(kind, model, table, {target, *drop})
         documents = reads_texts(model) or (model is Model.AUTO and text is not None)
         for name in ("order", "tokens"):
@@ -110,6 +120,8 @@ class Plan:
 
         A file above 32 MiB is read in parts, by which the prior is the stated one.
         """
+        if self.group is not None:
+            return True
         if self.model is Model.AUTO:  # a sample of the rows is kept
             return False
         chosen = _holds(self.model)[0] == "code"
@@ -123,9 +135,9 @@ class Plan:
         other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"
         return f"leave it out by --drop{other}"
 
-    def look(self) -> "Look":
-        """Return what the columns hold as a whole, and say what may be read otherwise."""
-        from bayesgen.cli.columns import Columns
+    def look(self) -> "tuple[dict[str, str], Selection]":
+        """Return {column: kind} and the rows to use; say what may be read otherwise."""
+        from bayesgen.cli.columns import Columns, Selection
 
         looked_at = [self.target] if self.documents else [self.target, *self.names]
         with blamed_on(errors=(InputError,), advice=self.advice):
@@ -136,31 +148,31 @@ class Plan:
             if held == "empty":
                 why = ": there are no labels" if name == self.target else ""
                 raise UserError(f"{self.table.path}: column {name!r} is empty{why}")
-        if self.documents:
-            columns = Columns(dict.fromkeys(self.names, "document"), self.names)
-            look = Look(holds[self.target], columns, dict.fromkeys(self.names, "documents"))
-            self._say_doubts(look, holds)
-            return look
-        naturally = {"boolean": "bernoulli", "text": "categorical"}
-        kinds: dict[str, str] = {}
-        types: dict[str, str | None] = {}
+        kinds, types = {}, {}
         for name in self.names:
-            kinds[name] = _holds(self.model)[1]
-            if _of_mixed_columns(self.model):
-                kind = (
-                    "categorical"
-                    if name in self.table.nominal
-                    else naturally.get(holds[name], "gaussian")
-                )
-                kinds[name] = self.kinds.get(name, kind)
-            bits = kinds[name] == "bernoulli" and holds[name] == "boolean"
-            as_held = bits or kinds[name] == "categorical" or holds[name] == "percent"
-            types[name] = holds[name] if as_held else "number"
-        look = Look(holds[self.target], Columns(types, self.names), kinds)
-        self._say_doubts(look, holds)
-        return look
+            kinds[name], types[name] = self._kind_and_type(name, holds.get(name, "document"))
+        selection = Selection(
+            self.table, Columns(types, self.names), self.target, holds[self.target],
+            self.group, self.drop_incomplete,
+        )  # fmt: skip
+        self._say_doubts(selection, kinds, holds)
+        return kinds, selection
 
-    def _say_doubts(self, look: "Look", holds: dict[str, str]) -> None:
+    def _kind_and_type(self, name: str, held: str) -> tuple[str, str | None]:
+        """Return how a column is modelled, and as which type its cells are read."""
+        if self.documents:
+            return "documents", "document"
+        kind = _holds(self.model)[1]
+        if _of_mixed_columns(self.model):
+            kind = {"boolean": "bernoulli", "text": "categorical"}.get(held, "gaussian")
+            kind = "categorical" if name in self.table.nominal else kind
+            kind = self.kinds.get(name, kind)
+        bits = kind == "bernoulli" and held == "boolean"
+        return kind, held if bits or kind == "categorical" or held == "percent" else "number"
+
+    def _say_doubts(
+        self, selection: "Selection", kinds: dict[str, str], holds: dict[str, str]
+    ) -> None:
         """Say, before anything is learned, what may be read otherwise or not be meant."""
         from bayesgen.encoding import suspects
 
@@ -169,10 +181,10 @@ class Plan:
         self._fold_labels(holds[self.target])
         copied = [self.target]
         if not self.documents and _holds(self.model)[0] in ("", "code", "category"):
-            kinds = self.kinds
-            copied += [n for n in self.names if kinds.get(n, "categorical") == "categorical"]
+            chosen = self.kinds
+            copied += [n for n in self.names if chosen.get(n, "categorical") == "categorical"]
         copied = [] if self.table.schema is not None else copied
-        types = {**look.columns.types, self.target: look.label_type}
+        types = selection.types
         with blamed_on(errors=(InputError,), advice=self.advice):
             n_rows = min(_HEAD, max(1000, _HEAD_CELLS // len(types)))
             head = next(self.table.rows(types, n_rows, copied))
@@ -180,9 +192,9 @@ class Plan:
             self._say_codes(name, head.written[name].str.strip(), holds[name])
         if self.documents:
             return
-        X = look.columns.read(head.frame)
+        X = selection.columns.select(head.frame)
         texts = suspects.documents(X) if self.model is Model.AUTO else []
-        normal = {name for name, kind in look.kinds.items() if kind == "gaussian"}
+        normal = {name for name, kind in kinds.items() if kind == "gaussian"}
         doubts = suspects.find(
             X,
             {*self.names} - {*texts},
@@ -215,7 +227,7 @@ class Plan:
             advice = "" if self.fold_labels else "; make one class of them by --fold-labels"
             note(f"labels that differ by case or blanks {done}: {told}{advice}")
 
-    def _say_codes(self, name: str, cells: Any, held: str) -> None:
+    def _say_codes(self, name: str, cells: "pd.Series[str]", held: str) -> None:
         """Say which cells of a column look like codes that were read as something else."""
         padded = cells[cells.str.fullmatch(r"0\d+")]
         if held == "number" and len(padded):
@@ -248,21 +260,13 @@ class Plan:
         return classifier(self.model)(**options)
 
 
-class Look(NamedTuple):
-    """What the columns of a file hold: the type of the labels, and how each column is read."""
-
-    label_type: str
-    columns: "Columns"
-    kinds: dict[str, str]
-
-
 def _of_mixed_columns(model: Model) -> bool:
-    """Whether columns may be of several kinds, "" and "code": or all are alike."""
+    """Return whether columns may be of several kinds; else all are alike."""
     return _holds(model)[0] in ("", "code")
 
 
 def _holds(model: Model) -> tuple[str, str]:
-    """What all columns hold, and their kind, by the family of the classifier; "" of a pool."""
+    """Return what all columns hold, and their kind, by the classifier's family; "" of a pool."""
     family = getattr(classifier(model)(), "_family_type", None)
     if family is None:
         return "", ""
@@ -272,20 +276,20 @@ def _holds(model: Model) -> tuple[str, str]:
 _BINNED = ("gaussian", "categorical", "bernoulli")  # kinds of models that cut columns into bins
 
 
-def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
-    """{column: kind} from ``COLUMN=KIND`` arguments."""
+def _parsed(options: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
+    """Return {column: kind} of ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
     from bayesgen.encoding.schema import KINDS
 
     kinds = KINDS if model is Model.MIXED else _BINNED
-    if given and (model is Model.AUTO or not _of_mixed_columns(model)):
+    if options and (model is Model.AUTO or not _of_mixed_columns(model)):
         auto = "auto chooses by what cells are"
         alike = f"in a {model} model all columns are alike"
         raise UserError(
             f"--kind is for --model mixed or forest; {auto if model is Model.AUTO else alike}"
         )
-    out: dict[str, str] = {}
-    for argument in given:
+    chosen: dict[str, str] = {}
+    for argument in options:
         name, equals, kind = argument.rpartition("=")
         if not equals:
             raise UserError(f"--kind {argument}: write COLUMN=KIND, such as visits=poisson")
@@ -295,15 +299,15 @@ def _parsed(given: list[str], model: Model, table: "Table", taken: set[str]) -> 
             raise UserError(
                 f"--kind {argument}: {model} has no kind {kind!r}; its kinds are {listed(kinds)}"
             )
-        if out.setdefault(name, kind) != kind:
-            raise UserError(f"--kind gives {name!r} two kinds, {out[name]} and {kind}")
-    return out
+        if chosen.setdefault(name, kind) != kind:
+            raise UserError(f"--kind gives {name!r} two kinds, {chosen[name]} and {kind}")
+    return chosen
 
 
 def _chosen(
     table: "Table", target: str, drop: list[str], documents: bool, text: str | None
 ) -> list[str]:
-    """The columns of X, in the order of the file."""
+    """Return the columns of X, in the order of the file."""
     from bayesgen.cli.columns import find
 
     dropped = {find(name, table) for name in drop}
@@ -324,8 +328,7 @@ def _chosen(
         return names
     if find(text, table) not in names:
         raise UserError(f"--text {text}: it is the target or dropped")
-    if rest := [name for name in names if name != text]:
-        note(
-            f"{table.path}: {listed(map(shown, rest))} left out, a language model reads one column"
-        )
+    if others := [name for name in names if name != text]:
+        unread = listed(map(shown, others))
+        note(f"{table.path}: {unread} left out, a language model reads one column")
     return [text]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,13 +19,17 @@ from bayesgen.cli.console import (
     reads_tables,
     show,
 )
+from bayesgen.encoding.literals import listed
 from bayesgen.errors import Facts
 from bayesgen.families.names import METHODS
 from bayesgen.families.names import Method as Estimate
 from bayesgen.io.formats import Reading, file_format
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesgen.cli.files import Table
+    from bayesgen.encoding.reader import Rows
     from bayesgen.numerics.special import Array
 
 Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
@@ -138,8 +143,9 @@ def predict(
         output, names, lambda: _schema(table, kept, labels, names, reasons)
     ) as write:
         for rows in files.rows_of(table, selection.types, "predicting", block, kept):
-            X = selection.read(rows.frame)
-            with blamed_on(new, _REFUSALS, rows.frame.index, _advice):
+            X = selection.select(rows.frame)
+            with blamed_on(new, _REFUSALS, rows.frame.index, partial(_advice, clf, X, how)):
+                X = clf.fitted_.read(X)  # once: of unknown categories it warns once
                 codes, p = _classify(clf, X, how)
                 cells = [clf.classes_[codes]]
                 if costs is not None:
@@ -153,32 +159,38 @@ def predict(
             cells = [*(rows.written[name].array for name in kept), *cells]
             write(pd.DataFrame(dict(zip(names, cells, strict=True))))
             counts += np.bincount(codes, minlength=len(counts))
-    selection.note_unseen()
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
 
 
-def _advice(mistake: Facts) -> str | None:
-    """What to do about a row without probabilities, or without an interval."""
+def _advice(clf: Any, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> str | None:
+    """Say what to do about a row without probabilities, or without an interval."""
     from bayesgen.families.errors import IncompleteRowError
-    from bayesgen.predict.probabilities import ImpossibleRowError
+    from bayesgen.predict.probabilities import ImpossibleRowError, log_joint
 
-    if isinstance(mistake, ImpossibleRowError):
-        return f"use the default, --method {_EXACT}"
-    return "fill the cell" if isinstance(mistake, IncompleteRowError) else None
+    if isinstance(mistake, IncompleteRowError):
+        return "fill the cell"
+    if not isinstance(mistake, ImpossibleRowError):
+        return None
+    without_cell = X.iloc[[mistake.row] * X.shape[1]].astype(object)
+    for k in range(X.shape[1]):
+        without_cell.iloc[k, k] = None
+    possible = log_joint(clf.fitted_, without_cell, method).max(axis=1) > float("-inf")
+    names = listed(f"{name!r}" for name in X.columns[possible])
+    cause = f"it is possible without its cell in {names}; " if names else ""
+    return f"{cause}use the default, --method {_EXACT}"
 
 
-def _classify(clf: Any, X: Any, method: Estimate) -> "tuple[Array, Array]":
-    """(N,) codes of the most probable classes and (N, C) probabilities."""
+def _classify(clf: Any, X: "Rows", method: Estimate) -> "tuple[Array, Array]":
+    """Return codes (N,) of the most probable classes and probabilities (N, C)."""
     import numpy as np
 
-    from bayesgen.predict.probabilities import log_class_probability, log_joint
+    from bayesgen.predict.probabilities import log_proba
 
-    joint = log_joint(clf.fitted_, X, method)
-    p = np.exp(log_class_probability(joint, method))
+    p = np.exp(log_proba(clf.fitted_, X, method))
     return p.argmax(axis=1), p
 
 
-def _reasons(clf: Any, X: Any, codes: "Array", n: int) -> "Array":
+def _reasons(clf: Any, X: "Rows", codes: "Array", n: int) -> "Array":
     """Return (n, N) texts: the columns with most evidence for the prediction, or against it.
 
     A contribution that rounds to 0 has no text.
@@ -205,7 +217,7 @@ def _schema(
 
     copied = [table.schema.field(name).type if table.schema else pyarrow.string() for name in kept]
     copied = [t.value_type if pyarrow.types.is_dictionary(t) else t for t in copied]
-    types = [*copied, *(pyarrow.array(own.tolist()).type for own in labels.values())]
+    types = [*copied, *(pyarrow.array(each.tolist()).type for each in labels.values())]
     types += [pyarrow.float64()] * (len(names) - len(types) - reasons)
     types += [pyarrow.string()] * reasons
     return pyarrow.schema(list(zip(names, types, strict=True)))

@@ -101,11 +101,11 @@ def report(
     if training is not None:
         of_fit = files.open_table(training, reading)
         columns.find(target, of_fit)
-        options["training"] = columns.labelled_rows(clf, of_fit, target, text)
+        options["training"] = columns.labelled_rows(clf, of_fit, target, text)[:2]
     with blamed_on(errors=(ImportError,)):
-        with blamed_on(held_out):
-            found = make(clf, rows.X, rows.labels, **options)
+        with blamed_on(held_out, rows=rows.numbers):
+            page = make(clf, rows.X, rows.labels, **options)
         with blamed_on(f"cannot write {output}", (OSError,)):
-            found.save(output, how)
-    stdout().print(*found.sections[0].text, sep="\n", markup=False)
+            page.save(output, how)
+    stdout().print(*page.sections[0].text, sep="\n", markup=False)
     show(f"Written to {output}.")

@@ -60,11 +60,11 @@ def validate(
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
-        found: Any = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
-    members = found if isinstance(found, dict) else {"": found}
+        results = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
+    members = results if isinstance(results, dict) else {"": results}
     if as_json:
-        told = {name: _told(result) for name, result in members.items()}
-        show_json(told if isinstance(found, dict) else told[""])
+        records = {name: _record(result) for name, result in members.items()}
+        show_json(records if isinstance(results, dict) else records[""])
     else:
         for name, result in members.items():
             _show(result, len(rows.labels), name)
@@ -72,11 +72,11 @@ def validate(
         raise typer.Exit(1)
 
 
-def _told(result: "Validation") -> dict[str, Any]:
-    attrs = {str(k): v for k, v in result.checks.attrs.items()}
-    told = {"verdict": result.verdict, "reasons": result.reasons, "largest_z": result.largest_z}
-    told |= {"threshold": result.threshold, "not_compared": result.not_compared}
-    return told | attrs | {"variables": result.summary().to_dict("index")}
+def _record(result: "Validation") -> dict[str, Any]:
+    names = ("verdict", "reasons", "largest_z", "threshold", "not_compared")
+    record = {name: getattr(result, name) for name in names}
+    attrs = {str(name): value for name, value in result.checks.attrs.items()}
+    return record | attrs | {"variables": result.summary().to_dict("index")}
 
 
 def _show(result: "Validation", n: int, member: str) -> None:
@@ -89,10 +89,10 @@ def _show(result: "Validation", n: int, member: str) -> None:
     console.print(title, markup=False)
     console.print()
     summary = as_text(result.summary())
-    out = plain_table({"compared": 8}, **dict.fromkeys(summary.columns, 1))
+    table = plain_table({"compared": 8}, **dict.fromkeys(summary.columns, 1))
     for name, line in summary.T.items():
-        out.add_row(short(name), *line)
-    console.print(out)
+        table.add_row(short(name), *line)
+    console.print(table)
     console.print()
     show(
         *result.remarks(),

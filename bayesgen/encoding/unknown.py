@@ -1,7 +1,8 @@
 """The warning of cells whose category no training row had."""
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from bayesgen.encoding.literals import count, listed, shown
 from bayesgen.errors import Facts, warn
@@ -9,11 +10,8 @@ from bayesgen.errors import Facts, warn
 _NAMED = 5  # columns in one warning
 
 
-class UnknownCategoryWarning(Facts, UserWarning):
-    """New rows hold categories, or texts of words, that no training row had."""
-
-
-class UnknownCells(NamedTuple):
+@dataclass(frozen=True)
+class UnknownCells:
     """Cells of one column whose category is unknown."""
 
     column: Any
@@ -26,20 +24,42 @@ class UnknownCells(NamedTuple):
         return f"column {self.column!r}: {cells}, the first {shown(self.value)} in row {self.row}"
 
 
-def warn_of(cells: Iterable[UnknownCells], unseen: str) -> None:
-    """Warn once of the unknown categories of all columns, if there are any."""
-    if not (cells := list(cells)):
-        return
-    done = (
-        "scored by its prior pseudo-count, which favours classes with few rows"
-        if unseen == "prior"
-        else "treated as a missing cell"
-    )
-    warn(
-        UnknownCategoryWarning(
+class UnknownCategoryWarning(Facts, UserWarning):
+    """New rows hold categories, or texts of words, that no training row had."""
+
+    def __init__(self, cells: Sequence[UnknownCells], unseen: str) -> None:
+        self.cells, self.unseen = tuple(cells), unseen
+        done = (
+            "scored by its prior pseudo-count, which favours classes with few rows"
+            if unseen == "prior"
+            else "treated as a missing cell"
+        )
+        super().__init__(
             "categories that no training row had: " + listed(map(str, cells), _NAMED, "; "),
             f". Each is {done}",
             column=cells[0].column,
             advice='give categories= to declare what may occur, or unseen="raise" to refuse it',
         )
-    )
+
+    def within(self, place: str, rows: Any = None) -> Self:
+        """Return the same warning, of a part of the rows; see `Facts.within`."""
+        numbered = self.cells
+        if rows is not None and len(rows):
+            numbered = tuple(replace(cell, row=int(rows[cell.row])) for cell in self.cells)
+        return type(self)(numbered, self.unseen)
+
+    @classmethod
+    def of_parts(cls, warnings: Sequence[Self]) -> Self:
+        """Return one warning of all parts of some rows; a cell may be in several of them."""
+        every = {(c.column, c.row): c for warning in warnings for c in warning.cells}
+        merged: dict[Any, UnknownCells] = {}
+        for cell in every.values():
+            first = merged.setdefault(cell.column, replace(cell, n=0))
+            merged[cell.column] = replace(first, n=first.n + cell.n)
+        return cls(list(merged.values()), warnings[0].unseen)
+
+
+def warn_of(cells: Iterable[UnknownCells], unseen: str) -> None:
+    """Warn once of the unknown categories of all columns, if there are any."""
+    if cells := list(cells):
+        warn(UnknownCategoryWarning(cells, unseen))

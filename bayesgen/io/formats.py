@@ -83,6 +83,7 @@ class Reading:
     percent: tuple[str, ...] = ()  # columns of percentages
     labels: dict[str, str] = field(default_factory=dict)  # {folded label: label}
     unnamed: tuple[str, ...] = ()  # the features, where the fit's file had no header
+    roles: dict[str, str] = field(default_factory=dict)  # columns: "text" of documents, "group"
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:

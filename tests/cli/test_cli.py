@@ -386,9 +386,8 @@ def test_chunks_do_not_change_the_result(tmp_path, tricky, monkeypatch, ending):
     for other in results[1:]:
         pd.testing.assert_frame_equal(other, results[0])
     assert len(set(notes)) == 1
-    assert "column 'code': 2 cells with a category not seen in training" in notes[0]
-    assert "the first '7.0'" in notes[0]
-    assert "column 'word': 1 cell with a category not seen" in notes[0]
+    assert notes[0].count("column 'code': 2 cells, the first 7.0 in row 4;") == 1
+    assert "column 'word': 1 cell, the first 'green' in row 4" in notes[0]
     X = pd.DataFrame({
         "number": [np.nan] * 3 + [1, 2, 3, 100, 4],
         "code": [np.nan] * 3 + [7, 1, 8, 2, 3],
@@ -695,10 +694,12 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     new = write(tmp_path / "n.csv", "x,z\nu,p\nu,q\n")
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
-    assert "the first in row 2, have probability 0" in refused(*arguments, "--method", "mle")
+    line = refused(*arguments, "--method", "mle")
+    assert "the first in row 2, have probability 0" in line
+    assert "it is possible without its cell in 'x', 'z'; use the default" in line
     unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
     said = run("predict", tmp_path / "m.nc", unknown, "-o", tmp_path / "o.csv").stderr
-    assert "column 'x': 1 cell with a category not seen in training, the first 'w'" in said
+    assert "column 'x': 1 cell, the first 'w' in row 2. Each is treated as a missing" in said
 
 
 def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):
