@@ -27,26 +27,32 @@ class UnknownCells:
 class UnknownCategoryWarning(Facts, UserWarning):
     """New rows hold categories, or texts of words, that no training row had."""
 
-    def __init__(self, cells: Sequence[UnknownCells], unseen: str) -> None:
-        self.cells, self.unseen = tuple(cells), unseen
+    cells: tuple[UnknownCells, ...] = ()
+    unseen: str = ""
+
+    @classmethod
+    def of(cls, cells: Sequence[UnknownCells], unseen: str) -> Self:
+        """Return the warning of some cells, which a classifier treats as its `unseen` says."""
         done = (
             "scored by its prior pseudo-count, which favours classes with few rows"
             if unseen == "prior"
             else "treated as a missing cell"
         )
-        super().__init__(
+        warning = cls(
             "categories that no training row had: " + listed(map(str, cells), _NAMED, "; "),
             f". Each is {done}",
             column=cells[0].column,
             advice='give categories= to declare what may occur, or unseen="raise" to refuse it',
         )
+        warning.cells, warning.unseen = tuple(cells), unseen
+        return warning
 
     def within(self, place: str, rows: Any = None) -> Self:
         """Return the same warning, of a part of the rows; see `Facts.within`."""
         numbered = self.cells
         if rows is not None and len(rows):
             numbered = tuple(replace(cell, row=int(rows[cell.row])) for cell in self.cells)
-        return type(self)(numbered, self.unseen)
+        return self.of(numbered, self.unseen)
 
     @classmethod
     def of_parts(cls, warnings: Sequence[Self]) -> Self:
@@ -56,10 +62,10 @@ class UnknownCategoryWarning(Facts, UserWarning):
         for cell in every.values():
             first = merged.setdefault(cell.column, replace(cell, n=0))
             merged[cell.column] = replace(first, n=first.n + cell.n)
-        return cls(list(merged.values()), warnings[0].unseen)
+        return cls.of(list(merged.values()), warnings[0].unseen)
 
 
 def warn_of(cells: Iterable[UnknownCells], unseen: str) -> None:
     """Warn once of the unknown categories of all columns, if there are any."""
     if cells := list(cells):
-        warn(UnknownCategoryWarning(cells, unseen))
+        warn(UnknownCategoryWarning.of(cells, unseen))
