@@ -201,6 +201,11 @@ def test_the_readme_has_at_most_400_words_of_prose():
     assert f"[{len(table)} classifiers]" in read(README)
 
 
+def test_the_benchmarks_have_at_most_5000_words():
+    pages = "".join(read(page) for page in (DOCS / "benchmarks").glob("*.md"))
+    assert len(re.findall(r"\S*[A-Za-z]\S*", pages)) <= 5000
+
+
 def test_every_public_name_has_a_page_of_the_reference():
     listed = re.findall(r"^   (\w+)$", read(DOCS / "api" / "index.rst"), re.M)
     assert sorted(listed) == sorted(bg.__all__)
