@@ -57,8 +57,11 @@ def shown(notebook):
     return text
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+def test_nine_notebooks_begin_with_a_quickstart_of_at_most_forty_lines():
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"0{n}" for n in range(1, 10)]
+    quickstart = nbformat.read(NOTEBOOKS[0], as_version=4)
+    code = "\n".join(cell.source for cell in quickstart.cells if cell.cell_type == "code")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 40
 
 
 @by_name
