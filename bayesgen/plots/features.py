@@ -537,9 +537,9 @@ def _draw_effect(
         p = table["predictive"].values[:, k]
         label, whole = str(clf.classes_[k]), band if i == 0 else "_"  # no second entry
         if is_nominal:
-            at, width = drawing.beside(len(x), i, len(shown), 0.6)
-            ax.bar(at, p, width, color=look.color, alpha=0.45, hatch=look.hatch, label=label)
-            ax.vlines(at, low, high, color=INK, lw=1.6, label=whole)
+            places, width = drawing.beside(len(x), i, len(shown), 0.6)
+            ax.bar(places, p, width, color=look.color, alpha=0.45, hatch=look.hatch, label=label)
+            ax.vlines(places, low, high, color=INK, lw=1.6, label=whole)
             continue
         marks: Options = {"marker": "o", "ms": 3.5} if one.kind == "count" and len(x) <= 40 else {}
         ax.fill_between(x, low, high, color=look.color, alpha=0.2, lw=0, label=whole)
@@ -740,17 +740,11 @@ def _boundaries(
 
 
 def _legend(ax: "Axes", classes: Array, drawn: list[tuple[Method, Dashes]], held: str) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = []
     for k, c in enumerate(classes):
         look = style.look(k)
-        line = look.line(1.2) | look.mark(4)
-        handles.append(Line2D([], [], label=str(c), marker="o", **line))
-    handles += [
-        Line2D([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[m]} rule")
-        for m, dashes in drawn
-    ]
+        ax.plot([], [], marker="o", label=str(c), **look.line(1.2), **look.mark(4))
+    for method, dashes in drawn:
+        ax.plot([], [], color=INK, lw=1.5, ls=dashes, label=f"{METHOD_NAMES[method]} rule")
     if held:
-        handles.append(Line2D([], [], color="none", label=held))
-    style.legend_beside(ax, handles)
+        ax.plot([], [], color="none", label=held)
+    style.legend_beside(ax)

@@ -114,21 +114,14 @@ def plot_class_probability(
 
 
 def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bool) -> None:
-    """Draw the classes if there are several, and the marks, beside the axes."""
-    from matplotlib.lines import Line2D
-
-    handles = []
+    """Name the classes if there are several, and the marks, beside the axes."""
     for name, look in classes:
-        line = look.line(2.4) | look.mark()
-        handles.append(Line2D([], [], label=name, marker="D", **line))
-    handles.append(Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=interval))
+        ax.plot([], [], marker="D", label=name, **look.line(2.4), **look.mark())
+    ax.plot([], [], color=INK, lw=2.4, alpha=0.55, label=interval)
     if mean:
-        handles.append(
-            Line2D([], [], color=INK, ls="", marker="|", ms=8, mew=1.6, label="its mean")
-        )
-    name = "p(y | x, D), predictive"
-    handles.append(Line2D([], [], color=INK, ls="", marker="D", ms=5, label=name))
-    style.legend_beside(ax, handles)
+        ax.plot([], [], "|", color=INK, ms=8, mew=1.6, label="its mean")
+    ax.plot([], [], "D", color=INK, ms=5, label="p(y | x, D), predictive")
+    style.legend_beside(ax)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -217,7 +210,10 @@ def plot_contributions(
         total = one["predictive_log_odds"].item()
         drawing.title(ax, f"{label} rather than {against}: {total:+.1f} nats in all")
         if "interval" in one:
-            _legend_of_terms(ax, table.attrs["prob"])
+            label = f"{style.percent(table.attrs['prob'])} over θ"
+            ax.plot([], [], color=INK, lw=2.4, alpha=0.55, label=label)
+            ax.plot([], [], "D", color=INK, ms=4.5, label="contribution")
+            style.legend_beside(ax)
     return ax
 
 
@@ -227,13 +223,3 @@ def _cell(column: Column) -> str:
         return "missing"
     value = column.cell(0)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _legend_of_terms(ax: "Axes", prob: float) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=INK, lw=2.4, alpha=0.55, label=f"{style.percent(prob)} over θ"),
-        Line2D([], [], color=INK, ls="", marker="D", ms=4.5, label="contribution"),
-    ]
-    style.legend_beside(ax, handles)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.checks.compare import Joints, joints_of, scored
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
+from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, count_tails, log_softmax
@@ -68,7 +69,7 @@ class HeldOut:
         y: Any,
         training: Any,
         prob: float | None,
-        max_rows: Any,
+        max_rows: int | None,
         seed: int,
         cost: Any = None,
     ) -> "HeldOut":
@@ -115,7 +116,7 @@ class HeldOut:
         return [one_line(label, 40) for label in self.clf.classes_.tolist()]
 
     @cached_property
-    def seen(self) -> Any:
+    def seen(self) -> Rows:
         """Rows as the classifier reads them, once."""
         return self.clf.fitted_.read(self.X)
 
@@ -128,12 +129,12 @@ class HeldOut:
         if not self.left_out:
             return joints_of(self.clf.fitted_, self.seen)
         seen_all = "these are the training rows, and an estimate from all of them has seen each row"
-        joints: dict[Any, Any] = {name: UndefinedEstimateError(name, seen_all) for name in METHODS}
+        joints: Joints = {name: UndefinedEstimateError(name, seen_all) for name in METHODS}
         return joints | {METHODS[0]: self.without_row}
 
     @property
     def left_out(self) -> bool:
-        """Whether every score is by leave-one-out."""
+        """True if every score is by leave-one-out."""
         return self.without_row is not None
 
     @cached_property
@@ -193,7 +194,7 @@ class HeldOut:
         """Name of a row, by what it is to the model."""
         return "training row" if self.is_training else "held-out row"
 
-    def label_names(self, values: Any) -> list[str]:
+    def label_names(self, values: Array) -> list[str]:
         """Return some of the classes as text."""
         return [self.labels[c] for c in codes_of(values, self.clf.classes_)]
 
@@ -204,11 +205,11 @@ class HeldOut:
 
     @cached_property
     def doubtful_rows(self) -> Any:
-        """The same rows as X has them."""
+        """Those rows as X has them."""
         return _safe_indexing(self.X, self.doubtful)
 
     @cached_property
-    def typicality(self) -> Any:
+    def typicality(self) -> "xr.Dataset":
         """Typicality of the rows; ValueError where the classifier has no density of x."""
         if not self.is_pool:
             self.clf.fitted_.refuse_if_discriminative("typicality")
@@ -221,7 +222,7 @@ class HeldOut:
 
     @property
     def is_pool(self) -> bool:
-        """Whether the classifier is a pool of others."""
+        """True for a pool of other classifiers."""
         return bool(self.clf.fitted_.posterior.members)
 
     @cached_property

@@ -1,7 +1,7 @@
 """How good the probabilities are: verdict, predictives, calibration, confusions, doubtful rows."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -16,6 +16,9 @@ from bayesgen.plots.models import Bins, jeffreys, reliability
 from bayesgen.reporting.figures import Figure, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _APART = 2  # standard errors of a difference that is more than chance
 _CHANCE = 0.025  # probability below which what is seen speaks against the stated probabilities
@@ -161,7 +164,7 @@ def _calibration_words(
     return f"Nothing speaks against its probabilities: {means}, a difference within chance."
 
 
-def _plug_in_words(compared: Any) -> list[str]:
+def _plug_in_words(compared: "xr.Dataset") -> list[str]:
     loss = compared["log_loss"].values[1:]
     if np.isnan(loss).all() or compared.attrs["rows"] < 2:
         return []
