@@ -1,7 +1,7 @@
 """What pictures are made of: numbers in, marks on axes out. Nothing here knows a classifier."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, Options, look,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesgen.plots.models import Bins
 
 _NAME = 22  # letters of a label in a legend
 
@@ -126,13 +125,23 @@ def row_intervals(
     _legend_above(ax)
 
 
-def reliability(ax: "Axes", bins: "Bins", look: Look, name: str = "") -> None:
+class Bins(NamedTuple):
+    """Rows with about the same predicted probability."""
+
+    predicted: Array  # mean of their probabilities
+    observed: Array  # share in which it happened
+    lower: Array  # of the interval of that share
+    upper: Array
+    size: Array
+
+
+def reliability(ax: "Axes", bins: Bins, look: Look, name: str = "") -> None:
     """Draw observed frequency against predicted probability."""
     ax.vlines(bins.predicted, bins.lower, bins.upper, color=look.color, lw=2.2, alpha=0.5)
     ax.plot(bins.predicted, bins.observed, "o", color=look.color, label=name, **look.mark(5.5))
 
 
-def diagram(ax: "Axes", bins: "Bins", xlabel: str, ylabel: str) -> None:
+def diagram(ax: "Axes", bins: Bins, xlabel: str, ylabel: str) -> None:
     """Draw a reliability diagram of one classifier."""
     unit_square(ax)
     reliability(ax, bins, look(0))

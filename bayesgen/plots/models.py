@@ -1,7 +1,7 @@
 """Pictures of models and plug-ins compared, of closed form against NUTS, of reliability."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -14,6 +14,7 @@ from bayesgen.errors import refuse_below, spelled
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
+from bayesgen.plots.drawing import Bins
 from bayesgen.plots.style import HAIR, MUTED, Options
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.predict.request import IntervalRequest
@@ -191,16 +192,6 @@ def plot_validation(
 
 # ------------------------------------------------------------------------------------------------
 # Reliability diagram: whether what is said with 80 % happens in 80 %, and how sure that is.
-
-
-class Bins(NamedTuple):
-    """Rows with about the same predicted probability."""
-
-    predicted: Array  # mean of their probabilities
-    observed: Array  # share in which it happened
-    lower: Array  # of the interval of that share
-    upper: Array
-    size: Array
 
 
 def reliability(p: Array, hit: Array, bins: int, prob: float) -> Bins:

@@ -12,7 +12,8 @@ from bayesgen.families.errors import IncompleteRowError, NoPosteriorError
 from bayesgen.families.names import METHOD_NAMES, METHODS
 from bayesgen.numerics.special import Array, count_probabilities, count_tails
 from bayesgen.plots import drawing
-from bayesgen.plots.models import Bins, jeffreys, reliability
+from bayesgen.plots.drawing import Bins
+from bayesgen.plots.models import jeffreys, reliability
 from bayesgen.reporting.figures import Figure, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
 from bayesgen.reporting.parts import Section, Table, count, number, share, signed
