@@ -827,8 +827,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         rows, and in rows unlike the training rows, see `typicality`).
 
         A draw of a pool, or of label trees, gives each training row a random weight, Gamma with
-        mean 1 and variance 2, and fits the members again, whose structures stay; a pool takes one
-        draw of its exponents with them.
+        mean 1 and variance 4/3, and fits again, with the same structures; a pool takes one draw of
+        its members' parameters and of its exponents with them.
 
         Draws of theta are made once per fit and `random_state`, and kept while they take at most
         256 MiB. Where they take more (large vocabularies), and where a row alone costs less (more

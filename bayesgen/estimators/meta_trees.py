@@ -100,7 +100,7 @@ class MetaTreeForest(TableClassifier):
     tables).
     `partial_fit` counts new rows in every tree; structures stay those of the first call.
 
-    *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 2, with
+    *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 4/3, with
     which each draw counts them in every tree again; structures stay. They show how far the forest
     moves with other training rows, and not its error: where trees fit the classes badly, intervals
     of the forest alone hold few of the true probabilities. Use those of a pool. After loading from

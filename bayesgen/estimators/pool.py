@@ -105,7 +105,7 @@ class PoolReader(Reader):
 
     def encode(self, rows: Rows) -> Any:
         """Rows as the members read them."""
-        return MemberRows(rows, _joint)
+        return MemberRows(rows, log_joint)
 
     @property
     def columns(self) -> list[Any]:
@@ -124,9 +124,6 @@ class PoolReader(Reader):
 def _is_list_of_rows(X: Any) -> bool:
     return isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple)
 
-
-def _joint(fitted: Fitted, rows: Rows, quantity: Any) -> Array:
-    return log_joint(fitted, rows, quantity=quantity)
 
 
 def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
@@ -270,10 +267,13 @@ class LogLinearPool(GenerativeClassifier):
     ``class_prior=`` multiplies the odds by its ratio to the class weights of training.
 
     *Intervals, uncertainty, draws*: each of 100 draws gives every training row an independent
-    weight, Gamma with mean 1 and variance 2, fits the members again with these weights (structures
-    of trees, views and members by MCMC stay), and pools their predictives by one draw of exponents
-    and intercepts. The mean of these draws (``mean`` of `predict_uncertainty`) and the prediction
-    (`predict_proba`) are two numbers: with few rows they may differ by .1. After loading from a
+    weight, Gamma with mean 1 and variance 4/3, fits the members again with these weights
+    (structures of trees, views and members by MCMC stay), draws their parameters once, and pools
+    the densities by one draw of exponents and intercepts. Of label trees predictives are pooled, of
+    language models with very many contexts the densities at the posterior mean. The mean of these
+    draws (``mean`` of `predict_uncertainty`) and the prediction (`predict_proba`) are two numbers,
+    which may differ by .1 with few rows; a prediction, an average over parameters, is often less
+    extreme than every value in its interval. After loading from a
     file the training rows are needed: ``training=(X, y)``.
 
     *Explanations* are of the pool's own predictions, with cells of the row missing. Sparse counts:
@@ -450,7 +450,7 @@ class LogLinearPool(GenerativeClassifier):
                 raise NoClosedFormError("unlabelled='weighted' needs members that are not fitted")
         together = copies if groups is None else groups
         reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted", together)
-        seen = MemberRows(rows.X, _joint, of_training=True)
+        seen = MemberRows(rows.X, log_joint, of_training=True)
         members, left_out = self._members(seen, rows)
         if together is not None and not all(m.fitted.posterior.exact for m in members):
             if groups is not None:

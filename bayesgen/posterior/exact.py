@@ -331,12 +331,13 @@ class ExactPosterior:
             log_pi = draw_log_gamma(rng, self.model.alpha, (n_draws, len(self.model.alpha)))
         else:
             log_pi = np.repeat(log_weights(class_prior)[None], n_draws, axis=0)
-        if by_row is not None and (by_row.draws_by_row or self._too_large(n_draws)):
+        if by_row is not None and (by_row.draws_by_row or self.too_large(n_draws)):
             blocks = self._draws_by_row(by_row, X, log_pi, seed)
             return JointDraws(blocks, shape, joint=False)
         return JointDraws(self._draws_by_theta(X, log_pi, seed), shape)
 
-    def _too_large(self, n_draws: int) -> bool:
+    def too_large(self, n_draws: int) -> bool:
+        """Whether so many draws of theta take more memory than is kept."""
         return 8 * n_draws * self._n_parameters > KEPT
 
     @cached_property
@@ -390,6 +391,11 @@ class ExactPosterior:
                     joint[:, lost] = by_row.draw_log_density([seed, 2], row, n_draws)
             joint += log_pi[:, None]
             yield rows, joint[None]
+
+    def drawn_density(self, X: Matrix, seed: int) -> Array:
+        """Draw (N, C) log p(x | theta) of rows under one theta."""
+        blocks = self._draws_by_theta(X, np.zeros((1, len(self.model.alpha))), seed)
+        return np.concatenate([joint[0, 0] for _, joint in blocks])
 
     def _draws_by_weights(
         self, X: Matrix, n_draws: int, seed: int, training: Training | None

@@ -9,13 +9,13 @@ from bayesgen.numerics.special import Array
 
 BLOCK = 1 << 21  # log densities held at a time: 16 MiB of float64
 KEPT = 1 << 28  # bytes of draws, of theta or of posteriors, that are kept
-_SHAPE = 0.5  # of the Gamma distribution of row weights: of 1 intervals are too narrow
+_SHAPE = 0.75  # of the Gamma distribution of row weights: of 1 intervals are too narrow
 
 Training = Callable[[], Any]  # to the training rows: X, codes, weight
 
 
 def weights_of_draws(n_draws: int, seed: int, n_rows: int) -> Array:
-    """(S, N) factors of the weights of training rows, Gamma(1/2, 1/2): mean 1, variance 2.
+    """Draw (S, N) factors of the weights of training rows: Gamma, mean 1, variance 4/3.
 
     Always the same for a seed, so that the members of a pool see the same weights. Source: Rubin
     (1981), The Bayesian bootstrap, whose weights have variance 1.

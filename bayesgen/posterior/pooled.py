@@ -50,7 +50,7 @@ _REFITS = 10  # rows at the most for which new draws are made
 _DRAWS = 100  # of class probabilities
 _TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
 
-Joint = Callable[[Any, Rows, Quantity], Array]  # (Fitted, rows, quantity) to (N, C)
+Joint = Callable[[Any, Rows, Method], Array]  # (Fitted, rows, method) to (N, C)
 
 # ------------------------------------------------------------------------------------------------
 # Exponents and intercepts.
@@ -313,7 +313,7 @@ class MemberRows:
     Parameters
     ----------
     rows : as the pool has read them
-    joint : (Fitted, rows, quantity) to (N, C) log joint densities of new rows
+    joint : (Fitted, rows, method) to (N, C) log joint densities of new rows
     of_training : bool
         Whether views put means in the place of missing cells, as full covariances are learned;
         those of new rows are integrated out.
@@ -413,13 +413,13 @@ class MemberRows:
         self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
     def log_joint(
-        self, member: Member, quantity: Quantity = "probability", fitted: Any = None
+        self, member: Member, fitted: Any = None, method: Method = "posterior_predictive"
     ) -> Array:
-        """(N, C) of new rows; for a probability up to a term that classes share.
+        """Return (N, C) log joint densities of new rows, up to a term that classes share.
 
         `fitted`: what the member has learnt, if it is not what it has.
         """
-        return self._joint(fitted or member.fitted, self.read(member), quantity)
+        return self._joint(fitted or member.fitted, self.read(member), method)
 
     def scores(self, member: Member) -> Array:
         """(N, C) evidence of new rows by one generative member."""
@@ -658,8 +658,8 @@ class PooledPosterior:
         """Draws of the pooled scores (`JointDraws`).
 
         A draw gives every training row a random weight, fits the members again with these weights
-        (structures, and members known by draws, stay), and pools their predictives by one draw of
-        exponents and intercepts.
+        (structures, and members known by draws, stay), takes one draw of their parameters, and
+        pools the densities by one draw of exponents and intercepts.
         """
         n_draws = _DRAWS if n_draws is None else n_draws
         which = np.random.default_rng(seed).permutation(np.arange(n_draws) % self.n_draws)
@@ -676,32 +676,42 @@ class PooledPosterior:
         log_pi = self._class_weights_of_draws(n_draws, seed, rows_of_fit if exact else None)
         shift = log_pi if class_prior is None else log_weights(class_prior)[None]
 
-        def fits(member: Member) -> Iterator[Any]:
-            """The member's `Fitted` of each draw."""
+        def densities(k: int, X: MemberRows) -> Iterator[Array]:
+            """(N, C) log densities of rows given their class by member k, for each draw."""
+            member = self.members[k]
             fitted = member.fitted
-            if not fitted.posterior.exact:
-                yield from (fitted for _ in range(n_draws))
+            own = fitted.posterior
+            if not own.exact:
+                inside = log_class_weights(own) if own.model.generative else log_pi
+                yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
                 return
 
             def own_rows() -> tuple[Any, Array, Array]:
                 rows, codes, weight, *_ = rows_of_fit()
                 return rows.as_training.read(member).encoded, codes, weight
 
-            for posterior in fitted.posterior.random_fits(n_draws, seed, own_rows):
-                yield replace(fitted, posterior=posterior)
+            has_theta = own.model.generative and not fitted.reader.sums_missing
+            for s, fit in enumerate(own.random_fits(n_draws, seed, own_rows)):
+                if has_theta and not own.too_large(n_draws):
+                    one = (seed * len(self.members) + k) * n_draws + s
+                    yield fit.drawn_density(X.read(member).encoded, one)
+                    continue
+                # no theta is drawn of label trees, nor where cells or large models are summed over
+                method: Method = "posterior_mean" if has_theta else "posterior_predictive"
+                inside = log_class_weights(fit) if own.model.generative else log_pi[s]
+                refit = replace(fitted, posterior=fit)
+                yield X.log_joint(member, fitted=refit, method=method) - inside
 
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
-                part = X[rows]
-                known = part.known(self.members)[:, None]
-                tempers = part.tempers(self.members)[..., None]
+                some = X[rows]
+                known = some.known(self.members)[:, None]
+                tempers = some.tempers(self.members)[..., None]
                 joint = b[:, None] * known + shift[:, None]
-                for k, member in enumerate(self.members):
-                    for s, fitted in enumerate(fits(member)):
-                        own = fitted.posterior
-                        inside = log_class_weights(own) if own.model.generative else log_pi[s]
-                        score = comparable(part.log_joint(member, fitted=fitted) - inside)
-                        joint[s] += eta[s, k] * tempers[k] * np.where(known, score, 0.0)
+                for k in range(len(self.members)):
+                    for s, log_x in enumerate(densities(k, some)):
+                        score = np.where(known, comparable(log_x), 0.0)
+                        joint[s] += eta[s, k] * tempers[k] * score
                 yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))

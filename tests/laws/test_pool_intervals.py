@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 
 import bayesgen as bg
 from bayesgen.posterior.joint_draws import weights_of_draws
@@ -61,11 +62,22 @@ def test_the_three_answers_agree(kind):
 
 
 @pytest.mark.usefixtures("few_exponents")
-def test_predictions_are_in_their_intervals():
-    clf, X, y, new = of_table()
-    p = clf.fit(X, y).predict_proba(new)
-    low, high = np.moveaxis(clf.predict_interval(new, 0.89)["interval"].values, -1, 0)
-    assert ((low <= p) & (p <= high)).mean() > 0.98
+def test_draws_of_one_member_are_of_its_densities():
+    """By hand: each draw has one theta of a member fitted to randomly weighted rows."""
+    clf, X, y, new = of_one_member()
+    own = clf.fit(X, y).fitted_.posterior
+    rows, new_rows = (clf.fitted_.reader.read(table).encoded for table in (X, new))
+    training = (rows, y, np.ones(len(y)))
+    drawn = own.log_joint_draws(new_rows, 100, 0, training=lambda: training)
+    rho = np.concatenate([softmax(joint[0], axis=2) for _, joint in drawn.blocks], axis=1)
+    member = own.members[0].fitted.posterior
+    fits = list(member.random_fits(100, 0, lambda: (X, y, np.ones(len(y)))))
+    log_pi = np.log([1 + weight @ np.eye(2)[y] for weight in weights_of_draws(100, 0, len(y))])
+    which = np.random.default_rng(0).permutation(np.arange(100) % own.n_draws)
+    eta, b = (values[which] for values in own.exponents.flat)
+    log_x = np.array([fit.drawn_density(new, s) for s, fit in enumerate(fits)])
+    logit = eta[:, :, None] * log_x + (log_pi + b)[:, None]
+    np.testing.assert_allclose(rho, softmax(logit, axis=2), rtol=1e-9)
 
 
 @pytest.mark.usefixtures("few_exponents")
@@ -90,7 +102,7 @@ def test_a_fit_of_the_same_weights_is_the_same_fit(estimator):
     np.testing.assert_allclose(again.log_predictive(new), expected, rtol=1e-9)
 
 
-def test_row_weights_have_mean_1_and_variance_2():
+def test_row_weights_have_mean_1_and_variance_four_thirds():
     weights = weights_of_draws(500, 8, 400)
-    assert weights.mean() == pytest.approx(1.0, abs=5 * np.sqrt(2 / weights.size))
-    assert weights.var() == pytest.approx(2.0, rel=0.05)
+    assert weights.mean() == pytest.approx(1.0, abs=5 * np.sqrt(4 / 3 / weights.size))
+    assert weights.var() == pytest.approx(4 / 3, rel=0.05)
