@@ -125,7 +125,6 @@ def _is_list_of_rows(X: Any) -> bool:
     return isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple)
 
 
-
 def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
     """Training rows as a member's classifier has read them."""
     return X.learnt(member, member.clf.__bayesgen_learner__().reader, lenient=lenient)

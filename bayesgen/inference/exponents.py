@@ -17,7 +17,6 @@ Aggregating opinions through logarithmic pooling; Neal (2011), MCMC using Hamilt
 section 5.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,11 +76,16 @@ def sample(
         raise ValueError("exponents need rows to be fitted to")
     rng = np.random.default_rng(seed)
     # compiled scores differ in the last digits, which chains would carry into the first
-    rounded = replace(evidence, scores=np.round(evidence.scores / _GRAIN) * _GRAIN)
-    target = _Target(rounded, codes, weight, prior)
+    scores = np.round(evidence.scores / _GRAIN) * _GRAIN
+    # classes in an order that no label has a part in
+    order = np.lexsort([weight @ scores.sum(axis=0), np.bincount(codes, weight, scores.shape[2])])
+    place = np.argsort(order)
+    ordered = Evidence(scores[..., order], evidence.log_weights[:, order], evidence.known)
+    target = _Target(ordered, place[codes], weight, prior)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)
     eta, b = target.exponents(draws)
+    b = b[..., place]
     if prior.intercepts:  # what no row tells
         common = rng.normal(0.0, INTERCEPT_SCALE / np.sqrt(b.shape[-1]), (*b.shape[:-1], 1))
         b = b + common

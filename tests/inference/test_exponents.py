@@ -291,3 +291,14 @@ def test_many_rows_in_single_precision(problem, monkeypatch):
     x = np.abs(np.random.default_rng(1).normal(size=(2, exact.size)))
     np.testing.assert_allclose(single.value(x), exact.value(x), atol=1e-3)
     np.testing.assert_allclose(single.slopes(x), exact.slopes(x), rtol=1e-4, atol=1e-3)
+
+
+def test_the_order_of_classes_does_not_matter(problem):
+    """As of labels with other names."""
+    evidence, codes, weight = problem
+    found = sample(*problem, LogLinear(1 / M))
+    order = np.array([2, 0, 3, 1])
+    other = Evidence(evidence.scores[..., order], evidence.log_weights[:, order], evidence.known)
+    again = sample(other, np.argsort(order)[codes], weight, LogLinear(1 / M))
+    np.testing.assert_allclose(again.exponents, found.exponents, rtol=1e-12)
+    np.testing.assert_allclose(again.intercepts, found.intercepts[..., order], rtol=1e-9)
