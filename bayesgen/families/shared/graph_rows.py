@@ -31,6 +31,13 @@ _POINTS = 4  # draws from the prior, of which the most likely is tried
 _OTHER_ROWS = 5  # at which the graph of a family is tried
 
 
+def tensor_named(name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
+    """Return a variable; `pytensor.tensor.tensor` refuses names such as "long" and "half"."""
+    import pytensor.tensor as pt
+
+    return pt.TensorType(dtype=str(dtype), shape=shape)(name)
+
+
 @contextmanager
 def third_parties() -> Iterator[None]:
     """Warnings of PyMC, PyTensor, numba and nutpie about each other are theirs to mend."""
@@ -91,8 +98,6 @@ def container(value: Any) -> Any:
 
 def part_of(model: Any, variable: Any, data: Any = None) -> Part:
     """Return the columns of an observed variable, or of data that rows are given with."""
-    import pytensor.tensor as pt
-
     joined, value = None, data if variable is None else model.rvs_to_values[variable]
     base = "" if variable is None else variable.name.removesuffix("_observed")
     if variable is not None and data is None:
@@ -110,7 +115,7 @@ def part_of(model: Any, variable: Any, data: Any = None) -> Part:
         index: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
         positions = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
         columns = [f"{named.name}[{i}]" for i in positions] if index is None else list(index)
-    x = pt.tensor(named.name, dtype=str(dtype), shape=(None, *cells.shape[1:]))
+    x = tensor_named(named.name, dtype, (None, *cells.shape[1:]))
     return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
 
 
@@ -351,7 +356,7 @@ class GraphRows:
                 masks[name] = pt.tensor(f"{name} seen", dtype="bool", shape=(None,) * ndim)
             else:
                 shape = (None, *mask.type.shape[1:])
-                masks[name] = new[mask] = pt.tensor(mask.name, dtype=mask.dtype, shape=shape)
+                masks[name] = new[mask] = tensor_named(mask.name, mask.dtype, shape)
         if self.length is not None:
             new[self.length] = self.parts[0].x.shape[0].astype(self.length.dtype)
         return new, masks
@@ -369,12 +374,9 @@ class GraphRows:
     def of_draws(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
         """Return a function of `before`, rows, and draws of free variables, {variable: input}."""
         import pytensor
-        import pytensor.tensor as pt
         from pytensor.graph.replace import vectorize_graph
 
-        batch = {
-            t: pt.tensor(t.name, dtype=t.dtype, shape=(None, *t.type.shape)) for t in free.values()
-        }
+        batch = {t: tensor_named(t.name, t.dtype, (None, *t.type.shape)) for t in free.values()}
         return pytensor.function(
             [*before, *self.inputs, *batch.values()],
             vectorize_graph(in_double(variable), batch),
