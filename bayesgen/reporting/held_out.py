@@ -126,11 +126,11 @@ class HeldOut:
 
         Of training rows those without the row itself, by the full predictive alone.
         """
-        if not self.left_out:
+        if self.without_row is None:
             return joints_of(self.clf.fitted_, self.seen)
         seen_all = "these are the training rows, and an estimate from all of them has seen each row"
-        joints: Joints = {name: UndefinedEstimateError(name, seen_all) for name in METHODS}
-        return joints | {METHODS[0]: self.without_row}
+        plug_ins = {name: UndefinedEstimateError(name, seen_all) for name in METHODS[1:]}
+        return {METHODS[0]: self.without_row, **plug_ins}
 
     @property
     def left_out(self) -> bool:

@@ -10,7 +10,7 @@ from bayesgen.encoding.literals import listed, one_line
 from bayesgen.plots import drawing
 from bayesgen.reporting.figures import Figure, differences
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, number, share
+from bayesgen.reporting.parts import Section, Table, count, ends, number, share
 
 _SHOWN = 60  # columns in a table
 _MEMBERS = 20  # of a picture
@@ -55,16 +55,13 @@ def _columns(held: HeldOut) -> Section:
 def _members(held: HeldOut) -> Section:
     summary = held.summary
     names = [str(name) for name in summary.table["member"].values]
-    exponent, ends = summary.table["exponent"].values, summary.table["interval"].values
+    exponent, interval = summary.table["exponent"].values, summary.table["interval"].values
     order = np.argsort(-exponent, kind="stable")[:_MEMBERS]
-    rows = [
-        [names[j], number(exponent[j]), f"{number(ends[j, 0])} to {number(ends[j, 1])}"]
-        for j in order
-    ]
+    rows = [[names[j], number(exponent[j]), ends(*interval[j])] for j in order]
     figure = differences(
         [names[j] for j in order],
         exponent[order],
-        ends[order],
+        interval[order],
         1 / len(names),
         "exponent",
         "Exponents of the pool",

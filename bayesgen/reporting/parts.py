@@ -1,6 +1,6 @@
 """What a report is made of: sections of sentences, tables and figures, and their numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +95,11 @@ def number(value: float, digits: int = 3) -> str:
     if text.strip("−0."):
         return text
     return f"< {10.0**-digits:.{digits}f}" if value > 0 and digits > 2 else text.lstrip("−")
+
+
+def ends(low: float, high: float, text: Callable[[float], str] = number) -> str:
+    """Return an interval; a dash where there is none."""
+    return "–" if low != low else f"{text(low)} to {text(high)}"
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -16,7 +16,7 @@ from bayesgen.plots.drawing import Bins
 from bayesgen.plots.models import jeffreys, reliability
 from bayesgen.reporting.figures import Figure, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, number, share, signed
+from bayesgen.reporting.parts import Section, Table, count, ends, number, share, signed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,7 +62,7 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         f"{error} against {number(base)}.",
         words + (" A LogLinearPool of it would calibrate it." if off else ""),
         f"The most probable class is the label in {k:.0f} of {n} rows, {share(seen)} "
-        f"({share(held.prob)} interval {share(low)} to {share(high)}); that of always naming the "
+        f"({share(held.prob)} interval {ends(low, high, share)}); that of always naming the "
         f"most frequent class is {share(often)}.",
         *_plug_in_words(compared),
     ]
@@ -86,19 +86,18 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
         notes.append(f"{few} few: look at the intervals, not at the numbers.")
     if absent := [held.labels[c] for c in np.setdiff1d(np.arange(len(held.labels)), held.codes)]:
         notes.append(f"No row of {', '.join(absent[:8])}: nothing is known of these classes here.")
-    ends = f"{share(low)} to {share(high)}"
     saw = f"expected {share(expected)} right, saw {share(seen)}"
     within = f"± {number(_APART * se)}; " * (se == se) + f"class frequencies {number(base)}"
+    best = f"{ends(low, high, share)}; most frequent class {share(often)}"
     tiles = [
         Tile("Log loss", number(loss), within),
         Tile("Calibration error", share(ece), saw),
-        Tile("Accuracy", share(seen), f"{ends}; most frequent class {share(often)}"),
+        Tile("Accuracy", share(seen), best),
         Tile("Brier score", number(brier), "0 is perfect, 2 the worst"),
-    ]  # fmt: skip
+    ]
     area = auc(held) if len(held.labels) == 2 and not absent else None
     if area is not None:
-        within = "–" if area.low != area.low else f"{number(area.low)} to {number(area.high)}"
-        tiles[3] = Tile("AUC", number(area.value), f"{within}; 0.5 is chance")
+        tiles[3] = Tile("AUC", number(area.value), f"{ends(area.low, area.high)}; 0.5 is chance")
     data = {
         "rows": n,
         "rows_given": held.n_given,
@@ -182,16 +181,11 @@ def _plug_in_words(compared: "xr.Dataset") -> list[str]:
             f"The full predictive and the best plug-in, {name}, differ by less than {_NOTHING:g} "
             "nats."
         ]
-    if not abs(gap) > _APART * se:
-        return [
-            f"The full predictive and the best plug-in, {name}, differ within chance: that has "
-            f"{number(abs(gap), 4)} nats {'more' if gap > 0 else 'less'} (standard error "
-            f"{number(se, 4)})."
-        ]
+    chance = "" if abs(gap) > _APART * se else ", a difference within chance"
     return [
         f"The best plug-in estimate, {name}, has a log loss {number(abs(gap), 4)} "
         f"{'above' if gap > 0 else 'below'} that of the full predictive "
-        f"(standard error {number(se, 4)})."
+        f"(standard error {number(se, 4)}){chance}."
     ]
 
 
@@ -228,11 +222,11 @@ def predictives(held: HeldOut) -> Section:
     ]
     figures, drawn = [], np.flatnonzero(exists & np.isfinite(gap))
     if np.any(np.abs(gap[drawn]) + _APART * se[drawn] >= _NOTHING):
-        ends = np.stack([gap - 2 * se, gap + 2 * se], axis=1)
+        bars = np.stack([gap - 2 * se, gap + 2 * se], axis=1)
         figure = differences(
             [names[i] for i in drawn],
             gap[drawn],
-            ends[drawn],
+            bars[drawn],
             0.0,
             "log loss above that of the full predictive (nats)",
             "Log loss of each estimate less that of the full predictive",
@@ -261,8 +255,8 @@ def _diagram(held: HeldOut) -> Diagram:
     two = len(held.labels) == 2
     p, hit = (held.p[:, 1], held.codes == 1) if two else (held.p.max(axis=1), held.right)
     bins = reliability(p, hit, int(np.clip(held.n // 20, 4, 12)), held.prob)
-    ends = np.cumsum(bins.size)[:-1]
-    misses = np.array([_miss_probability(group, held.prob) for group in np.split(np.sort(p), ends)])
+    cuts = np.cumsum(bins.size)[:-1]
+    misses = np.array([_miss_probability(group, held.prob) for group in np.split(np.sort(p), cuts)])
     n_off = int(((bins.lower > bins.predicted) | (bins.upper < bins.predicted)).sum())
     return Diagram(bins, n_off, float(misses.sum()), count_tails(misses, n_off)[1])
 
@@ -284,8 +278,8 @@ def calibration(held: HeldOut) -> Section:
     for (c, label), chance in zip(enumerate(held.labels), held.class_chances, strict=True):
         k, q = float((held.codes == c).sum()), held.p[:, c]
         low, high = (held.n * end for end in jeffreys(k, held.n, held.prob))
-        ends = f"{low:.1f} to {high:.1f}"
-        rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", ends, number(chance)])
+        interval = f"{low:.1f} to {high:.1f}"
+        rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", interval, number(chance)])
         data[label] = {"expected": float(q.sum()), "observed": k, "chance": chance}
     prob = share(held.prob)
     table = Table(
@@ -374,7 +368,7 @@ def _add_thresholds(held: HeldOut, section: Section) -> None:
     low, high = jeffreys(right[:, here], n[:, here], held.prob)
     if n0 and n1:
         area = auc(held)
-        within = f" ({prob} interval {number(area.low)} to {number(area.high)})"
+        within = f" ({prob} interval {ends(area.low, area.high)})"
         section.text.append(
             f"AUC {number(area.value)}{within * (area.low == area.low)}: of a row of "
             f"{name!r} and one of {other!r}, the first has the higher probability of {name!r} in "
@@ -392,7 +386,7 @@ def _add_thresholds(held: HeldOut, section: Section) -> None:
     for i, (rate, what) in enumerate(zip(_RATES, words, strict=True)):
         line = [rate, what, f"{right[i, here]} of {n[i, here]}", "–", "–"]
         if n[i, here]:
-            line[3:] = share(rates[i, here]), f"{share(low[i])} to {share(high[i])}"
+            line[3:] = share(rates[i, here]), ends(low[i], high[i], share)
         lines.append(line)
     head = ["rate", "rows", "number", "share", f"{prob} interval"]
     section.tables.append(Table(f"Rates at the threshold {chosen:.3g}", head, lines, 2))
@@ -508,9 +502,9 @@ _REASONS = 3  # features named for a row
 def least_certain(held: HeldOut) -> Section:
     """Show a few rows with intervals and reasons."""
     top, places = held.p.max(axis=1), held.doubtful.tolist()
-    ends, p, notes = None, held.p[places], []
+    intervals, p, notes = None, held.p[places], []
     try:
-        ends = held.clf.predict_interval(held.doubtful_rows, prob=held.prob)["interval"].values
+        intervals = held.clf.predict_interval(held.doubtful_rows, prob=held.prob)["interval"].values
     except NoPosteriorError:  # probabilities alone: the summary says why
         pass
     except IncompleteRowError as reason:
@@ -526,9 +520,9 @@ def least_certain(held: HeldOut) -> Section:
         cells = [held.name(i), held.labels[code] + " (missed)" * bool(pair[k, 0] != code)]
         for c in pair[k]:
             cell = f"{held.labels[c]} {number(p[k, c], 2)}"
-            if ends is not None:
-                low, high = ends[k, c]
-                cell += f" ({number(low, 2)} to {number(high, 2)})"
+            if intervals is not None:
+                low, high = intervals[k, c]
+                cell += f" ({ends(low, high, partial(number, digits=2))})"
                 if not low - _SEEN <= p[k, c] <= high + _SEEN:
                     outside.append(cells[0])
             cells.append(cell)
@@ -540,8 +534,8 @@ def least_certain(held: HeldOut) -> Section:
     below = [f"less than {t} in {count(float((top < t).sum()), 'row')}" for t in (0.5, 0.9, 0.99)]
     if top.min() < 0.99:
         text = f"The most probable class has {', '.join(below[p.shape[1] < 3 :])} of {held.n}."
-    if ends is not None:
-        width = ends[..., 1] - ends[..., 0]
+    if intervals is not None:
+        width = intervals[..., 1] - intervals[..., 0]
         widest = int(np.argmax(width[line, pair].max(axis=1)))
         text += (
             f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
@@ -564,18 +558,18 @@ def least_certain(held: HeldOut) -> Section:
             "row": held.name(i),
             "label": held.labels[held.codes[i]],
             "probability": by_label(p[k]),
-            "interval": None if ends is None else by_label(ends[k]),
+            "interval": None if intervals is None else by_label(intervals[k]),
             "reasons": reasons[k],
         }
         for k, i in enumerate(places)
     ]
     prob = share(held.prob)
-    caption = "Probabilities" + ("" if ends is None else f" with {prob} intervals")
+    caption = "Probabilities" + ("" if intervals is None else f" with {prob} intervals")
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
     section = Section("doubts", [text], [Table(caption, head, rows, len(head))], notes=notes)
     section.data = {"rows": data}
-    if p.shape[1] > 1 and ends is not None and top.min() < 0.99:
+    if p.shape[1] > 1 and intervals is not None and top.min() < 0.99:
         names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
         told = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
         draw = partial(
@@ -584,7 +578,7 @@ def least_certain(held: HeldOut) -> Section:
             classes=pair,
             labels=held.labels,
             p=p[line, pair],
-            ends=ends[line, pair],
+            ends=intervals[line, pair],
             xlabel=f"class probability, {prob} interval",
         )
         section.figures = [
@@ -607,7 +601,7 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
         return nothing, [f"No reasons: {error}."]
     terms = table["predictive"].values
     names = [str(name) for name in table["feature"].values]
-    ends = {k: held.label_names(table[k].values) for k in ("label", "against")}
+    sides = {k: held.label_names(table[k].values) for k in ("label", "against")}
     shown, reasons = _shown(held, names), []
     for k, i in enumerate(held.doubtful.tolist()):
         largest = np.argsort(-np.abs(terms[k]), kind="stable")[:_REASONS]
@@ -615,7 +609,7 @@ def _reasons(held: HeldOut) -> tuple[list[str], list[str]]:
         for j in largest[np.abs(terms[k][largest]) > 1e-3]:
             value = held.value(i, names[j])
             cell = shown[j] + (f" = {value}" if value else "")
-            label = ends["label" if terms[k, j] > 0 else "against"][k]
+            label = sides["label" if terms[k, j] > 0 else "against"][k]
             parts.append(f"{cell}: {signed(abs(float(terms[k, j])), 1)} for {label}")
         reasons.append("; ".join(parts))
     return reasons, []

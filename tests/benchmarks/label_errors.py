@@ -5,10 +5,9 @@
 
 At most 1000 rows of each table. A share of the labels is changed to another class drawn from the
 others ("random"), or, as often, to the runner-up of cross-validated logistic regression in rows
-drawn by how doubtful it is of them ("near"). Log loss of "this label is wrong": `label_errors`, its
-form of one flip, that with the true rate and exponent 1, one minus the exact leave-one-out
-probability of the label, and one minus that of logistic regression on standardised columns in five
-folds. "precision": wrong labels among as many
+drawn by how doubtful it is of them ("near"). Log loss of "this label is wrong": `label_errors`, one
+minus the exact leave-one-out probability of the label, and one minus that of logistic regression on
+standardised columns in five folds. "precision": wrong labels among as many
 rows as there are wrong labels, the most suspicious first.
 """
 
@@ -40,7 +39,7 @@ MODELS = {
     "linear": bg.LinearDiscriminant,
     "quadratic": bg.QuadraticDiscriminant,
 }
-METHODS = ("label_errors", "one flip", "rate known", "1 - loo", "1 - regression")
+METHODS = ("label_errors", "1 - loo", "1 - regression")
 
 
 def flipped(y: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -99,11 +98,9 @@ def measured(X: np.ndarray, y: np.ndarray, kind: str, share: float, model: str, 
     wrong = np.isin(np.arange(len(y)), chosen)
     clf = MODELS[model]().fit(X, given)
     found = bg.label_errors(clf, X, given)
-    one = bg.label_errors(clf, X, given, form="one flip") if found.attrs["passes"] else found
     regression = 1 - folds(X, given)[np.arange(len(y)), given]
-    told = bg.label_errors(clf, X, given, label_noise=share, exponent=1, form="one flip")
     left_out = 1 - loo_of(clf, X, given)
-    p = [*(table["wrong"].values for table in (found, one, told)), left_out, regression]
+    p = [found["wrong"].values, left_out, regression]
     return {
         "loss": {name: log_loss(own, wrong) for name, own in zip(METHODS, p, strict=True)},
         "precision": {name: precision(own, wrong) for name, own in zip(METHODS, p, strict=True)},

@@ -269,12 +269,8 @@ def _line(view: View, size: str, name: str, own: list[Scored], peer: list[Scored
 def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     """Pooled within-class variances and correlations, the correlations shrunken by `kind`.
 
-    ``"diagonal"``; ``"rows 5"``: as if 5 D rows had shown none; ``"OAS 3"``: 3 times the share of
-    Chen et al. (2010); ``"clear 2"``: 2 D times that of Schäfer and Strimmer (2005), the default;
-    ``"clear fixed 10"``: 10 times that; ``"Ledoit-Wolf"``, which needs fourth moments.
+    ``"diagonal"``; ``"clear 2"``: 2 D times the share of Schäfer and Strimmer (2005), the default.
     """
-    from sklearn.covariance import ledoit_wolf_shrinkage
-
     centred = np.vstack([X[y == c] - X[y == c].mean(axis=0) for c in np.unique(y)])
     W, f, D = centred.T @ centred, len(X) - len(np.unique(y)), X.shape[1]
     s = np.sqrt((np.diag(W) + X.var(axis=0)) / (1 + f))
@@ -282,19 +278,10 @@ def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     r = W / np.outer(width, width)
     np.fill_diagonal(r, 1.0)
     apart = ~np.eye(D, dtype=bool)
-    r2, name = np.square(r[apart]), kind.split()[0]
-    factor = float(kind.split()[-1]) if kind[-1].isdigit() else 1.0
-    clear = (np.square(1 - r2).sum() / f) / r2.sum() if r2.sum() else np.inf
-    if "fixed" not in kind:
-        clear *= D
-    t2 = np.square(r).sum()
-    share = {
-        "diagonal": 1.0,
-        "rows": factor * D / (f + factor * D),
-        "OAS": factor * ((1 - 2 / D) * t2 + D * D) / max((f + 1 - 2 / D) * (t2 - D), 1e-300),
-        "clear": factor * clear,
-        "Ledoit-Wolf": ledoit_wolf_shrinkage(centred / width, assume_centered=True),
-    }[name]
+    r2 = np.square(r[apart])
+    share = 1.0
+    if kind != "diagonal" and r2.sum():
+        share = float(kind.split()[-1]) * D * (np.square(1 - r2).sum() / f) / r2.sum()
     share = min(1.0, max(share, 1 / f, 1e-3))
     return np.outer(s, s) * ((1 - share) * r + share * np.eye(D))
 
@@ -344,8 +331,7 @@ def against_default(
 
 def scan(folder: Path, n: int) -> None:
     """What the defaults were chosen from."""
-    kinds = ("diagonal", "rows 5", "OAS 3", "Ledoit-Wolf", "clear fixed 10")
-    kinds += ("clear 1", "clear 2", "clear 3")
+    kinds = ("diagonal", "clear 1", "clear 2", "clear 3")
     for model in GAUSSIAN[1:]:
         against_default(
             folder,
