@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.datatree import tree
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, category_coords, cells_dim, padded
 from tests.drawn import drawn
 
@@ -45,11 +44,6 @@ def test_names_of_the_cells(clf: Any) -> None:
     for feature in TABLE:
         own = np.array(theta["feature_category"].attrs["feature"]) == feature
         np.testing.assert_allclose(theta.isel(feature_category=own).sum("feature_category"), 1.0)
-
-
-def test_as_many_categories_with_other_names_are_listed_as_well() -> None:
-    theta = bg.CategoricalNB().fit(TABLE[["hue", "wing"]], Y).posterior_["posterior"]["theta"]
-    assert theta["feature_category"].values.tolist() == CELLS[3:]
 
 
 def test_shared_categories_keep_their_dim() -> None:
@@ -127,11 +121,3 @@ def test_labels_of_any_type_are_written(tmp_path: Any) -> None:
         assert (
             list(names.attrs["feature"]) == tree["posterior"]["feature_category"].attrs["feature"]
         )
-
-
-def test_groups_without_cells_are_left_alone() -> None:
-    plain = xr.Dataset({"x": (("obs_id", "feature"), np.zeros((2, 2)))})
-    coords = category_coords(["a", "b"], [["u"], ["u", "v"]]) | {"feature": ["a", "b"]}
-    found = tree.labelled(plain, coords)
-    assert found["x"].dims == ("obs_id", "feature")
-    assert found["feature"].values.tolist() == ["a", "b"]

@@ -184,14 +184,6 @@ def test_what_theta_does_not_tell_of_a_row_is_averaged_over_the_posterior(
     assert np.isfinite(tree["log_prior"]["theta"].values).all()
 
 
-def test_a_row_without_cells_tells_of_the_class_weights_alone() -> None:
-    case = BY_NAME["gaussian-missing"]
-    log_pi = np.log(case.theta["pi"][..., CODES[2]])
-    group = case.tree["log_likelihood"].sel(obs_id=2)
-    np.testing.assert_allclose(group["joint"], log_pi, rtol=1e-12)
-    np.testing.assert_allclose(group["label"], log_pi, rtol=1e-12)
-
-
 class Given:
     """A family whose log densities (chain, draw, N, C) are given, whatever X says."""
 
@@ -388,15 +380,6 @@ def test_documents_keep_their_lengths() -> None:
     assert np.abs(z).max() < 4.5
 
 
-def test_documents_in_a_block_keep_their_lengths() -> None:
-    X = pd.DataFrame({"size": REAL[:, 0], "u": COUNTS[:, 0], "v": COUNTS[:, 1]})
-    clf = bg.MixedNB({"gaussian": ["size"], "multinomial": ["u", "v"]}).fit(X, LABELS)
-    tree = clf.draw_posterior(10, 1, X=X, y=LABELS, replicate=BOTH)
-    observed, drawn = (tree[g]["multinomial_x"] for g in ("observed_data", "posterior_predictive"))
-    assert observed.dtype == drawn.dtype == np.int64
-    assert (drawn.sum("multinomial_feature") == observed.sum("multinomial_feature")).all()
-
-
 def test_prior_predictive_rows_of_a_draw_share_their_weights() -> None:
     """Labels of a draw follow the Dirichlet-multinomial, not one multinomial for all draws."""
     label = BY_NAME["gaussian"].tree["prior_predictive"]["label"].values.reshape(-1, N)
@@ -491,13 +474,6 @@ def test_one_class_and_one_row(rows: int) -> None:
     np.testing.assert_allclose(group["label"], 0.0, atol=2e-10)
     assert group["joint"].shape == (2, 50, rows)
     assert (tree["posterior_predictive"]["label"] == 0).all()
-
-
-def test_some_rows_give_what_all_rows_give_of_them(fitted: Any) -> None:
-    whole = fitted.draw_posterior(20, X=REAL, y=LABELS)["log_likelihood"]
-    some = fitted.draw_posterior(20, X=REAL[3:5], y=LABELS[3:5])["log_likelihood"]
-    for name in ("joint", "label"):
-        np.testing.assert_allclose(some[name], whole[name][..., 3:5], rtol=1e-9, atol=2e-10)
 
 
 def test_the_same_seed_gives_the_same_groups(fitted: Any) -> None:

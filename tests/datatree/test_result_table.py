@@ -3,7 +3,6 @@
 import html
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -70,14 +69,6 @@ def test_the_most_suspect_labels_come_first_and_the_others_are_counted():
     heads = [i for i, line in enumerate(lines) if line.startswith("obs_id")]
     assert lines[heads[0] + 1].split()[0] == "20"
     assert any("16 more lines" in line for line in lines)
-
-
-def test_rows_of_one_name_and_no_rows():
-    frame = pd.DataFrame(X[:3], index=["p", "p", "q"])
-    lines = repr(CLF.predict_uncertainty(frame)).splitlines()
-    assert [line.split()[0] for line in lines[3:6]] == ["p", "p", "q"]
-    assert "title" in CLF.predict_uncertainty(X[:3]).isel(obs_id=[]).attrs
-    repr(CLF.predict_interval(X[:3]).isel(obs_id=[]))
 
 
 def test_sets_are_named():

@@ -17,7 +17,6 @@ from bayesgen.datatree import tree as names
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.io import storage
 from tests.drawn import drawn
 from tests.graphs import PYTHON, pm
 from tests.selection import rest_is_slow
@@ -76,21 +75,6 @@ def test_what_is_made_of_given_draws_has_their_provenance(gaussian: Any) -> None
     alone = of_draws.predict_posterior(REALS[:2])
     assert alone.attrs["route"] == "draws given"
     assert "seed" not in alone.attrs
-
-
-def test_time_is_an_attribute_of_the_tree_alone(gaussian: Any, tmp_path: Any) -> None:
-    a, b = (gaussian.draw_posterior(9, 2, X=REALS, y=Y) for _ in range(2))
-    b.attrs["created_at"] = "2001-01-01T00:00:00+00:00"
-    for name in a.children:
-        xr.testing.assert_identical(a[name].to_dataset(), b[name].to_dataset())
-    for name in ("a.nc", "b.nc"):  # of one posterior, on two occasions
-        gaussian.save(tmp_path / name)
-    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
-    a.to_netcdf(tmp_path / "tree.nc", engine="h5netcdf")  # attributes of every type are taken
-
-
-def test_storage_names_the_group_of_the_record_as_we_do() -> None:
-    assert storage.FIT == names.FIT
 
 
 # ------------------------------------------------------------------------------ what is called how
@@ -156,14 +140,6 @@ def test_the_two_labels_are_what_they_say_and_pymc_s_is_the_class_weights_one() 
 
 def of_rows() -> tuple[str, ...]:
     return ("posterior_predictive", "log_likelihood")
-
-
-def test_a_discriminative_prior_draws_labels_given_x() -> None:
-    from bayesgen.datatree.tree import described
-
-    drawn = xr.Dataset({"label": ("obs_id", np.zeros(2, dtype=int))})
-    told = described(drawn, "prior_predictive", classes=["a"], discriminative=True)
-    assert "given the features x" in told["label"].attrs["long_name"]
 
 
 # ------------------------------------------------------------------------------ on request only
@@ -250,13 +226,6 @@ ESTIMATORS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def test_a_graph_of_big_endian_rows() -> None:
-    """As files of FITS and memory maps have them; PyTensor has no type for these."""
-    X = REALS.astype(">f8")
-    model, same = (bg.GaussianNB().fit(x, Y).to_pymc(x, Y, likelihood="rows") for x in (X, REALS))
-    np.testing.assert_array_equal(log_p(model), log_p(same))
-
-
 @pytest.mark.parametrize("name", rest_is_slow(ESTIMATORS, ["markov", "mixed"]))
 def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
     """By statistics and by rows the log posteriors differ by a constant; the fit's do not."""
@@ -274,11 +243,6 @@ def test_a_graph_of_other_rows_is_conditioned_on_them(name: str) -> None:
             np.testing.assert_array_equal(
                 data.get_value(), of_statistics[data.name].get_value(), err_msg=data.name
             )
-
-
-def test_the_rows_of_the_fit_give_the_graph_of_the_fit(gaussian: Any) -> None:
-    with_rows, without = gaussian.to_pymc(REALS, Y), gaussian.to_pymc()
-    np.testing.assert_array_equal(log_p(with_rows), log_p(without))
 
 
 def test_constants_of_blocks_have_the_names_and_values_of_the_graph() -> None:
