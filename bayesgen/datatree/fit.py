@@ -41,26 +41,26 @@ def assembled(
     stats: ClassStats,
     coords: Coords,
 ) -> "xr.DataTree":
-    """A tree of `groups` and of what every route has beside its draws.
+    """Return a tree of `groups` and of what every route has beside its draws.
 
     That is ``constant_data``, and where there is a posterior in closed form, `model`, also
     ``observed_data`` (the statistics) and ``fit``.
     """
     import xarray as xr
 
-    out = {name: labelled(group, coords) for name, group in groups.items()}
-    out[CONSTANT_DATA] = prior_dataset(prior, stats, coords)
+    every = {name: labelled(group, coords) for name, group in groups.items()}
+    every[CONSTANT_DATA] = prior_dataset(prior, stats, coords)
     if model is not None:
         fit = fit_dataset(prior, model, stats, coords)
         observed = [name for name in fit.data_vars if str(name).startswith("stats_")]
-        out |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
-    return xr.DataTree.from_dict({f"/{name}": group for name, group in out.items()})
+        every |= {OBSERVED_DATA: fit[observed].drop_attrs(deep=False), FIT: fit}
+    return xr.DataTree.from_dict({f"/{name}": group for name, group in every.items()})
 
 
 def fit_dataset(
     prior: ClassModel, posterior: ClassModel, stats: ClassStats, coords: Coords
 ) -> "xr.Dataset":
-    """Hyper-parameters and statistics as variables ``{role}_{name}``.
+    """Return hyper-parameters and statistics as variables ``{role}_{name}``.
 
     An axis of length 1 that stands for all (one variance for all classes) has no dim; the
     attribute ``axes`` of each variable lists the full axes for `read_fit`.
@@ -86,7 +86,7 @@ def fit_dataset(
 
 
 def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.Dataset":
-    """Hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
+    """Return hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
     dims = {f"prior_{name}": d for name, (d, _) in prior.family.arrays().items()}
     variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
     coordinates = prior.family.capability(SamplerCoordinates)
@@ -94,18 +94,19 @@ def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.D
         prior_data(prior.family) if coordinates is None else coordinates.pymc_data(stats.features)
     )
     for name, value in data.items():
-        known = dims.get(name, ())
-        full = known[len(known) - value.ndim :] if len(known) >= value.ndim else ("",) * value.ndim
-        own = [
+        last = ("",) * value.ndim + dims.get(name, ())
+        named = [
             d if d and n == len(coords.get(d, ())) else f"{name}_dim_{i}"
-            for i, (d, n) in enumerate(zip(full, value.shape, strict=True))
+            for i, (d, n) in enumerate(
+                zip(last[len(last) - value.ndim :], value.shape, strict=True)
+            )
         ]
-        variables[name] = (tuple(own), value)
+        variables[name] = (tuple(named), value)
     return group(variables, _padded(coords))
 
 
 def _padded(coords: Coords) -> Coords:
-    """Coordinates under which categories keep a dim of their own, padded as in NumPy and PyMC."""
+    """Return coordinates under which categories keep a dim of their own, padded as in NumPy."""
     return {name: labels for name, labels in coords.items() if not isinstance(labels, Cells)}
 
 
@@ -132,7 +133,7 @@ def _variable(
 def read_fit(
     dataset: "xr.Dataset", family: type[Family]
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
-    """(prior, posterior, stats) of `fit_dataset`."""
+    """Return (prior, posterior, stats) of `fit_dataset`."""
     arrays: dict[str, dict[str, Array]] = {role: {} for role in _ROLES}
     for name, variable in dataset.data_vars.items():
         role, field = str(name).split("_", 1)
@@ -153,11 +154,10 @@ def read_fit(
 
 
 def drawn_posterior(fitted: Fitted, draws: Any, *, given: bool = False) -> Any:
-    """The posterior as a tree of draws has it.
+    """Return the posterior as a tree of draws has it.
 
     `given`: the draws are not those of the fit, and their class weights may have another prior.
     """
-    own, training = fitted.posterior, fitted.training
-    theta = read_draws(draws, own.params, fitted.coords)
-    known = not given and training.inference != GIVEN
-    return own.with_draws(theta, known)
+    posterior = fitted.posterior
+    theta = read_draws(draws, posterior.params, fitted.coords)
+    return posterior.with_draws(theta, not given and fitted.training.inference != GIVEN)

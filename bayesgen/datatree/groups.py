@@ -49,11 +49,27 @@ class Asked(NamedTuple):
     rows: Rows | None
     classes: Array  # (C,) labels, which name the indicators
 
+    @property
+    def indicators(self) -> Array:
+        """(C,) classes that have an indicator, or none of them."""
+        return self.classes if tree.INDICATORS in self.replicate else self.classes[:0]
+
+    @property
+    def with_label(self) -> bool:
+        """Whether labels are replicated."""
+        return bool({tree.LABEL, tree.INDICATORS} & {*self.replicate})
+
+    @property
+    def with_x(self) -> bool:
+        """Whether features are replicated."""
+        has_table = self.rows is not None and _is_table(self.rows.X)
+        return has_table and tree.FEATURES in self.replicate
+
 
 def asked_for(
     groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
 ) -> Asked:
-    """Groups to make, checked before any work; None: `OF_ROWS`, if there are rows."""
+    """Check, before any work, which groups are to be made; None: `OF_ROWS`, if there are rows."""
     if groups is None:
         names = [] if rows is None else list(OF_ROWS)
     else:
@@ -79,38 +95,36 @@ def asked_for(
 
 
 def add_groups(
-    out: "xr.DataTree",
+    whole: "xr.DataTree",
     asked: Asked,
     made: dict[str, Variables],
     family: Family,
     theta: Theta,
     coords: tree.Coords,
 ) -> None:
-    """Put groups into a tree; of the rows, what is replicated is observed, the rest constant."""
-    _, replicate, rows, classes = asked
-    say = partial(tree.described, classes=classes, discriminative=family.discriminative)
-    if rows is not None:
-        label, features = row_variables(family, theta, rows)
-        observed = label if {tree.LABEL, tree.INDICATORS} & {*replicate} else {}
-        if tree.INDICATORS in replicate:
-            observed = observed | _indicators(label, classes)
-        observed = observed | (features if tree.FEATURES in replicate else {})
+    """Put groups into a tree; of the rows, what is replicated is observed, else constant."""
+    describe = partial(tree.described, classes=asked.classes, discriminative=family.discriminative)
+    if asked.rows is not None:
+        label, features = row_variables(family, theta, asked.rows)
+        observed = label if asked.with_label else {}
+        observed = observed | _indicators(label, asked.indicators)
+        observed = observed | (features if tree.FEATURES in asked.replicate else {})
         made = {tree.OBSERVED_DATA: observed, **made}
-        rest = {k: v for k, v in (label | features).items() if k not in observed}
-        constants = out[tree.CONSTANT_DATA].to_dataset()
-        out[tree.CONSTANT_DATA] = constants.merge(say(tree.group(rest, coords)))
+        others = {k: v for k, v in (label | features).items() if k not in observed}
+        constants = whole[tree.CONSTANT_DATA].to_dataset()
+        whole[tree.CONSTANT_DATA] = constants.merge(describe(tree.group(others, coords)))
     for name, variables in made.items():
-        out[name] = say(tree.group(variables, coords), name)
+        whole[name] = describe(tree.group(variables, coords), name)
 
 
 def _indicators(variables: Variables, classes: Array) -> Variables:
-    """``is_<class>``, 1 in rows of the class, from ``label``."""
+    """Return ``is_<class>``, 1 in rows of the class, from ``label``."""
     dims, codes = variables[tree.LABEL]
     return {tree.indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
 def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
-    """``label``, and ``x`` if it is a dense matrix.
+    """Return ``label``, and ``x`` if it is a dense matrix.
 
     `theta` as in `requested_groups`: any draws of the family's parameters.
     """
@@ -127,7 +141,7 @@ def requested_groups(
     stats: Any,
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
-    """{group: variables} of the groups asked for.
+    """Return {group: variables} of the groups asked for.
 
     Parameters
     ----------
@@ -143,63 +157,61 @@ def requested_groups(
     draw_prior : callable, optional
         n draws from the prior, of a family that has none of its own.
     """
-    names, replicate, rows, classes = asked
+    names, rows = asked.names, asked.rows
     lead = draw_shape(prior.family, theta)
-    indicators = classes if tree.INDICATORS in replicate else classes[:0]
-    with_label = tree.LABEL in replicate or tree.INDICATORS in replicate
-    with_x = rows is not None and tree.FEATURES in replicate and _is_table(rows.X)
-    _refuse_large(names, lead, theta, rows, with_x, len(indicators))
-    by_draw = (CHAIN, DRAW)
-    out: dict[str, Variables] = {}
+    _refuse_large(asked, lead, theta)
+    made: dict[str, Variables] = {}
     prepared = prior.family.capability(capabilities.PreparedPrior)
     if prepared is not None:  # of the tables that theta has, where those grow with rows
         prior = replace(prior, family=prepared.prepared(stats))
     if tree.PRIOR in names or tree.PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
-        drawn = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
-        at = {k: v.reshape(*lead, *v.shape[1:]) for k, v in drawn.items()}
+        flat = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
+        drawn = {k: v.reshape(*lead, *v.shape[1:]) for k, v in flat.items()}
         if tree.PRIOR in names:
-            out[tree.PRIOR] = {k: (prior.params[k], v) for k, v in at.items()}
-            own = prior.family.capability(capabilities.SamplerCoordinates)
-            free = {} if own is None else own.pymc_coordinates(at, stats)
-            out[tree.PRIOR] = tree.with_draws(out[tree.PRIOR] | free)
+            coordinates = prior.family.capability(capabilities.SamplerCoordinates)
+            free = {} if coordinates is None else coordinates.pymc_coordinates(drawn, stats)
+            params = {k: (prior.params[k], v) for k, v in drawn.items()}
+            made[tree.PRIOR] = tree.with_draws(params | free)
         if tree.PRIOR_PREDICTIVE in names and rows is not None:
             if prior.family.discriminative:
-                codes = labels_given_x(rng, prior.family, at, rows.X)
+                codes = labels_given_x(rng, prior.family, drawn, rows.X)
             else:
-                codes = labels(rng, at, len(rows.y))
-            out[tree.PRIOR_PREDICTIVE] = (
-                {tree.LABEL: ((*by_draw, OBS), codes)} if with_label else {}
-            )
-            if with_label:
-                out[tree.PRIOR_PREDICTIVE] |= _indicators(out[tree.PRIOR_PREDICTIVE], indicators)
-            if with_x:
-                x = features_given_label(rng, as_long(prior.family, rows.X), at, codes)
-                out[tree.PRIOR_PREDICTIVE] |= _features(prior.family, at, by_draw, x)
+                codes = labels(rng, drawn, len(rows.y))
+            made[tree.PRIOR_PREDICTIVE] = _replicates(asked, rng, prior.family, drawn, codes, codes)
     if tree.POSTERIOR_PREDICTIVE in names and rows is not None:
-        out[tree.POSTERIOR_PREDICTIVE] = {}
-        if with_label:
-            codes = labels_given_x(rng, family, theta, rows.X)
-            out[tree.POSTERIOR_PREDICTIVE][tree.LABEL] = ((*by_draw, OBS), codes)
-            out[tree.POSTERIOR_PREDICTIVE] |= _indicators(
-                out[tree.POSTERIOR_PREDICTIVE], indicators
-            )
-        if with_x:
-            x = features_given_label(rng, as_long(family, rows.X), theta, rows.y)
-            out[tree.POSTERIOR_PREDICTIVE] |= _features(family, theta, by_draw, x)
+        codes = labels_given_x(rng, family, theta, rows.X) if asked.with_label else rows.y
+        replicates = _replicates(asked, rng, family, theta, codes, rows.y)
+        made[tree.POSTERIOR_PREDICTIVE] = replicates
     if tree.LOG_LIKELIHOOD in names and rows is not None:
-        found = log_likelihood(family, theta, *rows, indicators=len(indicators) > 0)
-        density = (
-            {} if family.discriminative else {tree.JOINT: found.joint}
-        )  # else nothing is said of x
-        density |= {tree.LABEL: found.label}
-        density |= {tree.indicator(c): v for c, v in zip(indicators, found.indicators, strict=True)}
-        out[tree.LOG_LIKELIHOOD] = {k: ((*by_draw, OBS), break_ties(v)) for k, v in density.items()}
+        scores = log_likelihood(family, theta, *rows, indicators=len(asked.indicators) > 0)
+        density = {} if family.discriminative else {tree.JOINT: scores.joint}  # nothing of x
+        density |= {tree.LABEL: scores.label}
+        each = zip(asked.indicators, scores.indicators, strict=True)
+        density |= {tree.indicator(c): value for c, value in each}
+        made[tree.LOG_LIKELIHOOD] = _of_each_draw(density, OBS)
     if tree.LOG_PRIOR in names:
-        out[tree.LOG_PRIOR] = {
-            k: (by_draw, break_ties(v)) for k, v in log_prior(prior, theta).items()
-        }
-    return out
+        made[tree.LOG_PRIOR] = _of_each_draw(log_prior(prior, theta))
+    return made
+
+
+def _of_each_draw(density: dict[str, Array], *dims: str) -> Variables:
+    return {k: ((CHAIN, DRAW, *dims), break_ties(v)) for k, v in density.items()}
+
+
+def _replicates(
+    asked: Asked, rng: np.random.Generator, family: Family, theta: Theta, codes: Array, y: Array
+) -> Variables:
+    """Return drawn labels, `codes` (chain, draw, N), and features drawn given the labels y."""
+    variables: Variables = {}
+    if asked.with_label:
+        variables[tree.LABEL] = ((CHAIN, DRAW, OBS), codes)
+        variables |= _indicators(variables, asked.indicators)
+    if asked.with_x:
+        assert asked.rows is not None, "features are replicated of rows"
+        x = features_given_label(rng, as_long(family, asked.rows.X), theta, y)
+        variables |= _features(family, theta, (CHAIN, DRAW), x)
+    return variables
 
 
 def _is_table(X: Any) -> bool:
@@ -207,62 +219,54 @@ def _is_table(X: Any) -> bool:
 
 
 def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
-    """X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
+    """Return X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
 
     ``x``, or ``{block}_x`` for each of several blocks; counts and codes are integers.
     """
     if family.discriminative:
         return {"x": ((*lead, OBS, FEATURE), X)}
-    out: Variables = {}
-    for columns, block, _, own, prefix in family.blocks(theta=theta):
-        one = {name: own[name][0, 0] for name in block.params}
+    variables: Variables = {}
+    for columns, block, _, block_theta, prefix in family.blocks(theta=theta):
+        one = {name: block_theta[name][0, 0] for name in block.params}
         first = X.reshape(-1, X.shape[-1])[:1, columns]
         drawing = as_long(block, first)
         drawn = drawing.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
         values = X[..., columns]
         if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
             values = values.astype(np.int64)
-        out[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
-    return out
+        variables[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
+    return variables
 
 
 def as_long(family: Family, X: Array) -> Family:
-    """The family that draws rows with the lengths or exposures of the rows X."""
-    own = family.capability(capabilities.GivenRows)
-    return family if own is None else own.given_rows(X)
+    """Return the family that draws rows with the lengths or exposures of the rows X."""
+    of_rows = family.capability(capabilities.GivenRows)
+    return family if of_rows is None else of_rows.given_rows(X)
 
 
 def _is_whole(values: Array) -> bool:
     return not np.any(values % 1)  # NaN, a missing cell, is not
 
 
-def _refuse_large(
-    names: Sequence[str],
-    lead: tuple[int, ...],
-    theta: Theta,
-    rows: Rows | None,
-    with_x: bool,
-    indicators: int,
-) -> None:
+def _refuse_large(asked: Asked, lead: tuple[int, ...], theta: Theta) -> None:
+    """Raise ValueError for a group above `_BYTES`."""
     draws = int(np.prod(lead))
     parameters = sum(np.size(value) for value in theta.values()) // draws
-    # {group: numbers per draw, of what}; the prior predictive rests on draws of the prior
-    numbers = dict.fromkeys(
-        (tree.PRIOR, tree.PRIOR_PREDICTIVE), (parameters, f"{parameters} parameters")
-    )
-    _refuse_above(names, numbers, draws)
-    if rows is not None:
-        n, cells = len(rows.y), 1 + indicators + (rows.X.shape[1] if with_x else 0)
-        what = f"{n} rows" + (f", {indicators} indicators" if indicators else "")
-        by_row = dict.fromkeys((tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE), cells)
-        by_row[tree.LOG_LIKELIHOOD] = 2 + indicators
-        _refuse_above(names, {k: (n * each, what) for k, each in by_row.items()}, draws)
-
-
-def _refuse_above(names: Sequence[str], numbers: dict[str, tuple[int, str]], draws: int) -> None:
-    for name, (each, what) in numbers.items():
+    # (group, numbers per draw, of what); the prior predictive rests on draws of the prior
+    of_prior = parameters, f"{parameters} parameters"
+    sizes = [(tree.PRIOR, *of_prior), (tree.PRIOR_PREDICTIVE, *of_prior)]
+    if asked.rows is not None:
+        n, n_classes = len(asked.rows.y), len(asked.indicators)
+        what = f"{n} rows" + (f", {n_classes} indicators" if n_classes else "")
+        cells = 1 + n_classes + (asked.rows.X.shape[1] if asked.with_x else 0)
+        sizes += [
+            (tree.PRIOR_PREDICTIVE, n * cells, what),
+            (tree.POSTERIOR_PREDICTIVE, n * cells, what),
+            (tree.LOG_LIKELIHOOD, n * (2 + n_classes), what),
+        ]
+    for name, each, what in sizes:
         size = 8 * each * draws
-        if name in names and size > _BYTES:
+        if name in asked.names and size > _BYTES:
             raise ValueError(
                 f"the group {name!r} of {what} and {draws} draws would take "
                 f"{size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of `groups`"
@@ -301,50 +305,50 @@ def log_likelihood(
         if indicators and not len(each):
             each = np.empty((density.shape[-1], *lead, len(y)))
         here = (..., np.arange(density.shape[-2]), y[rows])
-        own = density[here]
+        joint_of_label = density[here]
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
             for c, others in enumerate(log_sum_of_others(np.moveaxis(density, -1, 0))[: len(each)]):
                 odds = density[..., c] - others
                 each[c][..., rows] = -np.logaddexp(0.0, np.where(y[rows] == c, -odds, odds))
             density[here] = -np.inf
-            given_x = -np.logaddexp(0.0, log_sum_exp(density) - own)  # of others against own
-        joint[..., rows], label[..., rows] = own, given_x
+            given_x = -np.logaddexp(0.0, log_sum_exp(density) - joint_of_label)  # the others' odds
+        joint[..., rows], label[..., rows] = joint_of_label, given_x
     return LogLikelihood(joint, label, each)
 
 
 def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:
-    """(chain, draw, N) class codes drawn from p(y | x_i, theta) of each draw."""
+    """Draw class codes (chain, draw, N) from p(y | x_i, theta) of each draw."""
     lead = draw_shape(family, theta)
-    out = np.empty((*lead, X.shape[0]), dtype=np.int64)
+    codes = np.empty((*lead, X.shape[0]), dtype=np.int64)
     for rows, density in log_joint_blocks(family, theta, X):
         # Gumbel's trick: the largest of log weights with Gumbel noise is a draw by the weights
-        out[..., rows] = np.argmax(density + rng.gumbel(size=density.shape), axis=-1)
-    return out
+        codes[..., rows] = np.argmax(density + rng.gumbel(size=density.shape), axis=-1)
+    return codes
 
 
 def features_given_label(rng: np.random.Generator, family: Family, theta: Theta, y: Array) -> Array:
-    """(chain, draw, N, D) features drawn from p(x | y_i, theta) of each draw.
+    """Draw features (chain, draw, N, D) from p(x | y_i, theta) of each draw.
 
     `y` is (N,), or (chain, draw, N).
     """
     lead = draw_shape(family, theta)
     codes = np.broadcast_to(y, (*lead, np.shape(y)[-1]))
     draws = [
-        family.simulate(rng, {k: v[at] for k, v in theta.items()}, codes[at])
-        for at in np.ndindex(*lead)
+        family.simulate(rng, {k: v[draw] for k, v in theta.items()}, codes[draw])
+        for draw in np.ndindex(*lead)
     ]
     return np.stack(draws).reshape(*lead, *draws[0].shape)
 
 
 def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
-    """(chain, draw, n) class codes drawn from the class weights of each draw."""
+    """Draw class codes (chain, draw, n) from the class weights of each draw."""
     weights = log_weights(theta[CLASS_WEIGHTS])[..., None, :]
     noise = rng.gumbel(size=(*weights.shape[:-2], n, weights.shape[-1]))
     return np.argmax(weights + noise, axis=-1)
 
 
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
-    """{name: (chain, draw)} log prior density of the class weights and of the features' theta."""
+    """Return log prior densities {name: (chain, draw)} of class weights and features' theta."""
     density = capabilities.require(prior.family, capabilities.ThetaDensity, "the group 'log_prior'")
     return {
         CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
@@ -353,7 +357,7 @@ def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
 
 
 def break_ties(log_p: Array) -> Array:
-    """Log densities (chain, draw, ...) for a tree, not the same in all draws.
+    """Return log densities (chain, draw, ...) for a tree, not the same in all draws.
 
     ArviZ fits a generalised Pareto distribution to the largest differences between draws, and
     stops or returns NaN where there are none: under a flat prior, or where a row's label is

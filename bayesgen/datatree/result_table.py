@@ -52,7 +52,7 @@ class ResultTable(xr.Dataset):
         """Return the variables that vary along dims of the first, and along no others."""
         lines = self._lines(names[0]) if names else set()
         each = {name: self._lines(name) for name in names}
-        return [name for name, own in each.items() if own <= lines and bool(own) == bool(lines)]
+        return [name for name, dims in each.items() if dims <= lines and bool(dims) == bool(lines)]
 
     def _frame(
         self, names: list[Hashable], dim_order: Sequence[Hashable] | None = None

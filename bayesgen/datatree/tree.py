@@ -61,26 +61,17 @@ Coords = Mapping[str, Any]
 def draws_dataset(
     draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
 ) -> "xr.Dataset":
-    """Draws {name: (chain, draw, *dims)} as a Dataset.
+    """Return draws {name: (chain, draw, *dims)} as a Dataset.
 
     Features with categories of their own (`Cells` among `coords`) are listed cell by cell.
     """
-    import xarray as xr
-
-    found = {
-        name: by_cell((CHAIN, DRAW, *params[name]), value, coords) for name, value in draws.items()
-    }
-    used = {d for dims, _ in found.values() for d in dims}
-    n_chains, n_draws = next(iter(draws.values())).shape[:2]
-    index = {CHAIN: np.arange(n_chains), DRAW: np.arange(n_draws)}
-    plain = {k: v for k, v in coords.items() if k in used and not isinstance(v, Cells)}
-    return labelled(xr.Dataset(found, index | plain), coords)
+    return group(with_draws({name: (params[name], value) for name, value in draws.items()}), coords)
 
 
 def read_draws(
     tree: Any, params: Mapping[str, tuple[str, ...]], coords: Coords
 ) -> dict[str, Array]:
-    """Draws of `params` from a posterior, by whatever route it was sampled.
+    """Return draws of `params` from a posterior, by whatever route it was sampled.
 
     Parameters
     ----------
@@ -107,7 +98,7 @@ def read_draws(
     dataset = posterior_group(tree)
     sizes = {name: len(labels) for name, labels in coords.items()}
     orders: dict[str, Array | None] = {}
-    out = {}
+    draws = {}
     for name, padded_dims in params.items():
         dims, cells = padded_dims, cells_of(padded_dims, coords)
         if cells is not None:
@@ -145,12 +136,12 @@ def read_draws(
                 f"{name!r} of the posterior is not finite, first in chain {chain}, draw {draw}; "
                 "drop the draws that failed, or sample again"
             )
-        out[name] = value if cells is None else padded(value, cells)
-    return out
+        draws[name] = value if cells is None else padded(value, cells)
+    return draws
 
 
 def posterior_group(tree: Any) -> "xr.Dataset":
-    """The draws of a tree, or draws as they are."""
+    """Return the draws of a tree, or draws as they are."""
     import xarray as xr
 
     if isinstance(tree, xr.DataTree):
@@ -175,7 +166,7 @@ def posterior_group(tree: Any) -> "xr.Dataset":
 
 
 def _unstacked(dataset: "xr.Dataset") -> "xr.Dataset":
-    """Draws that `arviz.extract` has stacked, by chain and draw; some of them are one chain."""
+    """Return draws that `arviz.extract` has stacked by chain and draw; some are one chain."""
     both = {CHAIN, DRAW}
     indexed = (dim for dim in dataset.dims if dim in dataset.indexes)
     stacked = next((dim for dim in indexed if both <= {*dataset.indexes[dim].names}), None)
@@ -215,14 +206,14 @@ def _with_draws(variable: "xr.Variable", dims: tuple[str, ...]) -> "xr.Variable"
 
 
 def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
-    """Positions that put the labels of `dim` in the order of `coords`; None: they are."""
+    """Return positions that put the labels of `dim` in the order of `coords`; None: they are."""
     if dim not in coords or dim not in dataset.coords:
         return None
-    ours, given = np.asarray(coords[dim]), np.asarray(dataset.coords[dim])
-    if ours.dtype.kind == given.dtype.kind == "M":  # xarray and its files have units of their own
-        unit = np.result_type(ours, given)
-        ours, given = (labels.astype(unit).astype(str) for labels in (ours, given))
-    mine, theirs = ours.tolist(), given.tolist()
+    each = np.asarray(coords[dim]), np.asarray(dataset.coords[dim])
+    if all(labels.dtype.kind == "M" for labels in each):  # xarray has units of its own
+        unit = np.result_type(*each)
+        each = each[0].astype(unit).astype(str), each[1].astype(unit).astype(str)
+    mine, theirs = (labels.tolist() for labels in each)
     if mine == theirs:
         return None
     place = {label: k for k, label in enumerate(theirs)}
@@ -238,18 +229,18 @@ def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
 
 
 def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords) -> "xr.Dataset":
-    """{name: (dims, values)} as a Dataset; what has no labels in `coords` is counted from 0."""
+    """Return {name: (dims, values)} as a Dataset; without labels in `coords` dims are counted."""
     import xarray as xr
 
     if any(isinstance(labels, Cells) for labels in coords.values()):
         variables = {k: by_cell(dims, value, coords) for k, (dims, value) in variables.items()}
-    out = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
-    counted = {d: np.arange(n) for d, n in out.sizes.items()}
-    return labelled(out.assign_coords(counted), coords)
+    dataset = xr.Dataset({name: (list(dims), value) for name, (dims, value) in variables.items()})
+    counted = {d: np.arange(n) for d, n in dataset.sizes.items()}
+    return labelled(dataset.assign_coords(counted), coords)
 
 
 def labelled(dataset: "xr.Dataset", coords: Coords) -> "xr.Dataset":
-    """A group with labels on its dims.
+    """Put labels on the dims of a group.
 
     Each cell's ``feature`` and ``category`` are attributes of the coordinate ``feature_category``.
     """
@@ -258,8 +249,8 @@ def labelled(dataset: "xr.Dataset", coords: Coords) -> "xr.Dataset":
             # attributes: ArviZ stacks variables, which must have all their coordinates in common
             apart = {FEATURE: cells.feature.tolist(), CATEGORY: cells.category.tolist()}
             dataset = dataset.assign_coords({dim: (dim, list(cells), apart)})
-    known = {k: v for k, v in coords.items() if dataset.sizes.get(k) == len(v)}
-    return dataset.assign_coords({k: v for k, v in known.items() if not isinstance(v, Cells)})
+    fits = (k for k, v in coords.items() if dataset.sizes.get(k) == len(v))
+    return dataset.assign_coords({k: coords[k] for k in fits if not isinstance(coords[k], Cells)})
 
 
 def result_table(
@@ -299,7 +290,7 @@ def described(
     classes: Any = (),
     discriminative: bool = False,
 ) -> "xr.Dataset":
-    """The group `name` with variables that say what they are, in the attribute ``long_name``.
+    """Let the variables of the group `name` say what they are, in the attribute ``long_name``.
 
     `label` is drawn from different distributions in different groups, and PyMC draws its own
     from another one than we do: the name does not tell them apart, this does. Class codes have
@@ -322,22 +313,22 @@ def described(
 def with_draws(
     variables: Mapping[str, tuple[tuple[str, ...], Array]],
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """The same with dims (chain, draw) in front."""
+    """Put the dims (chain, draw) in front."""
     return {name: ((CHAIN, DRAW, *dims), value) for name, (dims, value) in variables.items()}
 
 
 def as_in_numpy(
     draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
 ) -> dict[str, Array]:
-    """Draws {name: (..., *dims)} of a PyMC model; what it lists by cell, padded again."""
-    found = {name: (value, cells_of(params[name], coords)) for name, value in draws.items()}
-    return {k: v if cells is None else padded(v, cells) for k, (v, cells) in found.items()}
+    """Return draws {name: (..., *dims)} of a PyMC model; what it lists by cell, padded again."""
+    cells = {name: cells_of(params[name], coords) for name in draws}
+    return {k: v if cells[k] is None else padded(v, cells[k]) for k, v in draws.items()}
 
 
 def provenance(
     family: str, route: str, random_state: Any = None, library: str = "bayesgen"
 ) -> dict[Hashable, Any]:
-    """Attributes of a tree: what made it, how and when.
+    """Return attributes of a tree: what made it, how and when.
 
     Parameters
     ----------
@@ -362,7 +353,7 @@ def provenance(
 
     from bayesgen.version import __version__
 
-    out: dict[Hashable, Any] = {
+    attrs: dict[Hashable, Any] = {
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "inference_library": library,
         "inference_library_version": __version__ if library == "bayesgen" else version(library),
@@ -371,21 +362,18 @@ def provenance(
         "route": route,
     }
     if isinstance(random_state, int | np.integer):
-        out["seed"] = int(random_state)
-    return out
+        attrs["seed"] = int(random_state)
+    return attrs
 
 
 def row_names(X: Any) -> Array | None:
-    """(N,) the index of a pandas frame or series; None of rows that are counted from 0."""
-    index: Any = getattr(X, "index", None)
-    if getattr(index, "nlevels", 0) != 1:  # the method of a list, or labels of several levels
-        return None
-    names: Array = index.to_numpy()
-    return names
+    """Return the index (N,) of a pandas frame or series; None of rows that are counted from 0."""
+    index = getattr(X, "index", None)  # the method of a list, or labels of several levels:
+    return index.to_numpy() if getattr(index, "nlevels", 0) == 1 else None
 
 
 def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
-    """A function of (classifier, X, ...) whose result has X's index as ``obs_id``.
+    """Decorate a function of (classifier, X, ...) to return X's index as ``obs_id``.
 
     Of a pandas frame or series: rows of others, and of a frame that was never indexed, are counted
     from 0. The result is a Dataset or a DataTree.
@@ -396,16 +384,16 @@ def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     def wrapper(*args: Any, **options: Any) -> Any:
         if not others.isdisjoint(options):
             refuse_other_spelling(function.__name__, others & options.keys())
-        found = function(*args, **options)
+        result = function(*args, **options)
         names = row_names(args[1] if len(args) > 1 else options["X"])
         if names is None:
-            return found
+            return result
         labels = {OBS: names}
-        if hasattr(found, "subtree"):
-            for node in found.subtree:
-                if OBS in node.dims:
-                    node.dataset = node.to_dataset(inherit=False).assign_coords(labels)
-            return found
-        return found.assign_coords(labels)
+        if not hasattr(result, "subtree"):
+            return result.assign_coords(labels)
+        for node in result.subtree:
+            if OBS in node.dims:
+                node.dataset = node.to_dataset(inherit=False).assign_coords(labels)
+        return result
 
     return cast(Function, wrapper)
