@@ -83,7 +83,7 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
     """Say whether the sampler can be trusted, or agrees with the closed form."""
     if validation is not None:
         return _of_validation(validation)
-    route = getattr(held.clf, "inference_", "closed form")
+    route = held.clf.fitted_.training.inference
     if route == "closed form" or held.is_pool:  # a pool's summary describes its draws
         raise ValueError("nothing was sampled; validation=bg.validate(...) adds NUTS to the report")
     from bayesgen.inference.nuts import diagnose
