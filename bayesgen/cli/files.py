@@ -17,7 +17,7 @@ from bayesgen.io.progress import row_progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesgen.io.tabular import CsvFile, ParquetFile, Rows
+    from bayesgen.io.tabular import CsvFile, FileRows, ParquetFile
 
     type Table = CsvFile | ParquetFile
 
@@ -92,7 +92,7 @@ def rows_of(
     most: int | None = None,
     copied: Sequence[str] = (),
     advice: Advice | None = None,
-) -> "Iterator[Rows]":
+) -> "Iterator[FileRows]":
     """Yield the columns as these types, `most` rows at a time, with a progress bar.
 
     `advice` says what to do about a wrong cell.

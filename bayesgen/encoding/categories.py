@@ -33,7 +33,7 @@ from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.families.shared.codes import Recoded, count_all_codes
 from bayesgen.numerics import kernels
-from bayesgen.numerics.rows import Matrix, cell_of, row_blocks
+from bayesgen.numerics.rows import Matrix, cell_of
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -55,18 +55,6 @@ def occurring(X: Array | None) -> list[Array] | None:
     if counts[:, MOST_CODES].any():
         return None
     return [np.flatnonzero(column[:MOST_CODES]) for column in counts]
-
-
-def may_stand(X: Array | None) -> bool:
-    """Tell whether a large array may be codes as it is: infinity is no cell of a table."""
-    return X is not None and kernels.pays(X.size) and not has_infinity(X)
-
-
-def has_infinity(X: Array) -> bool:
-    """Tell whether a cell is infinite."""
-    if X.dtype.kind != "f" or np.isfinite(X.sum()):
-        return False
-    return any(np.isinf(X[rows]).any() for rows in row_blocks(*X.shape))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -138,7 +126,7 @@ class Categories:
 
         Parameters
         ----------
-        table : Columns or CSR matrix
+        table : Table, some of its columns, or CSR matrix
             In a CSR matrix 0 is a category of every column and must be its smallest.
         declared : None, int, sequence or mapping
             An int K declares the codes 0 .. K-1 for every column. A sequence has one entry a
@@ -201,24 +189,20 @@ class Categories:
             codes[:, j] = self.encode_column(table.column(j), j)
         return codes
 
-    def codes_of(self, table: Any) -> Matrix:
-        """Encode; of many numbers that are the codes already, return the numbers themselves.
+    def read_codes(self, table: Any) -> Recoded | None:
+        """Return codes of many small whole numbers, looked up as they are read.
 
-        There what is not among the categories is any number that is no code.
+        None of other tables, and where a value is not among the categories.
         """
         numbers = None if sparse.issparse(table) else table.numbers
-        same = all(column == tuple(range(len(column))) for column in self.values)
-        if same and may_stand(numbers):
-            self._refuse_width(table.n_columns)
-            return numbers
-        return self.encode(table)
-
-    def read_codes(self, table: Any) -> Recoded | None:
-        """Codes of small whole numbers, looked up as they are read; None of other tables."""
-        numbers = None if sparse.issparse(table) else table.numbers
-        if numbers is None or self._places is None or has_infinity(numbers):
+        columns = occurring(numbers)
+        if columns is None or self._places is None:
             return None
         self._refuse_width(table.n_columns)
+        if any(
+            set(codes) - set(values) for codes, values in zip(columns, self.values, strict=True)
+        ):
+            return None
         return Recoded(numbers, self._places, max(self.n_categories, default=0))
 
     @cached_property
@@ -233,14 +217,6 @@ class Categories:
         for j, column in enumerate(self.values):
             places[j, np.array(column, dtype=np.intp)] = np.arange(len(column))
         return places
-
-    def knows(self, table: Any) -> bool:
-        """Tell whether one look shows that many small numbers hold no other value."""
-        codes = None if sparse.issparse(table) else occurring(table.numbers)
-        if codes is None or len(codes) != len(self.values):
-            return False
-        pairs = zip(codes, self.values, strict=True)
-        return all(set(column.tolist()) <= set(values) for column, values in pairs)
 
     def encode_column(self, column: Column, j: int) -> Array:
         """Return the codes (N,) of one column, by the categories of column j."""
@@ -276,8 +252,6 @@ class Categories:
                 raise _not_among(j, value, row, self.values[j], what, advice)
             return
         self._refuse_width(table.n_columns)
-        if self.knows(table):
-            return
         for j, values in enumerate(self.values):
             column = table.column(j)
             rows = np.flatnonzero(column.encode(values) == -1)

@@ -257,10 +257,10 @@ class TableSchema:
         learned = Categories.learn(columns, entries) if columns.positions else Categories(())
         return replace(self, categories=learned)
 
-    def _nominal(self, table: Table) -> "_Part":
+    def _nominal(self, table: Table) -> "_NominalColumns":
         """Return the categorical columns."""
         where = zip(self._locate(table), self.kinds, strict=True)
-        return _Part(table, [j for j, kind in where if kind == "categorical"])
+        return _NominalColumns(table, [j for j, kind in where if kind == "categorical"])
 
     def _locate(self, table: Table) -> list[int]:
         """Return where the columns in use stand in a table."""
@@ -293,7 +293,7 @@ def refuse_other_columns(
         )
 
 
-class _Part:
+class _NominalColumns:
     """Some columns of a table."""
 
     numbers: Array | None = None  # they are read one at a time

@@ -14,7 +14,7 @@ column and the row::
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -121,18 +121,6 @@ def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[
 
 
 _WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
-
-
-class Columns(Protocol):
-    """A table whose columns are read one at a time."""
-
-    names: tuple[str, ...] | None
-    n_rows: int
-    n_columns: int
-    numbers: Array | None
-
-    def column(self, j: int, /) -> Column:
-        """Return column j."""
 
 
 def is_table(X: Any) -> bool:

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
 from bayesgen.encoding import suspects
-from bayesgen.encoding.copies import CopiedRowsWarning, copied_rows
 from bayesgen.encoding.labelled import (
     Labelled,
     RowSample,
@@ -27,7 +26,7 @@ from bayesgen.encoding.labelled import (
 from bayesgen.encoding.labelled import weights as weights_of_rows
 from bayesgen.encoding.labels import codes_of, labels_and_mask, warn_of_one_class
 from bayesgen.encoding.reader import Reader, Rows
-from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
 from bayesgen.encoding.views import Selection, TableView, view_from_json
 from bayesgen.errors import warn

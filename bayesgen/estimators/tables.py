@@ -129,8 +129,6 @@ class CategoryColumns(TableReader):
         table, encoder = rows.table, self.encoder
         if self.unseen == "raise":
             encoder.refuse_unseen(table)
-        if encoder.knows(table):
-            return encoder.codes_of(table)
         codes = encoder.encode(table)
         rows.warn_of_unknown(encoder, codes)
         if self.unseen == "ignore":
@@ -140,7 +138,7 @@ class CategoryColumns(TableReader):
 
     def encode_as_read(self, rows: Rows) -> Any:
         """Return (N, D) codes; small whole numbers stay as they are read."""
-        codes = self.encoder.read_codes(rows.table) if self.encoder.knows(rows.table) else None
+        codes = self.encoder.read_codes(rows.table)
         return rows.encoded if codes is None else codes
 
     def refuse_unseen(self, rows: Rows) -> None:

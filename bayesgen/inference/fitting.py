@@ -17,11 +17,11 @@ from bayesgen.datatree.tree import (
     draws_dataset,
 )
 from bayesgen.encoding import suspects
-from bayesgen.encoding.copies import copied_rows
 from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
 from bayesgen.encoding.labels import labels_and_mask, refuse_two_types, warn_of_one_class
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.suspects import copied_rows
 from bayesgen.encoding.tables import is_table, n_rows
 from bayesgen.errors import warn
 from bayesgen.families.contract import Family, Stats

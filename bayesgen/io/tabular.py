@@ -65,7 +65,7 @@ _CLASSES = 1000  # spellings of labels that are counted
 _FEW = 10  # numbers that differ, from which a word among them is a missing cell
 
 
-class Rows(NamedTuple):
+class FileRows(NamedTuple):
     """Successive rows of a file."""
 
     frame: "pd.DataFrame"  # the columns as their types
@@ -185,7 +185,7 @@ class _File:
         copied: Sequence[str] = (),
         *,
         looked_at: bool = False,
-    ) -> Iterator[Rows]:
+    ) -> Iterator[FileRows]:
         """Yield the columns of `types` as those types, `n_rows` at a time; None: as pandas reads.
 
         By default a chunk has about a million cells. Columns that are `copied` are yielded as they
@@ -213,7 +213,7 @@ class _File:
                     cells = _masked(cells, codes, self.decimal)
                 with placed(str(self.path)):
                     columns[name] = as_type(cells, kind, self.decimal)
-            yield Rows(type(frame)(columns, copy=False), done, frame[list(copied)])
+            yield FileRows(type(frame)(columns, copy=False), done, frame[list(copied)])
 
     def _chunks(
         self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int

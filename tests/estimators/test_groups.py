@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import bayesgen as bg
-from bayesgen.encoding.copies import CopiedRowsWarning, copied_rows
+from bayesgen.encoding.suspects import CopiedRowsWarning, copied_rows
 
 RNG = np.random.default_rng(1)
 

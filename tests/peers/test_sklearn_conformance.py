@@ -121,7 +121,7 @@ def expected_failures(estimator):
     return {}
 
 
-@pytest.mark.filterwarnings("ignore::bayesgen.encoding.copies.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.CopiedRowsWarning")
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
 def test_check(estimator, check):
@@ -129,7 +129,7 @@ def test_check(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesgen.encoding.copies.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.CopiedRowsWarning")
 @parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
 def test_check_of_other_configurations(estimator, check):
     check(estimator)
