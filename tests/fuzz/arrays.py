@@ -10,7 +10,7 @@ ESTIMATORS = (
     *("CategoricalNB", "MultinomialNB", "PoissonNB", "TreeAugmentedNB", "MarkovNB"),
     *("GenerativeClassifier", "LogLinearPool"),
 )
-TYPES = [
+TYPES = (
     "f4",
     "f2",
     "g",
@@ -26,7 +26,7 @@ TYPES = [
     "O",
     "U5",
     "S5",
-]
+)
 CHOICES = {  # of settings that are words
     "variance": ("class", "tied", "spherical", "class_spherical", "wild"),
     "covariance": ("full", "diagonal", "spherical"),
@@ -133,9 +133,9 @@ def python(rng, folder):
     weight = None if rng.random() < 0.6 else rng.choice([0, 1, 0.5, 1e15, *ODD], n)
     clf = getattr(bg, str(rng.choice(ESTIMATORS)))()
     settings = clf.get_params(deep=False)
-    own = [k for k, v in settings.items() if isinstance(v, float)]
-    if own and rng.random() < 0.2:
-        clf.set_params(**{str(rng.choice(own)): ODD[rng.integers(len(ODD))]})
+    numbers = [k for k, v in settings.items() if isinstance(v, float)]
+    if numbers and rng.random() < 0.2:
+        clf.set_params(**{str(rng.choice(numbers)): ODD[rng.integers(len(ODD))]})
     words = [k for k in settings if k in CHOICES]
     if words and rng.random() < 0.3:
         name = str(rng.choice(words))

@@ -50,38 +50,24 @@ def in_memory():
 made = {}  # name: (bytes of a file, X, y, log probabilities)
 
 
-def make_models(sampled=False):
-    """Models of every form, with the bytes of their files; NUTS fits take a minute more."""
+def make_models():
+    """Fit models of every form, and keep the bytes of their files."""
     import bayesgen as bg
     from tests.io.test_storage import BITS, COUNTS, FIRST, REAL, TEXTS, WORDS, Y
     from tests.io.test_storage import CASES as SAVED
 
     fitted = {name: (make().fit(X, Y), X) for name, (make, X) in SAVED.items() if name in FIRST}
-    fitted |= {
-        clf if isinstance(clf, str) else f"{type(clf).__name__} {k}": (clf.fit(X, Y), X)
-        for k, (clf, X) in enumerate(
-            [
-                (bg.LinearDiscriminant(), REAL),
-                (bg.TreeAugmentedNB(), WORDS),
-                (bg.TreeAugmentedNB(structure="tree"), BITS),
-                (bg.MarkovNB(2), TEXTS),
-                (bg.LogLinearPool([bg.PoissonNB(), bg.GaussianNB()]), COUNTS),
-            ]
-        )
-    }
+    more = (
+        *((bg.LinearDiscriminant(), REAL), (bg.TreeAugmentedNB(), WORDS), (bg.MarkovNB(2), TEXTS)),
+        (bg.TreeAugmentedNB(structure="tree"), BITS),
+        (bg.LogLinearPool([bg.PoissonNB(), bg.GaussianNB()]), COUNTS),
+    )
+    fitted |= {str(clf): (clf.fit(X, Y), X) for clf, X in more}
     scored = bg.BernoulliNB().fit(BITS, Y)
     scored.typicality(BITS)
     fitted["with scores"] = scored, BITS
     exact = bg.GaussianNB().fit(REAL, Y)
     fitted["draws"] = exact.with_posterior(exact.draw_posterior(10, 2)), REAL
-    if sampled:
-        kinds = (bg.StudentTNB, bg.BayesianLogisticRegression)
-        kinds += (bg.MixtureDiscriminant,)
-        rows = dict.fromkeys(kinds, REAL) | {bg.HierarchicalBernoulliNB: BITS}
-        rows[bg.NegativeBinomialNB] = COUNTS
-        for estimator, X in rows.items():
-            clf = estimator(draws=5, tune=200, chains=2, random_state=1)
-            fitted[estimator.__name__] = clf.fit(X, Y, progressbar=False), X
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.nc"
         for name, (clf, X) in fitted.items():
@@ -94,24 +80,20 @@ def make_models(sampled=False):
 def changed_bytes(rng, raw):
     """A file with bits flipped, parts cut out, repeated or written over."""
     raw = bytearray(raw)
-    at = (
-        int(rng.integers(len(raw)))
-        if rng.random() < 0.7
-        else int(rng.integers(min(4096, len(raw))))
-    )
+    start = int(rng.integers(len(raw) if rng.random() < 0.7 else min(4096, len(raw))))
     n = int(2 ** rng.uniform(0, 9))
     match rng.integers(6):
         case 0 | 1:
             for i in rng.integers(len(raw), size=rng.integers(1, 4)):
                 raw[i] ^= 1 << int(rng.integers(8))
         case 2:
-            raw[at : at + n] = rng.bytes(n)
+            raw[start : start + n] = rng.bytes(n)
         case 3:
-            del raw[at : at + n]
+            del raw[start : start + n]
         case 4:
-            raw[at:at] = raw[at : at + n]
+            raw[start:start] = raw[start : start + n]
         case 5:
-            raw = raw[:at]
+            raw = raw[:start]
     return bytes(raw)
 
 

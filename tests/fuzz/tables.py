@@ -119,31 +119,21 @@ def arrow_column(rng, n):
     import pyarrow as pa
 
     whole, missing = rng.integers(0, 3, n), rng.random(n) < 0.1
-    match rng.integers(12):
-        case 0:
-            return pa.array(whole).cast(pa.decimal128(24, 2))
-        case 1:
-            return pa.array(whole).cast(pa.timestamp(str(rng.choice(["s", "us", "ns"]))))
-        case 2:
-            return pa.array(whole.astype("i4")).cast(pa.date32())
-        case 3:
-            return pa.array([None if m else [k] for k, m in zip(whole, missing, strict=True)])
-        case 4:
-            return pa.array([{"u": k, "v": str(k)} for k in whole.tolist()])
-        case 5:
-            return pa.array(whole.astype(str), mask=missing).dictionary_encode()
-        case 6:
-            return pa.nulls(n)
-        case 7:
-            return pa.array([bytes([k]) for k in whole.tolist()])
-        case 8:
-            return pa.array(whole > 0, mask=missing)
-        case 9:
-            return pa.array(rng.normal(size=n).astype(rng.choice(["f2", "f4", "f8"])), mask=missing)
-        case 10:
-            return pa.array(whole.astype(rng.choice(["i1", "u8", "i8", "u2"])), mask=missing)
-        case _:
-            return pa.array([CELLS[k] for k in whole + rng.integers(len(CELLS) - 2)])
+    kinds = (
+        lambda: pa.array(whole).cast(pa.decimal128(24, 2)),
+        lambda: pa.array(whole).cast(pa.timestamp(str(rng.choice(["s", "us", "ns"])))),
+        lambda: pa.array(whole.astype("i4")).cast(pa.date32()),
+        lambda: pa.array([None if m else [k] for k, m in zip(whole, missing, strict=True)]),
+        lambda: pa.array([{"u": k, "v": str(k)} for k in whole.tolist()]),
+        lambda: pa.array(whole.astype(str), mask=missing).dictionary_encode(),
+        lambda: pa.nulls(n),
+        lambda: pa.array([bytes([k]) for k in whole.tolist()]),
+        lambda: pa.array(whole > 0, mask=missing),
+        lambda: pa.array(rng.normal(size=n).astype(rng.choice(["f2", "f4", "f8"])), mask=missing),
+        lambda: pa.array(whole.astype(rng.choice(["i1", "u8", "i8", "u2"])), mask=missing),
+        lambda: pa.array([CELLS[k] for k in whole + rng.integers(len(CELLS) - 2)]),
+    )
+    return kinds[rng.integers(len(kinds))]()
 
 
 def parquet(rng, folder):
