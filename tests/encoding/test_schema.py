@@ -114,25 +114,6 @@ def test_the_user_chooses_kinds_by_name_or_position():
     assert declared.categories.values == (("Dream", "Torgersen", "Biscoe"), (0, 1, 2, 3))
 
 
-def test_positions_of_an_array():
-    X = np.array([[1.5, 0, 9, 3], [2.5, 1, 9, 0]])
-    schema = TableSchema.learn(
-        X, {"gaussian": [0], "bernoulli": [1], "drop": [2], "poisson": [np.int64(3)]}
-    )
-    assert schema.positions == (0, 1, 3)
-    assert list(schema.blocks) == ["bernoulli", "poisson", "gaussian"]
-    np.testing.assert_array_equal(schema.encode(X), X[:, [0, 1, 3]])
-    with pytest.raises(ValueError, match="X has 3 features, but 4 are expected"):
-        schema.encode(X[:, :3])
-
-
-def test_numbers_written_as_text_are_numbers_where_the_user_says_so():
-    X = np.array([["a", "1.5"], ["b", "nan"], ["a", "3"]])
-    schema = TableSchema.learn(X, {"categorical": [0], "gaussian": [1]})
-    np.testing.assert_array_equal(schema.encode(X), [[0, 1.5], [1, NAN], [0, 3]])
-    assert TableSchema.learn(X).kinds == ("categorical", "categorical")
-
-
 def test_columns_that_are_not_named_are_inferred():
     schema = TableSchema.learn(birds(), {"poisson": ["eggs"]})
     assert schema.kinds == ("categorical", "gaussian", "poisson", "bernoulli")
@@ -183,16 +164,6 @@ def test_errors_about_columns(columns, error, message):
         TableSchema.learn(birds(), columns)
 
 
-def test_numbers_for_names_are_not_guessed_about():
-    X = pd.DataFrame([[1.0, 2.0]], columns=[1, 0])
-    with pytest.raises(ValueError, match=r"called 1, 0: .*rename them"):
-        TableSchema.learn(X, {"gaussian": [0, 1]})
-    assert TableSchema.learn(X).kinds == ("gaussian", "gaussian")
-    assert TableSchema.learn(
-        X[[0, 1]].set_axis([0, 1], axis=1), {"gaussian": [0], "drop": 1}
-    ).positions == (0,)
-
-
 @pytest.mark.parametrize(
     ("kind", "cells", "message"),
     [
@@ -238,19 +209,6 @@ def test_prediction_selects_columns_by_name():
         schema.encode(sparse.csr_array((1, 4)))
 
 
-def test_schema_decode_undoes_encode():
-    schema = TableSchema.learn(
-        birds(), {"categorical": ["island", "eggs"], "gaussian": "bill", "bernoulli": "male"}
-    )
-    island, bill, eggs, male = schema.decode([[1, 40.5, 2, 1], [0, 41, 0, 0]])
-    assert island.tolist() == ["Dream", "Biscoe"]
-    assert bill.tolist() == [40.5, 41]
-    assert eggs.tolist() == [2, 0]
-    assert male.tolist() == [True, False]
-    assert male.dtype == bool
-    assert schema.decode([[NAN, NAN, NAN, NAN]])[0].tolist() == [None]
-
-
 def test_schemas_merge_by_categories():
     one = TableSchema.learn(birds())
     batch = birds().assign(island=["Torgersen", "Dream", "Alpha"])
@@ -288,31 +246,6 @@ def test_schemas_that_disagree_do_not_merge():
         text.merge(number)
 
 
-@pytest.mark.parametrize(
-    ("categories", "error", "message"),
-    [
-        ({"islands": ["x"]}, ValueError, "no column 'islands'; did you mean 'island'"),
-        ({"island": ["Dream"]}, ValueError, "column 'island' holds 'Biscoe' in row 2, .*declared"),
-        ([["Dream"]], TypeError, "categories must be a dict"),
-    ],
-)
-def test_errors_about_categories_of_a_schema(categories, error, message):
-    with pytest.raises(error, match=message):
-        TableSchema.learn(birds(), categories=categories)
-
-
-def _as_structs(frame):
-    ends = frame["span"].array
-    return pl.DataFrame({"span": [{"left": end.left, "right": end.right} for end in ends]})
-
-
-@pytest.mark.parametrize("table", [pd.DataFrame, _as_structs, pa.Table.from_pandas])
-def test_intervals_have_two_ends_and_are_no_column(table):
-    frame = pd.DataFrame({"span": pd.cut([1.0, 2.0, 3.0], 2).categories})
-    with pytest.raises(TypeError, match="column 'span' holds "):
-        TableSchema.learn(table(frame))
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     text=st.lists(st.text() | st.none(), min_size=3, max_size=3).filter(any),
@@ -334,3 +267,26 @@ def test_pandas_polars_and_numpy_agree(text, real, bit):
     assert [v or None for v in island] == [v or None for v in text]
     np.testing.assert_array_equal(number, np.array(cells["r"]))
     assert flag.tolist() == bit
+
+
+def test_numbers_for_names_are_not_guessed_about():
+    X = pd.DataFrame([[1.0, 2.0]], columns=[1, 0])
+    with pytest.raises(ValueError, match=r"called 1, 0: .*rename them"):
+        TableSchema.learn(X, {"gaussian": [0, 1]})
+    assert TableSchema.learn(X).kinds == ("gaussian", "gaussian")
+    assert TableSchema.learn(
+        X[[0, 1]].set_axis([0, 1], axis=1), {"gaussian": [0], "drop": 1}
+    ).positions == (0,)
+
+
+@pytest.mark.parametrize(
+    ("categories", "error", "message"),
+    [
+        ({"islands": ["x"]}, ValueError, "no column 'islands'; did you mean 'island'"),
+        ({"island": ["Dream"]}, ValueError, "column 'island' holds 'Biscoe' in row 2, .*declared"),
+        ([["Dream"]], TypeError, "categories must be a dict"),
+    ],
+)
+def test_errors_about_categories_of_a_schema(categories, error, message):
+    with pytest.raises(error, match=message):
+        TableSchema.learn(birds(), categories=categories)

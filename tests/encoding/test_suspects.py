@@ -70,13 +70,6 @@ def test_a_named_kind_is_meant():
     assert set(suspects.find(X, used=["age"])) == {"age"}
 
 
-def test_text_that_is_read_as_numbers_is_meant():
-    X = pd.DataFrame({"age": [f"{i}.5" for i in NUMBERS]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        bg.GaussianNB().fit(X, NUMBERS % 2)
-
-
 def test_one_warning_for_all_columns_that_are_used():
     X = pd.DataFrame({name: cells for name, (cells, _) in CASES.items()})
     y = np.arange(N) % 2
@@ -89,15 +82,6 @@ def test_one_warning_for_all_columns_that_are_used():
     assert "these 6 columns" in text
     assert all(repr(name) in text for name in X.columns[:5])
     assert "column 'row_id' numbers the rows" in str(clf.summary())
-
-
-def test_a_pool_says_it_once():
-    X = pd.DataFrame({"id": NUMBERS, "x": np.linspace(0, 1, N) ** 2})
-    y = (NUMBERS * 7) % 3 == 0
-    with pytest.warns(suspects.ColumnWarning, match="this column again: 'id'") as caught:
-        pool = bg.LogLinearPool([bg.GaussianNB(), bg.MixedNB()]).fit(X, y)
-    assert len(caught) == 1
-    assert "'id' numbers the rows" in str(pool.summary())
 
 
 def test_silent_on_what_the_package_ships():
@@ -143,13 +127,6 @@ def test_spikes_and_skewed_columns_that_became_normal_by_their_type():
         bg.MixedNB({"lognormal": ["pay"]}).fit(X[["pay"]], y)
 
 
-def test_columns_with_the_same_oddity_are_told_together():
-    X = pd.DataFrame({f"b{j}": NUMBERS % 2 for j in range(7)})
-    told = "'b0', 'b1', 'b2', 'b3', 'b4' and 2 more each holds 0 and 1 alone"
-    with pytest.warns(suspects.ColumnWarning, match=told):
-        bg.MixedNB().fit(X, NUMBERS % 3)
-
-
 def test_columns_of_a_frame_without_names():
     """As `read_csv(header=None)` makes it; a pool reads texts of named columns alone."""
     y = NUMBERS % 3
@@ -159,3 +136,26 @@ def test_columns_of_a_frame_without_names():
         with pytest.warns(suspects.ColumnWarning, match=told):
             clf.fit(X, y)
         assert "'x1' has" in str(clf.summary())
+
+
+def test_text_that_is_read_as_numbers_is_meant():
+    X = pd.DataFrame({"age": [f"{i}.5" for i in NUMBERS]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bg.GaussianNB().fit(X, NUMBERS % 2)
+
+
+def test_a_pool_says_it_once():
+    X = pd.DataFrame({"id": NUMBERS, "x": np.linspace(0, 1, N) ** 2})
+    y = (NUMBERS * 7) % 3 == 0
+    with pytest.warns(suspects.ColumnWarning, match="this column again: 'id'") as caught:
+        pool = bg.LogLinearPool([bg.GaussianNB(), bg.MixedNB()]).fit(X, y)
+    assert len(caught) == 1
+    assert "'id' numbers the rows" in str(pool.summary())
+
+
+def test_columns_with_the_same_oddity_are_told_together():
+    X = pd.DataFrame({f"b{j}": NUMBERS % 2 for j in range(7)})
+    told = "'b0', 'b1', 'b2', 'b3', 'b4' and 2 more each holds 0 and 1 alone"
+    with pytest.warns(suspects.ColumnWarning, match=told):
+        bg.MixedNB().fit(X, NUMBERS % 3)

@@ -89,13 +89,6 @@ def test_a_spike_is_a_bin_of_its_own(spike):
 
 
 @pytest.mark.parametrize("name", ["numbers", "normal scores"])
-def test_record(table, name):
-    view = learn(table, name)
-    again = TableView.from_json(view.to_json())
-    np.testing.assert_array_equal(encode(again, table), encode(view, table))
-
-
-@pytest.mark.parametrize("name", ["numbers", "normal scores"])
 def test_a_category_of_one_row_is_as_one_never_seen(table, name):
     some = table.assign(colour=["pink", "grey", *["red", "green"] * 24], sex=["m"] * 49 + ["f"])
     view = learn(some, name)
