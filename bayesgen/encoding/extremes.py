@@ -5,14 +5,14 @@ by less than 1e-151 have a variance of 0. From 2**53 on a count and the next are
 Who has such numbers can change their unit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.errors import InputError
-from bayesgen.families.contract import Family
+from bayesgen.families.contract import Family, Stats
 from bayesgen.numerics.rows import cell_of
 from bayesgen.numerics.special import Array
 
@@ -24,7 +24,7 @@ Names = Callable[[], list[Any]]
 
 
 def refuse_large_cells(
-    family: Family, X: Any, names: Names, stats: Any = None, rows: Array | None = None
+    family: Family, X: Any, names: Names, stats: Stats | None = None, rows: Array | None = None
 ) -> None:
     """Raise a ValueError for the first cell beyond `Stats.largest_cell`.
 
@@ -52,14 +52,11 @@ def refuse_large_cells(
         large = (values > largest) | (values < -largest)
         if not large.any():
             continue
-        if sparse.issparse(cells):
-            (row, j), value = cell_of(cells, place := int(large.argmax())), values[place]
-        else:
-            row, j = (int(k) for k in np.argwhere(large)[0])
-            value = values[row, j]
-        column = names()[np.arange(X.shape[1])[block.columns][j]]
+        place = int(large.argmax())
+        row, j = cell_of(cells, place) if sparse.issparse(cells) else divmod(place, cells.shape[1])
+        column = _names_of(block, names)[j]
         raise InputError(
-            f"column {column!r} holds {value:g}",
+            f"column {column!r} holds {values.ravel()[place]:g}",
             f", beyond {largest:.4g}, where float64 has no exact arithmetic",
             row=row if rows is None else rows[row],
             column=column,
@@ -67,30 +64,37 @@ def refuse_large_cells(
         )
 
 
-def _peak(stats: Any) -> float:
+def _names_of(block: Any, names: Names) -> list[Any]:
+    """Return the names of the columns of a block of a family."""
+    listed = names()
+    return [listed[j] for j in np.arange(len(listed))[block.columns]]
+
+
+def _peak(stats: Stats) -> float:
     """Return the largest number of statistics; infinity if one is none."""
     arrays = [np.abs(a).max(initial=0.0) for _, a in stats.arrays().values() if a.dtype.kind == "f"]
     peak = float(np.max(arrays, initial=0.0))
     return peak if peak == peak else np.inf
 
 
-def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
-    """Raise a ValueError for a real column whose variance is lost, though it varies."""
+def _real_blocks(family: Family, stats: Stats) -> Iterator[tuple[Any, Array]]:
+    """Yield the blocks of real columns, and the sums of squares (C, D) of each."""
     for block in family.blocks(stats):
-        block_stats = block.stats
-        if not hasattr(block_stats, "scatter"):
-            continue
-        scatter = block_stats.scatter
-        if scatter.ndim == 3:
-            scatter = np.diagonal(scatter, axis1=1, axis2=2)
-        square = scatter.sum(axis=0) + np.square(block_stats.mean).max(axis=0)
-        moves = (scatter != 0).any(axis=0) | (block_stats.mean != 0).any(
-            axis=0
-        )  # about a row of its own
+        scatter = getattr(block.stats, "scatter", None)
+        if scatter is not None:
+            square = scatter.ndim == 3
+            yield block, np.diagonal(scatter, axis1=1, axis2=2) if square else scatter
+
+
+def refuse_small_spread(family: Family, stats: Stats, names: Names) -> None:
+    """Raise a ValueError for a real column whose variance is lost, though it varies."""
+    for block, scatter in _real_blocks(family, stats):
+        mean = block.stats.mean
+        square = scatter.sum(axis=0) + np.square(mean).max(axis=0)
+        moves = (scatter != 0).any(axis=0) | (mean != 0).any(axis=0)  # about a row of its own
         lost = moves & (square < _SMALLEST_SPREAD)
         if lost.any():
-            j = np.flatnonzero(lost)[0]
-            column = names()[np.arange(len(names()))[block.columns][j]]
+            column = _names_of(block, names)[int(lost.argmax())]
             raise InputError(
                 f"column {column!r} varies by less than 1e-151, so that its variance is 0 in "
                 "float64",
@@ -99,35 +103,28 @@ def refuse_small_spread(family: Family, stats: Any, names: Names) -> None:
             )
 
 
-def refuse_far_cells(family: Family, X: Any, stats: Any, names: Names) -> None:
+def refuse_far_cells(family: Family, X: Any, stats: Stats | None, names: Names) -> None:
     """Raise a ValueError for a cell of new rows whose densities under draws overflow.
 
     `stats` are those of the fit, None without.
     """
     refuse_large_cells(family, X, names)
-    if stats is None:
-        return
-    for block in family.blocks(stats):
-        block_stats = block.stats
-        if not hasattr(block_stats, "scatter"):
-            continue
-        scatter, n = block_stats.scatter, block_stats.n.reshape(len(block_stats.n), -1)
-        if scatter.ndim == 3:
-            scatter = np.diagonal(scatter, axis1=1, axis2=2)
+    for block, scatter in () if stats is None else _real_blocks(family, stats):
+        n = block.stats.n.reshape(len(block.stats.n), -1)
         total = np.maximum(n.sum(axis=0), 1.0)
-        mean = (n * block_stats.mean).sum(axis=0) / total
-        variance = (scatter + n * np.square(block_stats.mean - mean)).sum(axis=0) / total
+        mean = (n * block.stats.mean).sum(axis=0) / total
+        variance = (scatter + n * np.square(block.stats.mean - mean)).sum(axis=0) / total
         farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
         cells = getattr(block.family, "cells", np.asarray)(X[:, block.columns])
-        far = np.abs(cells - (block_stats.shift + mean)) > farthest
+        far = np.abs(cells - (block.stats.shift + mean)) > farthest
         if far.any():
-            row, j = (int(k) for k in np.argwhere(far)[0])
-            column = np.arange(X.shape[1])[block.columns][j]
+            row, j = divmod(int(far.argmax()), far.shape[1])
+            column = _names_of(block, names)[j]
             raise InputError(
-                f"column {names()[column]!r} holds {X[row, column]:g}",
+                f"column {column!r} holds {X[:, block.columns][row, j]:g}",
                 f", more than {_FARTHEST:g} standard deviations from its mean, where float64 does "
                 "not hold how sure the classes are",
                 row=row,
-                column=names()[column],
+                column=column,
                 advice="correct it, or make it missing",
             )

@@ -153,30 +153,6 @@ def test_partitions_that_differ(frame):
         bg.fit_dask(bg.MixedNB(), blocks[["length"]], blocks["label"].repartition(npartitions=3))
 
 
-# ------------------------------------------------------------------------------------ predictions
-
-
-def test_an_array_is_predicted_block_by_block_or_at_once(rows):
-    X, y = rows
-    clf, blocks = bg.GaussianNB().fit(X, y), da.from_array(X, chunks=(250, 4))
-    lazy = blocks.map_blocks(clf.predict_proba, dtype=float, chunks=(blocks.chunks[0], (3,)))
-    np.testing.assert_array_equal(lazy.compute(), clf.predict_proba(X))
-    np.testing.assert_array_equal(clf.predict_proba(blocks), clf.predict_proba(X))
-
-
-@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.CategoricalNB, bg.MixedNB])
-def test_columns_of_an_array_in_another_order(rows, estimator):
-    X, y = rows
-    table = xr.DataArray(X.round(), {"feature": list("abcd")}, ("obs_id", "feature"))
-    clf = estimator().fit(table, y)
-    known, turned = clf.predict_proba(table), table[:, ::-1]
-    if estimator is bg.MixedNB:  # finds its columns by name
-        np.testing.assert_array_equal(clf.predict_proba(turned), known)
-        return
-    with pytest.raises(ValueError, match="names should match those that were passed during fit"):
-        clf.predict_interval(turned[:2])
-
-
 # ----------------------------------------------------------------------------------- many machines
 
 
@@ -231,3 +207,16 @@ def test_without_dask_it_says_so(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r'pip install "bayesgen\[dask\]"'):
         bg.fit_dask(bg.GaussianNB(), X, y)
+
+
+@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.CategoricalNB, bg.MixedNB])
+def test_columns_of_an_array_in_another_order(rows, estimator):
+    X, y = rows
+    table = xr.DataArray(X.round(), {"feature": list("abcd")}, ("obs_id", "feature"))
+    clf = estimator().fit(table, y)
+    known, turned = clf.predict_proba(table), table[:, ::-1]
+    if estimator is bg.MixedNB:  # finds its columns by name
+        np.testing.assert_array_equal(clf.predict_proba(turned), known)
+        return
+    with pytest.raises(ValueError, match="names should match those that were passed during fit"):
+        clf.predict_interval(turned[:2])

@@ -16,7 +16,7 @@ def put(path, text):
         temporary.write_text(text)
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+@pytest.mark.parametrize("mode", [0o600, 0o664])
 def test_a_replaced_file_keeps_its_mode(mode, tmp_path):
     path = tmp_path / "model.nc"
     CLF.save(path)
@@ -52,7 +52,7 @@ def test_a_read_only_file_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("length", [200, 245, 246, 255])
+@pytest.mark.parametrize("length", [246, 255])
 def test_every_name_that_the_file_system_has(length, tmp_path):
     path = tmp_path / f"{'n' * (length - 3)}.nc"
     CLF.save(path)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesgen.encoding.literals import MISSING, parse_boolean, parse_number
+from bayesgen.encoding.literals import MISSING, parse_number
 from bayesgen.errors import InputError
 from bayesgen.io.formats import TableError
 from bayesgen.io.tabular import join_kinds, labels, open_file
@@ -74,14 +74,6 @@ def test_what_a_column_of_a_csv_file_holds(tmp_path, cells, kind):
 ])  # fmt: skip
 def test_what_a_column_of_a_parquet_file_holds(tmp_path, cells, dtype, kind):
     assert typed(tmp_path, cells, dtype).kinds(["x"]) == {"x": kind}
-
-
-def test_numbers_are_read_as_python_reads_them(tmp_path):
-    cells = ["0.1", " 2 ", "NA", "", "1e-320", "-0", "\t7", "+5", "1E2", ".5", " "]
-    values, _ = read(written(tmp_path, cells), "number")
-    np.testing.assert_array_equal(
-        values, [0.1, 2, np.nan, np.nan, 1e-320, 0, 7, 5, 100, 0.5, np.nan]
-    )
 
 
 def test_many_numbers_are_the_floats_that_python_makes_of_them(tmp_path):
@@ -153,10 +145,6 @@ def test_other_types_are_refused(tmp_path):
 ])  # fmt: skip
 def test_one_parser_of_numbers(text, number):
     assert parse_number(text) == number
-
-
-def test_one_parser_of_truth_values():
-    assert [parse_boolean(t) for t in ("true", " FALSE ", "1", "yes")] == [True, False, None, None]
 
 
 # ------------------------------------------------------------------------------------------ files
