@@ -13,10 +13,7 @@ and of all that this requires, as installed here.
 
 import argparse
 import importlib
-import json
 import re
-import time
-import warnings
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 import bayesgen as bg
 from tests.benchmarks import pool_peers
 from tests.benchmarks.measure import ROOT
-from tests.benchmarks.open_sets import load, scores, splits, take
+from tests.benchmarks.open_sets import fitted, keep, load, results, scores, splits, take
 from tests.benchmarks.tables import duration, markdown, write_between
 
 FILE = Path(__file__).with_name("few_rows.json")
@@ -79,21 +76,11 @@ def measure(known: dict, own: dict) -> None:
                 key = f"{s.name}|{n}|{seed}|{name}"
                 if key in known:
                     continue
-                start = time.process_time()
-                with warnings.catch_warnings(), np.errstate(all="ignore"):
-                    warnings.simplefilter("ignore")
-                    proba = model.fit(X, y).predict_proba(T)
-                seconds = time.process_time() - start
-                loss, error = scores(np.asarray(proba), codes)
+                proba, seconds = fitted(model, X, y, T)
+                loss, error = scores(proba, codes)
                 known[key] = [round(float(loss.mean()), 5), round(error, 5), round(seconds, 4)]
-                keep(known)
+                keep(FILE, known)
         print(s.name, flush=True)
-
-
-def keep(known: dict) -> None:
-    """Write the file, a line per result."""
-    lines = (f"{json.dumps(key)}: {json.dumps(values)}" for key, values in known.items())
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 # ------------------------------------------------------------------------------------------- size
@@ -189,7 +176,7 @@ def main() -> None:
     parser.add_argument("--forget", default="", metavar="NAME", help="a method's results")
     parser.add_argument("--update", action="store_true", help="write the page from what is kept")
     options = parser.parse_args()
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    known = results(FILE)
     known = {key: v for key, v in known.items() if key.split("|")[3] != options.forget}
     own = {}
     for name in options.model:
@@ -197,7 +184,7 @@ def main() -> None:
         own[name] = getattr(importlib.import_module(module), factory)
     if not options.update:
         measure(known, own)
-        keep(known)
+        keep(FILE, known)
         print(re.sub(r" *\| *", "  ", page(known)))
     else:
         write_between("few-rows", page(known))

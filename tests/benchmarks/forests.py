@@ -12,7 +12,6 @@ columns as they are.
 """
 
 import argparse
-import json
 import time
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from sklearn.metrics import mutual_info_score
 
 import bayesgen as bg
 from tests.benchmarks import pool_peers
-from tests.benchmarks.open_sets import SHARED, load, scores, splits, take
+from tests.benchmarks.open_sets import SHARED, keep, load, results, scores, splits, take
 from tests.benchmarks.tables import markdown, write_between
 
 FILE = Path(__file__).with_name("forests.json")
@@ -62,7 +61,7 @@ def tan(X, y):
 
 def measure(folder, only, n_splits):
     """Add what is not in the file."""
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    known = results(FILE)
     every = load(folder)
     for s in (every[name] for name in only if name in every):
         for size, seed, rows, test in splits(s.y, n_splits):
@@ -80,8 +79,7 @@ def measure(folder, only, n_splits):
                 gap = loss - naive
                 numbers = loss.mean(), error, gap.mean(), gap.std() / np.sqrt(len(gap)), seconds
                 known[key] = [round(float(v), 5) for v in numbers]
-            lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in known.items())
-            FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            keep(FILE, known)
             print(s.name, size, seed, flush=True)
 
 
@@ -114,7 +112,7 @@ def _loses(loss, _, gap, se, __):
 
 def table():
     """Summaries over the sets; `means` has the log loss of each."""
-    known, peers = json.loads(FILE.read_text()), json.loads(pool_peers.FILE.read_text())
+    known, peers = results(FILE), results(pool_peers.FILE)
     names = (*MODELS, *PEERS)
     summary = {n: [n] for n in names}
     for size in SIZES:

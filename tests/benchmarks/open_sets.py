@@ -5,7 +5,10 @@ BAYESGEN_DATA names, else from ``../shared/data``, and left out where they are n
 """
 
 import csv
+import json
 import os
+import time
+import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -139,6 +142,26 @@ def splits(y: np.ndarray, n: int = 5) -> Iterator[tuple[str, int, np.ndarray, np
 def take(X: Any, rows: np.ndarray) -> Any:
     """Some rows."""
     return X.iloc[rows].reset_index(drop=True) if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def results(file: Path) -> dict[str, list[float]]:
+    """{what was measured: numbers} of a file that `keep` wrote; {} if there is none."""
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def keep(file: Path, known: dict[str, list[float]]) -> None:
+    """Write results, one on a line."""
+    lines = (f"{json.dumps(key)}: {json.dumps(values)}" for key, values in known.items())
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def fitted(model: Any, X: Any, y: np.ndarray, T: Any) -> tuple[np.ndarray, float]:
+    """Class probabilities of the rows T, and processor seconds of fit and prediction."""
+    start = time.process_time()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        proba = np.asarray(model.fit(X, y).predict_proba(T))
+    return proba, time.process_time() - start
 
 
 def scores(proba: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:

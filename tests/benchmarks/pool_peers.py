@@ -6,9 +6,6 @@ One line for each set, size, split and peer, added to the file as it is finished
 """
 
 import argparse
-import json
-import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +21,7 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from tests.benchmarks.open_sets import load, scores, splits, take
+from tests.benchmarks.open_sets import fitted, keep, load, results, scores, splits, take
 
 FILE = Path(__file__).with_name("pool_peers.json")
 SLOW = {("letter", "HGB"), ("sms", "HGB")}  # hours of trees
@@ -89,37 +86,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--peers", default="")
     options = parser.parse_args()
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    known = results(FILE)
     sets = load()
-    for seed_wanted in range(options.splits):
-        for s in sets.values():
-            if options.only and s.name not in options.only.split(","):
-                continue
+    for s in sets.values():
+        if not options.only or s.name in options.only.split(","):
             for size, seed, rows, test in splits(s.y, options.splits):
-                if seed != seed_wanted:
-                    continue
                 X, y = take(s.X, rows), s.y[rows]
                 classes = np.unique(y)
                 for name, peer in peers(s, X, y).items():
                     key = f"{s.name}|{size}|{seed}|{name}"
                     if key in known or (s.name, name) in SLOW:
                         continue
-                    if options.peers and name not in options.peers.split(","):
+                    try:
+                        p, seconds = fitted(peer, X, y, take(s.X, test))
+                    except ValueError as error:
+                        print(key, str(error)[:200])
                         continue
-                    start = time.process_time()
-                    with warnings.catch_warnings(), np.errstate(all="ignore"):
-                        warnings.simplefilter("ignore")
-                        try:
-                            p = peer.fit(X, y).predict_proba(take(s.X, test))
-                        except ValueError as error:
-                            print(key, str(error)[:200])
-                            continue
                     loss, ece = scores(p, np.searchsorted(classes, s.y[test]))
-                    known[key] = [round(float(loss.mean()), 6), round(ece, 5)]
-                    known[key].append(round(time.process_time() - start, 2))
-                    FILE.write_text(json.dumps(known, indent=0) + "\n")
+                    known[key] = [round(float(loss.mean()), 6), round(ece, 5), round(seconds, 2)]
+                    keep(FILE, known)
                     print(key, known[key], flush=True)
 
 

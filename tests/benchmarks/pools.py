@@ -7,7 +7,6 @@ One line for each set, size, split and model: log loss, calibration error, secon
 """
 
 import argparse
-import json
 import time
 import warnings
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 import bayesgen as bg
-from tests.benchmarks.open_sets import least_ece, load, scores, splits, take
+from tests.benchmarks.open_sets import keep, least_ece, load, results, scores, splits, take
 
 FILE = Path(__file__).with_name("pools.json")
 PEERS = Path(__file__).with_name("pool_peers.json")
@@ -25,7 +24,7 @@ SIZES = ("two thirds", "20 per class")
 
 def measure(only, n_splits):
     """Add what is not in the file."""
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    known = results(FILE)
     for s in load().values():
         if only and s.name not in only:
             continue
@@ -36,7 +35,7 @@ def measure(only, n_splits):
             X, y, T = take(s.X, rows), s.y[rows], take(s.X, test)
             codes = np.searchsorted(np.unique(y), s.y[test])
 
-            def keep(name, log_p, seconds, beside=None, codes=codes, key=key):
+            def add(name, log_p, seconds, beside=None, codes=codes, key=key):
                 """Loss, ECE, seconds; the pool's loss less this, its se; ECE by chance alone."""
                 loss, ece = scores(np.exp(log_p), codes)
                 gap = np.zeros(1) if beside is None else beside - loss
@@ -54,21 +53,21 @@ def measure(only, n_splits):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 pool = bg.LogLinearPool().fit(X, y)
-            loss = keep("pool", pool.predict_log_proba(T), time.process_time() - start)
+            loss = add("pool", pool.predict_log_proba(T), time.process_time() - start)
             rows, known_rows = pool.fitted_.encoded(T), pool.fitted_.encoded(X)
             for member in pool.fitted_.posterior.members:
-                keep(member.name, log_softmax(rows.log_joint(member), axis=1), 0.0, loss)
+                add(member.name, log_softmax(rows.log_joint(member), axis=1), 0.0, loss)
             first = pool.fitted_.posterior.members[0]
             one = bg.LogLinearPool([first.clf], prefit=True)
             one.fit(known_rows.seen(first), y)
-            keep("first + exponent", one.predict_log_proba(rows.seen(first)), 0.0)
-            FILE.write_text(json.dumps(known, indent=0) + "\n")
+            add("first + exponent", one.predict_log_proba(rows.seen(first)), 0.0)
+            keep(FILE, known)
             print(key, known[f"{key}|pool"], pool.exponents_.round(2), flush=True)
 
 
 def table():
     """Mean losses by set, and geometric means of ratios."""
-    ours, peers = (json.loads(f.read_text()) if f.exists() else {} for f in (FILE, PEERS))
+    ours, peers = results(FILE), results(PEERS)
     for size in SIZES:
         print(f"\n{size}: log loss / ECE, means over splits")
         names = ("LR-CV", "RF", "HGB", "NB", "NB + temperature", "NB + isotonic")

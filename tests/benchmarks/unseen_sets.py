@@ -23,8 +23,6 @@ import json
 import re
 import sys
 import tarfile
-import time
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -32,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 import bayesgen as bg
-from tests.benchmarks.open_sets import OpenSet, least_ece, scores, splits, take
+from tests.benchmarks.open_sets import OpenSet, fitted, least_ece, scores, splits, take
 from tests.benchmarks.pool_peers import peers
 
 SIZES = ("two thirds", "20 per class")
@@ -163,15 +161,11 @@ def measure(folder, which, only, part):
             for name in due:
                 if name not in missing:
                     continue
-                start = time.process_time()
                 try:
-                    with warnings.catch_warnings(), np.errstate(all="ignore"):
-                        warnings.simplefilter("ignore")
-                        p = np.asarray(due[name].fit(X, y).predict_proba(T))
+                    p, seconds = fitted(due[name], X, y, T)
                 except Exception as error:  # noqa: BLE001 - a defect in one does not stop the rest
                     print(s.name, size, name, repr(error)[:200], file=sys.stderr, flush=True)
                     continue
-                seconds = time.process_time() - start
                 loss, ece = scores(p, codes)
                 naive = loss if name == "naive" else naive
                 gap = loss - naive if name == "forest" and naive is not None else np.zeros(1)
