@@ -25,9 +25,9 @@ import pandas as pd
 from sklearn.base import clone
 
 import bayesgen as bg
+from tests.benchmarks.measure import memory_of
 from tests.benchmarks.open_sets import OpenSet, scores, take
 from tests.benchmarks.pool_peers import peers
-from tests.benchmarks.stream_memory import high_water_mark
 from tests.benchmarks.tables import MIB, markdown, write_between
 
 FILE = Path(__file__).with_name("learning_large.json")
@@ -63,7 +63,7 @@ def measured(folder: Path, name: str, rows: int) -> dict[str, float]:
     model = bg.LogLinearPool() if MODELS[name] == "pool" else peers(s, X, y)[MODELS[name]]
     clone(model).fit(X[:200], y[:200]).predict_proba(T[:200])  # kernels and modules are loaded
     Path("/proc/self/clear_refs").write_text("5")  # the mark starts again from what is resident
-    before, start = high_water_mark(), time.process_time()
+    before, start = memory_of("VmHWM"), time.process_time()
     model.fit(X, y)
     fitted = time.process_time()
     proba = model.predict_proba(T)
@@ -73,7 +73,7 @@ def measured(folder: Path, name: str, rows: int) -> dict[str, float]:
         "calibration_error": error,
         "fit_s": fitted - start,
         "predict_s": time.process_time() - fitted,
-        "mib": (high_water_mark() - before) / MIB,
+        "mib": (memory_of("VmHWM") - before) / MIB,
     }
 
 

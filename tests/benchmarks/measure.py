@@ -108,7 +108,7 @@ def floor(X: Any) -> float:
 # ------------------------------------------------------------------------------------------- memory
 
 
-def _status(field: str) -> int:
+def memory_of(field: str) -> int:
     """VmRSS or VmHWM of this process in bytes."""
     (line,) = [line for line in STATUS.read_text().splitlines() if line.startswith(field + ":")]
     return 1024 * int(line.split()[1])
@@ -139,10 +139,10 @@ def _peak(call: Callable[[], Any], before: Callable[[], Any] | None = None) -> d
     compiled = compiled_here()
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    before = _status("VmRSS")
+    before = memory_of("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     result = call()
-    peak = _status("VmHWM")
+    peak = memory_of("VmHWM")
     out = _result_bytes(result)
     return {
         "above": max(0, peak - before - out),
