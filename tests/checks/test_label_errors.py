@@ -72,7 +72,7 @@ def test_rate_and_exponent_are_integrated_out():
     for each in u:
         right = (1 - rate) * expit(-np.exp(each) * gap)
         wrong = rate * expit(np.exp(each) * gap)
-        prior = stats.beta.pdf(rate, 1, 19) * rate * (1 - rate) * stats.norm.pdf(each)
+        prior = stats.beta.pdf(rate, 1, 4) * rate * (1 - rate) * stats.norm.pdf(each)
         density = np.exp(np.log(right + wrong).sum(axis=1, keepdims=True)) * prior
         total += density.sum()
         sum_of_rate += (density * rate).sum()
@@ -100,6 +100,32 @@ def test_it_finds_flipped_labels_and_their_rate(n):
     own = np.array([[np.mean(wrong[(y != wrong) == c]) for c in (0, 1)]])
     off = noise.values[[0, 1], [1, 0]]
     assert np.all(np.abs(off - own) < 5 * sd.values[[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(("rate", "too_low"), [(0.02, 0.0), (0.1, 0.0), (0.25, 0.2)])
+def test_as_many_labels_are_wrong_as_stated(rate, too_low):
+    """Where the model is right; with 25 % flipped its probabilities are too low, by .2 at most."""
+    rng = np.random.default_rng(3)
+    stated, wrong, data_set = [], [], []
+    for r in range(16):
+        scale = 2 / np.sqrt(rng.chisquare(4, (2, 2)))
+        true = rng.integers(0, 2, 120)
+        X = rng.normal((rng.normal(size=(2, 2)) * scale / np.sqrt(0.3))[true], scale[true])
+        flipped = rng.random(120) < rate
+        clf = bg.GaussianNB(0.0, 0.3, 4.0, 1.0).fit(X, true ^ flipped)
+        stated.append(bg.label_errors(clf, X, true ^ flipped)["wrong"].values)
+        wrong.append(flipped)
+        data_set.append(np.full(120, r))
+    p, wrong, r = map(np.concatenate, (stated, wrong, data_set))
+    for low, high in ((0, 0.05), (0.05, 0.2), (0.2, 0.8), (0.8, 1)):
+        inside = (p >= low) & (p < high)
+        gaps = np.bincount(r[inside], (wrong - p)[inside], 16)
+        n, error = inside.sum(), 4 * np.sqrt(np.square(gaps).sum() + 1)
+        assert -error <= gaps.sum() <= error + too_low * n, (
+            low,
+            p[inside].mean(),
+            wrong[inside].mean(),
+        )
 
 
 def test_a_model_that_is_too_sure_is_tempered_and_makes_no_pass():
