@@ -94,8 +94,8 @@ class PoolReader(Reader):
         if not first:
             return self, Rows(X, self)
         refuse_elsewhere(X)
-        given: tuple[int, ...] = (len(X), len(X[0])) if _is_list_of_rows(X) else ()
-        shape: tuple[int, ...] = getattr(X, "shape", given)
+        shape_of_list: tuple[int, ...] = (len(X), len(X[0])) if _is_list_of_rows(X) else ()
+        shape: tuple[int, ...] = getattr(X, "shape", shape_of_list)
         wide = len(shape) == 2
         names = feature_names(X) if wide and hasattr(X, "shape") else None
         named = None if names is None else np.asarray(names, dtype=object)
@@ -130,7 +130,7 @@ def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
 
 
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
-    """A member fitted to labelled rows; the pipeline first."""
+    """Return a member fitted to labelled rows; the pipeline first."""
     clf = member.clf
     how: dict[str, Any] = {"unlabelled": "weighted"} if y.unlabelled else {}
     with warnings.catch_warnings():
@@ -147,18 +147,18 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
         else:
             clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight, **how)
     # rows that nobody else keeps are not kept
-    own = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
-    clf.fitted_ = clf.fitted_.with_training(rows=own)
+    rows_kept = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
+    clf.fitted_ = clf.fitted_.with_training(rows=rows_kept)
     return replace(member, clf=clf)
 
 
 def named(members: Any) -> list[tuple[str, Any]]:
     """Return (name, estimator) pairs of the user's members."""
-    given = list(members.items()) if isinstance(members, dict) else list(members)
-    if not given:
+    members_given = list(members.items()) if isinstance(members, dict) else list(members)
+    if not members_given:
         raise ValueError("members: a pool needs at least one classifier")
-    pairs = [g if isinstance(g, tuple) and len(g) == 2 else (None, g) for g in given]
-    out: list[tuple[str, Any]] = []
+    pairs = [g if isinstance(g, tuple) and len(g) == 2 else (None, g) for g in members_given]
+    checked: list[tuple[str, Any]] = []
     taken = {name for name, _ in pairs if name is not None}
     for name, estimator in pairs:
         last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
@@ -176,11 +176,11 @@ def named(members: Any) -> list[tuple[str, Any]]:
             taken.add(name)
         elif not isinstance(name, str):
             raise TypeError(f"members: a name must be a string, got {name!r}")
-        out.append((name, estimator))
-    names = [name for name, _ in out]
+        checked.append((name, estimator))
+    names = [name for name, _ in checked]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"members: the name {sorted(twice)[0]!r} is given twice")
-    return out
+    return checked
 
 
 def _member(name: str, estimator: Any) -> Member:
@@ -612,13 +612,13 @@ class LogLinearPool(GenerativeClassifier):
     def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
         if of_rows:
             return self._ranks(training, partial)
-        fitted, own = self._fitted(), self._pooled()
-        if training is not None or fitted.training.scores is not None or own.scored is None:
+        fitted, pooled = self._fitted(), self._pooled()
+        if training is not None or fitted.training.scores is not None or pooled.scored is None:
             return super()._left_out(training, partial)
-        joint, _ = own.log_proba_without(own.scored)
-        found = of_labels(joint, own.scored.codes, own.scored.weight)
-        self.fitted_ = fitted.with_training(scores=found)
-        return found
+        joint, _ = pooled.log_proba_without(pooled.scored)
+        scores = of_labels(joint, pooled.scored.codes, pooled.scored.weight)
+        self.fitted_ = fitted.with_training(scores=scores)
+        return scores
 
     def _ranks(self, training: Any, partial: bool) -> MemberRanks:
         fitted, members = self._fitted(), self._pooled().members
@@ -665,17 +665,17 @@ class LogLinearPool(GenerativeClassifier):
         import pymc as pm
         import pytensor.tensor as pt
 
-        fitted, own = self._fitted(), self._pooled()
-        scored = own.scored
+        fitted, pooled = self._fitted(), self._pooled()
+        scored = pooled.scored
         if X is not None:
             rows = training_rows(fitted, X, y).only_scored()
-            scored = Scored(own.evidence(*rows), rows.codes, rows.weight)
+            scored = Scored(pooled.evidence(*rows), rows.codes, rows.weight)
         if scored is None:
             raise ValueError(
                 "a pool that was read from a file holds no rows: give X and y for its PyMC model"
             )
         evidence, codes, weight = scored
-        prior: Any = own.model.family
+        prior: Any = pooled.model.family
         coords = fitted.coords | {OBS: np.arange(len(codes))}
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
             eta = pm.Gamma("exponent", SHAPE, SHAPE / prior.mean, dims=MEMBER)
@@ -684,15 +684,15 @@ class LogLinearPool(GenerativeClassifier):
                 intercept = pm.Normal("intercept", 0.0, INTERCEPT_SCALE, dims=CLASS)
 
             def logits(rows: Evidence, name: str, dims: tuple[str, ...] | None = None) -> Any:
-                rest = None if dims is None else dims[1:]
+                row_dims = None if dims is None else dims[1:]
                 scores = pm.Data(f"{name}score", rows.scores, dims=dims)
-                weights = pm.Data(f"{name}log_class_weight", rows.log_weights, dims=rest)
-                known = pm.Data(f"{name}known", rows.known, dims=rest and rest[:1])
-                return pt.tensordot(eta, scores, axes=1) + weights + known[:, None] * intercept
+                weights = pm.Data(f"{name}log_class_weight", rows.log_weights, dims=row_dims)
+                share = pm.Data(f"{name}known", rows.known, dims=row_dims and row_dims[:1])
+                return pt.tensordot(eta, scores, axes=1) + weights + share[:, None] * intercept
 
             logit = logits(evidence, "", (MEMBER, OBS, CLASS))
             if X_new is not None:
-                declare_probability(logits(own.evidence(fitted.encoded(X_new)), "new_"))
+                declare_probability(logits(pooled.evidence(fitted.encoded(X_new)), "new_"))
             if observed and (weight == 1).all():
                 pm.Categorical("label", logit_p=logit, observed=codes, dims=OBS)
             elif observed:
@@ -701,21 +701,21 @@ class LogLinearPool(GenerativeClassifier):
         return model
 
     def _drawn(self) -> Fitted:
-        """The fit with draws of exponents and intercepts as a tree, R-hat and ESS in its attrs."""
-        fitted, own = self._fitted(), self._pooled()
+        """Return the fit with draws as a tree, R-hat and ESS in its attributes."""
+        fitted, pooled = self._fitted(), self._pooled()
         if fitted.training.draws is None:
             import xarray as xr
 
             from bayesgen.inference.nuts import diagnose
 
-            variables = {"exponent": ((CHAIN, DRAW, MEMBER), own.exponents.exponents)}
-            if "intercept" in own.params:
-                variables["intercept"] = ((CHAIN, DRAW, CLASS), own.exponents.intercepts)
+            variables = {"exponent": ((CHAIN, DRAW, MEMBER), pooled.exponents.exponents)}
+            if "intercept" in pooled.params:
+                variables["intercept"] = ((CHAIN, DRAW, CLASS), pooled.exponents.intercepts)
             posterior = tree.group(variables, fitted.coords)
-            out = xr.DataTree.from_dict({f"/{POSTERIOR}": posterior})
-            out.attrs |= tree.provenance(fitted.name, _ROUTE, self.random_state)
-            out.attrs |= diagnose(posterior, xr.Dataset()).attributes()
-            self.fitted_ = fitted = fitted.with_training(draws=out)
+            drawn = xr.DataTree.from_dict({f"/{POSTERIOR}": posterior})
+            drawn.attrs |= tree.provenance(fitted.name, _ROUTE, self.random_state)
+            drawn.attrs |= diagnose(posterior, xr.Dataset()).attributes()
+            self.fitted_ = fitted = fitted.with_training(draws=drawn)
         return fitted
 
     def summary(self, prob: float | None = None) -> PoolSummary:
@@ -731,12 +731,12 @@ class LogLinearPool(GenerativeClassifier):
     # -- files ---------------------------------------------------------------------------------
 
     def __bayesgen_record__(self, fitted: Fitted) -> Any:
-        """What `storage.write` takes: the pool's own numbers, and a record of each member."""
+        """Return what `storage.write` takes: its own numbers, and a record of each member."""
         import xarray as xr
 
-        own, scores = self._pooled(), self._left_out(None, False)
+        pooled, scores = self._pooled(), self._left_out(None, False)
         entries, groups = [], {}
-        for k, member in enumerate(own.members):
+        for k, member in enumerate(pooled.members):
             if member.front is not None:
                 raise TypeError(
                     f"cannot save the pool: member {member.name!r} is a pipeline, and its steps "
@@ -758,11 +758,11 @@ class LogLinearPool(GenerativeClassifier):
             groups[MEMBER_RANKS] = xr.Dataset(fitted.training.ranks.arrays())
         numbers = xr.Dataset(
             {
-                "exponents": ((CHAIN, DRAW, MEMBER), own.exponents.exponents),
-                "intercepts": ((CHAIN, DRAW, CLASS), own.exponents.intercepts),
+                "exponents": ((CHAIN, DRAW, MEMBER), pooled.exponents.exponents),
+                "intercepts": ((CHAIN, DRAW, CLASS), pooled.exponents.intercepts),
             }
         )
-        prior, names = own.model.family, fitted.reader.names
+        prior, names = pooled.model.family, fitted.reader.names
         state = {
             "estimator": fitted.name,
             "version": __version__,
@@ -776,8 +776,8 @@ class LogLinearPool(GenerativeClassifier):
             "classes": storage.labels_to_json(fitted.classes),
             "n_features": fitted.reader.n_features,
             "feature_names": None if names is None else [str(name) for name in names],
-            "n_rows": own.n_rows,
-            "class_weight": own.count.tolist(),
+            "n_rows": pooled.n_rows,
+            "class_weight": pooled.count.tolist(),
             "n_rows_seen": fitted.training.n_rows,
             "n_unlabelled": fitted.training.n_unlabelled,
             "unlabelled_weight": fitted.training.unlabelled_weight,
@@ -790,18 +790,20 @@ class LogLinearPool(GenerativeClassifier):
     def __bayesgen_load__(
         self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
     ) -> Fitted:
-        """The fit that a model file holds; `known` are the classes of members."""
+        """Return the fit that a model file holds; `known` are the classes of members."""
         classes, members = storage.labels_from_json(state["classes"]), []
         for k, entry in enumerate(state["members"]):
-            own = entry["state"]
-            if own["unsaved"]:
+            record = entry["state"]
+            if record["unsaved"]:
                 raise ValueError(
-                    f"member {entry['name']!r} was saved with {own['unsaved'][0]}=..., which a "
+                    f"member {entry['name']!r} was saved with {record['unsaved'][0]}=..., which a "
                     "file cannot hold: save the members one by one, and pool them with prefit=True"
                 )
-            clf = (known or {})[own["estimator"]](**storage.arguments_from_json(own["parameters"]))
+            clf = (known or {})[record["estimator"]](
+                **storage.arguments_from_json(record["parameters"])
+            )
             drawn = {name: draws[f"member_{k}_{name}"] for name in entry["draws"]}
-            clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], own, drawn)
+            clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], record, drawn)
             view = None if entry["view"] is None else view_from_json(entry["view"])
             seen = entry["selection"]
             selection = None if seen is None else Selection.from_json(seen)
@@ -831,14 +833,16 @@ class LogLinearPool(GenerativeClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        own = tags.input_tags
+        input_tags = tags.input_tags
         if isinstance(self.members, str):
-            own.allow_nan = own.sparse = own.string = own.categorical = True
+            input_tags.allow_nan = input_tags.sparse = input_tags.string = (
+                input_tags.categorical
+            ) = True
             return tags
         inner = [get_tags(estimator).input_tags for _, estimator in named(self.members)]
         for name in ("allow_nan", "sparse", "string", "categorical", "positive_only"):
             some = any if name == "positive_only" else all
-            setattr(own, name, some(getattr(of, name) for of in inner))
+            setattr(input_tags, name, some(getattr(of, name) for of in inner))
         return tags
 
 
@@ -854,7 +858,7 @@ def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str
 
 
 def _common_classes(members: list[Member]) -> Array:
-    """The classes that all members know."""
+    """Return the classes that all members know."""
     first = members[0]
     for member in members[1:]:
         if not np.array_equal(member.clf.classes_, first.clf.classes_):

@@ -227,7 +227,7 @@ class _Search:
             np.minimum.at(least, groups, keys)
             number = np.argsort(np.argsort(least, kind="stable"))[groups]
         fold = number % _FOLDS
-        parts = [part for k in range(_FOLDS) if len(part := np.flatnonzero(fold == k))]
+        parts = [fold_rows for k in range(_FOLDS) if len(fold_rows := np.flatnonzero(fold == k))]
         unresolved = ClassModel(self.prior.alpha, given)
 
         def stats_of(rows: Array) -> ClassStats:
@@ -250,8 +250,8 @@ class _Search:
             before = None
             while before != here:
                 before = here
-                for k, own in enumerate(self.scales):
-                    for other in range(len(own)):
+                for k, alternatives in enumerate(self.scales):
+                    for other in range(len(alternatives)):
                         scales = (*here.scales[:k], other, *here.scales[k + 1 :])
                         here = self._better(here, here._replace(scales=scales))
                 for f in range(len(self.names)):
@@ -288,13 +288,13 @@ class _Search:
     def at(self, point: _Point, resolved: ClassModel, scales: _Scales) -> ClassModel:
         """Return the prior of a point; `resolved` and `scales` are of all rows or of some folds."""
         families = []
-        for k, own in enumerate(scales):
+        for k, alternatives in enumerate(scales):
             factors = {
                 name: np.exp(log_factor)
                 for (block, name), log_factor in zip(self.names, point.log_factors, strict=True)
                 if block == k and log_factor
             }
-            family = dict(own).get(self.scales[k][point.scales[k]][0], own[0][1])
+            family = dict(alternatives).get(self.scales[k][point.scales[k]][0], alternatives[0][1])
             families.append(family.strengthened(factors) if factors else family)
         return ClassModel(resolved.alpha, resolved.family.with_blocks(families))
 
@@ -356,13 +356,13 @@ def _scales(given: ConjugateFamily, prior: ClassModel, stats: ClassStats) -> _Sc
 
 
 def _keys(X: Matrix) -> Array:
-    """(N,) a hash of the cells of each row."""
+    """Return (N,) a hash of the cells of each row."""
     if sp.issparse(X):
         row, column = X.nonzero()
         values = np.asarray(X[row, column], dtype=np.float64).ravel()
-        out = np.zeros(X.shape[0], dtype=np.uint64)
-        np.add.at(out, row, _mixed(values.view(np.uint64) ^ _mixed(column.astype(np.uint64))))
-        return _mixed(out)
+        keys = np.zeros(X.shape[0], dtype=np.uint64)
+        np.add.at(keys, row, _mixed(values.view(np.uint64) ^ _mixed(column.astype(np.uint64))))
+        return _mixed(keys)
     if X.dtype == object:  # documents
         return np.fromiter(map(_key, X), dtype=np.uint64, count=len(X))
     return np.concatenate(list(_dense_keys(X)))
@@ -383,7 +383,7 @@ def _key(document: Any) -> int:
 
 
 def _mixed(z: Array) -> Array:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): every bit depends on every bit."""
+    """Finalise as splitmix64 (Steele, Lea and Flood 2014): every bit depends on every bit."""
     z = (z + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

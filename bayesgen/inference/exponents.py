@@ -115,8 +115,8 @@ class _Rows:
         scores = evidence.scores
         self.m, n, n_classes = scores.shape
         of_class = np.bincount(codes, weight * evidence.known, n_classes)[1:]
-        own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
-        self.own = np.concatenate([own, of_class])
+        of_own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
+        self.own = np.concatenate([of_own, of_class])
         many = n * (n_classes - 1) > _MANY
         self.dtype = np.dtype(np.float32 if many else np.float64)
         self.largest = 80.0 if many else 600.0  # log odds; exp of larger ones overflows
@@ -131,7 +131,7 @@ class _Rows:
             self.blocks.append(_Block(*(part.astype(self.dtype) for part in parts)))
 
     def _logits(self, block: "_Block", u: Array) -> Array:
-        """(K, C - 1, n) log odds against the first class."""
+        """Return (K, C - 1, n) log odds against the first class."""
         u = u.astype(self.dtype)
         z: Array = (u[:, : self.m] @ block.scores).reshape(len(u), *block.prior_odds.shape)
         z += block.prior_odds
@@ -139,48 +139,48 @@ class _Rows:
         return z
 
     def _proba(self, block: "_Block", u: Array) -> Array:
-        """(K, C - 1, n) probabilities of all classes but the first."""
+        """Return (K, C - 1, n) probabilities of all classes but the first."""
         z = np.minimum(self._logits(block, u), self.largest)
         np.exp(z, out=z)
         z /= (z.sum(axis=1) + 1)[:, None]
         return z
 
     def value(self, u: Array) -> Array:
-        """(K,) log likelihood."""
-        out: Array = u @ self.own
+        """Return (K,) log likelihood."""
+        total: Array = u @ self.own
         for block in self.blocks:
             z = self._logits(block, u)
             top = np.maximum(z.max(axis=1), 0.0)
             z -= top[:, None]
             log_sum = np.log(np.exp(z, out=z).sum(axis=1) + np.exp(-top)) + top
-            out -= log_sum @ block.weight
-        return out
+            total -= log_sum @ block.weight
+        return total
 
     def slopes(self, u: Array) -> Array:
-        """(K, M + C - 1) gradients."""
-        out = np.empty((len(u), len(self.own)))  # np.tile takes longer than the sums
-        out[:] = self.own
+        """Return (K, M + C - 1) gradients."""
+        gradient = np.empty((len(u), len(self.own)))  # np.tile takes longer than the sums
+        gradient[:] = self.own
         for block in self.blocks:
             p = self._proba(block, u)
             p *= block.weight
-            out[:, : self.m] -= p.reshape(len(p), -1) @ block.scores.T
-            out[:, self.m :] -= p @ block.known
-        return out
+            gradient[:, : self.m] -= p.reshape(len(p), -1) @ block.scores.T
+            gradient[:, self.m :] -= p @ block.known
+        return gradient
 
     def curvature(self, u: Array) -> Array:
-        """(M + C - 1, M + C - 1) minus the Hessian at one point."""
+        """Return (M + C - 1, M + C - 1) minus the Hessian at one point."""
         m = self.m
-        out = np.zeros((len(u),) * 2)
+        bend = np.zeros((len(u),) * 2)
         for block in self.blocks:
             (p,) = self._proba(block, u[None])
-            p_w, known = p * block.weight, block.known
+            p_w, share = p * block.weight, block.known
             j = block.scores.reshape(m, *p.shape)
             weighted = (j - (j * p).sum(axis=1, keepdims=True)) * p_w
-            out[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
-            out[:m, m:] += weighted @ known
-            out[m:, m:] += np.diag(p_w @ known**2) - (p_w * known**2) @ p.T
-        out[m:, :m] = out[:m, m:].T
-        return out
+            bend[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T
+            bend[:m, m:] += weighted @ share
+            bend[m:, m:] += np.diag(p_w @ share**2) - (p_w * share**2) @ p.T
+        bend[m:, :m] = bend[:m, m:].T
+        return bend
 
 
 class _Target:
@@ -201,7 +201,7 @@ class _Target:
         self.bend = self._curvature(self.mode)
 
     def _prior_curvature(self, point: Array) -> Array:
-        """(size,) minus the second derivatives of the log prior of (log eta, v), as (eta, v)."""
+        """Return minus the second derivatives of the log prior of (log eta, v), as (eta, v)."""
         eta, v = point[: self.m], point[self.m :]
         return np.r_[SHAPE / eta**2, np.full(len(v), _PRECISION)]
 
@@ -211,27 +211,27 @@ class _Target:
         return self.unit * z**2, v @ self.contrasts.T
 
     def _slopes(self, point: Array) -> Array:
-        """(K, size) gradient of the log likelihood in (eta, v)."""
+        """Return (K, size) gradient of the log likelihood in (eta, v)."""
         return self.rows.slopes(point @ self.basis) @ self.basis.T
 
     def _curvature(self, point: Array) -> Array:
-        """(size, size) minus its Hessian at one point."""
+        """Return (size, size), minus its Hessian at one point."""
         bend: Array = self.basis @ self.rows.curvature(point @ self.basis) @ self.basis.T
         return bend
 
     def _point(self, x: Array) -> Array:
-        """(K, size) (eta, v) of x = (z, v)."""
+        """Return (K, size) (eta, v) of x = (z, v)."""
         return np.concatenate([self.unit * x[:, : self.m] ** 2, x[:, self.m :]], axis=1)
 
     def value(self, x: Array) -> Array:
-        """(K,) log density."""
+        """Return (K,) log density."""
         log_likelihood = self.rows.value(self._point(x) @ self.basis)
         z, v = x[:, : self.m], x[:, self.m :]
         prior: Array = (np.square(z).sum(axis=1) + _PRECISION * np.square(v).sum(axis=1)) / 2
         return log_likelihood - prior
 
     def slopes(self, x: Array) -> Array:
-        """(K, size) its gradient."""
+        """Return (K, size) its gradient."""
         m, z = self.m, x[:, : self.m]
         gradient = self._slopes(self._point(x))
         gradient[:, :m] = (2 * self.unit * gradient[:, :m] - 1) * z
@@ -239,7 +239,7 @@ class _Target:
         return gradient
 
     def _mode(self) -> Array:
-        """(size,) of (log eta, v), as (eta, v): the one minimum of a convex function."""
+        """Find that of (log eta, v), as (eta, v): the one minimum of a convex function."""
         m, rate = self.m, SHAPE / self.unit
         point = np.zeros(self.size)
         point[:m] = self.unit
@@ -275,7 +275,7 @@ class _Target:
         return float(_PRECISION * v @ v / 2 - fit - prior)
 
     def pairs(self) -> tuple[Array, Array]:
-        """(2, P) pairs of members, and how often each is turned.
+        """Return (2, P) pairs of members, and how often each is turned.
 
         Half of the turns take any pair; half prefer pairs that a turn moves far, in proportion to
         the squared distance: their sum, or less where the rows tell the two members apart.
@@ -288,7 +288,7 @@ class _Target:
         return pairs, (reach / reach.sum() + 1 / max(len(reach), 1)) / 2
 
     def start(self) -> tuple[Array, Array]:
-        """The mode as x, and the covariance that the curvature there says."""
+        """Return the mode as x, and the covariance that the curvature there says."""
         m, x = self.m, self.mode.copy()
         x[:m] = np.sqrt(x[:m] / self.unit)
         unit = np.ones(self.size)
@@ -302,7 +302,7 @@ class _Target:
 
 
 def _hamiltonian(target: _Target, rng: np.random.Generator) -> Array:
-    """(chain, draw, size) draws of x, all chains at a time."""
+    """Draw (chain, draw, size) x, all chains at a time."""
     x, covariance = target.start()
     walk = _Walk(target, rng, x, covariance)
     first = np.array([walk.step(adapt=True) for _ in range(_WARM_UP // 2)])
@@ -362,8 +362,8 @@ class _Walk:
         size, n = seen.shape[-1], seen.shape[0] * CHAINS / 4  # neighbours are alike
         m = self.target.m
         seen[..., :m] *= np.where(seen[..., :m].mean(axis=0) < 0, -1.0, 1.0)  # chains on one side
-        own = np.atleast_2d(np.cov(seen.reshape(-1, size).T))
-        self._scale((n * own + size * before) / (n + size))
+        covariance = np.atleast_2d(np.cov(seen.reshape(-1, size).T))
+        self._scale((n * covariance + size * before) / (n + size))
         self._adapt_from(self.step_size)
 
     def _adapt_from(self, size: float) -> None:
@@ -389,7 +389,7 @@ class _Walk:
         self._accept(x, value - self.value, value)
 
     def step(self, *, adapt: bool = False) -> Array:
-        """(chain, size) after turns and a trajectory."""
+        """Move on by turns and a trajectory; return (chain, size)."""
         rng, root = self.rng, self.root
         for _ in range(_TURNS if self.target.m > 1 else 0):
             self._turn()
@@ -419,7 +419,7 @@ class _Walk:
 
 
 def _r_hat(draws: Array) -> float:
-    """The largest R-hat (split, of ranks and of folded ranks) of draws (chain, draw, size).
+    """Return the largest R-hat (split, of ranks and of folded ranks) of draws (chain, draw, size).
 
     ArviZ has the same number, but importing it takes longer than fitting a pool to 150 rows.
     Source: Vehtari et al. (2021), Rank-normalization, folding, and localization.
@@ -427,9 +427,9 @@ def _r_hat(draws: Array) -> float:
     half, size = draws.shape[1] // 2, draws.shape[2]
     parts = np.concatenate([draws[:, :half], draws[:, -half:]])
     worst = 1.0
-    for own in (parts, np.abs(parts - np.median(parts, axis=(0, 1)))):
-        ranks = rankdata(own.reshape(-1, size), axis=0)
-        z = ndtri((ranks - 3 / 8) / (len(ranks) + 1 / 4)).reshape(own.shape)
+    for values in (parts, np.abs(parts - np.median(parts, axis=(0, 1)))):
+        ranks = rankdata(values.reshape(-1, size), axis=0)
+        z = ndtri((ranks - 3 / 8) / (len(ranks) + 1 / 4)).reshape(values.shape)
         within = np.maximum(z.var(axis=1, ddof=1).mean(axis=0), np.finfo(float).tiny)
         between = z.mean(axis=1).var(axis=0, ddof=1)
         worst = max(worst, np.sqrt((half - 1) / half + between / within).max(initial=1.0))

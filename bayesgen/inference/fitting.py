@@ -60,22 +60,24 @@ class Gathered:
 
     @classmethod
     def of(cls, fitted: Fitted) -> "Gathered":
-        """Those behind a posterior in closed form."""
-        own = fitted.closed_form
-        return cls(fitted.classes, fitted.reader, own.stats, fitted.training.n_rows)
+        """Return those behind a posterior in closed form."""
+        posterior = fitted.closed_form
+        return cls(fitted.classes, fitted.reader, posterior.stats, fitted.training.n_rows)
 
     def covering(self, labels: Array) -> tuple["Gathered", Array]:
-        """The same for more classes, and the codes of `labels` among them."""
+        """Return the same for more classes, and the codes of `labels` among them."""
         refuse_two_types(labels, self.classes)
         union = np.union1d(self.classes, labels)
-        out = self
+        covering = self
         if len(union) > len(self.classes):
             moved = np.searchsorted(union, self.classes)
-            out = replace(self, classes=union, stats=self.stats.reindex_classes(moved, len(union)))
-        return out, np.searchsorted(out.classes, labels)
+            covering = replace(
+                self, classes=union, stats=self.stats.reindex_classes(moved, len(union))
+            )
+        return covering, np.searchsorted(covering.classes, labels)
 
     def by(self, reader: Reader, align: Align) -> "Gathered":
-        """The same under a reader that covers more."""
+        """Return the same under a reader that covers more."""
         stats = replace(self.stats, features=align(self.stats.features))
         return replace(self, reader=reader, stats=stats)
 
@@ -219,7 +221,7 @@ class Learner:
         return group_codes(groups, n_rows(X))
 
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        """With a reference to the rows of a fit, and what is odd about their columns."""
+        """Keep a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
         if not isinstance(y, Labelled):
             warn_of_one_class(fitted.classes)
@@ -246,11 +248,11 @@ class Learner:
         classes: Any = None,
     ) -> Gathered:
         """Statistics of rows, added to those `before`."""
-        known, own, _ = self._gathered(before, X, y, sample_weight, classes)
-        if known is None:
-            return own
-        stats = known.stats.merge(own.stats)
-        return replace(known, stats=stats, n_rows=known.n_rows + own.n_rows)
+        earlier, gathered, _ = self._gathered(before, X, y, sample_weight, classes)
+        if earlier is None:
+            return gathered
+        stats = earlier.stats.merge(gathered.stats)
+        return replace(earlier, stats=stats, n_rows=earlier.n_rows + gathered.n_rows)
 
     def _gathered(
         self,
@@ -261,7 +263,7 @@ class Learner:
         classes: Any = None,
         groups: Array | None = None,
     ) -> tuple[Gathered | None, Gathered, LabelledRows]:
-        """Those `before`, made to cover the rows; those of the rows; the rows, not encoded."""
+        """Return those `before`, made to cover the rows; those of the rows; the rows themselves."""
         if not self.family_type.conjugate:
             raise NoClosedFormError(
                 f"{self.family_type.__name__} has no closed form, and no statistics to add: "
@@ -272,25 +274,25 @@ class Learner:
         labels, codes = rows.coded()
         if classes is not None:
             labels, codes = among(classes, labels, codes)
-        known, read = None, rows.X
+        earlier, read = None, rows.X
         if before is None and not isinstance(y, Labelled):
             reader, read = reader.learnt(read, True)
         elif before is not None:
             before.reader.refuse_single(read, before.n_rows)
-            known, at = before.covering(labels)
-            labels, codes = known.classes, at[codes]
+            earlier, places = before.covering(labels)
+            labels, codes = earlier.classes, places[codes]
             reader, align, _ = reader.further(read)
-            known, read = known.by(reader, align), read.by(reader)
+            earlier, read = earlier.by(reader, align), read.by(reader)
         model = self.unresolved(reader, labels)
-        if known is not None:
-            model = replace(model, family=model.family.further(known.stats.features))
+        if earlier is not None:
+            model = replace(model, family=model.family.further(earlier.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
             stats = model.stats(read.as_read, codes, len(labels), rows.weight, rows.groups)
         reader.refuse_infinite(read.X, stats.features)
         names = _names(reader, model.family)
         refuse_large_cells(model.family, read.as_read, names, stats.features, rows.at)
-        own = Gathered(labels, reader, stats, len(codes))
-        return known, own, LabelledRows(read, codes, rows.weight, rows.groups)
+        gathered = Gathered(labels, reader, stats, len(codes))
+        return earlier, gathered, LabelledRows(read, codes, rows.weight, rows.groups)
 
     def _labelled(
         self,
@@ -358,9 +360,9 @@ class Learner:
     def forget(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Gathered:
         """Statistics without those of rows that were learned before."""
         before = Gathered.of(fitted)
-        known, rows, _ = self._gathered(before, X, y, sample_weight, fitted.classes)
-        assert known is not None, "there are rows before"
-        if _form(known.stats.features) != _form(before.stats.features):
+        earlier, rows, _ = self._gathered(before, X, y, sample_weight, fitted.classes)
+        assert earlier is not None, "there are rows before"
+        if _form(earlier.stats.features) != _form(before.stats.features):
             raise ValueError(f"{_FORGET}: X holds categories or tokens that were never learned")
         count = before.stats.count
         if not np.any(count > rows.stats.count):
@@ -387,13 +389,13 @@ class Learner:
         data = LabelledRows(read.encoded, codes, weight)
         family = self.unresolved(reader, classes).family
         refuse_large_cells(family, data.X, _names(reader, family), rows=rows.at)
-        known = np.flatnonzero(codes >= 0)
-        of_known = LabelledRows(data.X[known], codes[known], weight[known])
+        with_label = np.flatnonzero(codes >= 0)
+        of_known = LabelledRows(data.X[with_label], codes[with_label], weight[with_label])
         fitted = self._settled(reader, classes, of_known, len(codes))
-        if len(known) == len(codes):
+        if len(with_label) == len(codes):
             return fitted
         found, own = weighed(fitted.closed_form, data, weights)
-        narrow, few = reader.learnt(read.take(known), True)
+        narrow, few = reader.learnt(read.take(with_label), True)
         if weights == WEIGHTS and not narrow.reads_as(reader):
             of_known = of_known._replace(X=few.encoded)
             alone = self._settled(narrow, classes, of_known, len(codes))
@@ -406,7 +408,7 @@ class Learner:
             found = found._replace(unlike=at)
             warn(unlike_labelled(at), UserWarning)
         return replace(fitted, posterior=own).with_training(
-            n_unlabelled=len(codes) - len(known), unlabelled_weight=found.weight, weighed=found
+            n_unlabelled=len(codes) - len(with_label), unlabelled_weight=found.weight, weighed=found
         )
 
     def _settled(self, reader: Reader, classes: Array, rows: LabelledRows, n_rows: int) -> Fitted:

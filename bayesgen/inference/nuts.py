@@ -87,30 +87,30 @@ class Diagnosis(NamedTuple):
 
     def attributes(self) -> dict[Hashable, Any]:
         """For the attributes of a tree; ``verdict`` is ``"sound"`` or `complaints`."""
-        own = {"divergences": self.divergences, "r_hat": self.r_hat, "ess": self.ess}
-        return own | {"verdict": "; ".join(self.complaints()) or "sound"}
+        numbers = {"divergences": self.divergences, "r_hat": self.r_hat, "ess": self.ess}
+        return numbers | {"verdict": "; ".join(self.complaints()) or "sound"}
 
     def complaints(self) -> list[str]:
-        """What is wrong, and what to try; empty if nothing is."""
-        out = [self.broken] if self.broken else []
+        """Say what is wrong, and what to try; empty if nothing is."""
+        complaints = [self.broken] if self.broken else []
         if self.divergences:
-            out.append(
+            complaints.append(
                 f"{self.divergences} draw(s) diverged: regions of the posterior may have been left "
                 "out; try target_accept=0.95, or priors that say more"
             )
         if self.r_hat > LARGEST_R_HAT:
-            out.append(
+            complaints.append(
                 f"R-hat of {self.r_hat_of} is {self.r_hat:.4g} (> {LARGEST_R_HAT}): the chains "
                 "disagree; try more tune and draws, and if it stays, the posterior has several "
                 "modes: label more rows, give priors that tell the classes apart, or divide a "
                 "class into fewer components"
             )
         if self.ess < FEWEST_DRAWS * self.n_chains:
-            out.append(
+            complaints.append(
                 f"{self.ess_of} has {self.ess:.0f} effective draws (< {FEWEST_DRAWS} a chain): "
                 "its quantiles are not to be trusted; try more draws"
             )
-        return out
+        return complaints
 
 
 def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
@@ -150,7 +150,7 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
 
 
 def _broken(draws: Mapping[str, Array]) -> str:
-    """What is wrong with chains {name: (chain, draw, *dims)} of which R-hat may say nothing."""
+    """Say what is wrong with chains {name: (chain, draw, *dims)} of which R-hat may say nothing."""
     retry = "sample again with another random_state, and look at the priors"
     if not draws:
         return f"no parameter varies: the chains never moved; {retry}"
@@ -175,11 +175,11 @@ def warn_unless_sound(
     sampler: str = "NUTS",
 ) -> Diagnosis:
     """One `SamplingWarning` with all `Diagnosis.complaints`, if there are any."""
-    found = diagnose(posterior, sample_stats)
-    complaints = found.complaints()
+    diagnosis = diagnose(posterior, sample_stats)
+    complaints = diagnosis.complaints()
     if complaints:
         warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning)
-    return found
+    return diagnosis
 
 
 # ------------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def draw_prior(
     names = list(names)
     mode = Mode(linker="py", optimizer="fast_compile")
     with third_parties(), model:
-        found = pm.draw([model[k] for k in names], draws=n, random_seed=random_state, mode=mode)
-    pairs = zip(names, found, strict=True)
+        drawn = pm.draw([model[k] for k in names], draws=n, random_seed=random_state, mode=mode)
+    pairs = zip(names, drawn, strict=True)
     # of one draw PyMC leaves the axis out
     return {name: np.asarray(value)[None] if n == 1 else np.asarray(value) for name, value in pairs}

@@ -28,9 +28,9 @@ Start = Callable[[np.random.Generator], dict[str, Array]]
 def with_defaults(
     family: Family, X: Matrix, codes: Array, n_classes: int, weight: Array | None = None
 ) -> Family:
-    """The prior with the defaults that the rows set, as in `DataScaledDefaults`."""
-    own = family.capability(capabilities.DataScaledDefaults)
-    return family if own is None else own.with_defaults(X, codes, n_classes, weight)
+    """Return the prior with the defaults that the rows set, as in `DataScaledDefaults`."""
+    scaled = family.capability(capabilities.DataScaledDefaults)
+    return family if scaled is None else scaled.with_defaults(X, codes, n_classes, weight)
 
 
 def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> DrawnPosterior:

@@ -37,8 +37,8 @@ def draw_posterior(
     fitted: Fitted, draws: int, chains: int, random_state: Any, asked: Asked
 ) -> "xr.DataTree":
     """Independent draws of all parameters from the closed-form posterior."""
-    own = fitted.closed_form
-    family = own.model.family
+    exact = fitted.closed_form
+    family = exact.model.family
     fit = max(1, int(_DRAW_BYTES / (8 * chains * family.n_parameters())))
     if fit < draws:
         warn(
@@ -48,24 +48,24 @@ def draw_posterior(
         )
         draws = fit
     rng = generator(random_state)
-    drawn = split_chains(own.model.draw(rng, draws * chains), chains)
-    posterior = tree.draws_dataset(drawn, own.model.params, fitted.coords)
-    sampler = own.prior.family.capability(SamplerCoordinates)
-    free = {} if sampler is None else sampler.pymc_coordinates(drawn, own.stats.features)
+    drawn = split_chains(exact.model.draw(rng, draws * chains), chains)
+    posterior = tree.draws_dataset(drawn, exact.model.params, fitted.coords)
+    sampler = exact.prior.family.capability(SamplerCoordinates)
+    free = {} if sampler is None else sampler.pymc_coordinates(drawn, exact.stats.features)
     coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
     posterior = posterior.merge(tree.group(coordinates, fitted.coords))
-    out = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)
-    _add_groups(fitted, out, drawn, rng, asked)
-    return out
+    with_groups = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)
+    _add_groups(fitted, with_groups, drawn, rng, asked)
+    return with_groups
 
 
 def sample_posterior(
     fitted: Fitted, model: "pm.Model", asked: Asked, **options: Any
 ) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
-    own = fitted.closed_form
+    exact = fitted.closed_form
     seed, sampler = options["random_state"], options["nuts_sampler"]
-    other = [name for name in own.model.params if name not in model.named_vars]
+    other = [name for name in exact.model.params if name not in model.named_vars]
     if other:  # of an average over structures
         raise NotImplementedError(
             f"the PyMC model of {fitted.name} has no variable {other[0]!r}: its tables "
@@ -74,13 +74,13 @@ def sample_posterior(
             "model as it is"
         )
     posterior, sample_stats = nuts.sample(model, **options)
-    found = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
-    out = tree_of(fitted, found, "nuts", seed, sampler)
-    drawn = tree.read_draws(posterior, own.model.params, fitted.coords)
-    _add_groups(fitted, out, drawn, np.random.default_rng(seed), asked)
+    groups = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
+    with_groups = tree_of(fitted, groups, "nuts", seed, sampler)
+    drawn = tree.read_draws(posterior, exact.model.params, fitted.coords)
+    _add_groups(fitted, with_groups, drawn, np.random.default_rng(seed), asked)
     sound = nuts.warn_unless_sound(posterior, sample_stats)
-    out.attrs |= {"sampler": sampler, "tune": options["tune"]} | sound.attributes()
-    return out
+    with_groups.attrs |= {"sampler": sampler, "tune": options["tune"]} | sound.attributes()
+    return with_groups
 
 
 def posterior_groups(
@@ -91,7 +91,7 @@ def posterior_groups(
     replicate: Sequence[str],
     random_state: Any,
 ) -> "xr.DataTree":
-    """The draws of a fit with what they say of labelled rows."""
+    """Return the draws of a fit with what they say of labelled rows."""
     if X is None or y is None:
         raise ValueError("posterior_groups is about labelled rows: give X and y")
     if fitted.posterior.members:
@@ -108,10 +108,10 @@ def posterior_groups(
         )
     draws = fitted.training.draws
     assert draws is not None, "the caller has made them"
-    out = draws.copy(deep=False)
-    theta = tree.read_draws(out, prior.params, fitted.coords)
-    _add_groups(fitted, out, theta, generator(random_state), asked)
-    return out
+    extended = draws.copy(deep=False)
+    theta = tree.read_draws(extended, prior.params, fitted.coords)
+    _add_groups(fitted, extended, theta, generator(random_state), asked)
+    return extended
 
 
 def tree_of(
@@ -121,22 +121,22 @@ def tree_of(
     random_state: Any = None,
     library: str = "bayesgen",
 ) -> "xr.DataTree":
-    """A DataTree with what every route has: data, ``fit``, provenance."""
-    own = fitted.posterior
-    model = own.model if own.exact else None
-    out = assembled(groups, own.prior, model, own.stats, fitted.coords)
-    family = type(own.prior.family).__name__
-    out.attrs |= {"estimator": fitted.name}
+    """Return a DataTree with what every route has: data, ``fit``, provenance."""
+    posterior = fitted.posterior
+    model = posterior.model if posterior.exact else None
+    assembled_tree = assembled(groups, posterior.prior, model, posterior.stats, fitted.coords)
+    family = type(posterior.prior.family).__name__
+    assembled_tree.attrs |= {"estimator": fitted.name}
     if choice := fitted.training.prior and fitted.training.prior.words():
-        out.attrs |= {"prior": choice}
-    out.attrs |= tree.provenance(family, route, random_state, library)
-    return out
+        assembled_tree.attrs |= {"prior": choice}
+    assembled_tree.attrs |= tree.provenance(family, route, random_state, library)
+    return assembled_tree
 
 
 def asked_of(
     fitted: Fitted, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
 ) -> Asked:
-    """The groups to make, of encoded rows; checked before any work."""
+    """Return the groups to make, of encoded rows; checked before any work."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
     rows = None if X is None else _rows(fitted, X, y)
@@ -158,12 +158,12 @@ def _add_groups(
     rng: np.random.Generator,
     asked: Asked,
 ) -> None:
-    """The groups asked for; of the rows, what is replicated is observed, the rest constant."""
-    own = fitted.posterior
-    known = own.prior.family.conjugate
-    draw = None if known else partial(draw_prior, fitted, rng)
-    stats, family = own.stats.features, own.model.family
-    made = requested_groups(asked, rng, own.prior, family, theta, stats, draw)
+    """Add the groups asked for; of rows what is replicated is observed, the rest constant."""
+    posterior = fitted.posterior
+    conjugate = posterior.prior.family.conjugate
+    draw = None if conjugate else partial(draw_prior, fitted, rng)
+    stats, family = posterior.stats.features, posterior.model.family
+    made = requested_groups(asked, rng, posterior.prior, family, theta, stats, draw)
     add_groups(out, asked, made, family, theta, fitted.coords)
 
 
@@ -186,34 +186,34 @@ def to_pymc(
     observed: bool = True,
     X_new: Any = None,
 ) -> "pm.Model":
-    """The model as a PyMC graph."""
+    """Return the model as a PyMC graph."""
     if likelihood not in ("statistics", "rows"):
         raise ValueError(f"likelihood must be 'statistics' or 'rows', got {likelihood!r}")
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
-    coords, own = fitted.coords, fitted.posterior
+    coords, posterior = fitted.coords, fitted.posterior
     new = {} if X_new is None else {"X_new": fitted.encoded(X_new)}
     if not observed:
         if X is not None:
             raise ValueError("observed=False is the prior alone: leave X and y out")
-        return own.prior.to_pymc(coords, **new)
+        return posterior.prior.to_pymc(coords, **new)
     if X is not None:
         fitted.reader.refuse_unseen(fitted.read(X))
     else:
         fitted.refuse_estimated_weights("to_pymc without rows")
-    if not own.prior.family.conjugate:
+    if not posterior.prior.family.conjugate:
         return _pymc_of_rows(fitted, X, y, likelihood, new)
     if X is None:
         if likelihood == "rows":
             raise ValueError(
                 "likelihood='rows' needs the rows: call to_pymc(X, y, likelihood='rows')"
             )
-        return own.prior.to_pymc(coords, stats=own.stats, **new)
+        return posterior.prior.to_pymc(coords, stats=posterior.stats, **new)
     rows = _rows(fitted, X, y)
     if likelihood == "rows":
-        return own.prior.to_pymc(coords, X=rows.X, y=rows.y, stats=own.stats, **new)
-    stats = own.prior.stats(rows.X, rows.y, len(fitted.classes))
-    return own.prior.to_pymc(coords, stats=stats, **new)
+        return posterior.prior.to_pymc(coords, X=rows.X, y=rows.y, stats=posterior.stats, **new)
+    stats = posterior.prior.stats(rows.X, rows.y, len(fitted.classes))
+    return posterior.prior.to_pymc(coords, stats=stats, **new)
 
 
 def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str, new: dict[str, Any]) -> Any:

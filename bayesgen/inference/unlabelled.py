@@ -80,41 +80,43 @@ def weighed(
     X, codes, w, _ = rows
     assert w is not None, "each row has a weight"
     prior, n_classes = own.prior, len(own.prior.alpha)
-    known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    of_known = codes[known], w[known]
+    with_label, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    of_known = codes[with_label], w[with_label]
     if not prior.generative:  # rows without a label say nothing
-        return labelled_alone(own, LabelledRows(X[known], *of_known)), own
+        return labelled_alone(own, LabelledRows(X[with_label], *of_known)), own
     n_some = min(len(others), max(1, _MOST_ENTRIES // n_classes))
     some = others[np.linspace(0, len(others) - 1, n_some).astype(int)]
     few, w_few = X[some], w[some] * (w[others].sum() / w[some].sum())
-    order = known[np.argsort(codes[known], kind="stable")]
+    order = with_label[np.argsort(codes[with_label], kind="stable")]
     groups = [order[k::_MOST_GROUPS] for k in range(min(_MOST_GROUPS, len(order)))]
 
     joint, log_pi = np.empty((2, len(weights), len(codes), n_classes))
     for group in groups:
-        rest = np.setdiff1d(known, group)
-        stats = prior.stats(X[rest], codes[rest], n_classes, w[rest])
+        others_with_label = np.setdiff1d(with_label, group)
+        stats = prior.stats(
+            X[others_with_label], codes[others_with_label], n_classes, w[others_with_label]
+        )
         for k, weight in enumerate(weights):
             model = _passed(prior, stats, few, weight * w_few).model
             log_pi[k, group] = log_weights(model.mean_weights())
             joint[k, group] = model.family.log_predictive(X[group]) + log_pi[k, group]
-    joint, log_pi = joint[:, known], log_pi[:, known]
-    scores = log_softmax(joint)[:, np.arange(len(known)), codes[known]] @ w[known]
+    joint, log_pi = joint[:, with_label], log_pi[:, with_label]
+    scores = log_softmax(joint)[:, np.arange(len(with_label)), codes[with_label]] @ w[with_label]
     mass = np.exp(log_softmax((scores + _log_prior(weights))[None])[0])
     parts = [_passed(prior, own.stats, X[others], lam * w[others]) for lam in weights]
     if len(parts) > 1:
-        out = ExactPosterior(
+        posterior = ExactPosterior(
             prior, own.model, own.stats, tuple(zip(mass.tolist(), parts, strict=True))
         )
         stats = _with(
-            prior, own.stats, X[others], mass @ weights * w[others], out.log_joint(X[others])
+            prior, own.stats, X[others], mass @ weights * w[others], posterior.log_joint(X[others])
         )
-        out = replace(out, model=prior.update(stats), stats=stats)
+        posterior = replace(posterior, model=prior.update(stats), stats=stats)
     else:
-        out = parts[0]
+        posterior = parts[0]
     unlike = others[:0] if weights[0] else _unlike(own, joint[0], X[others], others)
     joint, log_pi = averaged(mass, joint), np.log(np.tensordot(mass, np.exp(log_pi), 1))
-    return Weighed(float(mass @ weights), scores, joint, log_pi, *of_known, unlike), out
+    return Weighed(float(mass @ weights), scores, joint, log_pi, *of_known, unlike), posterior
 
 
 def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
@@ -130,7 +132,7 @@ def labelled_alone(own: ExactPosterior, rows: LabelledRows) -> Weighed:
 
 
 def better_alone(alone: Weighed, found: Weighed) -> bool:
-    """Whether the labels are better foretold by the labelled rows in an encoding of their own.
+    """Ask whether labels are better foretold by labelled rows in an encoding of their own.
 
     A vocabulary, categories or bins of all rows change the model even where they weigh nothing, and
     cannot be averaged with another: the more probable of the two is taken.
@@ -167,11 +169,11 @@ def unlike_labelled(at: Array) -> str:
 
 def _passed(prior: ClassModel, known: ClassStats, X: Matrix, weight: Array) -> ExactPosterior:
     """Return the posterior of labelled rows and rows X, counted by their class probabilities."""
-    own = ExactPosterior(prior, prior.update(known), known)
+    posterior = ExactPosterior(prior, prior.update(known), known)
     for _ in range(_PASSES if weight.any() else 0):
-        stats = _with(prior, known, X, weight, own.log_joint(X))
-        own = ExactPosterior(prior, prior.update(stats), stats)
-    return own
+        stats = _with(prior, known, X, weight, posterior.log_joint(X))
+        posterior = ExactPosterior(prior, prior.update(stats), stats)
+    return posterior
 
 
 def _with(

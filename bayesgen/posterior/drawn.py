@@ -78,12 +78,12 @@ class MonteCarlo(NamedTuple):
     upper: Array  # (N, C)
 
     def density_in_doubt(self) -> Array:
-        """(N,) whether the log joint density of a class that matters rests on too few draws."""
+        """Return (N,) whether the density of a class that matters rests on too few draws."""
         high = log_softmax(self.upper)  # NaN in an impossible row: no doubt
         return ((self.upper > self.lower) & (high > np.log(_MATTERS))).any(axis=1)
 
     def probability_in_doubt(self) -> Array:
-        """(N,) whether the log joint densities in their ranges leave p(y | x) open by 0.02.
+        """Return (N,) whether the log joint densities in their ranges leave p(y | x) open by 0.02.
 
         Where a class is certain whatever its density, its probability is not in doubt.
         """
@@ -92,9 +92,9 @@ class MonteCarlo(NamedTuple):
         low, high = self.lower[rows], self.upper[rows]
         for c in range(low.shape[1]):
             ends = []
-            for own, others in ((low, high), (high, low)):
+            for ends_of_class, others in ((low, high), (high, low)):
                 mixed = others.copy()
-                mixed[:, c] = own[:, c]
+                mixed[:, c] = ends_of_class[:, c]
                 ends.append(np.exp(log_softmax(mixed)[:, c]))
             open_by[rows] = np.maximum(open_by[rows], ends[1] - ends[0])
         return open_by > _OPEN
@@ -115,7 +115,7 @@ def estimate(
     """
     n_classes = class_weights.shape[-1]
     shape = X.shape[0], n_classes
-    out = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
+    result = MonteCarlo(*(np.empty(shape) for _ in MonteCarlo._fields))
     drawn = class_weights.ndim > 1
     log_pi = np.zeros(n_classes) if drawn else log_weights(class_weights)
     log_weights_drawn = log_weights(class_weights)[..., None, :] if drawn else None
@@ -125,13 +125,13 @@ def estimate(
             f += log_weights_drawn
         step = max(1, _SLICE // (f.size // f.shape[2]))
         for start in range(0, f.shape[2], step):
-            part = slice(start, min(start + step, f.shape[2]))
-            where = slice(rows.start + part.start, rows.start + part.stop)
+            some_rows = slice(start, min(start + step, f.shape[2]))
+            where = slice(rows.start + some_rows.start, rows.start + some_rows.stop)
             # (n, C, chain, draw): every sum below is over the last axes
-            block = np.ascontiguousarray(np.moveaxis(f[:, :, part], (0, 1), (2, 3)))
-            for field, value in zip(out, _of_block(block, log_pi, error), strict=True):
+            block = np.ascontiguousarray(np.moveaxis(f[:, :, some_rows], (0, 1), (2, 3)))
+            for field, value in zip(result, _of_block(block, log_pi, error), strict=True):
                 field[where] = value
-    return out
+    return result
 
 
 def refuse_few_draws(chain_length: int) -> None:
@@ -166,7 +166,7 @@ def warn_in_doubt(result: MonteCarlo, quantity: Quantity) -> None:
 
 
 def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
-    """(n, S) log weights of draws by Pareto smoothing of (n, S) log importance ratios, and k (n,).
+    """Smooth (n, S) log importance ratios of draws; return (n, S) log weights and k (n,).
 
     Where the largest ratios are equal, as of draws that do not move, or draws are fewer than five,
     or ratios differ so much that the fit overflows, there is no tail to fit: k is infinite, and the
@@ -227,10 +227,10 @@ def log_densities(
     """
     lead = np.shape(theta[next(iter(family.params))])[:2]
     n_draws = int(np.prod(lead))
-    for rows, draws, part in log_density_parts(family, theta, X, n_classes, quantity):
+    for rows, draws, densities in log_density_parts(family, theta, X, n_classes, quantity):
         if draws.start == 0:
             f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
-        f[draws] = part
+        f[draws] = densities
         if draws.stop == n_draws:
             if np.isnan(f.min()):
                 raise no_density(f, X, rows.start)
@@ -260,7 +260,7 @@ def log_density_parts(
 
 
 def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> InputError:
-    """What to raise where (s, n, C) log densities of rows of X from `first_row` on are NaN."""
+    """Return what to raise where (s, n, C) log densities of X from `first_row` on are NaN."""
     draw, row, c = np.argwhere(np.isnan(f))[0]
     row += first_row
     why = "the draws are no parameters of this family"
@@ -277,12 +277,12 @@ MISSING_WITHOUT_DENSITY = (
 
 
 def has_gap(X: Matrix, row: int) -> bool:
-    """Whether a row has a missing cell; of documents there is none."""
+    """Return whether a row has a missing cell; of documents there is none."""
     return X.dtype.kind == "f" and has_nan(X[[row]])
 
 
 def _of_block(f: Array, log_pi: Array, error: bool) -> tuple[Array, ...]:
-    """The fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
+    """Return the fields of `MonteCarlo` from (n, C, chain, draw) log densities."""
     draws = (-2, -1)
     top = f.max(axis=draws)
     shift = np.where(np.isfinite(top), top, 0.0)
@@ -317,7 +317,7 @@ def _of_block(f: Array, log_pi: Array, error: bool) -> tuple[Array, ...]:
 
 
 def weighted_sample_size(weight: Array, exact: bool = True) -> Array:
-    """(...,) number of independent draws that weights (..., chain, draw) leave.
+    """Return (...,) number of independent draws that weights (..., chain, draw) leave.
 
     Kish's, times the share that autocorrelation leaves. If not `exact`, that share is ArviZ's only
     where the means of ten batches of each chain do not show that the number is far above what is
@@ -341,7 +341,7 @@ def weighted_sample_size(weight: Array, exact: bool = True) -> Array:
 
 
 def _extrapolated(d: Array) -> Array:
-    """(n,) guess at log E exp(d) from (n, chain, draw), where few draws carry the mean of exp(d).
+    """Guess (n,) log E exp(d) from (n, chain, draw), where few draws carry the mean of exp(d).
 
     The cgf K(t) = log E exp(t d) and two derivatives at the largest t of 1/2, 1/4, ... whose
     weights exp(t d) rest on enough draws, extended to t = 1 by the parabola; at t = 0 that is
@@ -349,19 +349,19 @@ def _extrapolated(d: Array) -> Array:
     """
     d = d.reshape(len(d), -1)
     finite = np.isfinite(d)
-    out = np.empty(len(d))
-    rest = np.arange(len(d))
+    guess = np.empty(len(d))
+    left = np.arange(len(d))
     for t in (*0.5 ** np.arange(1, _HALVINGS), 0.0):
-        each = np.where(finite[rest], d[rest], 0.0)
-        weight = np.where(finite[rest], np.exp(t * each), 0.0)
+        each = np.where(finite[left], d[left], 0.0)
+        weight = np.where(finite[left], np.exp(t * each), 0.0)
         total, square = weight.sum(axis=1), np.einsum("ns,ns->n", weight, weight)
         mean = (weight * each).sum(axis=1) / total
         each -= mean[:, None]
         variance = np.einsum("ns,ns,ns->n", weight, each, each) / total
         far = 1 - t
-        out[rest] = np.log(total / d.shape[1]) + far * mean + far * far / 2 * variance
-        rest = rest[total * total < _ENOUGH * square]
-    return out
+        guess[left] = np.log(total / d.shape[1]) + far * mean + far * far / 2 * variance
+        left = left[total * total < _ENOUGH * square]
+    return guess
 
 
 def effective_sample_size(series: Array) -> Array:
@@ -416,12 +416,12 @@ class DrawnPosterior:
         return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
-        """The same with other draws."""
-        known = np.isfinite(self.model.alpha).all()  # NaN: a prior that only draws know
-        return replace(self, theta=theta, exact_weights=exact_weights and bool(known))
+        """Return the same with other draws."""
+        is_known = np.isfinite(self.model.alpha).all()  # NaN: a prior that only draws know
+        return replace(self, theta=theta, exact_weights=exact_weights and bool(is_known))
 
     def at(self, theta: Theta) -> Self:
-        """The same with one draw, which is then its mean."""
+        """Return the same with one draw, which is then its mean."""
         return replace(self, theta={name: value[None, None] for name, value in theta.items()})
 
     def refuse_invalid(self) -> None:
@@ -450,7 +450,7 @@ class DrawnPosterior:
         return draw_shape(self.model.family, self.theta)
 
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
-        """(C,) p(y = c); the mean of the draws, where these are all that is known of it."""
+        """Return (C,) p(y = c); the mean of the draws, where these are all that is known of it."""
         if self.exact_weights or not self.model.generative:
             return self.model.class_weights(method, self.stats)
         weights: Array = self.theta[CLASS_WEIGHTS].mean(axis=(0, 1))
@@ -463,7 +463,7 @@ class DrawnPosterior:
         class_prior: Array | None = None,
         quantity: Quantity = "density",
     ) -> Array:
-        """(N, C) log p(y = c, x_i): joint densities averaged over draws, or their mean plugged in.
+        """Average (N, C) log p(y = c, x_i) over draws, or plug their mean in.
 
         Warns
         -----
@@ -488,7 +488,7 @@ class DrawnPosterior:
     def estimate(
         self, X: Matrix, class_prior: Array | None = None, error: bool = True
     ) -> MonteCarlo:
-        """The posterior predictive with its Monte Carlo error.
+        """Return the posterior predictive with its Monte Carlo error.
 
         The class weights are integrated exactly where that is possible, and not drawn.
 
@@ -538,7 +538,7 @@ class DrawnPosterior:
         class_prior: Array | None = None,
         training: Any = None,
     ) -> JointDraws:
-        """The draws that there are, or `n_draws` of them, evenly spaced along each chain."""
+        """Return the draws that there are, or `n_draws` of them, evenly spaced along each chain."""
         theta, (chains, length) = self.theta, self.shape
         if n_draws is not None and n_draws < chains * length:
             kept = np.linspace(0, length - 1, max(1, n_draws // chains)).astype(int)
@@ -550,7 +550,7 @@ class DrawnPosterior:
     def log_joint_without(
         self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array | None]:
-        """(N, C) log p(y = c, x_i) of training rows, each without itself, and Pareto k (N,).
+        """Return (N, C) log p(y = c, x_i) of training rows, each without itself, and Pareto k (N,).
 
         By Pareto-smoothed importance sampling: a draw has the weight of one over the likelihood
         of the row under it (Vehtari et al. 2017). A row that is not in the posterior (code -1 or
@@ -563,41 +563,41 @@ class DrawnPosterior:
             Where k is too large for the estimate to be trusted (`largest_good_k`).
         """
         family, exact = self.model.family, self.exact_weights and self.model.generative
-        out = np.empty((X.shape[0], len(self.model.alpha)))
+        log_joint = np.empty((X.shape[0], len(self.model.alpha)))
         k = np.full(X.shape[0], -np.inf)
         inside = (codes >= 0) & (weight > 0)
         moving = any(np.ptp(v.reshape(-1, *v.shape[2:]), axis=0).any() for v in self.theta.values())
-        given = np.zeros(len(self.model.alpha)) + 1.0 if exact else None
-        for rows, draws in log_joint_blocks(family, self.theta, X, given):
+        weights = np.zeros(len(self.model.alpha)) + 1.0 if exact else None
+        for rows, draws in log_joint_blocks(family, self.theta, X, weights):
             joint = draws.reshape(-1, *draws.shape[2:])  # (S, n, C)
             n_draws = len(joint)
             log_w = np.full((joint.shape[1], n_draws), -np.log(n_draws))
-            own = np.flatnonzero(inside[rows])
-            if len(own):
-                y, w = codes[rows][own], weight[rows][own]
-                log_likelihood = w[:, None] * joint[:, own, y].T
+            scored = np.flatnonzero(inside[rows])
+            if len(scored):
+                y, w = codes[rows][scored], weight[rows][scored]
+                log_likelihood = w[:, None] * joint[:, scored, y].T
                 with np.errstate(invalid="ignore"):  # impossible under every draw
                     says_nothing = np.ptp(log_likelihood, axis=1) < _SAME
                 if moving and says_nothing.any():
-                    own, log_likelihood = own[~says_nothing], log_likelihood[~says_nothing]
-            if len(own):
-                log_w[own], k[np.arange(rows.start, rows.stop)[own]] = smoothed_weights(
+                    scored, log_likelihood = scored[~says_nothing], log_likelihood[~says_nothing]
+            if len(scored):
+                log_w[scored], k[np.arange(rows.start, rows.stop)[scored]] = smoothed_weights(
                     -log_likelihood
                 )
-            out[rows] = log_sum_exp(log_w.T[:, :, None] + joint, axis=0)
+            log_joint[rows] = log_sum_exp(log_w.T[:, :, None] + joint, axis=0)
         if exact:
             alpha = self.model.alpha
-            out += log_weights(alpha / alpha.sum())
+            log_joint += log_weights(alpha / alpha.sum())
             at = np.flatnonzero(inside)
-            out[at] += log_weights_without(
+            log_joint[at] += log_weights_without(
                 self.prior.alpha, self.stats.count, codes[at], weight[at]
             )
-            out[at] -= log_weights(alpha / alpha.sum())
+            log_joint[at] -= log_weights(alpha / alpha.sum())
         warn_large_k(k, self.n_draws)
-        return out, k
+        return log_joint, k
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
-        """The draws that there are, whatever is asked for."""
+        """Return the draws that there are, whatever is asked for."""
         return self.theta
 
     draw_features = draw
@@ -615,19 +615,21 @@ class DrawnPosterior:
         pi = flat[CLASS_WEIGHTS]
         if one_theta:
             s = int(rng.integers(len(pi)))
-            own = {k: v[s] for k, v in flat.items()}
+            one = {k: v[s] for k, v in flat.items()}
             if codes is None:
                 codes = rng.choice(pi.shape[1], size=n, p=pi[s] / pi[s].sum())
-            return family.simulate(rng, own, codes), codes
+            return family.simulate(rng, one, codes), codes
         if codes is None:
-            at = rng.integers(len(pi), size=n)
-            codes = np.argmax(log_weights(pi[at]) + rng.gumbel(size=(n, pi.shape[1])), axis=1)
+            which = rng.integers(len(pi), size=n)
+            codes = np.argmax(log_weights(pi[which]) + rng.gumbel(size=(n, pi.shape[1])), axis=1)
         else:
-            at = np.empty(n, dtype=np.int64)
+            which = np.empty(n, dtype=np.int64)
             for c in np.unique(codes):
                 own_rows = np.flatnonzero(codes == c)
-                at[own_rows] = rng.choice(len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum())
-        return family.simulate(rng, {k: v[at] for k, v in flat.items()}, codes), codes
+                which[own_rows] = rng.choice(
+                    len(pi), size=len(own_rows), p=pi[:, c] / pi[:, c].sum()
+                )
+        return family.simulate(rng, {k: v[which] for k, v in flat.items()}, codes), codes
 
     def mean(self, method: Method = "posterior_mean") -> dict[str, Array]:
         """Mean over chains and draws; a maximum is refused, as draws do not tell it."""
@@ -656,7 +658,7 @@ def log_joint_blocks(
     class_weights: Array | None = None,
     quantity: Quantity = "density",
 ) -> Iterator[tuple[slice, Array]]:
-    """(rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
+    """Yield (rows, (chain, draw, n, C) log p(c, x_i | theta)) in blocks of rows.
 
     Parameters
     ----------

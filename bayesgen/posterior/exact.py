@@ -86,12 +86,12 @@ def leave_out_each(
     if groups:
         middle = len(groups) // 2
         halves = groups[:middle], groups[middle:]
-        for own, other in (halves, halves[::-1]):
-            leave_out_each(own, stats_of, rest.merge(stats_of(np.concatenate(other))), visit)
+        for half, other_half in (halves, halves[::-1]):
+            leave_out_each(half, stats_of, rest.merge(stats_of(np.concatenate(other_half))), visit)
 
 
 def averaged(mass: Array, joints: Array) -> Array:
-    """(N, C) log joint densities (K, N, C) of which class probabilities and densities are means."""
+    """Average class probabilities and densities of (K, N, C) log joint densities: (N, C)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         log_mass, log_x = np.log(mass)[:, None], log_sum_exp(joints)
         log_p = np.where(np.isfinite(log_x)[..., None], joints - log_x[..., None], -np.inf)
@@ -134,7 +134,7 @@ class ExactPosterior:
         return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> DrawnPosterior:
-        """The posterior as draws {name: (chain, draw, *dims)} of `params`."""
+        """Return the posterior as draws {name: (chain, draw, *dims)} of `params`."""
         return DrawnPosterior(self.prior, self.model, self.stats, theta, exact_weights)
 
     @property
@@ -143,7 +143,7 @@ class ExactPosterior:
         return self.model.params
 
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
-        """(C,) p(y = c) under a method."""
+        """Return (C,) p(y = c) under a method."""
         return self.model.class_weights(method, self.stats)
 
     def log_joint(
@@ -153,7 +153,7 @@ class ExactPosterior:
         class_prior: Array | None = None,
         quantity: Quantity = "density",
     ) -> Array:
-        """(N, C) log p(y = c, x_i) of each row on its own.
+        """Return (N, C) log p(y = c, x_i) of each row on its own.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class ExactPosterior:
     def log_joint_without(
         self, X: Matrix, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, None]:
-        """(N, C) log p(y = c, x_i) of training rows, each without itself or its whole group.
+        """Return (N, C) log p(y = c, x_i) of training rows, each without itself or its whole group.
 
         Parameters
         ----------
@@ -220,42 +220,42 @@ class ExactPosterior:
             rows = np.flatnonzero(inside)
             if len(rows):
                 of_rows = None if groups is None else groups[rows]
-                part = X[rows], codes[rows], weight[rows], of_rows
-                log_joint[rows], _ = self.log_joint_without(*part)
+                some_rows = X[rows], codes[rows], weight[rows], of_rows
+                log_joint[rows], _ = self.log_joint_without(*some_rows)
             return log_joint, None
         if groups is not None:
             return self._without_groups(X, codes, weight, groups), None
         log_x, left = log_predictive_without(self.model.family, X, codes, weight)
         if self.model.family.discriminative:
             return log_x, None
-        out = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
+        joint = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
         lost = fragile(left, log_x)
         if len(lost):
-            self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(out, X))
-        return out, None
+            self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(joint, X))
+        return joint, None
 
     def _without_groups(self, X: Matrix, codes: Array, weight: Array, groups: Array) -> Array:
-        """(N, C) where each row is without its whole group; rows alone in theirs are fast."""
+        """Return (N, C), each row without its whole group; rows alone in theirs are fast."""
         family: Any = self.model.family
         if family.discriminative:
             log_p: Array = family.log_predictive_without(X, codes, weight, groups)[0]
             return log_p
-        out, _ = self.log_joint_without(X, codes, weight)
+        log_joint, _ = self.log_joint_without(X, codes, weight)
         order = np.argsort(groups, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
         if parts := [rows for rows in parts if len(rows) > 1]:
             several = np.concatenate(parts)
-            out[several] = self.log_joint_without_groups(X, codes, weight, parts)[several]
-        return out
+            log_joint[several] = self.log_joint_without_groups(X, codes, weight, parts)[several]
+        return log_joint
 
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
     ) -> Array:
-        """(N, C) of rows without their whole group; `groups` are positions of rows."""
-        out = np.empty((X.shape[0], len(self.model.alpha)))
-        self._leave_out(groups, X, codes, weight, _fill(out, X))
-        return out
+        """Return (N, C) of rows without their whole group; `groups` are positions of rows."""
+        log_joint = np.empty((X.shape[0], len(self.model.alpha)))
+        self._leave_out(groups, X, codes, weight, _fill(log_joint, X))
+        return log_joint
 
     def _leave_out(
         self,
@@ -277,17 +277,17 @@ class ExactPosterior:
         outside = np.ones(X.shape[0], dtype=bool)
         outside[left_out] = False
         if np.isclose(weight.sum(), self.stats.count.sum(), rtol=1e-9):
-            rest = stats_of(np.flatnonzero(outside))
+            others = stats_of(np.flatnonzero(outside))
         else:  # some of the training rows: what the others have added is known by subtraction
-            rest = self.stats.remove(stats_of(left_out))
-        leave_out_each(groups, stats_of, rest, settle)
+            others = self.stats.remove(stats_of(left_out))
+        leave_out_each(groups, stats_of, others, settle)
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
         """{name: (chain, draw, *dims)} independent draws of every parameter."""
         return split_chains(self.model.draw(rng, draws * chains), chains)
 
     def draw_features(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
-        """The same of the features' parameters alone, without class weights."""
+        """Return the same of the features' parameters alone, without class weights."""
         return split_chains(self.model.family.draw(rng, draws * chains), chains)
 
     # -- draws of the log joint densities of rows --------------------------------------------
@@ -337,7 +337,7 @@ class ExactPosterior:
         return JointDraws(self._draws_by_theta(X, log_pi, seed), shape)
 
     def too_large(self, n_draws: int) -> bool:
-        """Whether so many draws of theta take more memory than is kept."""
+        """Return whether so many draws of theta take more memory than is kept."""
         return 8 * n_draws * self._n_parameters > KEPT
 
     @cached_property
@@ -350,7 +350,7 @@ class ExactPosterior:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled and copied: draws are made again."""
+        """Return what is pickled and copied: draws are made again."""
         return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_random_fits")}
 
     def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
@@ -359,9 +359,9 @@ class ExactPosterior:
             yield self._thetas[seed, n_draws]
             return
         rng = np.random.default_rng([seed, 0])
-        for part in row_blocks(n_draws, self._n_parameters, KEPT // 8):
-            theta = self.model.family.draw(rng, part.stop - part.start)
-            if part == slice(0, n_draws):
+        for draws in row_blocks(n_draws, self._n_parameters, KEPT // 8):
+            theta = self.model.family.draw(rng, draws.stop - draws.start)
+            if draws == slice(0, n_draws):
                 self._thetas.clear()
                 self._thetas[seed, n_draws] = theta
             yield theta
@@ -467,7 +467,7 @@ class ExactPosterior:
 
 
 def _fill(out: Array, X: Matrix) -> Callable[[ExactPosterior, Array], None]:
-    """What writes the log joint densities of the rows that are left out into `out`."""
+    """Return what writes log joint densities of rows that are left out into `out`."""
 
     def visit(less: ExactPosterior, rows: Array) -> None:
         out[rows] = less.log_joint(X[rows])

@@ -61,12 +61,12 @@ class Fitted:
 
     def encoded(self, X: Any) -> Any:
         """New rows as the family takes them; IncompleteRowError where a cell must be known."""
-        found = self.read(X).encoded
-        self.reader.refuse_incomplete(found)
-        return found
+        encoded = self.read(X).encoded
+        self.reader.refuse_incomplete(encoded)
+        return encoded
 
     def encoded_near(self, X: Any) -> Any:
-        """The same; a ValueError for a cell too far away to say how sure the classes are.
+        """Return the same; a ValueError for a cell too far away to say how sure the classes are.
 
         Where no cell is beyond `LARGE`, one pass is all.
         """
@@ -75,17 +75,19 @@ class Fitted:
         if getattr(getattr(cells, "dtype", None), "kind", "O") in "iuf" and cells.size:
             ends = np.fmin.reduce(cells, axis=None), np.fmax.reduce(cells, axis=None)
             if max(abs(float(end)) for end in ends) > LARGE:
-                own = self.posterior
-                features = own.stats.features if own.exact else None
-                refuse_far_cells(own.prior.family, encoded, features, lambda: self.feature_names)
+                posterior = self.posterior
+                features = posterior.stats.features if posterior.exact else None
+                refuse_far_cells(
+                    posterior.prior.family, encoded, features, lambda: self.feature_names
+                )
         return encoded
 
     def codes_of(self, labels: Any) -> Array:
-        """(N,) positions of labels among the classes; a ValueError for one that is not known."""
+        """Return (N,) positions of labels among the classes; refuse one that is not known."""
         return codes_of(labels, self.classes, True)
 
     def weights_of(self, class_prior: Any) -> Array | None:
-        """(C,) class weights that replace the fitted ones."""
+        """Return (C,) class weights that replace the fitted ones."""
         if class_prior is None:
             return None
         if not self.posterior.has_weights:
@@ -142,16 +144,16 @@ class Fitted:
         ------
         NoClosedFormError
         """
-        own = self.posterior
-        if isinstance(own, ExactPosterior):
-            return own
-        conjugate = own.prior.family.conjugate
+        posterior = self.posterior
+        if isinstance(posterior, ExactPosterior):
+            return posterior
+        conjugate = posterior.prior.family.conjugate
         raise NoClosedFormError(
             "the posterior has no closed form: "
             + (
                 "with_posterior gave the classifier draws"
                 if self.training.inference == GIVEN
-                else f"{type(own.prior.family).__name__} has no conjugate prior"
+                else f"{type(posterior.prior.family).__name__} has no conjugate prior"
             )
             + ". The posterior is in posterior_, as draws, and the predict methods use it; "
             "what needs the closed form is not available (evidence, partial_fit, merge, "
@@ -176,11 +178,11 @@ class Fitted:
     # -- the next one ------------------------------------------------------------------------
 
     def with_training(self, **known: Any) -> "Fitted":
-        """The same with what has become known of the training rows."""
+        """Return the same with what has become known of the training rows."""
         return replace(self, training=replace(self.training, **known))
 
     def with_posterior(self, **parts: Any) -> "Fitted":
-        """The same with other parts of the posterior."""
+        """Return the same with other parts of the posterior."""
         return replace(self, posterior=replace(self.posterior, **parts))
 
 
@@ -234,8 +236,8 @@ def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs)
-        values = given.arguments
+        call_arguments = signature.bind(*args, **kwargs)
+        values = call_arguments.arguments
         models, X = next(iter(values.values())), values.get("X")
         many = isinstance(models, Mapping)
         if not any(hasattr(m, "steps") for m in (models.values() if many else [models])):
@@ -243,15 +245,15 @@ def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         first = next(iter(values))
         if many:
             rows = X if isinstance(X, Mapping) else dict.fromkeys(models, X)
-            found = {name: final_estimator(models[name], rows[name]) for name in models}
-            values[first] = {name: clf for name, (clf, _) in found.items()}
-            values["X"] = {name: seen for name, (_, seen) in found.items()}
+            fitted_pipelines = {name: final_estimator(models[name], rows[name]) for name in models}
+            values[first] = {name: clf for name, (clf, _) in fitted_pipelines.items()}
+            values["X"] = {name: seen for name, (_, seen) in fitted_pipelines.items()}
         else:
             values[first], values["X"] = final_estimator(models, X)
             if (training := values.get("training")) is not None:
                 values["training"] = (final_estimator(models, training[0])[1], *training[1:])
         call: Callable[..., R] = function
-        return call(*given.args, **given.kwargs)
+        return call(*call_arguments.args, **call_arguments.kwargs)
 
     return wrapped
 
@@ -266,9 +268,9 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs)
-        first, X, y = list(given.arguments.items())[:3]
-        weight = given.arguments.get("sample_weight")
+        call_arguments = signature.bind(*args, **kwargs)
+        first, X, y = list(call_arguments.arguments.items())[:3]
+        weight = call_arguments.arguments.get("sample_weight")
 
         def ready(clf: Any, X: Any) -> Any:
             name, last = getattr(clf, "steps", [("", clf)])[-1]
@@ -281,11 +283,11 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         if isinstance(models, Mapping):
             of = rows if isinstance(rows, Mapping) else dict.fromkeys(models, rows)
             ready_models = {k: ready(clf, of[k]) if k in of else clf for k, clf in models.items()}
-            given.arguments[first[0]] = ready_models
+            call_arguments.arguments[first[0]] = ready_models
         else:
-            given.arguments[first[0]] = ready(models, rows)
+            call_arguments.arguments[first[0]] = ready(models, rows)
         call: Callable[..., R] = function
-        return call(*given.args, **given.kwargs)
+        return call(*call_arguments.args, **call_arguments.kwargs)
 
     return wrapped
 
@@ -305,7 +307,7 @@ def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
 
 
 def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
-    """What a classifier of this package, and no pool unless `pools`, has learnt.
+    """Return what a classifier of this package, and no pool unless `pools`, has learnt.
 
     Raises
     ------
@@ -320,21 +322,21 @@ def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
             f"{function} needs a fitted classifier, and this {type(clf).__name__} is not: call "
             "fit(X, y) first"
         )
-    found: Fitted = clf.fitted_
-    return found
+    fitted: Fitted = clf.fitted_
+    return fitted
 
 
 def fitted_models(models: Mapping[str, Any], function: str) -> dict[str, Fitted]:
-    """What each of {name: fitted classifier or pool} has learnt; refuse unequal classes."""
-    found = {
+    """Return what each of {name: fitted classifier or pool} has learnt; refuse unequal classes."""
+    fits = {
         name: fitted_of(clf, f"model {name!r}: {function}", pools=True)
         for name, clf in models.items()
     }
-    (first, reference), *others = found.items()
-    for name, own in others:
-        if not np.array_equal(own.classes, reference.classes):
+    (first, reference), *others = fits.items()
+    for name, fitted in others:
+        if not np.array_equal(fitted.classes, reference.classes):
             raise ValueError(
                 f"the models differ in their classes: {first!r} has "
-                f"{reference.classes.tolist()}, {name!r} has {own.classes.tolist()}"
+                f"{reference.classes.tolist()}, {name!r} has {fitted.classes.tolist()}"
             )
-    return found
+    return fits

@@ -49,11 +49,11 @@ class ClassStats(Stats):
 
     def remove(self, other: Self) -> Self:
         """Statistics after forgetting the rows of `other`."""
-        rest = super().remove(other)  # of the counts alone: `arrays` holds nothing else
-        return replace(rest, features=self.features.remove(other.features))
+        others = super().remove(other)  # of the counts alone: `arrays` holds nothing else
+        return replace(others, features=self.features.remove(other.features))
 
     def reindex_classes(self, codes: Array, n_classes: int) -> Self:
-        """The same rows with class k renamed ``codes[k]``."""
+        """Return the same rows with class k renamed ``codes[k]``."""
         return replace(
             super().reindex_classes(codes, n_classes),
             features=self.features.reindex_classes(codes, n_classes),
@@ -95,12 +95,12 @@ class ClassModel(Record):
         return ClassStats(class_counts(y, n_classes, weight), features)
 
     def resolve(self, stats: ClassStats) -> Self:
-        """The prior with every hyper-parameter a full array."""
+        """Return the prior with every hyper-parameter a full array."""
         alpha = broadcast_prior("class_alpha", self.alpha, stats.count.shape)
         return replace(self, alpha=alpha, family=self.family.resolve(stats.features))
 
     def update(self, stats: ClassStats) -> Self:
-        """The posterior."""
+        """Return the posterior."""
         return replace(
             self, alpha=self.alpha + stats.count, family=self.family.update(stats.features)
         )
@@ -152,8 +152,8 @@ class ClassModel(Record):
                 if pi is not None:
                     pm.Categorical("label", p=pi, observed=codes, dims=OBS)
                 fitted = None if stats is None else stats.features
-                own = {"summed": True} if summed and self.family.sums_rows else {}
-                theta = self.family.to_pymc(X=X, y=codes, stats=fitted, **own)
+                options = {"summed": True} if summed and self.family.sums_rows else {}
+                theta = self.family.to_pymc(X=X, y=codes, stats=fitted, **options)
             elif y is None and stats is not None:
                 if pi is not None:
                     count = pm.Data("stats_class", stats.count, dims=CLASS)
@@ -164,8 +164,8 @@ class ClassModel(Record):
 
             def log_joint(rows: Any, prefix: str) -> Any:
                 what = "a model of weighted rows, or of new rows,"
-                own = require(self.family, UnlabelledRows, what)
-                log_x = own.pymc_log_likelihood(rows, theta, prefix=prefix)
+                optionss_family = require(self.family, UnlabelledRows, what)
+                log_x = optionss_family.pymc_log_likelihood(rows, theta, prefix=prefix)
                 return log_x if pi is None else log_x + pt.log(pi)
 
             if y is not None and weight is not None:
@@ -186,8 +186,8 @@ class ClassModel(Record):
 
     def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
         """Numbers for the dims of the parameters that have no labels."""
-        known = set(coords) | set(self.family.coords())
-        bare = {k: d for k, d in self.family.params.items() if not set(d) <= known}
+        labelled = set(coords) | set(self.family.coords())
+        bare = {k: d for k, d in self.family.params.items() if not set(d) <= labelled}
         if not bare or not self.family.conjugate:
             return dict(self.family.coords())
         theta = self.family.draw(np.random.default_rng(0), 1)
@@ -200,14 +200,14 @@ class ClassModel(Record):
     # -- what a method plugs in --------------------------------------------------------------
 
     def estimate(self, method: Method, stats: ClassStats) -> dict[str, Array]:
-        """The features' theta of a plug-in method; `stats` are behind ``"mle"``."""
+        """Return the features' theta of a plug-in method; `stats` are behind ``"mle"``."""
         family: ConjugateFamily = self.family
         if method == "mle":
             return family.mle(stats.features)
         return family.map() if method == "map" else family.mean()
 
     def class_weights(self, method: Method, stats: ClassStats) -> Array:
-        """(C,) p(y = c) under a method; the predictive's is the posterior mean."""
+        """Return (C,) p(y = c) under a method; the predictive's is the posterior mean."""
         if not self.generative:
             return self.mean_weights()
         if method == "mle":
@@ -225,7 +225,7 @@ class ClassModel(Record):
         return self.mean_weights()
 
     def mean_weights(self) -> Array:
-        """(C,) posterior mean of p(y = c); equal where p(y | x, theta) is the whole model."""
+        """Return (C,) posterior means of p(y = c); all equal of a discriminative model."""
         if not self.generative:
             return np.full(len(self.alpha), 1 / len(self.alpha))
         weights: Array = self.alpha / self.alpha.sum()
@@ -245,7 +245,7 @@ class ClassModel(Record):
         return {CLASS_WEIGHTS: (CLASS,), **params} if self.generative else params
 
     def log_density(self, theta: Theta) -> Array:
-        """(...) log density at the class weights and the features' theta, as in the family."""
+        """Return (...) log densities at the class weights and the features' theta."""
         weights = log_dirichlet_density(theta[CLASS_WEIGHTS], self.alpha)
         density = require(self.family, ThetaDensity, "the density of theta")
         return log_product(np.stack([weights, density.log_density(theta)]), 0)
@@ -271,7 +271,7 @@ def declare_probability(log_joint: Any) -> Any:
 
 
 def is_generative(family: Family | type[Family]) -> bool:
-    """Whether a family describes rows; the one place that asks whether it is discriminative."""
+    """Return whether a family describes rows; nothing else asks if it is discriminative."""
     return not family.discriminative
 
 
@@ -281,14 +281,14 @@ def split_chains(draws: Mapping[str, Array], chains: int) -> dict[str, Array]:
 
 
 def draw_shape(family: Family, theta: Theta) -> tuple[int, ...]:
-    """The leading axes of draws of theta: (chain, draw)."""
+    """Return the leading axes of draws of theta: (chain, draw)."""
     name, dims = next(iter(family.params.items()))
     shape = np.shape(theta[name])
     return shape[: len(shape) - len(dims)]
 
 
 def log_class_weights(family: Family, theta: Theta) -> Array:
-    """(..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
+    """Return (..., C) log pi of draws; of a discriminative model, which has none, (C,) zeros."""
     if is_generative(family):
         return log_weights(theta[CLASS_WEIGHTS])
     name, dims = next((k, d) for k, d in family.params.items() if CLASS in d)
@@ -302,7 +302,7 @@ def log_weights(weights: Array) -> Array:
 
 
 def log_weights_without(alpha: Array, count: Array, codes: Array, weight: Array) -> Array:
-    """(N, C) log of the posterior mean class weights without each of the rows.
+    """Return (N, C) log of the posterior mean class weights without each of the rows.
 
     Parameters
     ----------
@@ -326,16 +326,16 @@ Score = Callable[[Matrix, Theta], Array]
 
 
 def score(family: Family, quantity: Quantity) -> Score:
-    """(X, theta) to (..., N, C) log densities.
+    """Return (X, theta) to (..., N, C) log densities.
 
     Up to a term that the classes of a row have in common, for the ``"probability"`` of a class and
     where the family has it cheaper.
     """
-    own = family.capability(Discriminant) if quantity == "probability" else None
-    return family.log_likelihood if own is None else own.discriminant
+    cheaper = family.capability(Discriminant) if quantity == "probability" else None
+    return family.log_likelihood if cheaper is None else cheaper.discriminant
 
 
 def plug_in_score(family: Family, method: Method, quantity: Quantity) -> Score:
-    """The same for the theta of a plug-in method."""
-    own = family.capability(PlugInScore)
-    return score(family if own is None else own.for_plug_in(method), quantity)
+    """Return the same for the theta of a plug-in method."""
+    capable = family.capability(PlugInScore)
+    return score(family if capable is None else capable.for_plug_in(method), quantity)

@@ -80,7 +80,7 @@ class LogLinear(Family):
         return exponent if not self.intercepts else exponent | {"intercept": (CLASS,)}
 
     def log_likelihood(self, X: "Evidence", theta: Theta) -> Array:
-        """(..., N, C) log p(y = c | x_i, theta)."""
+        """Return (..., N, C) log p(y = c | x_i, theta)."""
         joint = np.einsum("...m,mnc->...nc", theta["exponent"], X.scores, optimize=True)
         joint += X.log_weights
         if self.intercepts:
@@ -133,7 +133,7 @@ class Evidence:
         return cls(scores, log_weights, known)
 
     def tempered(self, factors: Array) -> Self:
-        """The same with the members' scores times factors (M, N)."""
+        """Return the same with the members' scores times factors (M, N)."""
         return replace(self, scores=self.scores * factors[..., None])
 
     @property
@@ -168,18 +168,18 @@ class Exponents(NamedTuple):
         return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
 
     def log_proba(self, evidence: Evidence) -> Array:
-        """(N, C) log of the mean over draws of the class probabilities."""
-        out = np.empty(evidence.scores.shape[1:])
+        """Return (N, C) log of the mean over draws of the class probabilities."""
+        log_p = np.empty(evidence.scores.shape[1:])
         for rows, z in self._by_rows(evidence):
             p = np.exp(z)
             p /= p.sum(axis=0)
-            own = p.mean(axis=2)
-            if (own < _LEAST).any():
-                own = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
+            mean = p.mean(axis=2)
+            if (mean < _LEAST).any():
+                mean = log_mean_exp(z - np.log(np.exp(z).sum(axis=0)))
             else:
-                np.log(own, out=own)
-            out[rows] = own.T
-        return out
+                np.log(mean, out=mean)
+            log_p[rows] = mean.T
+        return log_p
 
     def _by_rows(self, evidence: Evidence) -> Iterator[tuple[slice, Array]]:
         """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
@@ -200,7 +200,7 @@ class Exponents(NamedTuple):
         weight: Array,
         sample: "Sample",
     ) -> tuple[Array, Array]:
-        """(N, C) log probabilities of rows by the draws that the others lead to; Pareto k (N,).
+        """Return (N, C) log probabilities by the draws that other rows lead to; Pareto k (N,).
 
         Draws from all rows with importance ratios that take the row out, Pareto-smoothed where they
         have a tail. New draws, by `sample` of the other rows, where it has a tenth of the weight or
@@ -208,7 +208,7 @@ class Exponents(NamedTuple):
         tail. Source: Vehtari, Gelman and Gabry (2017), Practical
         Bayesian model evaluation using leave-one-out cross-validation and WAIC.
         """
-        out, k = np.empty(evidence.scores.shape[1:]), np.zeros(len(codes))
+        log_p_without, k = np.empty(evidence.scores.shape[1:]), np.zeros(len(codes))
         for rows, z in self._by_rows(evidence):
             log_p = z - np.log(np.exp(z).sum(axis=0))
             ratio = -weight[rows, None] * log_p[codes[rows], np.arange(z.shape[1])]
@@ -216,15 +216,15 @@ class Exponents(NamedTuple):
             tail = np.flatnonzero(log_w.max(axis=1) > np.log(_TAME / ratio.shape[1]))
             if len(tail):
                 log_w[tail], k[rows.start + tail] = smoothed_weights(ratio[tail])
-            out[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
+            log_p_without[rows] = log_softmax(log_mean_exp(log_p + log_w).T)
         again = np.where(weight >= _HEAVY * weight.sum(), np.inf, k)
         for i in np.argsort(-again, kind="stable")[:_REFITS] if len(codes) > 1 else ():
             if again[i] > largest_good_k(self.n_draws):
                 others = np.arange(len(codes)) != i
                 refit = sample(evidence[others], codes[others], weight[others])
-                out[[i]] = refit.log_proba(evidence[[i]])
+                log_p_without[[i]] = refit.log_proba(evidence[[i]])
                 k[i] = 0.0
-        return out, k
+        return log_p_without, k
 
 
 Sample = Callable[[Evidence, Array, Array], Exponents]  # of evidence, codes and weights
@@ -237,13 +237,13 @@ def comparable(scores: Array) -> Array:
     """
     top = scores.max(axis=-1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
-    out: Array = np.maximum(scores - top, -FURTHEST)
-    out[~np.isfinite(scores).any(axis=-1)] = 0.0
-    return out
+    scores_of_rows: Array = np.maximum(scores - top, -FURTHEST)
+    scores_of_rows[~np.isfinite(scores).any(axis=-1)] = 0.0
+    return scores_of_rows
 
 
 def leaving_weight(codes: Array, weight: Array, groups: Array | None) -> Array:
-    """(N,) weight of the rows of the same class that leave with each row."""
+    """Return (N,) weight of the rows of the same class that leave with each row."""
     if groups is None:
         return weight
     _, group = np.unique(np.stack([groups, codes]), axis=1, return_inverse=True)
@@ -254,8 +254,8 @@ def leaving_weight(codes: Array, weight: Array, groups: Array | None) -> Array:
 def log_mean_exp(values: Array) -> Array:
     """Log of the mean of exp over the last axis."""
     top = values.max(axis=-1)
-    out: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
-    return out
+    mean: Array = np.log(np.exp(values - top[..., None]).mean(axis=-1)) + top
+    return mean
 
 
 # ------------------------------------------------------------------------------------------------
@@ -298,8 +298,8 @@ class Member:
 
     def log_class_weights(self, codes: Array | None, weight: Array | None) -> Array | None:
         """Log class weights in its joint densities (`log_class_weights`); None: discriminative."""
-        own = self.fitted.posterior
-        return log_class_weights(own, codes, weight) if own.model.generative else None
+        posterior = self.fitted.posterior
+        return log_class_weights(posterior, codes, weight) if posterior.model.generative else None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -336,10 +336,10 @@ class MemberRows:
         return (len(self.rows),)
 
     def __getitem__(self, at: Any) -> "MemberRows":
-        at = np.arange(len(self.rows))[at]
-        if len(at) == len(self.rows) and (np.diff(at) == 1).all():
+        places = np.arange(len(self.rows))[at]
+        if len(places) == len(self.rows) and (np.diff(places) == 1).all():
             return self
-        rows = Rows(_safe_indexing(self.X, at), self.rows.reader)
+        rows = Rows(_safe_indexing(self.X, places), self.rows.reader)
         rows.warned = self.rows.warned
         return MemberRows(rows, self._joint, self.of_training)
 
@@ -378,15 +378,15 @@ class MemberRows:
         return self._once(("seen", selection, view), lambda: view.see(rows, self.of_training))
 
     def given(self, member: Member, reader: Reader) -> Any:
-        """The same; to a reader of tables with the table that others see too."""
-        own, X = self.selected(member.selection), self.seen(member)
-        return own if reader.shares and X is own.X else X
+        """Return the same; to a reader of tables with the table that others see too."""
+        table, X = self.selected(member.selection), self.seen(member)
+        return table if reader.shares and X is table.X else X
 
     def read(self, member: Member) -> Rows:
         """Rows as the member's fitted classifier has read them, or one that reads alike."""
         X = self.given(member, reader := member.fitted.reader)
-        for known, rows in self._read:
-            if known is X and rows.reader.reads_as(reader):
+        for table, rows in self._read:
+            if table is X and rows.reader.reads_as(reader):
                 return rows
         rows = reader.read(X)
         self._read.append((X, rows))
@@ -395,8 +395,8 @@ class MemberRows:
     def learnt(self, member: Member, reader: Reader, *, lenient: bool = False) -> Rows:
         """Training rows by a reader that has read nothing, once for all that learn alike."""
         X = self.given(member, reader)
-        for known, before, rows in self._learnt:
-            if known is X and before.reads_as(reader):
+        for table, before, rows in self._learnt:
+            if table is X and before.reads_as(reader):
                 return rows
         after, rows = reader.admit(X, first=True, lenient=lenient)
         _, rows = after.learnt(rows, True)
@@ -422,16 +422,16 @@ class MemberRows:
         return self._joint(fitted or member.fitted, self.read(member), method)
 
     def scores(self, member: Member) -> Array:
-        """(N, C) evidence of new rows by one generative member."""
+        """Return (N, C) evidence of new rows by one generative member."""
         weights = log_class_weights(member.fitted.posterior)
         return comparable(self.log_joint(member) - weights)
 
     def known_share(self, member: Member) -> Array:
-        """(N,) shares of the cells that are known, as a member has read them."""
+        """Return (N,) shares of the cells that are known, as a member has read them."""
         return _known_share(self.read(member).encoded)
 
     def known(self, members: Sequence[Member]) -> Array:
-        """(N,) shares of known cells on average over members, 1 of the most complete training row.
+        """Average (N,) shares of known cells over members, 1 of the most complete training row.
 
         A column that is empty in training is no column of the member.
         """
@@ -447,30 +447,30 @@ class MemberRows:
         return total / len(members)
 
     def roots(self, member: Member) -> Array:
-        """(N,) square roots of the numbers of known tokens of documents; 1 of other rows."""
+        """Return (N,) square roots of the numbers of known tokens of documents; 1 of other rows."""
         encoded = self.read(member).encoded
         if not _are_documents(encoded):
             return np.ones(len(self.rows))
         return np.sqrt([max(1, int((codes >= 0).sum())) for codes in encoded])
 
     def tempers(self, members: Sequence[Member]) -> Array:
-        """(M, N) factors of the members' scores: long documents repeat themselves."""
+        """Return (M, N) factors of the members' scores: long documents repeat themselves."""
         factors = np.stack([member.mean_root / self.roots(member) for member in members])
         return np.minimum(factors, _MOST_TEMPER)
 
     def log_joint_without(
         self, member: Member, codes: Array, weight: Array, groups: Array | None = None
     ) -> Array:
-        """(N, C) of training rows, each without itself or its group.
+        """Return (N, C) of training rows, each without itself or its group.
 
         A token that only one document has is outside the vocabulary of the others. (Not where
         groups or heavy rows are left out, which is done by adding up the tokens of all others.)
         """
-        encoded, own = self.as_training.read(member).encoded, member.fitted.posterior
+        encoded, posterior = self.as_training.read(member).encoded, member.fitted.posterior
         of_groups = () if groups is None else (groups,)
         if _are_documents(encoded) and groups is None and weight.max(initial=0) < _HEAVY_ROW:
             encoded = without_lone_tokens(encoded)
-        joint: Array = own.log_joint_without(encoded, codes, weight, *of_groups)[0]
+        joint: Array = posterior.log_joint_without(encoded, codes, weight, *of_groups)[0]
         return joint
 
 
@@ -478,7 +478,7 @@ class MemberRows:
 
 
 def _known_share(encoded: Any) -> Array:
-    """(N,) shares of the cells of encoded rows that are known: of a document, any token or none."""
+    """Return (N,) shares of known cells of encoded rows: of a document, any token or none."""
     kind = encoded.dtype.kind if isinstance(encoded, np.ndarray) else ""
     if _are_documents(encoded):
         return np.array([float((codes >= 0).any()) for codes in encoded])
@@ -495,7 +495,7 @@ def _are_documents(encoded: Any) -> bool:
 def log_class_weights(
     posterior: Any, codes: Array | None = None, weight: Array | None = None
 ) -> Array:
-    """(C,) log class weights in a posterior's joint densities; (n, C) in those without a row.
+    """Return (C,) log class weights in a posterior's joint densities; (n, C) without each row.
 
     Parameters
     ----------
@@ -510,7 +510,7 @@ def log_class_weights(
 
 
 def weights_without(count: Array, codes: Array, weight: Array) -> Array:
-    """(n, C) log of a pool's class weights without each of the rows."""
+    """Return (n, C) log of a pool's class weights without each of the rows."""
     return log_weights_without(np.ones(len(count)), count, codes, weight)
 
 
@@ -522,7 +522,7 @@ class Scored(NamedTuple):
     weight: Array  # (N,)
 
     def take(self, rows: Any) -> "Scored":
-        """Some of the rows."""
+        """Return some of the rows."""
         return Scored(self.evidence[rows], self.codes[rows], self.weight[rows])
 
 
@@ -577,13 +577,13 @@ class PooledPosterior:
         return self.exponents.n_draws
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
-        """The same with other draws of exponents and intercepts."""
+        """Return the same with other draws of exponents and intercepts."""
         eta = theta["exponent"]
         none = np.zeros((*eta.shape[:2], len(self.model.alpha)))
         return replace(self, exponents=Exponents(eta, theta.get("intercept", none)))
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> Theta:
-        """The draws that there are, whatever is asked for."""
+        """Return the draws that there are, whatever is asked for."""
         return dict(zip(self.params, self.exponents, strict=False))
 
     draw_features = draw
@@ -595,7 +595,7 @@ class PooledPosterior:
         return self.model.family.simulate(rng, {}, np.zeros(n)), np.zeros(n)
 
     def class_weights(self, method: Method = "posterior_predictive") -> Array:
-        """(C,) frequencies in the training rows, with a pseudo-count of 1."""
+        """Return (C,) frequencies in the training rows, with a pseudo-count of 1."""
         weights: Array = (self.count + 1) / (self.count + 1).sum()
         return weights
 
@@ -627,7 +627,7 @@ class PooledPosterior:
         class_prior: Array | None = None,
         quantity: Quantity = "density",
     ) -> Array:
-        """(N, C) log p(y = c | x_i), up to a term of the row."""
+        """Return (N, C) log p(y = c | x_i), up to a term of the row."""
         if method != "posterior_predictive":
             raise UndefinedEstimateError(
                 method, "a pool is of predictives, and plugs no estimate of its members in"
@@ -642,7 +642,7 @@ class PooledPosterior:
         return estimate(self.model.family, theta, shifted, self.model.mean_weights())
 
     def _shift(self, class_prior: Array | None) -> Array:
-        """(C,) log odds that other class weights add."""
+        """Return (C,) log odds that other class weights add."""
         if class_prior is None:
             return np.zeros(len(self.count))
         return log_weights(class_prior) - log_weights(self.class_weights())
@@ -677,12 +677,12 @@ class PooledPosterior:
         shift = log_pi if class_prior is None else log_weights(class_prior)[None]
 
         def densities(k: int, X: MemberRows) -> Iterator[Array]:
-            """(N, C) log densities of rows given their class by member k, for each draw."""
+            """Return (N, C) log densities of rows given their class by member k, for each draw."""
             member = self.members[k]
             fitted = member.fitted
-            own = fitted.posterior
-            if not own.exact:
-                inside = log_class_weights(own) if own.model.generative else log_pi
+            posterior = fitted.posterior
+            if not posterior.exact:
+                inside = log_class_weights(posterior) if posterior.model.generative else log_pi
                 yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
                 return
 
@@ -690,15 +690,15 @@ class PooledPosterior:
                 rows, codes, weight, *_ = rows_of_fit()
                 return rows.as_training.read(member).encoded, codes, weight
 
-            has_theta = own.model.generative and not fitted.reader.sums_missing
-            for s, fit in enumerate(own.random_fits(n_draws, seed, own_rows)):
-                if has_theta and not own.too_large(n_draws):
+            has_theta = posterior.model.generative and not fitted.reader.sums_missing
+            for s, fit in enumerate(posterior.random_fits(n_draws, seed, own_rows)):
+                if has_theta and not posterior.too_large(n_draws):
                     one = (seed * len(self.members) + k) * n_draws + s
                     yield fit.drawn_density(X.read(member).encoded, one)
                     continue
                 # no theta is drawn of label trees, nor where cells or large models are summed over
                 method: Method = "posterior_mean" if has_theta else "posterior_predictive"
-                inside = log_class_weights(fit) if own.model.generative else log_pi[s]
+                inside = log_class_weights(fit) if posterior.model.generative else log_pi[s]
                 refit = replace(fitted, posterior=fit)
                 yield X.log_joint(member, fitted=refit, method=method) - inside
 
@@ -719,7 +719,7 @@ class PooledPosterior:
     def _class_weights_of_draws(
         self, n_draws: int, seed: int, rows_of_fit: Training | None
     ) -> Array:
-        """(S, C) log class weights of randomly weighted training rows; fixed without rows."""
+        """Return (S, C) log class weights of weighted training rows; fixed without rows."""
         if rows_of_fit is None:
             return np.tile(log_weights(self.class_weights()), (n_draws, 1))
         _, codes, weight, *_ = rows_of_fit()
@@ -730,7 +730,7 @@ class PooledPosterior:
     def log_joint_without(
         self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None
     ) -> tuple[Array, Array]:
-        """(N, C) log p(y = c | x_i) of training rows, each without itself, and Pareto k (N,).
+        """Return (N, C) log p(y = c | x_i) of rows without themselves, and Pareto k (N,).
 
         Members are without the row, or its whole group, exactly (by importance sampling where they
         are known by draws), exponents and intercepts as in `Exponents.without_each_row`; the
@@ -738,14 +738,16 @@ class PooledPosterior:
         """
         inside = (codes >= 0) & (weight > 0)
         if not inside.all():
-            out, k = self.log_joint(X), np.full(len(codes), -np.inf)
-            if len(at := np.flatnonzero(inside)):
-                of_rows = None if groups is None else groups[at]
-                out[at], k[at] = self.log_joint_without(X[at], codes[at], weight[at], of_rows)
-            return out, k
+            log_p, k = self.log_joint(X), np.full(len(codes), -np.inf)
+            if len(places := np.flatnonzero(inside)):
+                of_rows = None if groups is None else groups[places]
+                log_p[places], k[places] = self.log_joint_without(
+                    X[places], codes[places], weight[places], of_rows
+                )
+            return log_p, k
         evidence = self.evidence(X, codes, weight, groups)
         return self.log_proba_without(Scored(evidence, codes, weight))
 
     def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
-        """The same from the members' scores."""
+        """Return the same from the members' scores."""
         return self.exponents.without_each_row(*rows, self.sample)

@@ -78,10 +78,10 @@ class Training:
 
 
 def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:
-    """A reference to rows of at most 64 MiB; None for more, and for what has no known size."""
+    """Return a reference to rows of at most 64 MiB; None for more, and for unknown sizes."""
     sizes = [_size(part) for part in (X, y, sample_weight) if part is not None]
-    known = [size for size in sizes if size is not None]
-    small = len(known) == len(sizes) and sum(known) <= _MOST
+    known_sizes = [size for size in sizes if size is not None]
+    small = len(known_sizes) == len(sizes) and sum(known_sizes) <= _MOST
     return KeptRows(X, y, sample_weight) if small else None
 
 
@@ -120,8 +120,8 @@ def _of_objects(values: Any) -> float:
     n = len(values)
     if not n:
         return 0.0
-    at = _some(np.arange(n))
-    some = [values[i] for i in at] if isinstance(values, list | tuple) else values[at]
+    positions = _some(np.arange(n))
+    some = [values[i] for i in positions] if isinstance(values, list | tuple) else values[positions]
     sizes = [
         sys.getsizeof(v) + (_of_objects(v) if isinstance(v, list | tuple) else 0) for v in some
     ]

@@ -326,7 +326,7 @@ def test_a_category_impossible_under_some_draws_or_all():
     rows = np.array([[0], [1]])
     joint = log_joint(clf.model_, stats_, rows, theta={"theta": theta})
     assert np.isneginf(joint[1]).all()
-    with pytest.raises(ImpossibleRowError, match=r"position 1.*under every posterior draw"):
+    with pytest.raises(ImpossibleRowError, match=r"row 1.*under every posterior draw"):
         log_class_probability(joint, "posterior_predictive")
     got = estimated(clf.model_, {"theta": theta}, rows)
     assert got.probability[1].tolist() == [0, 0]
