@@ -204,7 +204,8 @@ def _recognised(entries: "Entries") -> Role:
     are_of_fit = {}
     for name, (clf, rows) in entries.items():
         try:
-            training_rows(clf.fitted_, rows.X, rows.labels)
+            with console.numbered_warnings(rows.numbers):
+                training_rows(clf.fitted_, rows.X, rows.labels)
             are_of_fit[name] = True
         except _REFUSALS:  # what is wrong with the rows is said when they are scored
             are_of_fit[name] = False

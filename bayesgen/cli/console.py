@@ -197,7 +197,7 @@ def blamed_on(
         What to do about an error, in place of the library's advice about its own arguments.
     """
     try:
-        with _numbered_warnings(rows):
+        with numbered_warnings(rows):
             yield
     except TableError:  # which names its file
         raise
@@ -209,7 +209,7 @@ def blamed_on(
 
 
 @contextmanager
-def _numbered_warnings(rows: "Sequence[int] | Array") -> Iterator[None]:
+def numbered_warnings(rows: "Sequence[int] | Array") -> Iterator[None]:
     """Give warnings of unknown categories the numbers that rows have in the file."""
     if not len(rows):
         yield

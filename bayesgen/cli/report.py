@@ -104,6 +104,7 @@ def report(
         options["training"] = columns.labelled_rows(clf, of_fit, target, text)[:2]
     with blamed_on(errors=(ImportError,)):
         with blamed_on(held_out, rows=rows.numbers):
+            clf.predict(rows.X)  # the page keeps its warnings to itself
             page = make(clf, rows.X, rows.labels, **options)
         with blamed_on(f"cannot write {output}", (OSError,)):
             page.save(output, how)

@@ -549,15 +549,16 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     assert "the first in row 2, have probability 0" in line
     assert "it is possible without its cell in 'x', 'z'; use the default" in line
     unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
-    said = run("predict", tmp_path / "m.nc", unknown, "-o", tmp_path / "o.csv").stderr
-    assert "column 'x': 1 cell, the first 'w' in row 2. Each is treated as a missing" in said
-
-
-def test_labels_that_the_model_does_not_know(tmp_path, penguin_model):
-    text = Path(PENGUINS).read_text().replace("Gentoo", "Emperor")
-    new = write(tmp_path / "n.csv", text)
-    said = run("compare", penguin_model, new, "--target", "species").stderr
-    assert "rows left out, whose labels the model lacks: 'Emperor' (" in said
+    held_out = write(tmp_path / "h.csv", "x,z,y\nu,p,a\nu,p,c\nw,q,b\n")
+    for row, arguments in (
+        (2, ("predict", tmp_path / "m.nc", unknown, "-o", tmp_path / "o.csv", "--explain", 1)),
+        (3, ("compare", tmp_path / "m.nc", held_out, "-t", "y")),
+        (3, ("report", tmp_path / "m.nc", held_out, "-t", "y", "-o", tmp_path / "r.md")),
+    ):
+        said = run(*arguments).stderr
+        assert f"column 'x': 1 cell, the first 'w' in row {row}. Each is treated as" in said
+        assert said.count("no training row had") == 1
+        assert ("1 row left out, whose labels the model lacks: 'c' (1)" in said) == (row == 3)
 
 
 # ---------------------------------------------------------------------------------- compare
