@@ -159,7 +159,7 @@ class LabelledTable(NamedTuple):
 
     @property
     def numbers(self) -> Array:
-        """(N,) numbers of the rows in the file, from 1."""
+        """Return the numbers (N,) of the rows in the file, from 1."""
         return self.X.index.to_numpy()
 
     def where(self, keep: Array) -> Self:
@@ -204,7 +204,7 @@ class Selection:
 
     @property
     def types(self) -> dict[str, str | None]:
-        """The types of all columns that are read."""
+        """Return the types of all columns that are read."""
         groups = {} if self.group is None else {self.group: "text"}
         return {**self.columns.types, **groups, self.target: self.label_type}
 
@@ -271,15 +271,15 @@ def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> La
         raise UserError("the model's classes are dates, which a table's labels cannot be")
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
     rows = Selection(table, columns, target, form, group).read_whole()
-    known = np.isin(rows.labels, clf.classes_)
-    if not known.all():
-        lost, n = np.unique(rows.labels[~known].astype(str), return_counts=True)
+    has_class = np.isin(rows.labels, clf.classes_)
+    if not has_class.all():
+        lost, n = np.unique(rows.labels[~has_class].astype(str), return_counts=True)
         named = listed((f"{shown(label)} ({k})" for label, k in zip(lost, n, strict=True)), 8)
-        if not known.any():
+        if not has_class.any():
             raise UserError(f"{table.path}: the model knows none of the labels {named}")
         left_out = count(int(n.sum()), "row")
         note(f"{table.path}: {left_out} left out, whose labels the model lacks: {named}")
-        rows = rows.where(known)
+        rows = rows.where(has_class)
     if rows.groups is not None:
         from bayesgen.encoding.labelled import group_codes
 

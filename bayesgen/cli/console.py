@@ -149,22 +149,22 @@ def _reading(
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of how files are read to a command, which gets them as its `reading`."""
     options = inspect.signature(_reading).parameters
-    own = inspect.signature(command)
+    signature = inspect.signature(command)
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         said = {name: arguments.pop(name) for name in options}
         command(**arguments, reading=_reading(**said))
 
-    parameters = [p for name, p in own.parameters.items() if name != "reading"]
+    parameters = [p for name, p in signature.parameters.items() if name != "reading"]
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*parameters, *options.values())]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
 
 
 _DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
-_WIDEST_MODEL = 30  # columns of the terminal for its name, which goes on in the next line
+_WIDE = 1000
 _WIDEST_NAME = 32  # of a column of the user's table
 _SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 _COMPARED = {  # column: (head, decimals)
@@ -185,7 +185,7 @@ def blamed_on(
     rows: "Sequence[int] | Array" = (),
     advice: Callable[[Facts], str | None] | None = None,
 ) -> Iterator[None]:
-    """Errors about the user's input as a `UserError`.
+    """Raise errors about the user's input as a `UserError`.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def told(
     rows: "Sequence[int] | Array" = (),
     advice: Callable[[Facts], str | None] | None = None,
 ) -> str:
-    """An error or a warning of the library in the terms of the command line."""
+    """Return the text of an error or a warning in the terms of the command line."""
     from bayesgen.families.errors import UndefinedEstimateError
 
     if isinstance(mistake, UndefinedEstimateError):
@@ -245,13 +245,13 @@ def told(
 
 
 def method_name(method: str) -> str:
-    """``plug-in: posterior mean``."""
+    """Return the name of a method, such as ``plug-in: posterior mean``."""
     exact = method == "posterior_predictive"
     return METHOD_NAMES[method] if exact else f"plug-in: {METHOD_NAMES[method]}"
 
 
 def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
-    """``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
+    """Return a text such as ``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
     labels = map(one_line, classes.tolist())
     pairs = [f"{label} {n:.0f}" for label, n in zip(labels, counts, strict=True)]
     return f"{count(int(sum(counts)), 'row')}: {listed(pairs, most)}"
@@ -261,19 +261,19 @@ def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
 
 
 def stdout(widest: int = 100) -> "Console":
-    """Where tables and prose go; no wider than `widest` columns."""
+    """Return the console of tables and prose; no wider than `widest` columns."""
     console = _console()
     console.width = min(console.width, widest)
     return console
 
 
 def stderr() -> "Console":
-    """Where notes, errors and progress bars go."""
+    """Return the console of notes, errors and progress bars."""
     return _console(stderr=True)
 
 
 def _console(**options: Any) -> "Console":
-    """A console on which no label, name or cell of a file does more than be read."""
+    """Return a console on which no label, name or cell of a file steers the terminal."""
     from rich.console import Console
 
     class Safe(Console):
@@ -291,12 +291,12 @@ def show(*lines: str) -> None:
 
 
 def note(text: str) -> None:
-    """One line about something that was done and was not asked for."""
+    """Print a line about something that was done and was not asked for."""
     _say("note", "dim", text)
 
 
 def error(text: str) -> None:
-    """One line about why there is no result."""
+    """Print a line about why there is no result."""
     _say("error", "bold red", text)
 
 
@@ -336,7 +336,7 @@ def warnings_as_notes() -> Iterator[None]:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """A sign of life on stderr during work without known length."""
+    """Show a sign of life on stderr during work without known length."""
     console = stderr()
     if not console.is_terminal:
         yield
@@ -349,24 +349,24 @@ def busy(what: str) -> Iterator[None]:
 
 
 def records(table: "xr.Dataset") -> dict[str, dict[str, Any]]:
-    """{entry of the one dim: {variable: value}} of a table."""
+    """Return {entry of the one dim: {variable: value}} of a table."""
     return table.to_dataframe().to_dict("index")
 
 
-def show_json(found: Any) -> None:
-    """One JSON object on stdout; NaN and infinities are null."""
+def show_json(values: Any) -> None:
+    """Print one JSON object on stdout; NaN and infinities are null."""
     import json
 
     from bayesgen.reporting.parts import plain
 
-    sys.stdout.write(json.dumps(plain(found), ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(plain(values), ensure_ascii=False) + "\n")
 
 
 # ------------------------------------------------------------------------------------ tables
 
 
 def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Table":
-    """A table with one rule under the head and nothing else.
+    """Return a table with one rule under the head and nothing else.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
 
 
 def short(name: Any) -> "Text":
-    """A name in a table: the middle of a long one is left out, so that numbers have room."""
+    """Return a name for a table, without the middle of a long one: numbers need room."""
     from rich.text import Text
 
     return Text(one_line(name, _WIDEST_NAME))
@@ -408,12 +408,12 @@ def show_above_best(console: "Console", scores: "xr.Dataset") -> None:
     """Print the log loss of each model's predictive above the best; several models."""
     from rich.text import Text
 
-    own = scores.sel(predictive="posterior_predictive").sortby("log_loss")
+    exact = scores.sel(predictive="posterior_predictive").sortby("log_loss")
     heads = ("log loss", "diff", "se", "median", "rows won")
     names = ("", "_above_best", "_above_best_se", "_above_best_median", "_above_best_wins")
     table = plain_table({"posterior predictive": 24}, **dict.fromkeys(heads, 6))
-    for model in own["model"].values.tolist():
-        row = own.sel(model=model)
+    for model in exact["model"].values.tolist():
+        row = exact.sel(model=model)
         *numbers, wins = (row[f"log_loss{name}"].item() for name in names)
         share = "-" if row["log_loss_above_best"].item() == 0 else f"{100 * wins:.0f} %"
         table.add_row(Text(str(model)), *map(_shown, numbers), share)
@@ -425,36 +425,28 @@ def show_above_best(console: "Console", scores: "xr.Dataset") -> None:
     )
 
 
-def show_comparison(console: "Console", found: "ModelComparison") -> None:
+def show_comparison(console: "Console", comparison: "ModelComparison") -> None:
     """Print a result of `compare_models`: a line for each model, notes below."""
     from rich.text import Text
 
-    table = found.table
-    console.print(f"Leave-one-out of {count(table.attrs['rows'], 'row')}")
+    scores = comparison.table
+    console.print(f"Leave-one-out of {count(scores.attrs['rows'], 'row')}")
     console.print()
-    columns = [
-        [head, *(_shown(value, digits) for value in table[key].values.tolist())]
-        for key, (head, digits) in _COMPARED.items()
-    ]
-    names = [str(name) for name in table["model"].values]
-    while columns:  # a name is read whole: columns that have no room beside it stand below
-        out, left = plain_table(), console.width - 1 - min(_WIDEST_MODEL, max(map(len, names)))
-        out.add_column("model", overflow="fold")
-        shown_here: list[list[str]] = []
-        while columns and ((left := left - 2 - max(map(len, columns[0]))) >= 0 or not shown_here):
-            shown_here.append(columns.pop(0))
-            out.add_column(shown_here[-1][0], justify="right", no_wrap=True)
-        for i, name in enumerate(names, 1):
-            cells = [column[i] for column in shown_here]
-            out.add_row(Text(name), *cells, style="" if i > 1 else "bold")
-        console.print(out)
-        console.print()
-    for text in found.notes:
+    table = plain_table({"model": 5}, **{head: 1 for head, _ in _COMPARED.values()})
+    for name in scores["model"].values.tolist():
+        row = scores.sel(model=name)
+        cells = [_shown(row[key].item(), digits) for key, (_, digits) in _COMPARED.items()]
+        table.add_row(Text(str(name)), *cells)
+    whole = stdout()
+    whole.width = _WIDE  # so that names and numbers are whole where the terminal is narrow
+    whole.print(table)
+    console.print()
+    for text in comparison.notes:
         show_caption(console, text)
 
 
 def show_caption(console: "Console", text: str) -> None:
-    """A remark under a table."""
+    """Print a remark under a table."""
     from rich.text import Text
 
     console.print(Text(text, style="dim"))
@@ -464,7 +456,6 @@ def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Tabl
     from rich.text import Text
 
     table = plain_table({head: 34}, **dict.fromkeys(_SCORES.values(), 9))
-    best = {name: _best(scores[name].values, highest=name == "accuracy") for name in _SCORES}
     for method in scores["predictive"].values.tolist():
         row = scores.sel(predictive=method)
         mark = ""
@@ -472,20 +463,10 @@ def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Tabl
             if reason not in footnotes:
                 footnotes.append(reason)
             mark = f" [{footnotes.index(reason) + 1}]"
-        values = {name: round(row[name].item(), _DECIMALS) for name in _SCORES}
-        cells = [
-            Text(_shown(value), style="bold" if value == best[name] else "")
-            for name, value in values.items()
-        ]
+        cells = [_shown(row[name].item()) for name in _SCORES]
         title = Text.assemble(method_name(method), (mark, "dim"))
         table.add_row(title, *cells, style="cyan" if method == "posterior_predictive" else "")
     return table
-
-
-def _best(values: Any, *, highest: bool) -> float:
-    """The best of the numbers as they are shown; what is not a number does not compete."""
-    shown = [round(float(value), _DECIMALS) for value in values if value == value]
-    return (max if highest else min)(shown, default=float("nan"))
 
 
 def _shown(value: float, digits: int = _DECIMALS) -> str:
@@ -493,7 +474,7 @@ def _shown(value: float, digits: int = _DECIMALS) -> str:
 
 
 def _footnote(row: Any, n_rows: int) -> str:
-    """Why a method has no numbers, or infinite ones."""
+    """Say why a method has no numbers, or infinite ones."""
     if reason := row["note"].item():
         return str(reason)
     if row["impossible"].item():
@@ -505,7 +486,7 @@ def _footnote(row: Any, n_rows: int) -> str:
 
 
 def help_text(function: Callable[..., Any]) -> str:
-    """The docstring as help text, with examples set line by line."""
+    """Return the docstring as help text, with examples set line by line."""
     text, _, examples = inspect.cleandoc(function.__doc__ or "").partition(
         "\n\nExamples\n--------\n"
     )

@@ -171,12 +171,15 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     path = plan.table.path
     with blamed_on(path, (InputError,), advice=plan.advice):
         clf, rows, _ = prepared(plan)
-    held_out = np.random.default_rng(_SEED).random(len(rows.labels)) < share
-    known = np.isin(rows.labels, rows.labels[~held_out])
-    if not (held_out & known).any() or held_out.all():
+    uniform = np.random.default_rng(_SEED).random(len(rows.labels))
+    if rows.groups is not None:  # a group is held out whole
+        uniform = uniform[np.unique(rows.groups.astype(str), return_inverse=True)[1]]
+    held_out = uniform < share
+    has_class = np.isin(rows.labels, rows.labels[~held_out])
+    if not (held_out & has_class).any() or held_out.all():
         n = count(len(rows.labels), "row")
         raise UserError(f"--test {share:g}: of {n} none would be left on one side")
-    learnt, tested = rows.where(~held_out), rows.where(held_out & known)
+    learnt, tested = rows.where(~held_out), rows.where(held_out & has_class)
     fit_rows(plan, clf, learnt)
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
@@ -188,7 +191,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     counts = np.array([(learnt.labels == label).sum() for label in clf.classes_])
     of_frequencies = -np.log(counts / counts.sum())[codes_of(tested.labels, clf.classes_)].mean()
     show(f"Log loss of the class frequencies alone: {of_frequencies:.4f}.")
-    if lost := int((held_out & ~known).sum()):
+    if lost := int((held_out & ~has_class).sum()):
         show(f"Not scored: {count(lost, 'row')} of classes that no other row has.")
     show(
         f"{name} has learned from {class_counts(clf.classes_, counts)}; the others were drawn at "

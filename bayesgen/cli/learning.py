@@ -32,8 +32,8 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
     scored = not clf.__bayesgen_learner__().keeps_rows  # a pool keeps a sample of its own
 
     def chunks() -> Iterator[streams.Chunk]:
-        for part in rows_of(plan.table, selection.types, "learning", advice=plan.advice):
-            rows = selection.take(part.frame)
+        for chunk in rows_of(plan.table, selection.types, "learning", advice=plan.advice):
+            rows = selection.take(chunk.frame)
             if len(rows.labels):
                 tally.add(rows, scored)
             yield streams.Chunk(rows.X, rows.labels, None, "", 0.0, rows.numbers)
@@ -100,7 +100,7 @@ class Tally:
 
     @property
     def numbers(self) -> "pd.DataFrame | None":
-        """By column: missing cells, the least and the largest number; None of documents."""
+        """Return by column: missing cells, the least and the largest number; None of documents."""
         import pandas as pd
 
         if not self._numbers:

@@ -116,7 +116,7 @@ class Plan:
 
     @property
     def at_once(self) -> bool:
-        """Whether all rows are read together: they choose the prior, or the bins.
+        """Return whether all rows are read together: they choose the prior, or the bins.
 
         A file above 32 MiB is read in parts, by which the prior is the stated one.
         """
@@ -129,7 +129,7 @@ class Plan:
         return small or chosen or not hasattr(classifier(self.model)(), "partial_fit")
 
     def advice(self, mistake: Facts) -> str | None:
-        """What can be done about a column that the model cannot learn from."""
+        """Say what can be done about a column that the model cannot learn from."""
         if mistake.column not in self.names:
             return None
         other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"

@@ -51,17 +51,17 @@ class Asked(NamedTuple):
 
     @property
     def indicators(self) -> Array:
-        """(C,) classes that have an indicator, or none of them."""
+        """Return the classes (C,) that have an indicator, or none of them."""
         return self.classes if tree.INDICATORS in self.replicate else self.classes[:0]
 
     @property
     def with_label(self) -> bool:
-        """Whether labels are replicated."""
+        """Return whether labels are replicated."""
         return bool({tree.LABEL, tree.INDICATORS} & {*self.replicate})
 
     @property
     def with_x(self) -> bool:
-        """Whether features are replicated."""
+        """Return whether features are replicated."""
         has_table = self.rows is not None and _is_table(self.rows.X)
         return has_table and tree.FEATURES in self.replicate
 

@@ -36,7 +36,7 @@ class ResultTable(xr.Dataset):
 
     @property
     def dataset(self) -> xr.Dataset:
-        """The same variables as a plain Dataset, which prints as xarray's."""
+        """Return the same variables as a plain Dataset, which prints as xarray's."""
         return xr.Dataset(self.data_vars, self.coords, self.attrs)
 
     def to_dataframe(self, dim_order: Sequence[Hashable] | None = None) -> "pd.DataFrame":

@@ -321,8 +321,8 @@ def as_in_numpy(
     draws: Mapping[str, Array], params: Mapping[str, tuple[str, ...]], coords: Coords
 ) -> dict[str, Array]:
     """Return draws {name: (..., *dims)} of a PyMC model; what it lists by cell, padded again."""
-    cells = {name: cells_of(params[name], coords) for name in draws}
-    return {k: v if cells[k] is None else padded(v, cells[k]) for k, v in draws.items()}
+    each = ((name, value, cells_of(params[name], coords)) for name, value in draws.items())
+    return {name: v if cells is None else padded(v, cells) for name, v, cells in each}
 
 
 def provenance(
@@ -368,7 +368,7 @@ def provenance(
 
 def row_names(X: Any) -> Array | None:
     """Return the index (N,) of a pandas frame or series; None of rows that are counted from 0."""
-    index = getattr(X, "index", None)  # the method of a list, or labels of several levels:
+    index: Any = getattr(X, "index", None)  # the method of a list, or labels of several levels:
     return index.to_numpy() if getattr(index, "nlevels", 0) == 1 else None
 
 
