@@ -206,6 +206,12 @@ def test_the_benchmarks_have_at_most_5000_words():
     assert len(re.findall(r"\S*[A-Za-z]\S*", pages)) <= 5000
 
 
+def test_the_ten_files_to_read_first_have_at_most_3000_lines():
+    names = re.findall(r"^\| \d+ \| `(.*?)`", read(DOCS / "architecture.md"), re.M)
+    assert len(names) == 10
+    assert sum(len(read(ROOT / "bayesgen" / name).splitlines()) for name in names) <= 3000
+
+
 def test_every_public_name_has_a_page_of_the_reference():
     listed = re.findall(r"^   (\w+)$", read(DOCS / "api" / "index.rst"), re.M)
     assert sorted(listed) == sorted(bg.__all__)
