@@ -10,6 +10,7 @@ from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx import addnodes
 
 import bayesgen as bg
 
@@ -157,6 +158,34 @@ def _link_names(app, what, name, obj, options, lines) -> None:
     link(lines)
 
 
+class Folded(nodes.General, nodes.Element):
+    """What of a method stands below its first paragraph: shown on demand."""
+
+
+def _fold_methods(app, doctree) -> None:
+    """Fold the details of methods: with 28 of them a page is 40 screens long."""
+    for content in list(doctree.findall(addnodes.desc_content)):
+        if content.parent["objtype"] == "method" and len(content) > 2:
+            folded = Folded("", *content.children[1:])
+            content.children = content.children[:1]
+            content += folded
+
+
+def _open_folded(self, node: Folded) -> None:
+    self.body.append("<details><summary>Details</summary>")
+
+
+def _close_folded(self, node: Folded) -> None:
+    self.body.append("</details>")
+
+
+def _name_thumbnails(app, docname, source) -> None:
+    """Give the pictures of the gallery's index an alternative text."""
+    source[0] = re.sub(
+        r"(sphx_glr_plot_\w+?_(\w+)_thumb\.png\n +:alt:)\n", r"\1 Thumbnail of \2\n", source[0]
+    )
+
+
 def _index_synonyms(app, docname, source) -> None:
     """Enter "Also called: ..." into the index: the search ranks its entries like titles."""
     source[0] = re.sub(
@@ -171,3 +200,6 @@ def setup(app) -> None:
     app.connect("autodoc-skip-member", _of_others)
     app.connect("autodoc-process-docstring", _link_names, priority=100)  # before numpydoc
     app.connect("source-read", _index_synonyms)
+    app.connect("source-read", _name_thumbnails)
+    app.add_node(Folded, html=(_open_folded, _close_folded))
+    app.connect("doctree-read", _fold_methods)

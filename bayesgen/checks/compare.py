@@ -53,7 +53,7 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "ResultTable":
         standard error of that paired difference, ``log_loss_diff_median``, and
         ``log_loss_diff_wins``, the share of rows on which the excess is negative (half of the rows
         on which it is 0 are added); with several models ``log_loss_above_best`` and its ``_se``,
-        ``_median`` and ``_wins``, relative to the posterior predictive of the model with the least
+        ``_median`` and ``_wins``, relative to the posterior predictive of the model with the lowest
         log loss. `plots.plot_comparison` draws the table.
 
     Notes

@@ -177,8 +177,8 @@ def compare_models(
     best (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool``
     for the product of their powers, which also calibrates. `LogLinearPool` adds intercepts; its
     exponents do not sum to 1, and one far below 1 shows that the model is too sure;
-    ``evidence_weight``, Bayesian model averaging, only where one of the models may be taken for the
-    truth about x and y. Evidence is that of p(x, y), which is dominated by x: a model can describe
+    ``evidence_weight``, Bayesian model averaging, only if one of the models may be true for x and
+    y. Evidence is that of p(x, y), which is dominated by x: a model can describe
     x better and separate the classes worse. It also depends on how wide the priors are. It is
     compared if all models describe the same data: densities or probabilities, of the same columns,
     bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents with

@@ -420,7 +420,7 @@ def show_above_best(console: "Console", scores: "xr.Dataset") -> None:
     console.print(table)
     show_caption(
         console,
-        "diff: above the model with the least log loss, its mean, standard error and median over "
+        "diff: above the model with the lowest log loss, its mean, standard error and median over "
         "rows; rows won: those on which it is negative",
     )
 

@@ -89,7 +89,7 @@ def predict(
 
     Writes a row for every row, in the same order: the most probable label in the column
     "prediction" and the probability of every class in columns "p_LABEL", by the exact posterior
-    predictive. With --cost or --reject the column "decision" has the label of least expected cost,
+    predictive. With --cost or --reject the column "decision" has the label of lowest expected cost,
     or "reject". With --explain the columns "reason_1", "reason_2" and so on have a text like
     "bill_length_mm: +1.8": the column's evidence for the prediction against the runner-up, in nats.
 

@@ -1367,12 +1367,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         that name scores. ``pm.sample_posterior_predictive`` on the model of `to_pymc` draws
         ``label`` from pi, as its graph has it, whatever the features are.
 
-        ArviZ takes the log likelihood of the name of the observed variable. Functions that look
-        at ``log_likelihood`` alone must be told which one is meant:
+        ArviZ uses the log likelihood with the name of the observed variable. Name it for functions
+        that look at ``log_likelihood`` alone:
         ``az.loo(tree, var_name="label")``, and
         ``az.psense_summary(tree, likelihood_var_names="joint")``, which would add them up.
 
-        Class codes of three or more classes have no order, and ArviZ takes them for numbers:
+        Class codes of three or more classes have no order, and ArviZ reads them as numbers:
         ``az.loo_metrics``, ``az.loo_score``, ``az.loo_pit`` and their pictures depend on the
         alphabet. Score each class with ``replicate=["indicators"]``:
         ``az.loo_score(tree, var_name="is_<class>")`` is minus the class's Brier score,
@@ -1530,7 +1530,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             its prior and of these rows, and ``with_posterior(trace, X, y)`` takes the draws.
         likelihood : {"statistics", "rows"}
             Potentials of the sufficient statistics, so that a gradient costs the same for 10^3
-            rows as for 10^8 (of a family without them: rows summed by as few terms as it knows);
+            rows as for 10^8 (a family without them sums over rows);
             or the rows as given, ``label`` and ``x`` observed, row by row or cell by cell, so
             that ``pm.compute_log_likelihood`` scores them. The log posteriors differ by a constant.
         observed : bool

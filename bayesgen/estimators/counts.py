@@ -235,7 +235,7 @@ class MultinomialNB(CountColumns):
     r"""Naive Bayes for documents of counts: x | y=c ~ Multinomial(L, theta_c), Dirichlet prior.
 
     The exact predictive of a document is Dirichlet-multinomial: each occurrence of a word makes the
-    next one more probable, which the plug-in of the posterior mean does not know.
+    next one more probable. The plug-in of the posterior mean counts all occurrences alike.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class GaussianNB(GenerativeClassifier):
     -----
     The defaults are equivariant under shift and scale of each column (with a spherical variance:
     of all columns together). They come from the experiment in
-    ``tests/benchmarks/priors_on_open_sets.py``: nu0 = 3 is the least integer for which the prior
+    ``tests/benchmarks/priors_on_open_sets.py``: nu0 = 3 is the smallest integer for which the prior
     mean of the variance exists, kappa0 = 0.1 lets class means lie about three within-class standard
     deviations from the pooled mean; the within-class variance serves better than the total.
     A column without any variation in training leaves the class probabilities alone.
@@ -224,7 +224,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     kappa0 : float or array (class,), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float, optional
-        Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
+        Degrees of freedom, > D - 1. None: D + 2, the smallest integer with a finite prior mean.
     psi0 : float, array (feature,) or (feature, feature), optional
         Scale matrix; a number, a vector or {column: value} is its diagonal. E Sigma =
         psi0/(nu0 - D - 1). None: nu0 times pooled within-class variances and correlations, the
@@ -318,7 +318,7 @@ class QuadraticDiscriminant(_Discriminant):
     kappa0 : float or array (class,), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float or array (class,), optional
-        Degrees of freedom, > D - 1. None: D + 2, the least integer with a finite prior mean.
+        Degrees of freedom, > D - 1. None: D + 2, the smallest integer with a finite prior mean.
     psi0 : float, array (feature,), (feature, feature) or (class, feature, feature), optional
         Scale matrix; a number, a vector or {column: value} is its diagonal. E Sigma =
         psi0/(nu0 - D - 1). None: nu0 times pooled within-class variances and correlations, the

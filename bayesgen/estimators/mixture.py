@@ -45,10 +45,10 @@ class MixtureDiscriminant(SampledClassifier):
 
     Notes
     -----
-    Chains start at the clusters that k-means finds. All start near one mode: that no other is as
-    good is not shown. Clusters have no order, and a chain may exchange them, so that R-hat is that
-    of ``log_density``, the densities of some training rows; means of single clusters in
-    ``posterior_`` say little. A class with fewer clusters than another has entries of weight 0,
+    Chains start at the clusters that k-means finds. All start near one mode; another may
+    be as good. Clusters have no order, and a chain may exchange them. R-hat is therefore that of
+    ``log_density``, the densities of some training rows; do not read means of single clusters in
+    ``posterior_``. A class with fewer clusters than another has entries of weight 0,
     which follow the prior.
 
     A class that is given more clusters than it has, or few rows for the covariances of many

@@ -204,8 +204,8 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     Notes
     -----
-    ``posterior_`` has, beside ``theta``, ``mu`` and ``tau``. tau near 0: the classes are alike;
-    large: they share nothing.
+    ``posterior_`` has ``theta``, ``mu`` and ``tau``. With tau near 0 the classes are alike; with a
+    large tau they share nothing.
 
     References
     ----------
@@ -254,8 +254,8 @@ class BayesianLogisticRegression(SampledClassifier):
     The discriminative counterpart of `LinearDiscriminant` (``features="linear"``, Q = 0) and of
     `QuadraticDiscriminant` (``features="quadratic"``): class probabilities of the same form,
     without a density of x. Prefer it with many rows, or where x is far from Normal in every class.
-    With few rows the generative ones are usually better, and they alone take missing cells, use
-    rows without a label, say how odd a row is, and make new ones.
+    With few rows the generative ones are usually better, and they alone accept missing cells, use
+    rows without a label, compute the typicality of a row, and simulate rows.
 
     Parameters
     ----------

@@ -345,7 +345,7 @@ class MarkovNB(GenerativeClassifier):
         ----------
         X, y, likelihood, observed, X_new
             As in `GenerativeClassifier`. Rows are observed token by token: ``x`` has one entry
-            for each token, and ``x_row`` tells the document of each.
+            for each token, and ``x_row`` is the document of each.
         """
         fitted = self._fitted_to(X, y)
         prior, seen = fitted.posterior.prior, fitted.family

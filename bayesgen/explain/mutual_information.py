@@ -123,10 +123,10 @@ def mutual_information(
 
     Notes
     -----
-    *The floor.* Given the pooled statistics, those of the classes are drawn as if labels told
-    nothing (`capabilities.NullDistribution`); each draw is fitted, and theta drawn from its
-    posterior. This is exact for any number of rows, where the usual (K - 1)(C - 1)/(2N) nats of K
-    values and C classes is a limit, and leaves out that chance also moves the estimate: for many
+    *The floor.* Given the pooled statistics, those of the classes are drawn as if labels and
+    column were independent (`capabilities.NullDistribution`); each draw is fitted, and theta drawn
+    from its posterior. This is exact for any number of rows. The usual (K - 1)(C - 1)/(2N) nats of
+    K values and C classes is a limit, and leaves out that chance also moves the estimate: for many
     rows the floor tends to (K - 1)(C - 1)/N.
 
     Examples

@@ -105,7 +105,7 @@ class PriorShapeError(InputError):
 
 
 class MissingCapabilityError(Facts, NotImplementedError):
-    """Something was asked of a family that it does not offer.
+    """A family does not have the capability that a caller needs.
 
     Parameters
     ----------

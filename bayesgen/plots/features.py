@@ -582,7 +582,7 @@ def plot_regions(
 
     Lines are p(x | y = c, D), around the given masses of each class (none of a pool, or of a
     discriminative classifier); tints are the most probable class; boundaries are where it changes.
-    The darker the overlay, the less the training rows settle p(y | x, theta) there.
+    The overlay is dark where p(y | x, theta) is uncertain.
 
     Parameters
     ----------

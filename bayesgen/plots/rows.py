@@ -42,7 +42,7 @@ def plot_class_probability(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Draw class probabilities of rows, with what the training rows leave open.
+    """Draw class probabilities of rows, with their intervals.
 
     A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
     mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in

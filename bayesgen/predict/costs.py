@@ -1,4 +1,4 @@
-r"""Decisions of least expected cost under p(y | x, D).
+r"""Decisions of lowest expected cost under p(y | x, D).
 
 .. math:: a^*(x) = \arg\min_a \sum_c p(y = c \mid x, D) \, \text{cost}(c, a)
 
@@ -35,7 +35,7 @@ def decide(
     method: Method = "posterior_predictive",
     typicality: float | None = None,
 ) -> "ResultTable":
-    """The decision of least expected cost for each row.
+    """Return the decision of lowest expected cost for each row.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def decide(
         },
         {ACTION: costs.decisions},
     )
-    return tree.result_table(table, "decision of least expected cost for each row")
+    return tree.result_table(table, "decision of lowest expected cost for each row")
 
 
 def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:

@@ -187,8 +187,8 @@ def report(
     validation : Validation, optional
         Of `bayesgen.validate`, whose result becomes a section.
     cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
-        Costs of decisions, as in `decide`. The page says what the decisions of least expected cost
-        cost on these rows; of two classes it also chooses the threshold by them, else 0.5.
+        Costs of decisions, as in `decide`. The page states what the decisions of lowest expected
+        cost would have cost on these rows. With two classes costs choose the threshold, else 0.5.
     format : {"html", "md", "json"}, optional
         Default: by the ending of `path`.
     title : str, optional

@@ -412,14 +412,14 @@ def _add_thresholds(held: HeldOut, section: Section) -> None:
 
 
 def _chosen_threshold(held: HeldOut) -> tuple[Array, float, str]:
-    """Return costs (class, decision), the threshold of least expected cost, and why it is so."""
+    """Return costs (class, decision), the threshold of lowest expected cost, and why it is so."""
     cost, why = held.costs.values, f"above which {held.labels[1]!r} is the most probable class"
     if not np.array_equal(held.costs.decisions, held.clf.classes_):
         return 1.0 - np.eye(2), 0.5, why
     wrong = cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]  # more than the right decision
     if held.cost is None or min(wrong) <= 0:
         return cost, 0.5, why
-    return cost, float(wrong[0] / sum(wrong)), "which has the least expected cost"
+    return cost, float(wrong[0] / sum(wrong)), "which has the lowest expected cost"
 
 
 def _add_least_cost(held: HeldOut, section: Section) -> None:
@@ -431,7 +431,7 @@ def _add_least_cost(held: HeldOut, section: Section) -> None:
     always = table.values[held.codes].mean(axis=0)
     cost, k = paired(seen), int(always.argmin())
     section.text.append(
-        f"Decisions of least expected cost should cost {number(foreseen.mean())} per row and cost "
+        f"Decisions of lowest expected cost should cost {number(foreseen.mean())} per row and cost "
         f"{number(float(cost.mean))} here (standard error {number(float(cost.se))}). Always "
         f"deciding {names[k]!r} would cost {number(always[k])}."
     )
@@ -441,7 +441,7 @@ def _add_least_cost(held: HeldOut, section: Section) -> None:
         costs = [number(v[taken].mean()) if taken.any() else "–" for v in (foreseen, seen)]
         lines.append([name, str(taken.sum()), *costs, number(always[d])])
     head = ["decision", "rows", "expected cost per row", "cost per row", "if always decided"]
-    section.tables.append(Table("Decisions of least expected cost", head, lines))
+    section.tables.append(Table("Decisions of lowest expected cost", head, lines))
     taken = np.bincount(best, minlength=len(names))
     section.data |= {
         "decisions": dict(zip(names, taken, strict=True)),
@@ -586,7 +586,7 @@ def least_certain(held: HeldOut) -> Section:
                 draw,
                 1.05 + 0.4 * len(rows),
                 f"Class probabilities of the least certain rows. {told}.",
-                "Dots: the predictive probability. Bars: what the training rows leave open.",
+                f"Dots: the predictive probability. Bars: {prob} intervals.",
             )
         ]
     return section

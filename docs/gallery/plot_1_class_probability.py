@@ -1,9 +1,9 @@
 """
-How sure is it of these rows?
-=============================
+plot_class_probability: how sure is each row?
+=============================================
 
 A line is the credible interval of p(y = c | x, θ), a tick its mean; the diamond is the exact
-predictive p(y = c | x, D), another number.
+predictive p(y = c | x, D), which is another number.
 """
 
 import bayesgen as bg

@@ -1,9 +1,9 @@
 """
-What is settled in the plane of two features?
-=============================================
+plot_regions: where is the class uncertain?
+===========================================
 
-Lines hold 50 % and 90 % of each predictive density. The darker the overlay, the less the
-training rows settle p(y | x, θ) there.
+Lines hold 50 % and 90 % of each predictive density. The overlay is dark where
+p(y | x, θ) is uncertain.
 """
 
 import bayesgen as bg

@@ -1,6 +1,6 @@
 """
-What speaks for the class?
-==========================
+plot_contributions: why this class?
+===================================
 
 Contributions of the columns to one row's log-odds, with 89 % intervals. They add up to the log-
 odds of ``predict_proba``.
@@ -15,4 +15,4 @@ test = np.arange(len(X)) % 3 == 2
 clf = bg.MixedNB().fit(X[~test], y[~test])
 
 bird = X.loc[[332]]
-bg.plots.plot_contributions(clf, bird, prob=0.89)
+bg.plots.plot_contributions(clf, bird)

@@ -1,9 +1,9 @@
 """
-Do frequencies agree with probabilities?
-========================================
+plot_reliability: is it calibrated?
+===================================
 
-Held-out rows in bins of equally many, with Jeffreys intervals. Naive Bayes counts what columns
-share once for each of them, and is overconfident; its pool is much less so.
+Held-out rows in bins of equal size, with Jeffreys intervals. Naive Bayes counts what columns share
+once for each of them, and is overconfident. Its pool is much less so.
 """
 
 import numpy as np

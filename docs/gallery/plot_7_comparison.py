@@ -1,5 +1,5 @@
 """
-Which model predicts the labels best?
+plot_comparison: which model is best?
 =====================================
 
 Exact leave-one-out: difference of each model's label score to the best, with its standard error.

@@ -1,6 +1,6 @@
 """
-What does each class look like in one column?
-=============================================
+plot_densities: what does each class look like?
+===============================================
 
 Posterior predictive of a real and of a categorical column in each class, the others summed out.
 Below the curves lie the middle 50 % and 90 % of each, and the rows.

@@ -1,6 +1,6 @@
 """
-Which columns change the probability, and how?
-==============================================
+plot_effects: which columns matter, and how?
+============================================
 
 A panel for each column, those that change it most first, numbers and categories alike. The other
 columns stay at their medians, or most frequent values.

@@ -1,6 +1,6 @@
 """
-How many rows are enough?
-=========================
+LearningCurveDisplay: how many rows are enough?
+===============================================
 
 Log loss of folds that were left out, by the number of training rows: scikit-learn's
 ``LearningCurveDisplay`` takes every classifier of this package.

@@ -1,5 +1,5 @@
 """
-What do plug-ins lose on held-out rows?
+plot_comparison: what do plug-ins lose?
 =======================================
 
 ``compare_predictives`` after six birds of each species: mean log loss above that of the posterior

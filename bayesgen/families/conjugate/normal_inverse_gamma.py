@@ -246,7 +246,7 @@ class NormalInverseGamma(ConjugateFamily):
         Weight of the prior mean, in rows. None: 0.1, so that class means lie within about three
         standard deviations of the pooled mean.
     nu : float or array broadcasting to the variance groups, > 0, or None
-        Weight of the prior variance, in rows. None: 3, the least integer with a finite prior mean.
+        Weight of the prior variance, in rows. None: 3, the smallest integer with a finite mean.
     sigma2 : float or array broadcasting to the variance groups, > 0, or None
         Prior scale of the variance, in the unit of the feature squared. None: the pooled
         within-class variance of the column (`gaussian.unit_information`), averaged over the
