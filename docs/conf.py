@@ -158,25 +158,13 @@ def _link_names(app, what, name, obj, options, lines) -> None:
     link(lines)
 
 
-class Folded(nodes.General, nodes.Element):
-    """What of a method stands below its first paragraph: shown on demand."""
-
-
 def _fold_methods(app, doctree) -> None:
-    """Fold the details of methods: with 28 of them a page is 40 screens long."""
-    for content in list(doctree.findall(addnodes.desc_content)):
+    """Fold what stands below the first paragraph of a method: a page has 28 of them."""
+    for content in doctree.findall(addnodes.desc_content):
         if content.parent["objtype"] == "method" and len(content) > 2:
-            folded = Folded("", *content.children[1:])
-            content.children = content.children[:1]
-            content += folded
-
-
-def _open_folded(self, node: Folded) -> None:
-    self.body.append("<details><summary>Details</summary>")
-
-
-def _close_folded(self, node: Folded) -> None:
-    self.body.append("</details>")
+            opened = "<details><summary>Details</summary>"
+            content.insert(1, nodes.raw("", opened, format="html"))
+            content += nodes.raw("", "</details>", format="html")
 
 
 def _name_thumbnails(app, docname, source) -> None:
@@ -201,5 +189,4 @@ def setup(app) -> None:
     app.connect("autodoc-process-docstring", _link_names, priority=100)  # before numpydoc
     app.connect("source-read", _index_synonyms)
     app.connect("source-read", _name_thumbnails)
-    app.add_node(Folded, html=(_open_folded, _close_folded))
     app.connect("doctree-read", _fold_methods)
