@@ -37,7 +37,7 @@ def first_screen() -> Figure:
     X, y = load_penguins()
     few = y.groupby(y).sample(20, random_state=1).index
     pool = bg.LogLinearPool().fit(X.loc[few], y[few])
-    birds = X.loc[[60, 99, 330, 271]]
+    birds = X.loc[[60, 73, 330, 271]]
     ax = bg.plots.plot_class_probability(pool, birds)
     return ax.figure
 

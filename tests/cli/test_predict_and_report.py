@@ -85,7 +85,7 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     costs = ("--cost", "Chinstrap,Adelie=50")
     run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50, *costs)
     assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 training rows")
-    assert "least expected cost" in (tmp_path / "r.txt").read_text()
+    assert "lowest expected cost" in (tmp_path / "r.txt").read_text()
     assert leftovers(tmp_path) == []
 
 
