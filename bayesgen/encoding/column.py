@@ -20,11 +20,13 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from bayesgen.encoding.literals import parse_number
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
@@ -60,62 +62,40 @@ class Column:
         place = row if self.codes is None else self.codes[row]
         return self.values[place : place + 1].tolist()[0]
 
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Return which distinct value each cell holds (N,), -1 where missing; and these values."""
+        if self.codes is not None:
+            return self.codes, self.values
+        import pandas as pd
+
+        return pd.factorize(self.values)
+
     def learn(self) -> Values:
         """Return its categories: those its dtype declares, or those that occur, sorted."""
-        values = self.values
         if self.levels is not None:
             return self.levels
         if self.kind in ("empty", "boolean"):
             return () if self.kind == "empty" else (False, True)
-        if self.kind == "text":
-            return tuple(sorted(values.tolist()))
-        if values.dtype.kind == "f":
-            return _of_floats(np.unique(values[self.present]))
-        return tuple(np.unique(values).tolist())
+        values = sorted(self.factors[1].tolist())
+        if self.kind == "real":
+            values = of_one_type((value + 0.0 for value in values), values)  # -0.0 is 0
+        return tuple(values)
 
     def encode(self, categories: Values) -> Array:
         """Return the codes (N,): NaN where missing, -1 for what is not among `categories`."""
-        cells = self.values
-        if self.kind == "empty":
-            return np.full(len(cells), np.nan)
-        if self.codes is not None:
-            code = {value: float(k) for k, value in enumerate(categories)}
-            return np.array([*(code.get(cell, -1.0) for cell in cells), np.nan])[self.codes]
-        if cells.dtype == bool:
-            cells = cells.astype(np.int64)
-        keys, codes_of = _keys(() if is_text(categories) else categories, cells.dtype)
-        places = np.searchsorted(keys, cells)
-        keys, codes_of = np.append(keys, keys[-1:]), np.append(codes_of, -1.0)  # the end: unseen
-        codes = np.full(len(cells), -1.0)
-        if len(keys):
-            codes = np.where(keys[places] == cells, codes_of[places], codes)
-        if cells.dtype.kind == "f":
-            codes[np.isnan(cells)] = np.nan
-        return codes
+        codes, distinct = self.factors
+        code = {value: float(k) for k, value in enumerate(categories)}  # 1, 1.0 and True are one
+        return np.array([*(code.get(value, -1.0) for value in distinct.tolist()), np.nan])[codes]
 
-
-def _of_floats(distinct: Array) -> Values:
-    """Distinct floats as categories: ints if all are whole; -0.0 is 0."""
-    whole = np.all((distinct == np.trunc(distinct)) & (np.abs(distinct) < EXACT))
-    return tuple((distinct.astype(np.int64) if whole else distinct + 0.0).tolist())
-
-
-def _keys(values: Values, dtype: np.dtype) -> tuple[Array, Array]:
-    """Sort the numbers among `values` that `dtype` holds exactly; they and their codes."""
-    low, high = (
-        (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    )
-    table = np.array(values, dtype=np.float64)
-    if np.all(np.abs(table) < EXACT):
-        whole = (dtype.kind == "f") | (table == np.trunc(table))
-        held = np.flatnonzero(whole & (table >= low))
-        keys = table[held].astype(dtype)
-    else:  # Python compares integers and floats of any size exactly
-        kind = float if dtype.kind == "f" else int
-        held = np.array([k for k, v in enumerate(values) if low <= v <= high and kind(v) == v], int)
-        keys = np.array([kind(values[k]) for k in held], dtype)
-    order = np.argsort(keys)
-    return keys[order], held[order].astype(np.float64)
+    def numbers(self) -> tuple[Array, int | None]:
+        """Return the cells as float64 (N,), and the first row whose text is no number, or None."""
+        if self.codes is None:
+            return self.values.astype(np.float64), None
+        parsed = [parse_number(text) for text in self.values]
+        wrong = np.array([*(number is None for number in parsed), False])[self.codes]
+        row = int(wrong.argmax()) if wrong.any() else None
+        return np.array([*parsed, np.nan], dtype=np.float64)[self.codes], row
 
 
 # --------------------------------------------------------------------------- values of one type

@@ -22,7 +22,7 @@ import numpy as np
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column import Column, column_of_floats
-from bayesgen.encoding.literals import did_you_mean, parse_number, shown
+from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
     Table,
     as_table,
@@ -351,22 +351,17 @@ _OTHERWISE = "correct it or choose another kind in columns="
 
 def _numbers(column: Column, kind: str) -> Array:
     """Return a column (N,) that is not categorical as float64, or raise with value and row."""
+    values, wrong = column.numbers()
+    if wrong is not None:
+        raise InputError(
+            f"{column.label} holds {shown(column.cell(wrong))}",
+            f", but a {kind} column must hold numbers",
+            row=wrong,
+            column=column.name,
+            advice=_OTHERWISE,
+        )
     if column.codes is not None:
-        parsed = [parse_number(text) for text in column.values]
-        wrong = np.array([*(value is None for value in parsed), False])[column.codes]
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InputError(
-                f"{column.label} holds {shown(column.cell(row))}",
-                f", but a {kind} column must hold numbers",
-                row=row,
-                column=column.name,
-                advice=_OTHERWISE,
-            )
-        values = np.array([*parsed, np.nan], dtype=np.float64)[column.codes]
-        values = column_of_floats(values, column.name).values
-    else:
-        values = column.values.astype(np.float64)
+        column_of_floats(values, column.name)  # refuses infinity
     if kind == "bernoulli":
         bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "must be 0, 1 or missing"
     elif kind in COUNTED:

@@ -22,7 +22,7 @@ from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
 from bayesgen.encoding.column import EXACT, Column, from_array, from_series, infinite_cell
-from bayesgen.encoding.literals import did_you_mean, parse_number, shortened, shown
+from bayesgen.encoding.literals import did_you_mean, shortened, shown
 from bayesgen.errors import InputError
 from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
@@ -168,11 +168,8 @@ def refuse_text(X: Any, estimator: str) -> None:
     table = Table(X)
     for j in range(table.n_columns):
         column = table.column(j)
-        if column.codes is None:
-            continue
-        wrong = np.array([*(parse_number(text) is None for text in column.values), False])
-        if wrong.any():
-            row = int(np.argmax(wrong[column.codes]))
+        _, row = column.numbers()
+        if row is not None:
             raise InputError(
                 f"{column.label} holds {shown(column.cell(row))}",
                 f", and {estimator} takes numbers (could not convert string to float)",
