@@ -17,7 +17,7 @@ r"""One column of a table: its cells, the values that can be its categories, and
 """
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -39,7 +39,7 @@ EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
 class Column:
     """One column of a table in one of five forms."""
 
-    name: Any  # or its position, where columns have no names
+    name: Hashable  # or its position, where columns have no names
     kind: str  # "boolean", "integer", "real", "text"; "empty" holds nothing but missing cells
     # (N,) bool, int64, uint64, float64 with NaN for missing; of text the K distinct ones, objects
     values: Array
@@ -170,7 +170,7 @@ def factorise(cells: Array) -> tuple[Array, list[str]] | None:
 # number, boolean or missing is refused with its column and row.
 
 
-def from_series(series: Any, name: Any) -> Column:
+def from_series(series: Any, name: Hashable) -> Column:
     """Return a column of a data frame, as narwhals shows it; called `name`."""
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind in "biufO":
@@ -204,7 +204,7 @@ def from_series(series: Any, name: Any) -> Column:
     return _from_cells(series.to_list(), name)
 
 
-def _from_dictionary(series: Any, name: Any) -> Column:
+def _from_dictionary(series: Any, name: Hashable) -> Column:
     """Return a column of text or categories, judged by its distinct values."""
     import pandas as pd
     import pyarrow
@@ -223,7 +223,7 @@ def _from_dictionary(series: Any, name: Any) -> Column:
     return replace(column, codes=column.codes[codes])
 
 
-def _from_objects(values: Array, name: Any) -> Column:
+def _from_objects(values: Array, name: Hashable) -> Column:
     """Return a column of Python objects."""
     import pandas as pd
 
@@ -237,12 +237,12 @@ def _from_objects(values: Array, name: Any) -> Column:
     return _from_cells(values.tolist(), name)
 
 
-def _of_texts(codes: Array, texts: list[str], name: Any) -> Column:
+def _of_texts(codes: Array, texts: list[str], name: Hashable) -> Column:
     distinct = np.array([str.__str__(text) for text in texts], dtype=object)
     return Column(name, "text", distinct, codes=codes)
 
 
-def from_array(values: Array, name: Any) -> Column:
+def from_array(values: Array, name: Hashable) -> Column:
     """Return a column of an array of any dtype; called `name`."""
     match values.dtype.kind:
         case "b":
@@ -259,7 +259,7 @@ def from_array(values: Array, name: Any) -> Column:
     raise _unreadable(name, str(values.dtype))
 
 
-def column_of_floats(values: Array, name: Any, exact: bool = False) -> Column:
+def column_of_floats(values: Array, name: Hashable, exact: bool = False) -> Column:
     """Return a column of floats, NaN for missing; ValueError if a cell is infinite.
 
     With `exact`, of floats that were integers a moment ago, which float64 must tell apart.
@@ -279,7 +279,7 @@ def column_of_floats(values: Array, name: Any, exact: bool = False) -> Column:
     return Column(name, "real", values)
 
 
-def _from_cells(cells: list[Any], name: Any) -> Column:
+def _from_cells(cells: list[Any], name: Hashable) -> Column:
     """Return a column of Python objects, by the types that occur in it."""
     types = set(map(type, cells))
     missing = {t for t in types if t is type(None) or t.__name__ in ("NAType", "NaTType")}
@@ -324,13 +324,13 @@ def _from_cells(cells: list[Any], name: Any) -> Column:
     return from_array(values, name)
 
 
-def infinite_cell(name: Any, value: Any, row: int) -> InputError:
+def infinite_cell(name: Hashable, value: Any, row: int) -> InputError:
     """Return the error of a cell that is infinite."""
     advice = "make it finite, or NaN if it is missing"
     return InputError(f"column {name!r} holds {value}", row=row, column=name, advice=advice)
 
 
-def _unreadable(name: Any, what: str, row: int | None = None, to: str = "") -> InputTypeError:
+def _unreadable(name: Hashable, what: str, row: int | None = None, to: str = "") -> InputTypeError:
     convert = f"convert the column, as {to}," if to else "convert the column"
     return InputTypeError(
         f"column {name!r} holds {what}",

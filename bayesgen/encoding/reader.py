@@ -7,10 +7,10 @@ of other kinds of columns are in `bayesgen.estimators`, one file for each kind.
 """
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,9 @@ from bayesgen.families.names import FEATURE, FEATURE_BIS
 from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    from bayesgen.encoding.schema import TableSchema
 
 Align = Callable[[Stats], Stats]
 
@@ -56,8 +59,8 @@ class Rows:
         self, X: Any, reader: "Reader", table: Any = None, shared: "Rows | None" = None
     ) -> None:
         self.X, self.reader = X, reader
-        self._cells: list[tuple[Any, Array]] = [] if shared is None else shared._cells
-        self.warned: set[Any] = set() if shared is None else shared.warned  # columns
+        self._cells: list[tuple[TableSchema, Array]] = [] if shared is None else shared._cells
+        self.warned: set[Hashable] = set() if shared is None else shared.warned  # columns
         if table is not None:
             self.__dict__["table"] = table
 
@@ -69,7 +72,7 @@ class Rows:
         """Return the columns, read one at a time; of sparse rows a canonical CSR matrix."""
         return read(self.X)
 
-    def cells(self, schema: Any) -> Array:
+    def cells(self, schema: "TableSchema") -> Array:
         """Return cells (N, D) as a schema encodes them, made once for all who share the table."""
         encoded = next((cells for other, cells in self._cells if other == schema), None)
         if encoded is None:
@@ -172,7 +175,7 @@ class Reader:
             reader.refuse_missing(X, self.whole)
         return reader, Rows(X, reader)
 
-    def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
+    def checked(self, X: Any, first: bool, ensure_all_finite: bool | str) -> tuple[Self, Any]:
         """Return numbers in an array or CSR matrix, of the columns of the fit."""
         reader = self.refuse_other_names(X, first)
         if reader.takes_as_it_is(X, first, ensure_all_finite):
@@ -245,7 +248,7 @@ class Reader:
             )
         return self
 
-    def takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: Any) -> bool:
+    def takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: bool | str) -> bool:
         """Tell whether X is an array or CSR matrix that `validate_data` would not change.
 
         That asks many libraries whether X is theirs: more than 150 rows take otherwise.
@@ -357,7 +360,7 @@ class Reader:
     # -- names and files ---------------------------------------------------------------------
 
     @property
-    def columns(self) -> list[Any]:
+    def columns(self) -> list[str]:
         """Return names of the columns."""
         if self.names is not None:
             return list(self.names)
@@ -373,7 +376,7 @@ class Reader:
         """Return columns of a table of several kinds that are Normal because they hold numbers."""
         return ()
 
-    def feature_names(self, family: Family) -> list[Any]:
+    def feature_names(self, family: Family) -> list[str]:
         """Return names of the features of a posterior's family."""
         return self.columns
 
@@ -385,7 +388,7 @@ class Reader:
         """
         return [None] * len(self.columns)
 
-    def term_names(self, encoded: Any, family: Family) -> list[Any]:
+    def term_names(self, encoded: Any, family: Family) -> list[str]:
         """Return names of the features that terms of the log-odds of rows belong to."""
         return self.columns
 

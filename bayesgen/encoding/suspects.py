@@ -104,8 +104,10 @@ def find(
         named = chosen if isinstance(chosen, bool) else name in chosen
         with np.errstate(over="ignore"):
             why = _oddity(column, name, named, remedies)
-            if not why and name in normal:
-                why = _two_numbers(column, remedies) or _no_normal(column, remedies)
+            if not why and name in normal and column.kind in ("integer", "real"):
+                present = column.values[column.present].astype(np.float64)
+                if len(present) >= _FEW:
+                    why = _two_numbers(present, remedies) or _no_normal(present, remedies)
         if why:
             oddities[name] = why
     return oddities
@@ -179,10 +181,9 @@ def _listed(names: list[str]) -> str:
     return listed(map(repr, names), _NAMED) + (" each" if len(names) > 1 else "")
 
 
-def _two_numbers(column: Column, remedies: Mapping[str, str]) -> str:
+def _two_numbers(present: Array, remedies: Mapping[str, str]) -> str:
     """Say that a Normal density is no model of two values."""
-    present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
-    if len(present) < _FEW or len(set(present[:_FEW].tolist())) > 2:
+    if len(set(present[:_FEW].tolist())) > 2:
         return ""
     low, high = present.min(), present.max()
     if low == high or not ((present == low) | (present == high)).all():
@@ -192,18 +193,15 @@ def _two_numbers(column: Column, remedies: Mapping[str, str]) -> str:
     return f"holds {low:g} and {high:g} alone, for which a Normal is no model: {remedy}"
 
 
-def _no_normal(column: Column, remedies: Mapping[str, str]) -> str:
+def _no_normal(present: Array, remedies: Mapping[str, str]) -> str:
     """Say that another kind is a better model of a real column."""
-    present = column.values[column.present] if column.kind in ("integer", "real") else np.zeros(0)
-    if len(present) < _FEW:
-        return ""
-    spike = spike_of(present.astype(np.float64))
+    spike = spike_of(present)
     if spike is not None and (share := (present == spike).mean()) >= _WARNED:
         return (
             f"holds {spike:g} in {share:.0%} of its cells, for which a Normal is no model: "
             f"{remedies['bins']}"
         )
-    if is_lognormal(present.astype(np.float64)):
+    if is_lognormal(present):
         remedy = remedies["kind"].format(kind="lognormal")
         return f"is positive and skewed, its sd above its mean: {remedy}"
     return ""

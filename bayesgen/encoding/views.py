@@ -334,12 +334,7 @@ class TableView:
 
     def of_cells(self, cells: Array) -> Array:
         """See cells (N, D) of the schema as (N, P); NaN where missing."""
-        numbers = np.empty((len(cells), self.n_columns))
-        end = 0
-        for columns in self._columns(cells):
-            start, end = end, end + columns.shape[1]
-            numbers[:, start:end] = columns
-        return numbers
+        return np.column_stack([*self._columns(cells)])
 
     def filled(self, X: Array) -> Array:
         """Fill the missing cells of training rows (N, P)."""

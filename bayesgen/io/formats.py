@@ -128,12 +128,12 @@ class Dialect:
 
     Parameters
     ----------
+    delimiter, decimal, comment
+        As in `Reading`.
     names : list of str
         Of all columns; blank for a column without a name.
     skip : int
         Lines before the first row.
-    delimiter, decimal, comment
-        As in `Reading`.
     quoted : bool
         Whether a quote encloses a cell.
     spaced : bool
@@ -142,11 +142,11 @@ class Dialect:
         Lines above the header that hold no table.
     """
 
-    names: list[str]
-    skip: int
     delimiter: str
-    decimal: str
-    comment: str | None
+    decimal: str = "."
+    comment: str | None = None
+    names: list[str] = field(default_factory=list)
+    skip: int = 0
     quoted: bool = True
     spaced: bool = False
     titles: int = 0
@@ -239,10 +239,14 @@ def detect(path: Path, head: str, complete: bool, reading: Reading) -> Dialect:
     if first_row:
         ends = (line for line, cells in cells_of(body, dialect) if not _is_blank(cells))
         before += next(ends)
-    return Dialect(
-        names, before, dialect.delimiter, decimal,
-        comment if reading.comment or comments else None, dialect.quoted, dialect.spaced, titles,
-    )  # fmt: skip
+    return replace(
+        dialect,
+        decimal=decimal,
+        comment=comment if reading.comment or comments else None,
+        names=names,
+        skip=before,
+        titles=titles,
+    )
 
 
 def _titles(lines: list[str], delimiter: str | None, quoted: bool) -> int:
@@ -265,7 +269,7 @@ def _cut(
     """Return the rows that are cut best, and how."""
     best: tuple[Any, list[list[str]], Dialect] | None = None
     for mark in [delimiter] if delimiter else [*_DELIMITERS, " "]:
-        dialect = Dialect([], 0, mark, ".", None, quoted)
+        dialect = Dialect(mark, quoted=quoted)
         rows = _rows(lines, dialect, complete)
         sizes = [len(row) for row in rows]
         common = Counter(sizes[1:] or sizes).most_common(1)[0][0] if rows else 0
@@ -278,12 +282,12 @@ def _cut(
         if delimiter or (fits and (best is None or score > best[0])):
             best = score, rows, dialect
     if best is None:
-        dialect = Dialect([], 0, ",", ".", None, quoted)
+        dialect = Dialect(",", quoted=quoted)
         return _rows(lines, dialect, complete), dialect
     _, rows, dialect = best
     later = [cell for row in rows for cell in row[1:] if cell]
     if later and dialect.delimiter != " " and all(cell.startswith(" ") for cell in later):
-        dialect = Dialect([], 0, dialect.delimiter, ".", None, quoted, spaced=True)
+        dialect = replace(dialect, spaced=True)
         rows = _rows(lines, dialect, complete)
     return rows, dialect
 

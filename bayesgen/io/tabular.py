@@ -220,7 +220,7 @@ class _File:
     ) -> "Iterator[tuple[pd.DataFrame, float]]":
         raise NotImplementedError
 
-    def _without_missing(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    def _without_missing(self, cells: "pd.Series") -> "pd.Series":
         """Return cells as they stand in the file with those missing that stand for nothing."""
         return cells
 
@@ -345,7 +345,7 @@ class CsvFile(_File):
                 if len(frame):
                     yield frame, file.tell() / self.size
 
-    def _without_missing(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+    def _without_missing(self, cells: "pd.Series") -> "pd.Series":
         return cells.mask(cells.isin(self._missing))
 
     def _refuse_uneven_lines(self) -> None:
@@ -474,7 +474,7 @@ class ColumnLook:
     example: str = ""  # of a number that is not written as Python does
     n_unknown: int = 0  # question marks
 
-    def add(self, cells: "pd.Series[Any]", parse: bool, decimal: str) -> None:
+    def add(self, cells: "pd.Series", parse: bool, decimal: str) -> None:
         """Look at more cells; `parse`: text may stand for numbers, as in a CSV file.
 
         Raises
@@ -497,7 +497,7 @@ class ColumnLook:
         elif any(cell.strip() for cell in cells.unique()):
             self.kinds.add("text")
 
-    def _add_texts(self, cells: "pd.Series[Any]", decimal: str) -> None:
+    def _add_texts(self, cells: "pd.Series", decimal: str) -> None:
         counts = cells.value_counts(sort=False)
         for cell in counts.index.tolist():
             text = cell.strip()
@@ -550,7 +550,7 @@ def join_kinds(kinds: set[str]) -> str:
     return kinds.pop() if len(kinds) == 1 else "text" if kinds else "empty"
 
 
-def _masked(cells: "pd.Series[Any]", codes: Sequence[str], decimal: str) -> "pd.Series[Any]":
+def _masked(cells: "pd.Series", codes: Sequence[str], decimal: str) -> "pd.Series":
     """Return cells, those missing that are one of some codes, whether text or number."""
     if not codes:
         return cells
@@ -582,7 +582,7 @@ def _is_identifier(text: str) -> bool:
     return len(digits) > 16 or int(digits) >= EXACT  # Python refuses integers of 4300 digits
 
 
-def as_type(cells: "pd.Series[Any]", kind: str | None, decimal: str = ".") -> "pd.Series[Any]":
+def as_type(cells: "pd.Series", kind: str | None, decimal: str = ".") -> "pd.Series":
     """Return one column of a chunk as a type; None: as it is.
 
     A truth value may be written as true, yes, y, t or 1, and false accordingly.
@@ -642,7 +642,7 @@ def _parsed(cell: str, kind: str, decimal: str) -> float | None:
     return number[0]
 
 
-def _texts(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+def _texts(cells: "pd.Series") -> "pd.Series":
     """Return cells as text; whole numbers without a point, blank cells missing."""
     cells = cells.astype(object)
     written: dict[Any, str | None] = {}
@@ -658,13 +658,13 @@ def _texts(cells: "pd.Series[Any]") -> "pd.Series[Any]":
     return _with_none(cells)
 
 
-def _with_none(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+def _with_none(cells: "pd.Series") -> "pd.Series":
     """Return cells as objects, None where they are missing."""
     cells = cells.astype(object)
     return cells.where(cells.notna(), None)
 
 
-def _readable(cells: "pd.Series[Any]") -> "pd.Series[Any]":
+def _readable(cells: "pd.Series") -> "pd.Series":
     """Return numbers, truth values or text, in place of categories what they stand for.
 
     Raises
@@ -690,7 +690,7 @@ def _readable(cells: "pd.Series[Any]") -> "pd.Series[Any]":
     return cells
 
 
-def _checked(cells: "pd.Series[Any]", right: Any, need: str) -> "pd.Series[Any]":
+def _checked(cells: "pd.Series", right: Any, need: str) -> "pd.Series":
     """Return cells, or raise InputError at the first that is not right."""
     right = np.asarray(right, dtype=bool)
     if not right.all():
@@ -703,7 +703,7 @@ def _checked(cells: "pd.Series[Any]", right: Any, need: str) -> "pd.Series[Any]"
 _MOST_BYTES = 1 << 30  # of the labels of a chunk
 
 
-def labels(cells: "pd.Series[Any]") -> Array:
+def labels(cells: "pd.Series") -> Array:
     """Return the labels of rows: text, booleans or numbers, whole ones as int64.
 
     They are objects with None for a missing one, if there is any.
