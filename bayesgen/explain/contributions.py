@@ -185,7 +185,7 @@ def _terms(question: Question, rows: Any) -> Terms:
         terms = _of_independent(question, names, encoded)
     else:
         known = ~np.isnan(x) & ~_covariates(family, x.shape[1])
-        cells = Cells(known, lambda at, keep: np.where(keep | ~known[at], x[at], np.nan))
+        cells = MaskedTable(known, lambda at, keep: np.where(keep | ~known[at], x[at], np.nan))
         terms = _by_orders(question, names, cells, _log_joint_of(fitted))
     if question.request is None:
         return terms
@@ -212,14 +212,16 @@ def _covariates(family: Any, n_columns: int) -> Array:
 # ------------------------------------------------------------------------------ orders of columns
 
 
-class Cells(NamedTuple):
+class MaskedTable(NamedTuple):
     """Rows of which cells can be left out."""
 
     known: Array  # (N, D) bool
     masked: Callable[[Array, Array], Any]  # positions (n,), cells that stay (n, D) -> rows
 
 
-def _by_orders(question: Question, names: list[Any], cells: Cells, log_joint: LogJoint) -> Terms:
+def _by_orders(
+    question: Question, names: list[Any], cells: MaskedTable, log_joint: LogJoint
+) -> Terms:
     """Return means over pairs of orders, until their error is small in every row."""
     shape = cells.known.shape
     rng, left = question.rng(), np.arange(shape[0])
@@ -252,7 +254,7 @@ def _orders(rng: np.random.Generator, n_columns: int, n_pairs: int) -> Array:
 
 
 def _along(
-    question: Question, cells: Cells, log_joint: LogJoint, orders: Array, rows: Array
+    question: Question, cells: MaskedTable, log_joint: LogJoint, orders: Array, rows: Array
 ) -> tuple[Array, Array]:
     """(..., P, n, D) contributions along each pair of orders, and (..., n) the intercepts."""
     n_orders, n_columns = orders.shape
@@ -312,7 +314,7 @@ def _flat(draws: Array) -> Array:
     return np.asarray(draws).reshape(-1, *np.shape(draws)[2:])
 
 
-def _ends_by_orders(question: Question, cells: Cells, draws: LogJoint) -> tuple[Array, Array]:
+def _ends_by_orders(question: Question, cells: MaskedTable, draws: LogJoint) -> tuple[Array, Array]:
     """Return the ends (N, D) of intervals of contributions under draws, by the first orders."""
     request: Any = question.request
     orders = _orders(question.rng(), cells.known.shape[1], _PAIRS)
@@ -482,7 +484,7 @@ def _of_pool(question: Question, X: Any) -> Terms:
     )
 
 
-def _table(X: Any) -> Cells:
+def _table(X: Any) -> MaskedTable:
     """Return the rows of a table with missing cells as the user writes them."""
     import narwhals.stable.v2 as nw
     import pandas as pd
@@ -491,14 +493,16 @@ def _table(X: Any) -> Cells:
     if isinstance(frame, nw.DataFrame):
         table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(frame.to_dict(as_series=False))
         known = table.notna().to_numpy()
-        return Cells(known, lambda at, keep: table.take(at).reset_index(drop=True).where(keep))
+        return MaskedTable(
+            known, lambda at, keep: table.take(at).reset_index(drop=True).where(keep)
+        )
     cells = np.asarray(X)
     if cells.dtype.kind in "biu":
         cells = cells.astype(np.float64)
     elif cells.dtype.kind != "f":
         cells = cells.astype(object)
     missing = np.nan if cells.dtype.kind == "f" else None
-    return Cells(~pd.isna(cells), lambda at, keep: np.where(keep, cells[at], missing))
+    return MaskedTable(~pd.isna(cells), lambda at, keep: np.where(keep, cells[at], missing))
 
 
 class Kinds(NamedTuple):
