@@ -266,7 +266,7 @@ def test_files_taken_up_again_and_added_to(tmp_path, small_reads, monkeypatch):
 
     monkeypatch.setattr(Learner, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        bg.fit_stream(clf, pattern, target="label", checkpoint=path, every=1)
+        bg.fit_stream(clf, pattern, target="label", checkpoint=path, every=2)
     monkeypatch.setattr(Learner, "gather", real)
     same_bits(bg.fit_stream(clf, pattern, target="label", checkpoint=path), whole)
     frame[:37].to_parquet(tmp_path / "3.parquet")
