@@ -77,10 +77,10 @@ class Column:
             return self.levels
         if self.kind in ("empty", "boolean"):
             return () if self.kind == "empty" else (False, True)
-        values = sorted(self.factors[1].tolist())
-        if self.kind == "real":
-            values = of_one_type((value + 0.0 for value in values), values)  # -0.0 is 0
-        return tuple(values)
+        values = tuple(sorted(self.factors[1].tolist()))
+        if self.kind != "real":
+            return values
+        return of_one_type((value + 0.0 for value in values), values)  # -0.0 is 0
 
     def encode(self, categories: Values) -> Array:
         """Return the codes (N,): NaN where missing, -1 for what is not among `categories`."""
