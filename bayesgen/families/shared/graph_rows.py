@@ -49,7 +49,7 @@ def third_parties() -> Iterator[None]:
         yield
 
 
-class GraphPart(NamedTuple):
+class Part(NamedTuple):
     """Columns of X that are one array of the model."""
 
     name: str
@@ -96,7 +96,7 @@ def container(value: Any) -> Any:
     return value if isinstance(value, SharedVariable) else None
 
 
-def part_of(model: Any, variable: Any, data: Any = None) -> GraphPart:
+def part_of(model: Any, variable: Any, data: Any = None) -> Part:
     """Return the columns of an observed variable, or of data that rows are given with."""
     joined, value = None, data if variable is None else model.rvs_to_values[variable]
     base = "" if variable is None else variable.name.removesuffix("_observed")
@@ -116,7 +116,7 @@ def part_of(model: Any, variable: Any, data: Any = None) -> GraphPart:
         positions = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
         columns = [f"{named.name}[{i}]" for i in positions] if index is None else list(index)
     x = tensor_named(named.name, dtype, (None, *cells.shape[1:]))
-    return GraphPart(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
+    return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
 
 
 def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
@@ -280,7 +280,7 @@ class GraphRows:
     dims : {name: dims of theta}
     labels : list
         Variables that stand for the class codes of rows.
-    parts : list of GraphPart
+    parts : list of Part
     masks : {name of a part: data container}
         That is 0 where a cell is missing. None: cells are independent given theta, and those that
         are missing are left out here.
@@ -295,7 +295,7 @@ class GraphRows:
     theta: Mapping[str, Any]
     dims: Mapping[str, tuple[str, ...]]
     labels: list[Any]
-    parts: list[GraphPart]
+    parts: list[Part]
     masks: dict[str, Any]
     length: Any
     order: Array
