@@ -17,6 +17,7 @@ from scipy import sparse
 
 from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.tables import read
+from bayesgen.numerics import kernels
 from tests.encoding.cases import NAN, column_of, encode, learn, same
 
 
@@ -286,3 +287,14 @@ def test_refuse_unseen_names_column_value_and_row():
         ValueError, match=r"column 'b' holds 3 in row 1, .*its categories \(1, 2\); give unseen="
     ):
         categories.refuse_unseen(read(pl.DataFrame({"a": ["x", None], "b": [1, 3]})))
+
+
+def test_small_whole_numbers_are_looked_up_as_they_are_read(monkeypatch):
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)  # as if there were many
+    X = np.array([[0, 5], [NAN, 7], [3, NAN]])
+    categories = learn(X)
+    assert categories.values == ((0, 3), (5, 7))
+    codes = categories.read_codes(read(X))
+    np.testing.assert_array_equal(codes[np.arange(3)], encode(categories, X))
+    for other in (X + 1, X / 2, [["a", "b"]]):  # unseen; no whole numbers; text
+        assert categories.read_codes(read(other)) is None
