@@ -1,6 +1,7 @@
 """Errors carry facts: row, column, advice. Whoever tells them elsewhere reads no message."""
 
 import importlib
+import inspect
 import pickle
 import pkgutil
 import warnings
@@ -11,11 +12,16 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
-from bayesgen.errors import Facts, InputError, InputTypeError, placed
+from bayesgen.errors import SPELLINGS, Facts, InputError, InputTypeError, placed
+from bayesgen.estimators import ESTIMATORS
 from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
 
 X = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.0], "row 1": [1.0, 0.0, 2.0, 1.0]})
 Y = ["p", "p", "q", "q"]
+RNG = np.random.default_rng(0)
+CODES = np.arange(40) % 2
+A = RNG.normal(size=(40, 2)) + 2 * CODES[:, None]
+CLF = bg.GaussianNB().fit(A, CODES)
 
 
 def own_errors():
@@ -118,3 +124,134 @@ def test_warnings_name_the_line_of_the_caller():
             warnings.simplefilter("always")
             call()
         assert {w.filename for w in seen} == {__file__}
+
+
+# ------------------------------------------------------------------------------------- what works
+
+
+@pytest.mark.parametrize("make", [bg.MixedNB, bg.TreeAugmentedNB, bg.MetaTreeForest])
+def test_a_column_may_have_an_empty_name(make):
+    frame = pd.DataFrame(A, columns=["", "b"])
+    named = frame.rename(columns={"": "a"})
+    p = make().fit(frame, CODES).predict_proba(frame)
+    np.testing.assert_array_equal(p, make().fit(named, CODES).predict_proba(named))
+
+
+def test_labels_beyond_int64(tmp_path):
+    y = np.array([2**63, 2**63 + 1], dtype=np.uint64)[CODES]
+    clf = bg.GaussianNB().fit(A, y)
+    np.testing.assert_array_equal(clf.classes_, np.unique(y), strict=True)
+    expected = bg.GaussianNB().fit(A, CODES).predict_proba(A)
+    np.testing.assert_array_equal(clf.predict_proba(A), expected)
+    clf.save(tmp_path / "m.nc")
+    np.testing.assert_array_equal(bg.load(tmp_path / "m.nc").predict(A), clf.predict(A))
+
+
+@pytest.mark.parametrize("fill", [0, np.nan])
+def test_sparse_columns_of_pandas(fill):
+    dense = pd.DataFrame(A, columns=["a", "b"])
+    some = dense.astype(pd.SparseDtype(float, fill))
+    clf = bg.GaussianNB().fit(some, CODES)
+    expected = bg.GaussianNB().fit(dense, CODES).predict_proba(dense)
+    np.testing.assert_array_equal(clf.predict_proba(some), expected)
+
+
+# ------------------------------------------------------------------------------------ what is told
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: CLF.loo(A, CODES, groups=pd.Series(["a", None] * 20)),
+            ValueError,
+            "groups has no name in row 1",
+        ),
+        (
+            lambda: CLF.loo(A, CODES, groups=[["a"], 1] * 20),
+            TypeError,
+            "groups must be labels that can be hashed",
+        ),
+        (
+            lambda: bg.GaussianNB().fit(A, CODES, sample_weight={0: 1, 1: 2}),
+            TypeError,
+            r"\[weights\[label\] for label in y\]",
+        ),
+        (
+            lambda: bg.GaussianNB().fit(A, CODES, sample_weight="balanced"),
+            TypeError,
+            "one for each row, got 'balanced'",
+        ),
+        (
+            lambda: bg.GaussianNB(class_weight="balanced"),
+            TypeError,
+            "GaussianNB has no argument 'class_weight': use class_prior=",
+        ),
+        (
+            lambda: bg.LinearDiscriminant(n_components=1),
+            TypeError,
+            "LinearDiscriminant has no argument 'n_components'",
+        ),
+        (
+            lambda: bg.LinearDiscriminant(nonsense=1),
+            TypeError,
+            "LinearDiscriminant got an unexpected keyword argument 'nonsense'",
+        ),
+        (
+            lambda: bg.LogLinearPool().fit(["a", "b", None, "c", "d", "e"], [0, 1] * 3),
+            ValueError,
+            "document 2 is missing",
+        ),
+        (lambda: CLF.predict_interval(A, prob="x"), ValueError, "prob must be between 0 and 1"),
+        (lambda: CLF.merge(None), TypeError, "cannot merge NoneType .* a fitted GaussianNB"),
+    ],
+)
+def test_one_sentence_says_what_to_do(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_frame_without_columns_is_named():
+    with pytest.raises(ValueError, match=r"X has no columns: 0 feature\(s\) \(shape=\(4, 0\)\)"):
+        bg.GaussianNB().fit(pd.DataFrame(index=range(4)), [0, 1, 0, 1])
+
+
+# ------------------------------------- one spelling of an argument; PyMC's and ArviZ's is answered
+
+
+FUNCTIONS = [f for name in bg.__all__ if inspect.isfunction(f := getattr(bg, name))]
+FUNCTIONS += [getattr(bg.plots, name) for name in bg.plots.__all__]
+METHODS = [f for cls in ESTIMATORS for f in vars(cls).values() if inspect.isfunction(f)]
+METHODS = [f for f in METHODS if not f.__name__.startswith("_")]
+
+
+def test_no_argument_has_another_spelling():
+    for function in (*FUNCTIONS, *METHODS, *(cls.__init__ for cls in ESTIMATORS)):
+        wrong = SPELLINGS.keys() & inspect.signature(function).parameters.keys()
+        assert not wrong, function.__qualname__
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_answer_the_other_spelling(function):
+    parameters = inspect.signature(function).parameters
+    for other, own in SPELLINGS.items():
+        if own in parameters:
+            with pytest.raises(TypeError, match=f"no argument {other!r}: use {own}="):
+                function(**{other: 1})
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_methods_and_constructors_answer_it():
+    clf = bg.GaussianNB().fit([[1.0], [1.4], [4.0], [4.4]], ["a", "a", "b", "b"])
+    for call in (
+        lambda: clf.sample_posterior(random_seed=1),
+        lambda: clf.draw_posterior(seed=1),
+        lambda: bg.StudentTNB().fit([[1.0]], ["a"], random_seed=1),
+        lambda: bg.StudentTNB(random_seed=1),
+    ):
+        with pytest.raises(TypeError, match="use random_state="):
+            call()
+    with pytest.raises(TypeError, match="use prob="):
+        clf.predict_interval([[1.0]], ci_prob=0.9)
+    with pytest.raises(TypeError, match="use nuts_sampler="):
+        clf.sample_posterior(sampler="pymc")

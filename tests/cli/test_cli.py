@@ -220,6 +220,12 @@ def test_zeros_in_front_are_dropped_aloud(tmp_path):
     assert "column 'zip' holds '00008', read as the number 8: if its zeros matter" in told
 
 
+def test_an_identifier_of_5000_digits_is_text(tmp_path):
+    data = write(tmp_path / "d.csv", "k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n")
+    run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
+    assert bg.load(tmp_path / "m.nc").schema_.kinds[:1] == ("categorical",)
+
+
 def test_rows_without_a_label_are_dropped_aloud(tmp_path):
     data = write(tmp_path / "d.csv", "x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n")
     result = run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
@@ -500,6 +506,9 @@ FIT = ["fit", PENGUINS, "-t", "species", "-o", "m.nc"]
     ([*FIT, "-t", "year", "-m", "bernoulli", "--drop", "island", "--drop", "species", "--drop",
       "sex"], "takes 0 and 1 only"),
     (["compare", "m.nc", PENGUINS, "-t", "species", "--drop", "year"], "--model NAME"),
+    (["compare", "MODEL", PENGUINS, "-t", "island"], "the model reads this column"),
+    (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--cost", "Adelie,Gentoo=1", "--cost",
+      "Adelie,Gentoo=3"], "Gentoo=3 and --cost Adelie,Gentoo=1 are of the same labels"),
     (["predict", "no.nc", PENGUINS, "-o", "o.csv"], "no model file at no.nc"),
     (["predict", PENGUINS, PENGUINS, "-o", "o.csv"], "is not a readable model file"),
     (["predict", "MODEL", PENGUINS, "-o", "o.txt"], "must end in .csv"),

@@ -157,12 +157,15 @@ def test_a_file_without_header_and_labels(tmp_path):
     assert (tmp_path / "o.csv").read_text() == (tmp_path / "p.csv").read_text()
 
 
-@pytest.mark.parametrize("words", [("yes", "NO"), ("T", "F"), ("1", "0"), ("y", "n")])
-def test_truth_values_come_back_in_other_words(tmp_path, words):
+@pytest.mark.parametrize(("model_name", "words"), [
+    ("mixed", ("yes", "NO")), ("mixed", ("T", "F")), ("mixed", ("1", "0")), ("mixed", ("y", "n")),
+    ("meta-trees", ("true", "FALSE")),
+])  # fmt: skip
+def test_truth_values_come_back_in_other_words(tmp_path, model_name, words):
     lines = [f"{k % 3 > 0},{'ab'[k % 2]}" for k in range(12)]
     data, model = tmp_path / "d.csv", tmp_path / "m.nc"
     data.write_text("x,y\n" + "\n".join(lines))
-    run("fit", data, "-t", "y", "-m", "mixed", "-o", model)
+    run("fit", data, "-t", "y", "-m", model_name, "-o", model)
     run("predict", model, data, "-o", tmp_path / "o.csv")
     text = data.read_text().replace("True", words[0]).replace("False", words[1])
     (tmp_path / "new.csv").write_text(text)
