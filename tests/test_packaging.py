@@ -61,16 +61,6 @@ def test_installed_metadata_is_that_of_pyproject():
     assert all(target.startswith(PROJECT["urls"]["Source"]) for target in targets)
 
 
-def test_the_package_says_that_it_is_typed():
-    assert (ROOT / "bayesgen" / "py.typed").is_file()
-
-
-def test_license_is_apache_2():
-    words = (ROOT / "LICENSE").read_text().split()
-    assert words[:4] == ["Apache", "License", "Version", "2.0,"]
-    assert " ".join(words[-8:]).endswith("limitations under the License.")
-
-
 def versions(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", lock, re.MULTILINE))
 

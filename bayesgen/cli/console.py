@@ -61,72 +61,44 @@ AsJson = Annotated[
 ]
 
 
-_PANEL = "How CSV files are read (default: as they look)"
 _MARKS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blank": " ", "\\t": "\t"}
+
+
+def _csv(flags: str, metavar: str | None, text: str) -> Any:
+    panel = "How CSV files are read (default: as they look)"
+    return typer.Option(flags, metavar=metavar, help=text, rich_help_panel=panel)
 
 
 def _reading(
     delimiter: Annotated[
         str | None,
-        typer.Option(
-            "--delimiter",
-            metavar="MARK",
-            rich_help_panel=_PANEL,
-            help="comma, semicolon, tab, bar, blank, or another character.",
-        ),
+        _csv("--delimiter", "MARK", "comma, semicolon, tab, bar, blank, or another character."),
     ] = None,
     decimal: Annotated[
-        str | None,
-        typer.Option(
-            "--decimal",
-            metavar="MARK",
-            rich_help_panel=_PANEL,
-            help="Decimal mark of numbers: '.' or ','.",
-        ),
+        str | None, _csv("--decimal", "MARK", "Decimal mark of numbers: '.' or ','.")
     ] = None,
     header: Annotated[
         bool | None,
-        typer.Option(
+        _csv(
             "--header/--no-header",
-            rich_help_panel=_PANEL,
-            help="Whether the first row names the columns; else they are c1, c2 and so on.",
+            None,
+            "Whether the first row names the columns; else they are c1, c2 and so on.",
         ),
     ] = None,
     comment: Annotated[
-        str | None,
-        typer.Option(
-            "--comment",
-            metavar="CHARACTER",
-            rich_help_panel=_PANEL,
-            help="Pass over lines that begin with it.",
-        ),
+        str | None, _csv("--comment", "CHARACTER", "Pass over lines that begin with it.")
     ] = None,
     encoding: Annotated[
         str | None,
-        typer.Option(
-            "--encoding",
-            metavar="NAME",
-            rich_help_panel=_PANEL,
-            help="Such as cp1252; default: UTF-8, or UTF-16 by its mark.",
-        ),
+        _csv("--encoding", "NAME", "Such as cp1252; default: UTF-8, or UTF-16 by its mark."),
     ] = None,
     missing: Annotated[
         list[str] | None,
-        typer.Option(
-            "--missing",
-            metavar="CELL",
-            rich_help_panel=_PANEL,
-            help="A text or number that stands for a missing cell, such as -999; repeatable.",
-        ),
+        _csv("--missing", "CELL", "A cell that stands for a missing one, as -999; repeatable."),
     ] = None,
     present: Annotated[
         list[str] | None,
-        typer.Option(
-            "--not-missing",
-            metavar="CELL",
-            rich_help_panel=_PANEL,
-            help="A text that does not, such as NA for Namibia; repeatable.",
-        ),
+        _csv("--not-missing", "CELL", "A text that does not, such as NA for Namibia; repeatable."),
     ] = None,
 ) -> Reading:
     """Return what the options say of a file."""

@@ -133,31 +133,26 @@ def open_writer(
     """
     import pandas as pd
 
-    options: dict[str, Any] = {}
-    if path.suffix.lower() == ".tsv":
-        options = {"sep": "\t", "quoting": csv.QUOTE_NONE}
+    tabs = {"sep": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {}
     with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
         if file_format(path) == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
 
                 def append(rows: pd.DataFrame, header: bool = False) -> None:
                     try:
-                        rows.to_csv(
-                            file, index=False, header=header, lineterminator="\n", **options
-                        )
+                        rows.to_csv(file, index=False, header=header, lineterminator="\n", **tabs)
                     except csv.Error as mistake:
-                        raise UserError(
-                            f"a cell cannot be written to a .tsv file ({mistake})"
-                        ) from mistake
+                        why = f"a cell cannot be written to a .tsv file ({mistake})"
+                        raise UserError(why) from mistake
 
                 append(pd.DataFrame(columns=list(names)), header=True)
                 yield append
-        else:
-            import pyarrow
-            from pyarrow.parquet import ParquetWriter
+            return
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
 
-            schema = make_schema()
-            with ParquetWriter(temporary, schema) as parquet:
-                yield lambda rows: parquet.write_table(
-                    pyarrow.Table.from_pandas(rows, schema, preserve_index=False)
-                )
+        schema = make_schema()
+        with ParquetWriter(temporary, schema) as parquet:
+            yield lambda rows: parquet.write_table(
+                pyarrow.Table.from_pandas(rows, schema, preserve_index=False)
+            )

@@ -352,26 +352,6 @@ def test_chunks_do_not_change_the_result(tmp_path, tricky, monkeypatch, ending):
     np.testing.assert_allclose(results[0][["p_a", "p_b"]], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("model", rest_is_slow(["mixed", "qda"], ["qda"]))
-def test_csv_is_the_same_byte_for_byte(tmp_path, monkeypatch, model):
-    """Although the last bits of matrix products depend on the number of rows."""
-    monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 40)
-    X, y = load_penguins()
-    X = X.dropna() if model == "mixed" else X.select_dtypes("number").dropna()
-    data, path, out = (tmp_path / name for name in ("d.csv", "m.nc", "o.csv"))
-    X.assign(y=y).to_csv(data, index=False)
-    run("fit", data, "--target", "y", "--model", model, "-o", path)
-    texts = set()
-    for n_cells in (100, 1000, 1 << 20):
-        monkeypatch.setattr("bayesgen.io.tabular._CELLS", n_cells)
-        run("predict", path, data, "-o", out, "--keep", "body_mass_g")
-        texts.add(out.read_bytes())
-    assert len(texts) == 1
-    assert read(out)["body_mass_g"].tolist() == X["body_mass_g"].tolist()
-    expected = bg.load(path).predict_proba(X)
-    np.testing.assert_allclose(read(out).filter(like="p_"), expected, rtol=1e-9)
-
-
 def test_kept_columns_keep_their_type(tmp_path, penguin_model, monkeypatch):
     X, _ = load_penguins()
     when = pd.Timestamp("2026-01-01")
@@ -571,19 +551,6 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
 
 
 # ---------------------------------------------------------------------------------- compare
-
-
-def test_compare_prints_the_scores(tmp_path, penguin_model):
-    out = run(
-        "compare", penguin_model, PENGUINS, "--target", "species", "--rows", "held-out"
-    ).stdout
-    X, y = load_penguins()
-    scores = bg.compare_predictives(bg.load(penguin_model), X, y)
-    for line, method in zip(out.splitlines()[2:6], scores["predictive"].values, strict=True):
-        row = scores.sel(predictive=method)
-        numbers = [row[key].item() for key in ("accuracy", "log_loss", "brier", "ece")]
-        assert line.split()[-4:] == [f"{number:.4f}" for number in numbers]
-    assert "MixedNB on 344 rows" in out
 
 
 def test_csv_written_can_be_read_by_anyone(tmp_path):

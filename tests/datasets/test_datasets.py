@@ -2,15 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bayesgen as bg
 from bayesgen import datasets
-
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_penguins():
@@ -23,14 +20,6 @@ def test_penguins():
     assert X["body_mass_g"].dtype == float
     assert X["bill_length_mm"].mean() == pytest.approx(43.92, abs=5e-3)
     assert set(X["island"]) == {"Biscoe", "Dream", "Torgersen"}
-
-
-def test_penguins_fit_as_they_come():
-    X, y = datasets.load_penguins()
-    clf = bg.MixedNB().fit(X, y)
-    kinds = dict(zip(X.columns, clf.schema_.kinds, strict=True))
-    assert {name for name, kind in kinds.items() if kind == "categorical"} == {"island", "sex"}
-    assert clf.score(X, y) > 0.95
 
 
 def test_pokemon_split_and_means_of_the_seed():
@@ -77,14 +66,6 @@ def test_addresses():
     assert X.str.split().map(len).between(60, 120).all()
     assert X.is_unique
     assert X.map(str.isascii).all()
-
-
-@pytest.mark.parametrize("name", ["penguins.csv", "pokemon.csv", "udhr_10.tsv"])
-def test_files_are_the_shared_ones(name):
-    if not (SHARED / name).is_file():
-        pytest.skip("the shared data are not here")
-    ours = Path(datasets.__file__).with_name(name)
-    assert ours.read_bytes() == (SHARED / name).read_bytes()
 
 
 def test_submodule_is_lazy_and_light():
