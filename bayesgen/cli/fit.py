@@ -137,10 +137,11 @@ def fit(
     files.check_output(output, data)
     table = files.open_table(data, reading)
     columns.find(target, table)
-    options = {"order": order, "tokens": tokens, "drop_incomplete": drop_incomplete}
-    options |= {"fold_labels": fold_labels, "group": group}
     model = model or (Model.MIXED if kind else Model.AUTO)
-    plan = Plan.of(table, target, model, drop or [], kind or [], text, **options)
+    plan = Plan.of(
+        table, target, model, drop or [], kind or [], text, order=order, tokens=tokens,
+        drop_incomplete=drop_incomplete, fold_labels=fold_labels, group=group,
+    )  # fmt: skip
     if test is not None:
         _held_out(plan, test, output)
         return

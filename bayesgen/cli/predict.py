@@ -165,19 +165,32 @@ def predict(
 def _advice(clf: Any, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> str | None:
     """Say what to do about a row without probabilities, or without an interval."""
     from bayesgen.families.errors import IncompleteRowError
-    from bayesgen.predict.probabilities import ImpossibleRowError, log_joint
+    from bayesgen.predict.probabilities import ImpossibleRowError
 
     if isinstance(mistake, IncompleteRowError):
         return "fill the cell"
     if not isinstance(mistake, ImpossibleRowError):
         return None
-    without_cell = X.iloc[[mistake.row] * X.shape[1]].astype(object)
-    for k in range(X.shape[1]):
-        without_cell.iloc[k, k] = None
-    possible = log_joint(clf.fitted_, without_cell, method).max(axis=1) > float("-inf")
-    names = listed(f"{name!r}" for name in X.columns[possible])
+    names = listed(map(repr, _impossible_cells(clf, X, mistake.row, method)))
     cause = f"it is possible without its cell in {names}; " if names else ""
     return f"{cause}use the default, --method {_EXACT}"
+
+
+def _impossible_cells(clf: Any, X: "pd.DataFrame", row: Any, method: Estimate) -> list[str]:
+    """Return the columns, of which one alone makes a row impossible; [] where that is not told."""
+    import numpy as np
+
+    from bayesgen.predict.probabilities import log_joint
+
+    if X.ndim == 1:  # documents
+        return []
+    n = X.shape[1]
+    without_cell = X.iloc[[row] * n].mask(np.eye(n, dtype=bool))
+    try:
+        joint = log_joint(clf.fitted_, without_cell, method)
+    except ValueError:  # no cell may be missing
+        return []
+    return X.columns[joint.max(axis=1) > -np.inf].astype(str).tolist()
 
 
 def _classify(clf: Any, X: "Rows", method: Estimate) -> "tuple[Array, Array]":

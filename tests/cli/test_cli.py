@@ -537,6 +537,13 @@ def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
     line = refused(*arguments, "--method", "mle")
     assert "the first in row 2, have probability 0" in line
     assert "it is possible without its cell in 'x', 'z'; use the default" in line
+    bits = write(tmp_path / "bits.csv", "u,v,y\n0,1,a\n0,0,a\n0,1,b\n0,0,b\n")
+    run("fit", bits, "-t", "y", "-m", "bernoulli", "-o", tmp_path / "bits.nc")
+    rows = write(tmp_path / "rows.csv", "u,v\n0,1\n1,1\n")
+    new_bits = ("predict", tmp_path / "bits.nc", rows, "-o", tmp_path / "o.csv")
+    line = refused(*new_bits, "--method", "mle")
+    assert "the first in row 2, have" in line
+    assert "it is possible without its cell in 'u'; use" in line
     unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
     held_out = write(tmp_path / "h.csv", "x,z,y\nu,p,a\nu,p,c\nw,q,b\n")
     for row, arguments in (
