@@ -11,7 +11,6 @@ from bayesgen.families.contract import Family
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted, fitted_models, fitted_of, through_pipelines
 from bayesgen.predict.probabilities import log_joint
 
@@ -118,9 +117,10 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
 
 def _compared(own: Fitted, X: Any, y: Any) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    codes, posterior = codes_of(y, own.classes, True), own.posterior
+    codes = codes_of(y, own.classes, True)
+    posterior: Any = own.posterior
     table, terms = scored(own.name, joints_of(own, X), codes)
-    if not isinstance(posterior, DrawnPosterior):
+    if not posterior.drawn:
         return table, terms
     error = np.full(len(METHODS), np.nan)
     if not own.reader.sums_missing:

@@ -227,9 +227,8 @@ def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any, groups: Any) -> 
         new = ExactPosterior(own.prior, own.prior.update(stats), stats)
         return comparable(new.log_joint_without(*part)[0])
 
-    exact = isinstance(own, ExactPosterior)
     scores = comparable(own.log_joint_without(*some)[0])
-    return ScoredRows(scores, some.codes, some.weight, at, again if exact else None)
+    return ScoredRows(scores, some.codes, some.weight, at, again if own.exact else None)
 
 
 def _found(

@@ -403,6 +403,7 @@ class DrawnPosterior:
     exact_weights: bool = True
 
     exact: ClassVar[bool] = False
+    drawn: ClassVar[bool] = True
     members: ClassVar[tuple[Any, ...]] = ()
 
     @property

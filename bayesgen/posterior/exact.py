@@ -125,6 +125,7 @@ class ExactPosterior:
     mixture: tuple[tuple[float, "ExactPosterior"], ...] = ()
 
     exact: ClassVar[bool] = True
+    drawn: ClassVar[bool] = False  # whether theta is known by draws
     n_draws: ClassVar[int] = 0
     members: ClassVar[tuple[Any, ...]] = ()  # of a pool
 

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -144,9 +144,9 @@ class Fitted:
         ------
         NoClosedFormError
         """
-        posterior = self.posterior
-        if isinstance(posterior, ExactPosterior):
-            return posterior
+        posterior: Any = self.posterior
+        if posterior.exact:
+            return cast(ExactPosterior, posterior)
         conjugate = posterior.prior.family.conjugate
         raise NoClosedFormError(
             "the posterior has no closed form: "

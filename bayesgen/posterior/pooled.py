@@ -557,6 +557,7 @@ class PooledPosterior:
     scored: Scored | None = None
 
     exact: ClassVar[bool] = False
+    drawn: ClassVar[bool] = False
     stats: ClassVar[Any] = None
     has_weights: ClassVar[bool] = True  # of classes, which others may replace
     exact_weights: ClassVar[bool] = False

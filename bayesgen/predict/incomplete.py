@@ -12,7 +12,7 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.drawn import MonteCarloWarning
-from bayesgen.posterior.exact import ExactPosterior, averaged
+from bayesgen.posterior.exact import averaged
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity, log_weights
 
@@ -48,7 +48,7 @@ def log_joint(
         joints = [log_joint(fitted, part, X, method, weights, quantity) for part in parts]
         return averaged(np.array(mass), np.stack(joints))
     family: Any = own.model.family
-    exact = isinstance(own, ExactPosterior) and method == "posterior_predictive"
+    exact = own.exact and method == "posterior_predictive"
     if hasattr(family, "log_likelihood_of_known") and not exact:
         return ask(X, replace(own, model=replace(own.model, family=_KnownCells(family))))
     out = np.empty((len(X), len(fitted.classes)))

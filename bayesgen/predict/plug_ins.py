@@ -14,7 +14,6 @@ from bayesgen.families.errors import (
 )
 from bayesgen.families.names import CATEGORY, CLASS, CLASS_WEIGHTS, METHODS, Method
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.predict import local_optimum
 from bayesgen.predict.probabilities import check_method
@@ -72,8 +71,8 @@ def estimates(fitted: Fitted, method: Method, training: Any = None) -> "xr.Datas
 
 def _theta(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
     """Estimates of the parameters, and class weights where there are any."""
-    own = fitted.posterior
-    if not isinstance(own, DrawnPosterior):
+    own: Any = fitted.posterior
+    if not own.drawn:
         closed = fitted.closed_form
         weights = closed.class_weights(method)
         return closed.model.estimate(method, closed.stats) | {CLASS_WEIGHTS: weights}

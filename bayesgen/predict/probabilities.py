@@ -19,8 +19,8 @@ from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, DrawnPosterior, has_gap
-from bayesgen.posterior.fitted import Fitted, Posterior
+from bayesgen.posterior.drawn import MISSING_WITHOUT_DENSITY, has_gap
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import Quantity
 from bayesgen.predict import incomplete, local_optimum
 
@@ -43,11 +43,11 @@ def log_joint(
     Other arguments are those of `GenerativeClassifier.predict_joint_log_proba`.
     """
     check_method(method)
-    own: Posterior = fitted.posterior
+    own: Any = fitted.posterior
     weights = fitted.weights_of(class_prior)
     rows = fitted.read(X)
     try:
-        if method in ("map", "mle") and isinstance(own, DrawnPosterior):
+        if method in ("map", "mle") and own.drawn:
             own, method = own.at(local_optimum.optimum(fitted, method)), "posterior_mean"
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
             encoded = rows.as_read

@@ -37,3 +37,9 @@ def test_class_weights_are_means_of_all_draws():
     posterior = drawn(exact_weights=False)
     expected = np.reshape(posterior.theta["pi"], (12, 2)).mean(axis=0)
     np.testing.assert_allclose(posterior.class_weights("posterior_mean"), expected)
+
+
+@pytest.mark.parametrize("method", ["map", "mle"])
+def test_draws_tell_no_maximum(method):
+    with pytest.raises(ValueError, match=f"method='{method}' is undefined: .* known by draws"):
+        drawn().log_joint(X, method)

@@ -8,7 +8,6 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-import arviz as az
 import mpmath
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from arviz_stats.base import array_stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import sparse, stats
 from scipy.special import logsumexp
 
 import bayesgen as bg
@@ -65,21 +63,6 @@ def estimate(f, weights=None):
     n, n_classes = f.shape[2:]
     weights = np.full(n_classes, 1 / n_classes) if weights is None else np.asarray(weights)
     return drawn.estimate(Table(), {"f": f}, np.arange(n)[:, None], weights)
-
-
-# ----------------------------------------------------------------------- effective sample size
-
-
-def autoregressive(rng, shape, rho):
-    """(..., chain, draw) stationary standard Normal, correlation rho from draw to draw."""
-    z = rng.standard_normal(shape)
-    z[..., 1:] *= np.sqrt(1 - rho**2)
-    for t in range(1, shape[-1]):
-        z[..., t] += rho * z[..., t - 1]
-    return z
-
-
-# ------------------------------------------------------------------------ the formulas, in loops
 
 
 def test_ratios_too_far_apart_for_a_tail_are_the_weights():
@@ -222,25 +205,6 @@ def test_a_plug_in_of_the_mean_over_draws(clf, make):
     np.testing.assert_allclose(got, closed, atol=0.5)
 
 
-def test_dependent_draws_have_a_larger_error_and_it_covers():
-    rng = np.random.default_rng(0)
-    clf = bg.BernoulliNB().fit([[1], [1], [0], [0], [0]], [0, 0, 0, 1, 1])
-    family, exact = clf.model_.family, clf.predict_proba([[1]])[0, 0]
-    z = {}
-    size = {}
-    for rho in (0.0, 0.9):
-        u = stats.norm.cdf(autoregressive(rng, (100, 2, 4, 500), rho))
-        u = np.moveaxis(u, 1, -1)[..., None]  # (replicate, chain, draw, class, feature)
-        theta = stats.beta.ppf(u, family.alpha, family.beta)
-        got = [estimated(clf.model_, {"theta": t}, np.array([[1]])) for t in theta]
-        error = np.array([r.probability[0, 0] - exact for r in got])
-        mcse = np.array([r.mcse[0, 0] for r in got])
-        z[rho], size[rho] = error / mcse, np.median(mcse)
-        assert abs(np.sqrt((z[rho] ** 2).mean()) - 1) < 4 / np.sqrt(2 * 100)
-    # variance of a mean of AR(1): (1 + rho)/(1 - rho) = 19 times that of independent draws
-    assert size[0.9] / size[0.0] == pytest.approx(np.sqrt(19), rel=0.15)
-
-
 @pytest.mark.parametrize("cells", [1, 500, 20_000])
 def test_blocks_do_not_matter(cells, monkeypatch):
     clf, X = fitted(bg.QuadraticDiscriminant(), reals)
@@ -250,17 +214,6 @@ def test_blocks_do_not_matter(cells, monkeypatch):
     monkeypatch.setattr(drawn, "_SLICE", cells // 2)
     for a, b in zip(whole, estimated(clf.model_, theta, X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-def test_sparse_rows_and_no_rows():
-    clf = bg.BernoulliNB().fit([[1, 0], [0, 1], [1, 1], [0, 0]], [0, 0, 1, 1])
-    theta, X = draws_of(clf, 50), np.array([[1, 0], [0, 0], [1, 1]])
-    dense = estimated(clf.model_, theta, X)
-    for a, b in zip(dense, estimated(clf.model_, theta, sparse.csr_matrix(X)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    empty = estimated(clf.model_, theta, X[:0])
-    assert empty.probability.shape == (0, 2)
-    assert not len(empty.density_in_doubt())
 
 
 def test_another_class_prior():
@@ -304,14 +257,6 @@ def test_no_nan_and_nothing_outside_its_range(f):
         assert doubt.shape == (3,)
         assert not doubt[impossible].any()
     assert not (got.probability_in_doubt() & ~got.density_in_doubt()).any()
-
-
-def test_the_scale_of_x_changes_nothing_but_the_density():
-    f = np.random.default_rng(0).normal(0, 1.5, (4, 100, 5, 3))
-    a, b = estimate(f), estimate(f - 1e4)
-    np.testing.assert_allclose(b.log_joint + 1e4, a.log_joint, atol=1e-9)
-    for field in ("probability", "mcse", "weight_ess"):
-        np.testing.assert_allclose(getattr(b, field), getattr(a, field), rtol=1e-6)
 
 
 def test_a_category_impossible_under_some_draws_or_all():
@@ -391,52 +336,7 @@ def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
     np.testing.assert_allclose(drawn._extrapolated(d), -20 * np.log(2), atol=1)
 
 
-@pytest.mark.slow
-def test_the_rule_separates_rows_by_whether_their_error_bars_cover():
-    rng = np.random.default_rng(1)
-    bad_named, good_named, covered = [], [], []
-    for estimator, d, n in [
-        (bg.GaussianNB, 2, 5),
-        (bg.GaussianNB, 10, 10),
-        (bg.GaussianNB, 50, 20),
-        (bg.LinearDiscriminant, 2, 3),
-        (bg.LinearDiscriminant, 5, 10),
-        (bg.QuadraticDiscriminant, 2, 10),
-    ]:
-        y = np.repeat([0, 1], n)
-        mean = 0.7 * rng.standard_normal((2, d))
-        clf = estimator().fit(mean[y] + rng.standard_normal((2 * n, d)), y)
-        X = mean[np.arange(20) % 2] + rng.standard_normal((20, d))
-        X = np.concatenate([X, 3 * X[:8], 8 * X[:8]])
-        exact = clf.predict_proba(X)
-        inside, doubt = [], []
-        for seed in range(40):
-            got = estimated(clf.model_, draws_of(clf, 500, seed), X)
-            error = np.abs(got.probability - exact)[:, 0]
-            inside.append(error <= 2 * got.mcse[:, 0] + 0.003)
-            doubt.append(got.probability_in_doubt())
-            covered.append((error <= 2 * got.mcse[:, 0] + 1e-4)[~doubt[-1]])
-        inside, doubt = np.array(inside), np.array(doubt)
-        bad = inside.mean(axis=0) < 0.8
-        bad_named.append(doubt[:, bad].ravel())
-        good_named.append(doubt[:, :20][:, ~bad[:20]].ravel())
-    assert np.concatenate(bad_named).size > 500
-    assert np.concatenate(bad_named).mean() > 0.97
-    assert np.concatenate(good_named).mean() < 0.25
-    assert np.concatenate(covered).mean() > 0.93
-
-
 # ------------------------------------------------------------------------------- what is refused
-
-
-def test_methods_that_draws_cannot_give():
-    clf, X = fitted(bg.GaussianNB(), reals)
-    theta = draws_of(clf, 10)
-    for method in ("map", "mle"):
-        with pytest.raises(
-            ValueError, match=f"method='{method}' is undefined: the posterior is known by draws"
-        ):
-            log_joint(clf.model_, clf.stats_, X, method, None, theta)
 
 
 def test_too_few_draws_and_no_parameters():
@@ -488,33 +388,6 @@ def same(a, b):
         np.testing.assert_array_equal(a[name], b[name])
 
 
-def test_draws_are_read_from_a_tree_a_dataset_and_a_file(three, tmp_path):
-    clf, _ = three
-    posterior = clf.posterior_
-    theta = read(clf, posterior)
-    assert {k: v.shape for k, v in theta.items()} == {
-        "pi": (4, 500, 3),
-        "mu": (4, 500, 3, 2),
-        "Sigma": (4, 500, 2, 2),
-    }
-    same(read(clf, posterior["posterior"]), theta)
-    same(read(clf, posterior["posterior"].to_dataset()), theta)
-    posterior["posterior"].to_dataset().to_netcdf(tmp_path / "draws.nc", engine="h5netcdf")
-    with xr.open_dataset(tmp_path / "draws.nc", engine="h5netcdf") as file:
-        same(read(clf, file), theta)
-    same(
-        read(
-            clf,
-            az.from_dict(
-                {"posterior": {k: np.array(v) for k, v in theta.items()}},
-                dims={k: list(d) for k, d in clf.model_.params.items()},
-                coords=clf.fitted_.coords,
-            ),
-        ),
-        theta,
-    )
-
-
 def test_axes_and_labels_in_any_order(three):
     clf, _ = three
     posterior = clf.posterior_["posterior"].to_dataset()
@@ -561,13 +434,6 @@ def test_what_is_no_posterior_is_refused(three):
         read(clf, {"mu": np.zeros(3)})
     with pytest.raises(TypeError, match=r"must be an xarray.DataTree .* got list"):
         read(clf, [np.zeros(3)])
-
-
-def test_labels_that_are_no_strings(three):
-    clf = bg.GaussianNB().fit([[0.0], [1.0], [2.0], [4.0]], [True, True, False, False])
-    posterior = clf.posterior_["posterior"].to_dataset()
-    theta = read(clf, posterior)
-    same(read(clf, posterior.isel({"class": [1, 0]})), theta)
 
 
 def test_batch_means_tell_enough_draws_as_arviz_does():
