@@ -343,7 +343,8 @@ class TableView:
     @property
     def origin(self) -> Array:
         """Return the position (P,) in the table of what each column of the view shows."""
-        widths = [self._width(j) for j in range(len(self.schema.kinds))]
+        kinds = zip(self.schema.kinds, self._indicated, strict=True)
+        widths = [len(codes) if kind == "categorical" else 1 for kind, codes in kinds]
         return np.repeat(np.arange(len(widths)), widths)
 
     @property
@@ -368,33 +369,26 @@ class TableView:
         return cls(record["name"], schema, knots, tuple(record["centre"]))
 
     @cached_property
-    def _n_codes(self) -> list[int]:
-        """Return numbers of categories; 0 of other columns."""
-        nominal = iter(self.schema.categories.n_categories)
-        return [next(nominal) if kind == "categorical" else 0 for kind in self.schema.kinds]
+    def _indicated(self) -> list[Array]:
+        """Return the codes of each column that have an indicator; none of columns of numbers.
 
-    def _width(self, j: int) -> int:
-        """Return how many columns of the view show column j."""
-        if self.schema.kinds[j] != "categorical":
-            return 1
-        return len(self._indicated(j))
-
-    def _indicated(self, j: int) -> Array:
-        """Return codes of column j that have an indicator: of two categories the second alone."""
-        codes = np.arange(self._n_codes[j])
-        kept = np.setdiff1d(codes, self.knots[j])
-        return kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept
+        Of two categories the second alone has one.
+        """
+        sizes, indicated = iter(self.schema.categories.n_categories), []
+        for kind, rare in zip(self.schema.kinds, self.knots, strict=True):
+            codes = np.arange(next(sizes) if kind == "categorical" else 0)
+            kept = np.setdiff1d(codes, rare) if len(codes) else codes
+            indicated.append(kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept)
+        return indicated
 
     def _columns(self, cells: Array) -> Iterator[Array]:
         """Yield what shows each column of the table, (N, width)."""
         for j, kind in enumerate(self.schema.kinds):
             values = cells[:, j]
             if kind == "categorical":
-                unseen = values == -1
-                codes = self._indicated(j)
-                indicators = (values[:, None] == codes).astype(np.float64)
-                rare = np.isin(values, self.knots[j])
-                indicators[np.isnan(values) | unseen | rare] = np.nan
+                indicators = (values[:, None] == self._indicated[j]).astype(np.float64)
+                unknown = np.isin(values, [-1, *self.knots[j]])
+                indicators[np.isnan(values) | unknown] = np.nan
                 yield indicators
             elif kind in REAL and self.name == "normal scores":
                 yield _interpolated(values, *self.knots[j])[:, None]

@@ -111,6 +111,7 @@ class _File:
     nominal: frozenset[str] = frozenset()
     schema: "pyarrow.Schema | None" = None
     decimal = "."
+    _missing: frozenset[str] = frozenset()  # texts
 
     def __init__(self, path: Path, reading: Reading) -> None:
         self.path, self.size, self.reading = path, path.stat().st_size, reading
@@ -206,7 +207,9 @@ class _File:
             first += len(frame)
             columns = {}
             for name, kind in types.items():
-                cells = self._without_missing(frame[name]) if name in copied else frame[name]
+                cells = frame[name]
+                if name in copied:  # which was read as it stands
+                    cells = cells.mask(cells.isin(self._missing))
                 if kind != "document":
                     codes = (*unknown, *self.reading.missing, *self.reading.codes.get(name, ()))
                     codes = tuple(code for code in codes if code not in self.reading.present)
@@ -219,10 +222,6 @@ class _File:
         self, types: Mapping[str, str | None], copied: Sequence[str], n_rows: int
     ) -> "Iterator[tuple[pd.DataFrame, float]]":
         raise NotImplementedError
-
-    def _without_missing(self, cells: "pd.Series") -> "pd.Series":
-        """Return cells as they stand in the file with those missing that stand for nothing."""
-        return cells
 
     def _refuse_repeated(self) -> None:
         """Raise TableError if a name occurs twice."""
@@ -344,9 +343,6 @@ class CsvFile(_File):
                     checked = True
                 if len(frame):
                     yield frame, file.tell() / self.size
-
-    def _without_missing(self, cells: "pd.Series") -> "pd.Series":
-        return cells.mask(cells.isin(self._missing))
 
     def _refuse_uneven_lines(self) -> None:
         """Raise TableError at a row with more or fewer cells than columns, or without an end."""
