@@ -342,15 +342,18 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     frame = _pandas_frame(X)
     if frame is None or frame.size > _MOST_CELLS or len(frame) < 2:
         return None
-    reals = [values for _, values in frame.items() if _is_real(values)]
-    if not reals:
+    reals = frame.iloc[:, [j for j, dtype in enumerate(frame.dtypes) if dtype.kind == "f"]]
+    cells = reals.astype(np.float64).to_numpy()
+    whole = np.where(np.isfinite(cells), cells, 0.0) % 1 == 0
+    cells = cells[:, ~whole.all(axis=0)]
+    if not cells.shape[1]:
         return None
     try:
         keys = pd.util.hash_pandas_object(frame, index=False).to_numpy()
     except TypeError:  # cells that cannot be hashed
         return None
     _, keys = np.unique(keys, return_inverse=True)
-    blank = np.all([_cells(values) == 0 for values in reals], axis=0)
+    blank = (cells == 0).all(axis=1)
     keys[blank] = len(keys) + np.arange(blank.sum())
     label_codes = pd.factorize(np.asarray(labels), use_na_sentinel=False)[0]
     _, codes, count = np.unique(
@@ -359,7 +362,7 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
         return_counts=True,
     )
     n_copies = len(codes) - len(count)
-    distinct = max((count == 1).sum(), max(values.nunique() for values in reals))
+    distinct = max((count == 1).sum(), pd.DataFrame(cells).nunique().max())
     if n_copies < max(_FEWEST, _LEAST * len(codes)) or distinct < len(count) / 2:
         return None
     columns = [labels, *(values for _, values in frame.items())]
@@ -394,16 +397,3 @@ def _equal_cells(values: Any) -> float:
 
     share = pd.Series(values).value_counts(normalize=True, dropna=False).to_numpy()
     return float(np.square(share).sum())
-
-
-def _is_real(values: Any) -> bool:
-    """Tell whether a column holds numbers that are not all whole."""
-    if getattr(values.dtype, "kind", "O") != "f":
-        return False
-    cells = _cells(values)
-    return bool((cells[np.isfinite(cells)] % 1 != 0).any())
-
-
-def _cells(values: Any) -> Array:
-    cells: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return cells

@@ -7,7 +7,6 @@ import os
 import pickle
 import re
 import resource
-import zipfile
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -168,22 +167,6 @@ def test_labels_that_json_cannot_hold_are_refused(dtype):
         storage.labels_to_json(np.array([0, 1]).astype(dtype))
 
 
-@pytest.mark.parametrize("kind", ["object", "date"])
-def test_labels_keep_their_type(kind, tmp_path):
-    labels = LABELS[kind]
-    clf = bg.GaussianNB().fit(REAL, labels[np.arange(N) % 2])
-    clf.save(tmp_path / "m.nc")
-    loaded = bg.load(tmp_path / "m.nc")
-    assert_equal(clf, loaded, REAL)
-    assert loaded.predict(REAL).dtype == clf.predict(REAL).dtype
-    if kind != "date":
-        prior = dict(zip(labels.tolist(), [0.25, 0.75], strict=True))
-        np.testing.assert_array_equal(
-            loaded.predict_proba(REAL, class_prior=prior),
-            clf.predict_proba(REAL, class_prior=[0.25, 0.75]),
-        )
-
-
 COLUMNS = {
     "text": ["red", "blue", None],
     "awkward text": ["", "ä\n'\"\\", "None"],
@@ -286,7 +269,7 @@ def model(tmp_path_factory):
     return clf, path.read_bytes()
 
 
-@pytest.mark.parametrize("share", [0, 1e-4, 0.01, 0.3, 0.7, 0.99, 0.9999])
+@pytest.mark.parametrize("share", [0, 0.01, 0.7, 0.9999])
 def test_a_file_cut_short(share, model, tmp_path):
     path = tmp_path / "cut.nc"
     path.write_bytes(model[1][: int(share * len(model[1]))])
@@ -297,13 +280,8 @@ def test_a_file_cut_short(share, model, tmp_path):
 FOREIGN = {
     "random bytes": lambda path: path.write_bytes(rng().bytes(5000)),
     "an empty file": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("species,island\nAdelie,Dream\n"),
     "a pickle": lambda path: path.write_bytes(pickle.dumps({"a": 1})),
-    "a zip": lambda path: zipfile.ZipFile(path, "w").close(),
     "HDF5 of another kind": lambda path: h5py.File(path, "w").close(),
-    "netCDF of another kind": lambda path: xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(
-        path, engine="h5netcdf"
-    ),
     "a tree with a fit group": lambda path: xr.DataTree.from_dict(
         {"/fit": xr.Dataset({"a": ("x", [1, 2])})}
     ).to_netcdf(path, engine="h5netcdf"),
