@@ -15,7 +15,7 @@ from bayesgen.numerics.special import Array
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesgen.cli.files import Table
+    from bayesgen.cli.files import Advice, Table
 
 
 class Columns(NamedTuple):
@@ -247,7 +247,7 @@ class Selection:
             raise UserError("every row has a missing cell: --drop-incomplete leaves none")
         note(f"{path}: {lost} with missing cells dropped")
 
-    def read_whole(self, advice: Any = None) -> LabelledTable:
+    def read_whole(self, advice: "Advice | None" = None) -> LabelledTable:
         """Return the rows of the whole file; say which are left out."""
         rows = self.take(read_whole(self.table, self.types, advice))
         self.report()

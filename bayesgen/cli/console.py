@@ -152,7 +152,7 @@ class UserError(Exception):
 
 @contextmanager
 def blamed_on(
-    what: Any = "",
+    what: object = "",
     errors: tuple[type[Exception], ...] = (ValueError, TypeError, OSError),
     rows: "Sequence[int] | Array" = (),
     advice: Callable[[Facts], str | None] | None = None,
@@ -222,7 +222,7 @@ def method_name(method: str) -> str:
     return METHOD_NAMES[method] if exact else f"plug-in: {METHOD_NAMES[method]}"
 
 
-def class_counts(classes: Any, counts: Any, most: int = 12) -> str:
+def class_counts(classes: "Array", counts: "Array", most: int = 12) -> str:
     """Return a text such as ``344 rows: Adelie 152, Chinstrap 68, Gentoo 124``."""
     labels = map(one_line, classes.tolist())
     pairs = [f"{label} {n:.0f}" for label, n in zip(labels, counts, strict=True)]
@@ -244,7 +244,7 @@ def stderr() -> "Console":
     return _console(stderr=True)
 
 
-def _console(**options: Any) -> "Console":
+def _console(stderr: bool = False) -> "Console":
     """Return a console on which no label, name or cell of a file steers the terminal."""
     from rich.console import Console
 
@@ -254,7 +254,7 @@ def _console(**options: Any) -> "Console":
                 text, style, control = segment
                 yield segment if control else type(segment)(without_controls(text), style)
 
-    return Safe(highlight=False, **options)
+    return Safe(highlight=False, stderr=stderr)
 
 
 def show(*lines: str) -> None:
@@ -325,7 +325,7 @@ def records(table: "xr.Dataset") -> dict[str, dict[str, Any]]:
     return table.to_dataframe().to_dict("index")
 
 
-def show_json(values: Any) -> None:
+def show_json(values: object) -> None:
     """Print one JSON object on stdout; NaN and infinities are null."""
     import json
 
@@ -350,8 +350,10 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
     from rich import box
     from rich.table import Table
 
-    dim: dict[str, Any] = {"header_style": "dim", "border_style": "dim"}
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), **dim)
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0),
+        header_style="dim", border_style="dim",
+    )  # fmt: skip
     for head, width in (texts or {}).items():
         table.add_column(head, min_width=width, overflow="fold")
     for head, width in numbers.items():
@@ -359,7 +361,7 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
     return table
 
 
-def short(name: Any) -> "Text":
+def short(name: object) -> "Text":
     """Return a name for a table, without the middle of a long one: numbers need room."""
     from rich.text import Text
 
@@ -445,7 +447,7 @@ def _shown(value: float, digits: int = _DECIMALS) -> str:
     return "-" if value != value else f"{value:.{digits}f}"
 
 
-def _footnote(row: Any, n_rows: int) -> str:
+def _footnote(row: "xr.Dataset", n_rows: int) -> str:
     """Say why a method has no numbers, or infinite ones."""
     if reason := row["note"].item():
         return str(reason)
@@ -457,7 +459,7 @@ def _footnote(row: Any, n_rows: int) -> str:
     return ""
 
 
-def help_text(function: Callable[..., Any]) -> str:
+def help_text(function: Callable[..., None]) -> str:
     """Return the docstring as help text, with examples set line by line."""
     text, _, examples = inspect.cleandoc(function.__doc__ or "").partition(
         "\n\nExamples\n--------\n"

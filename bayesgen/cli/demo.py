@@ -1,11 +1,13 @@
 """``bayesgen demo``: what integrating parameters out gains, and how sure it is of penguins."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesgen.cli.console import busy, method_name, plain_table, show_caption, stdout
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from bayesgen.numerics.special import Array
 
 _SEEN = (5, 40)  # wines of each kind in a training set
 _REPEATS = 20
@@ -40,7 +42,7 @@ def demo() -> None:
         console.print(f"  bayesgen {command}", markup=False)
 
 
-def _losses_on_wine() -> dict[str, Any]:
+def _losses_on_wine() -> dict[str, "Array"]:
     """Return {method: (size, split) log losses on the wines left out}."""
     import numpy as np
     from sklearn.datasets import load_wine
@@ -61,7 +63,7 @@ def _losses_on_wine() -> dict[str, Any]:
     return dict(zip(METHODS, losses, strict=True))
 
 
-def _tell_gain(console: "Console", losses: dict[str, Any]) -> None:
+def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
     console.print("\nWines, with the parameters integrated out", style="bold")
     console.print(
         "Three cultivars by 13 measurements. Gaussian naive Bayes has seen 5 or 40 wines of each. "

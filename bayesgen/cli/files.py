@@ -16,6 +16,7 @@ from bayesgen.io.progress import row_progress
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow
 
     from bayesgen.io.tabular import CsvFile, FileRows, ParquetFile
 
@@ -125,7 +126,7 @@ def check_output(path: Path, *inputs: Path) -> None:
 
 @contextmanager
 def open_writer(
-    path: Path, names: Sequence[str], make_schema: Callable[[], Any]
+    path: Path, names: Sequence[str], make_schema: "Callable[[], pyarrow.Schema]"
 ) -> "Iterator[Callable[[pd.DataFrame], None]]":
     """Write a table atomically; call what it yields with data frames of successive rows.
 

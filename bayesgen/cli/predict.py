@@ -27,6 +27,7 @@ from bayesgen.io.formats import Reading, file_format
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow
 
     from bayesgen.cli.files import Table
     from bayesgen.encoding.reader import Rows
@@ -176,7 +177,7 @@ def _advice(clf: Any, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> st
     return f"{cause}use the default, --method {_EXACT}"
 
 
-def _impossible_cells(clf: Any, X: "pd.DataFrame", row: Any, method: Estimate) -> list[str]:
+def _impossible_cells(clf: Any, X: "pd.DataFrame", row: int | None, method: Estimate) -> list[str]:
     """Return the columns, of which one alone makes a row impossible; [] where that is not told."""
     import numpy as np
 
@@ -224,7 +225,7 @@ def _reasons(clf: Any, X: "Rows", codes: "Array", n: int) -> "Array":
 
 def _schema(
     table: "Table", kept: list[str], labels: "dict[str, Array]", names: list[str], reasons: int
-) -> Any:
+) -> "pyarrow.Schema":
     """Return the arrow schema of the result."""
     import pyarrow
 

@@ -15,18 +15,8 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("models")
     run("fit", "-m", "mixed", PENGUINS, *ON, "-o", path / "mixed.nc")
     run("fit", PENGUINS, *ON, *DROP, "--model", "gaussian", "-o", path / "nb.nc")
-    run(
-        "fit",
-        "-m",
-        "mixed",
-        PENGUINS,
-        *ON,
-        *DROP,
-        "--model=lda",
-        "--drop-incomplete",
-        "-o",
-        path / "lda.nc",
-    )
+    lda = ["--model=lda", "--drop-incomplete"]
+    run("fit", PENGUINS, *ON, *DROP, *lda, "-o", path / "lda.nc")
     return path
 
 
