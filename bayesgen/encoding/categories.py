@@ -196,7 +196,7 @@ class Categories:
         """
         numbers = None if sparse.issparse(table) else table.numbers
         columns = occurring(numbers)
-        if columns is None or self._places is None:
+        if numbers is None or columns is None or self._places is None:
             return None
         self._refuse_width(table.n_columns)
         if any(

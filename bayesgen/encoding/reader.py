@@ -72,7 +72,7 @@ class Rows:
         """Return the columns, read one at a time; of sparse rows a canonical CSR matrix."""
         return read(self.X)
 
-    def cells(self, schema: "TableSchema") -> Array:
+    def cells(self, schema: Any) -> Array:
         """Return cells (N, D) as a schema encodes them, made once for all who share the table."""
         encoded = next((cells for other, cells in self._cells if other == schema), None)
         if encoded is None:
