@@ -104,7 +104,7 @@ html_theme_options = {
         {"name": "Issues", "url": f"{REPOSITORY}/issues", "icon": "fa-regular fa-circle-dot"},
     ],
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
     "collapse_navigation": True,
