@@ -51,7 +51,7 @@ class Agreement(NamedTuple):
 
     @classmethod
     def of(cls, ess: Array, slack: Any = 0.0, **statistics: tuple[Any, Any, Any, Any]) -> Self:
-        """Of some statistics alone, {name: (chain, reference, z, error)} of any shape; else NaN."""
+        """Make one of statistics {name: (chain, reference, z, error)}; others are NaN."""
         table = np.full((4, ess.size, len(STATISTICS)), np.nan)
         for name, values in statistics.items():
             for field, value in zip(table, values, strict=True):
@@ -72,14 +72,14 @@ def compare(chain: Array, reference: Array) -> Agreement:
     """
     k = chain.shape[-1]
     a, b, c, d = (np.empty((k, len(STATISTICS))) for _ in range(4))
-    out = Agreement(a, b, c, np.empty(k), d, np.empty(k))
+    agreement = Agreement(a, b, c, np.empty(k), d, np.empty(k))
     step = max(1, _BLOCK // (chain.shape[0] * chain.shape[1]))
     for start in range(0, k, step):
-        part = slice(start, start + step)
-        block = np.ascontiguousarray(np.moveaxis(chain[..., part], -1, 0))
-        for field, value in zip(out, _compare(block, reference[:, part].T), strict=True):
-            field[part] = value
-    return out
+        elements = slice(start, start + step)
+        block = np.ascontiguousarray(np.moveaxis(chain[..., elements], -1, 0))
+        for field, value in zip(agreement, _compare(block, reference[:, elements].T), strict=True):
+            field[elements] = value
+    return agreement
 
 
 def compare_mean(chain: Array, exact: Array, independent: bool = False) -> Agreement:
@@ -125,9 +125,14 @@ def _compare(chain: Array, reference: Array) -> Agreement:
     expected = np.tile([0.0, 1.0, float(np.mean(grid * grid)), 2.0], (len(flat), 1))
     tied = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     if tied.size:  # scores of atoms are not Normal: as the reference's own are
-        own = _normal_scores(ordered[tied], ordered[tied])
-        square = own * own
-        moments = own.mean(axis=1), own.var(axis=1), square.mean(axis=1), square.var(axis=1)
+        normal_scores = _normal_scores(ordered[tied], ordered[tied])
+        square = normal_scores * normal_scores
+        moments = (
+            normal_scores.mean(axis=1),
+            normal_scores.var(axis=1),
+            square.mean(axis=1),
+            square.var(axis=1),
+        )
         expected[tied] = np.stack(moments, axis=1)
 
     def z_of(series: Array, target: Array, variance: Array) -> tuple[Array, Array, Array]:
@@ -142,14 +147,16 @@ def _compare(chain: Array, reference: Array) -> Agreement:
     # a spread that is larger by a small share e adds 2 e to the square
     columns.append((flat.std(axis=1), reference.std(axis=1), z, error / 2))
     for p in PROBS:
-        at = np.quantile(ordered, p, axis=1)
+        ends = np.quantile(ordered, p, axis=1)
         # a tie counts half: an atom of the distribution is on both sides
-        below = (flat < at[:, None]) + 0.5 * (flat == at[:, None])
-        target = (ordered < at[:, None]).mean(axis=1) + 0.5 * (ordered == at[:, None]).mean(axis=1)
+        below = (flat < ends[:, None]) + 0.5 * (flat == ends[:, None])
+        target = (ordered < ends[:, None]).mean(axis=1) + 0.5 * (ordered == ends[:, None]).mean(
+            axis=1
+        )
         ess_p = np.minimum(effective_sample_size(below.reshape(chain.shape)), n_draws)
         error = np.sqrt(p * (1 - p) * (1 / ess_p + 1 / n_reference))
         z = (below.mean(axis=1) - target) / error
-        columns.append((np.quantile(flat, p, axis=1), at, z, error))
+        columns.append((np.quantile(flat, p, axis=1), ends, z, error))
     constant = (ordered[:, 0] == ordered[:, -1]) & (flat.min(axis=1) == flat.max(axis=1))
     chains, references, scores, errors = (np.stack(c, axis=1) for c in zip(*columns, strict=True))
     equal = np.isclose(flat[:, 0], ordered[:, 0], rtol=1e-12, atol=0)
@@ -159,7 +166,7 @@ def _compare(chain: Array, reference: Array) -> Agreement:
 
 
 def r_hat(chain: Array) -> Array:
-    """(K,) rank-normalised split R-hat of (chain, draw, K), by ArviZ.
+    """Return (K,) rank-normalised split R-hat of (chain, draw, K), by ArviZ.
 
     NaN for a constant, and for fewer than 2 chains or 4 draws.
     """
@@ -170,12 +177,12 @@ def r_hat(chain: Array) -> Array:
         return np.full(k, np.nan)
     series = np.moveaxis(chain, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):  # of a constant
-        found: Array = array_stats.rhat(series, chain_axis=-2, draw_axis=-1)
-    return found
+        largest: Array = array_stats.rhat(series, chain_axis=-2, draw_axis=-1)
+    return largest
 
 
 def r_hat_limit(chain: Array, false_alarm: float, n_compared: int) -> Array:
-    """(K,) R-hat that chains of one distribution exceed with a probability of `false_alarm`.
+    """Return (K,) R-hat that chains of one distribution exceed with a probability of `false_alarm`.
 
     That is the probability for any of `n_compared` quantities, and for any of the two R-hats, of
     ranks and of distances from the median, of which `r_hat` is the larger (Bonferroni).
@@ -196,15 +203,15 @@ def r_hat_limit(chain: Array, false_alarm: float, n_compared: int) -> Array:
         return np.full(k, np.nan)
     series = np.moveaxis(chain, -1, 0)[..., : 2 * n]
     folded = np.abs(series - np.median(series, axis=(1, 2), keepdims=True))
-    out = np.zeros(k)
+    limit = np.zeros(k)
     for values in (series, folded):
         rank = rankdata(values.reshape(k, -1), axis=1)
         score = ndtri((rank - 0.375) / (rank.shape[1] + 0.25)).reshape(k, n_chains, 2, n)
         centred = (score - score.mean(axis=-1, keepdims=True)).reshape(k, n_chains, 2 * n)
         ess = np.minimum(effective_sample_size(centred), centred[0].size)
         chance = chi2.isf(false_alarm / (2 * max(1, n_compared)), m - 1) / (m - 1)
-        out = np.maximum(out, np.sqrt(1 - 1 / n + chance * m / ess))
-    return out
+        limit = np.maximum(limit, np.sqrt(1 - 1 / n + chance * m / ess))
+    return limit
 
 
 def _normal_scores(values: Array, ordered: Array) -> Array:
@@ -213,14 +220,14 @@ def _normal_scores(values: Array, ordered: Array) -> Array:
 
 
 def _twice_rank(values: Array, ordered: Array) -> Array:
-    """(K, S) how many of `ordered` (K, R) are smaller, twice; those that are equal count once."""
+    """Count twice the smaller ones among `ordered` (K, R), and once the equal ones: (K, S)."""
     rank = np.empty(values.shape)
     order = np.argsort(values, axis=1)  # what is searched for in order is found sooner
-    for k, (v, r, at) in enumerate(zip(values, ordered, order, strict=True)):
-        smaller = np.searchsorted(r, v[at], "left")
+    for k, (v, r, ordering) in enumerate(zip(values, ordered, order, strict=True)):
+        smaller = np.searchsorted(r, v[ordering], "left")
         twice = 2 * smaller
-        equal = r[np.minimum(smaller, len(r) - 1)] == v[at]
+        equal = r[np.minimum(smaller, len(r) - 1)] == v[ordering]
         if equal.any():
-            twice[equal] += np.searchsorted(r, v[at][equal], "right") - smaller[equal]
-        rank[k, at] = twice
+            twice[equal] += np.searchsorted(r, v[ordering][equal], "right") - smaller[equal]
+        rank[k, ordering] = twice
     return rank

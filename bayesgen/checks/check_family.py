@@ -174,10 +174,10 @@ class _Checks:
     def _parameters(self) -> Line:
         for name, dims in self.family.params.items():
             expected = tuple(len(self.coords[d]) for d in dims)
-            if (found := np.shape(self.thetas[0][name])) != expected:
+            if (actual_shape := np.shape(self.thetas[0][name])) != expected:
                 self._fail(
                     f"params give {name!r} the dims {dims}, shape {expected}, and to_pymc returns "
-                    f"it with shape {found}"
+                    f"it with shape {actual_shape}"
                 )
         return 0.0, 0.0, ""
 
@@ -204,22 +204,22 @@ class _Checks:
         for point in points(model):
             values = at_a_point(model, [*tensors.values()], point)
             theta = dict(zip(tensors, values, strict=True))
-            found = np.asarray(self.family.log_likelihood(X, theta))
-            if found.shape != (len(X), self.n_classes):
+            density = np.asarray(self.family.log_likelihood(X, theta))
+            if density.shape != (len(X), self.n_classes):
                 self._fail(
-                    f"log_likelihood of {len(X)} rows and one theta has shape {found.shape}, not "
+                    f"log_likelihood of {len(X)} rows and one theta has shape {density.shape}, not "
                     f"(rows, classes) = {(len(X), self.n_classes)}"
                 )
             for c in range(self.n_classes):
                 model["y"].set_value(np.full(len(X), c, model["y"].dtype))
-                own = f(*(np.asarray(point[v], v.dtype) for v in free))
-                own = own.reshape(len(X), -1).sum(axis=1)
+                graph_density = f(*(np.asarray(point[v], v.dtype) for v in free))
+                graph_density = graph_density.reshape(len(X), -1).sum(axis=1)
                 both = "log_likelihood", "to_pymc"
-                gap = max(gap, self._compare(*both, found[:, c], own, c, note))
+                gap = max(gap, self._compare(*both, density[:, c], graph_density, c, note))
         return gap, _EXACT, ""
 
     def _compare(self, a: str, b: str, found: Array, other: Array, c: Any, note: str) -> float:
-        """The largest relative difference; raise if it is more than rounding."""
+        """Return the largest relative difference; raise if it is more than rounding."""
         size = 1 + np.abs(np.nan_to_num(other, neginf=0.0))
         apart = np.where(found == other, 0.0, np.abs(found - other) / size)
         apart = np.nan_to_num(apart, nan=np.inf)
@@ -235,9 +235,9 @@ class _Checks:
         """Cells that are missing say nothing; some of them, as PyMC has it."""
         empty = np.full_like(X[:1], np.nan)
         for c in range(self.n_classes):
-            found = self.family.log_likelihood(empty, self.thetas[0])[:, c]
+            density = self.family.log_likelihood(empty, self.thetas[0])[:, c]
             both = "log_likelihood", "the cells that it has"
-            self._compare(*both, found, np.zeros(1), c, " without cells")
+            self._compare(*both, density, np.zeros(1), c, " without cells")
         if not self.family.fits_missing:
             return 0.0, _EXACT, "of a row without cells"
         holes = np.where(self.rng.random(X.shape) < _MISSING, np.nan, X)
@@ -247,18 +247,18 @@ class _Checks:
         """Draws of theta stand side by side."""
         two = self.thetas[0], self.thetas[-1]
         both = {k: np.stack([t[k] for t in two])[None] for k in self.family.params}
-        found = self.family.log_likelihood(self.rows, both)
+        together = self.family.log_likelihood(self.rows, both)
         gap = 0.0
         for s, theta in enumerate(two):
             one = self.family.log_likelihood(self.rows, theta)
-            if found.shape != (1, 2, *one.shape):
+            if together.shape != (1, 2, *one.shape):
                 self._fail(
-                    f"log_likelihood of (1, 2) draws has shape {found.shape}, not (1, 2, rows, "
+                    f"log_likelihood of (1, 2) draws has shape {together.shape}, not (1, 2, rows, "
                     f"classes) = {(1, 2, *one.shape)}"
                 )
             for c in range(self.n_classes):
-                own = "log_likelihood of many draws", "that of one"
-                gap = max(gap, self._compare(*own, found[0, s, :, c], one[:, c], c, ""))
+                compared = "log_likelihood of many draws", "that of one"
+                gap = max(gap, self._compare(*compared, together[0, s, :, c], one[:, c], c, ""))
         return gap, _EXACT, ""
 
     # -- simulated rows ----------------------------------------------------------------------
@@ -293,9 +293,11 @@ class _Checks:
         least, tests = 1.0, len(by_pymc) * (self.X.shape[1] + 1)
         for k, theirs in enumerate(by_pymc):
             theta, c = self.thetas[k // self.n_classes], k % self.n_classes
-            own = self._rows_of(theta, c)
-            pairs = [*zip(own.T, theirs.T, strict=True)]
-            density = [self.family.log_likelihood(rows, theta)[:, c] for rows in (own, theirs)]
+            theta_of_class = self._rows_of(theta, c)
+            pairs = [*zip(theta_of_class.T, theirs.T, strict=True)]
+            density = [
+                self.family.log_likelihood(rows, theta)[:, c] for rows in (theta_of_class, theirs)
+            ]
             for j, (a, b) in enumerate([*pairs, tuple(density)]):
                 p = stats.ks_2samp(a, b, method="asymp").pvalue
                 least = min(least, float(p))
@@ -343,8 +345,8 @@ class _Checks:
         coords = {**self.coords, OBS: np.arange(len(self.X))}
         again = read_fit(fit_dataset(prior, prior, count, coords), type(self.family))[0].family
         for name, (_, value) in self.family.arrays().items():
-            if not np.array_equal(value, found := again.arrays()[name][1], equal_nan=True):
-                self._fail(f"{name!r} is {value} and {found} after a file was written and read")
+            if not np.array_equal(value, restored := again.arrays()[name][1], equal_nan=True):
+                self._fail(f"{name!r} is {value} and {restored} after a file was written and read")
         one = self.family.log_likelihood(self.rows, self.thetas[0])
         two = again.log_likelihood(self.rows, self.thetas[0])
         gaps = [
@@ -384,20 +386,24 @@ class _Checks:
         """Compare `to_pymc` given statistics with the prior times the likelihood of the rows."""
         counts = self.family.stats(self.X, self.y, self.n_classes, weight)
         prior, tensors = declared(self.family, self.coords)
-        given, same = declared(self.family, self.coords, stats=counts)
-        if {v.name for v in given.free_RVs} != {v.name for v in prior.free_RVs}:
+        summed_model, same = declared(self.family, self.coords, stats=counts)
+        if {v.name for v in summed_model.free_RVs} != {v.name for v in prior.free_RVs}:
             return np.nan, np.nan, "to_pymc has other free variables given statistics"
-        before, after = _log_density(prior), _log_density(given)
+        before, after = _log_density(prior), _log_density(summed_model)
         gaps, sizes = [], [1.0]
         for point in points(prior):
             values = at_a_point(prior, [*tensors.values()], point)
             theta = {k: np.asarray(v)[None] for k, v in zip(tensors, values, strict=True)}
             likelihood = float(self._log_likelihoods(theta, weight)[0])
-            at = {v.name: value for v, value in point.items()}
-            again = at_a_point(given, [*same.values()], {v: at[v.name] for v in given.free_RVs})
+            values_by_name = {v.name: value for v, value in point.items()}
+            again = at_a_point(
+                summed_model,
+                [*same.values()],
+                {v: values_by_name[v.name] for v in summed_model.free_RVs},
+            )
             if not all(map(np.allclose, again, values)):
                 return np.nan, np.nan, "to_pymc has other coordinates given statistics"
-            gap = after(at) - before(at) - likelihood
+            gap = after(values_by_name) - before(values_by_name) - likelihood
             if np.isfinite(gap):
                 gaps.append(gap)
                 sizes.append(abs(likelihood))
@@ -422,10 +428,10 @@ class _Checks:
                 drawn = pm.draw([*tensors.values()], draws=_SIMULATED, random_seed=seed)
         except NotImplementedError as error:
             return np.nan, np.nan, f"PyMC cannot draw theta: {error}"
-        own = self.family.draw(self.rng, _SIMULATED)
+        drawn_again = self.family.draw(self.rng, _SIMULATED)
         least, n_tests = 1.0, sum(np.size(value[0]) for value in drawn)
         for name, theirs in zip(tensors, drawn, strict=True):
-            columns = [x.reshape(_SIMULATED, -1).T for x in (own[name], theirs)]
+            columns = [x.reshape(_SIMULATED, -1).T for x in (drawn_again[name], theirs)]
             for a, b in zip(*columns, strict=True):
                 p = float(stats.ks_2samp(a, b, method="asymp").pvalue)
                 least = min(least, p)
@@ -502,13 +508,13 @@ class _Checks:
             average = draws[name].mean(axis=0)
             spread = draws[name].std(axis=0) / np.sqrt(_DRAWS)
             z = np.abs(average - means[name]) / np.maximum(spread, 1e-12 * (1 + np.abs(average)))
-            at = np.unravel_index(int(np.argmax(z)), z.shape)
-            p = float(2 * stats.norm.sf(z[at]))
+            worst = np.unravel_index(int(np.argmax(z)), z.shape)
+            p = float(2 * stats.norm.sf(z[worst]))
             least = min(least, p)
             if p < _FALSE_ALARM / n_tests:
                 self._fail(
-                    f"{name!r} has the mean {means[name][at]:.6g} by mean, and {average[at]:.6g} "
-                    f"by {_DRAWS} draws of the posterior"
+                    f"{name!r} has the mean {means[name][worst]:.6g} by mean, and "
+                    f"{average[worst]:.6g} by {_DRAWS} draws of the posterior"
                 )
         return least, _FALSE_ALARM / n_tests, "p-value"
 

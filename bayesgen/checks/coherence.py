@@ -32,7 +32,7 @@ _DIGITS_OF_FEW = 1e-9  # of the evidence of a few rows
 
 
 def class_weights(used: Array, expected: Array, classes: Sequence[Any]) -> str:
-    """What is wrong with the class weights (N, C) that prediction uses; "" if nothing is."""
+    """Return what is wrong with the class weights (N, C) of predictions, or ""."""
     gap = np.log(used) - np.log(expected)
     if _is_rounding(gap, np.log(expected)):
         return ""
@@ -45,16 +45,16 @@ def class_weights(used: Array, expected: Array, classes: Sequence[Any]) -> str:
 
 
 def unequal(name: str, found: Array, expected: Array) -> str:
-    """What two arrays of probabilities differ in; "" if in nothing but rounding."""
+    """Return how two arrays of probabilities differ by more than rounding, or ""."""
     gap = np.abs(np.nan_to_num(found - expected, nan=np.inf))
     if gap.max(initial=0.0) <= _DIGITS:
         return ""
-    at = np.unravel_index(gap.argmax(), gap.shape)
-    return f"{name} is {found[at]:.8g}, and should be {expected[at]:.8g}"
+    place = np.unravel_index(gap.argmax(), gap.shape)
+    return f"{name} is {found[place]:.8g}, and should be {expected[place]:.8g}"
 
 
 def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
-    """What is wrong with the evidence of a few rows X, y; "" if nothing is.
+    """Return what is wrong with the evidence of a few rows X, y, or "".
 
     An error that the magnitudes in the evidence of many rows hide shows here.
     """
@@ -74,7 +74,7 @@ def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
 
 
 def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array) -> str:
-    """What is wrong with leave-one-out (n, C) of some rows, which are fitted without; or ""."""
+    """Return what is wrong with leave-one-out (n, C), by refits without each row, or ""."""
     for k, i in enumerate(rows):
         expected = _log_joint(_without(prior, X, y, weight, i), X[i : i + 1])[0]
         gap = np.where(found[k] == expected, 0.0, found[k] - expected)
@@ -90,33 +90,35 @@ def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Array, r
 def typical(
     by_class: Array, overall: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array
 ) -> str:
-    """What is wrong with typicalities (n, C) and (n,) of some rows among themselves; or ""."""
+    """Return what is wrong with typicalities (n, C) and (n,) of some rows, or ""."""
     fits = [_without(prior, X, y, weight, i) for i in rows]
     model = prior.update(prior.stats(X, y, len(prior.alpha), weight))
-    own = [f.family.log_predictive(X[i : i + 1])[0, y[i]] for f, i in zip(fits, rows, strict=True)]
+    densities = [
+        f.family.log_predictive(X[i : i + 1])[0, y[i]] for f, i in zip(fits, rows, strict=True)
+    ]
     each = [log_sum_exp(_log_joint(f, X[i : i + 1]))[0] for f, i in zip(fits, rows, strict=True)]
     density, every = model.family.log_predictive(X[rows]), np.ones(len(rows), dtype=bool)
     cases = [
-        (f"in class {c}", by_class[:, c], density[:, c], own, y[rows] == c)
+        (f"in class {c}", by_class[:, c], density[:, c], densities, y[rows] == c)
         for c in range(density.shape[1])
     ]
     cases.append(("among all rows", overall, log_sum_exp(_log_joint(model, X[rows])), each, every))
-    for where, found, score, others, use in cases:
+    for where, value, score, others, use in cases:
         gap, among = np.subtract.outer(score, np.array(others)[use]), weight[rows][use]
         slack = 1e-9 * (1 + np.abs(score))[:, None]  # of ties, which rounding decides
         least, most = ((1 + (gap >= s) @ among) / (1 + among.sum()) for s in (slack, -slack))
-        wrong = np.flatnonzero(~((found >= least - 1e-9) & (found <= most + 1e-9)))
+        wrong = np.flatnonzero(~((value >= least - 1e-9) & (value <= most + 1e-9)))
         if wrong.size:
             k = wrong[0]
             return (
-                f"typicality of row {rows[k]} {where} is {found[k]:.6g}, and {least[k]:.6g} by "
+                f"typicality of row {rows[k]} {where} is {value[k]:.6g}, and {least[k]:.6g} by "
                 "its rank among the densities of rows that fits leave out"
             )
     return ""
 
 
 def _without(prior: ClassModel, X: Any, y: Array, weight: Array, i: int) -> ClassModel:
-    """The posterior of a fit to all rows but one."""
+    """Return the posterior of a fit to all rows but one."""
     others = np.arange(len(y)) != i
     return prior.update(prior.stats(X[others], y[others], len(prior.alpha), weight[others]))
 
@@ -124,7 +126,7 @@ def _without(prior: ClassModel, X: Any, y: Array, weight: Array, i: int) -> Clas
 def merged(
     prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Array, rows: Array
 ) -> str:
-    """What is wrong with statistics of two halves of the rows, merged; "" if nothing is."""
+    """Return what is wrong with merged statistics of two halves of the rows, or ""."""
     halves = [np.arange(len(y)) % 2 == k for k in (0, 1)]
     a, b = (prior.stats(X[h], y[h], len(prior.alpha), weight[h]) for h in halves)
     whole, parts = (
@@ -142,7 +144,7 @@ def merged(
 
 
 def additive(contributions: Array, intercept: Array, log_odds: Array) -> str:
-    """What contributions (n, D) and intercepts (n,) do not add up to; "" if they do."""
+    """Return what contributions (n, D) and intercepts (n,) fail to add up to, or ""."""
     total = contributions.sum(axis=1) + intercept
     size = np.abs(contributions).sum(axis=1) + np.abs(intercept)
     if _is_rounding(total - log_odds, size):
@@ -155,7 +157,7 @@ def additive(contributions: Array, intercept: Array, log_odds: Array) -> str:
 
 
 def _log_joint(model: ClassModel, X: Any) -> Array:
-    """(N, C) log p(y = c, x | D) by class weights and family."""
+    """Return (N, C) log p(y = c, x | D) by class weights and family."""
     log_x: Array = np.log(model.alpha / model.alpha.sum()) + model.family.log_predictive(X)
     return log_x
 
@@ -169,7 +171,7 @@ def contradictions(
     weight: Array,
     classes: Sequence[Any],
 ) -> tuple[str, ...]:
-    """What does not fit together, in words; empty if all does.
+    """Return what does not fit together, in words; an empty list if all does.
 
     Parameters
     ----------
@@ -189,11 +191,11 @@ def contradictions(
     require(model.family, ThetaDensity, "whether the densities fit together, by Chib's formula,")
     theta = model.draw(np.random.default_rng(0), _THETAS)
     with np.errstate(all="ignore"):  # what is broken may well divide by zero
-        found = [
+        complaints = [
             _evidence(prior, model, stats, theta, X, y, weight),
             _predictive(model, theta, X, classes),
         ]
-    return tuple(words for words in found if words)
+    return tuple(words for words in complaints if words)
 
 
 def _evidence(
@@ -244,6 +246,6 @@ def _predictive(model: ClassModel, theta: dict[str, Array], X: Any, classes: Seq
 
 
 def _is_rounding(gap: Array, *terms: Any, digits: float = _DIGITS) -> bool:
-    """Whether a sum that should be 0 is, to the digits that its terms have."""
+    """Return whether a sum that should be 0 is, to the digits that its terms have."""
     scale = 1.0 + sum(np.abs(term) for term in terms)
     return bool(np.all(np.abs(gap) <= digits * scale))

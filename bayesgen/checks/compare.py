@@ -81,8 +81,8 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "ResultTable":
         raise ValueError("clf is {}: there is no model to compare")
     fitted = fitted_models(clf, "compare_predictives")
     rows = rows_of_each(clf, X)
-    found = {name: _compared(own, rows[name], y) for name, own in fitted.items()}
-    return _printed(side_by_side(found), f"{len(found)} models")
+    tables = {name: _compared(fitted_one, rows[name], y) for name, fitted_one in fitted.items()}
+    return _printed(side_by_side(tables), f"{len(tables)} models")
 
 
 def _printed(table: "xr.Dataset", what: str) -> "ResultTable":
@@ -104,15 +104,15 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
     import xarray as xr
 
     tables = [table for table, _ in found.values()]
-    out = xr.concat(tables, MODEL, combine_attrs="drop").assign_coords({MODEL: list(found)})
-    out = out.assign_coords(estimator=(MODEL, [table.attrs["estimator"] for table in tables]))
+    joined = xr.concat(tables, MODEL, combine_attrs="drop").assign_coords({MODEL: list(found)})
+    joined = joined.assign_coords(estimator=(MODEL, [table.attrs["estimator"] for table in tables]))
     for name in PROPER:
-        mean = out[name].sel({PREDICTIVE: METHODS[0]}).values
+        mean = joined[name].sel({PREDICTIVE: METHODS[0]}).values
         best = found[list(found)[int(np.nanargmin(mean))]][1][name][0]
         gap = paired(np.array([terms[name] for _, terms in found.values()]), best)
         for key, value in gap.named(f"{name}_above_best").items():
-            out[key] = ((MODEL, PREDICTIVE), value)
-    return out.assign_attrs(rows=tables[0].attrs["rows"])
+            joined[key] = ((MODEL, PREDICTIVE), value)
+    return joined.assign_attrs(rows=tables[0].attrs["rows"])
 
 
 def _compared(own: Fitted, X: Any, y: Any) -> Scored:
@@ -127,8 +127,8 @@ def _compared(own: Fitted, X: Any, y: Any) -> Scored:
         error[0] = posterior.log_loss_error(own.encoded(X), codes)
     optimum = np.isfinite(table["log_loss"].values) & np.isin(METHODS, _optima(own))
     note = np.where(optimum, "local optimum from the posterior mean", table["note"].values)
-    found = {"log_loss_mcse": (PREDICTIVE, error), "note": (PREDICTIVE, note)}
-    return table.assign(found), terms
+    columns = {"log_loss_mcse": (PREDICTIVE, error), "note": (PREDICTIVE, note)}
+    return table.assign(columns), terms
 
 
 def _optima(own: Fitted) -> list[Method]:
@@ -178,8 +178,8 @@ def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
         notes.append("")
     errors: dict[str, Any] = {}
     for name, every in terms.items():
-        own = paired(np.array(every))
-        errors |= {f"{name}_se": own.se, f"{name}_median": own.median}
+        differences = paired(np.array(every))
+        errors |= {f"{name}_se": differences.se, f"{name}_median": differences.median}
         errors |= paired(np.array(every), every[0]).named(f"{name}_diff")
     table = xr.Dataset(
         {name: (PREDICTIVE, values) for name, values in (rows | {"note": notes} | errors).items()},
@@ -215,10 +215,10 @@ def paired(a: Array, b: Array | float = 0.0) -> Paired:
 
 
 def _log_p(joint: Array) -> Array:
-    """(N, C) log probabilities; those of a row that is impossible under every class are -inf."""
+    """Return (N, C) log probabilities; -inf in a row that is impossible under every class."""
     impossible = np.isneginf(joint).all(axis=1, keepdims=True)
-    found: Array = np.where(impossible, -np.inf, log_softmax(joint))
-    return found
+    log_p: Array = np.where(impossible, -np.inf, log_softmax(joint))
+    return log_p
 
 
 def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:

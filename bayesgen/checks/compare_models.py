@@ -46,7 +46,7 @@ def loo(
     groups: Any = None,
     partial: bool = False,
 ) -> "tuple[ELPDData, Array, TrainingRows]":
-    """The score; (n, C) log joint densities of the n rows that it scores; those rows.
+    """Return the score; (n, C) log joint densities of the n rows that it scores; those rows.
 
     Arguments are those of `GenerativeClassifier.loo`.
     """
@@ -56,24 +56,24 @@ def loo(
         raise ValueError(f"target must be 'label' or 'joint', got {target!r}")
     if target == "joint":
         fitted.refuse_if_discriminative("target='joint'")
-    own = fitted.posterior
+    posterior = fitted.posterior
     rows = leave_one_out.training_rows(fitted, X, y, sample_weight, partial, groups)
-    at, some = rows.scored, rows.only_scored()
-    log_joint, k = own.log_joint_without(*rows)
+    positions, some = rows.scored, rows.only_scored()
+    log_joint, k = posterior.log_joint_without(*rows)
     n_groups = None if rows.groups is None else len(np.unique(rows.groups))
-    nobody = np.full(len(at), -1)
-    full, _ = own.log_joint_without(some.X, nobody, some.weight)
-    log_joint = left_out = log_joint[at]
+    nobody = np.full(len(positions), -1)
+    full, _ = posterior.log_joint_without(some.X, nobody, some.weight)
+    log_joint = left_out = log_joint[positions]
     if target == "label":
         full, left_out = log_softmax(full), log_softmax(left_out)
-    own_class = np.arange(len(at)), some.codes
+    own_class = np.arange(len(positions)), some.codes
     scores = elpd(
         left_out[own_class],
         full[own_class],
-        at,
+        positions,
         target,
-        None if k is None else k[at],
-        own.n_draws,
+        None if k is None else k[positions],
+        posterior.n_draws,
         n_groups,
     )
     return scores, log_joint, some
@@ -281,20 +281,20 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
     import arviz as az
 
     sound = {name: scores for name, scores in loo.items() if np.isfinite(scores.elpd)}
-    out = np.zeros(len(loo))
+    weights = np.zeros(len(loo))
     if len(sound) < 2:
-        out[[name in sound for name in loo]] = 1.0
-        return (out if sound else np.full(len(loo), np.nan)), ()
+        weights[[name in sound for name in loo]] = 1.0
+        return (weights if sound else np.full(len(loo), np.nan)), ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = az.compare(sound, method="stacking", round_to="none")
     # those of Pareto k are said once, with the names of the models
     remarks = {str(w.message) for w in caught if "chance" in str(w.message)}
     weight = table["weight"].clip(0, 1)
-    at = {name: i for i, name in enumerate(loo)}
+    column = {name: i for i, name in enumerate(loo)}
     for name in sound:
-        out[at[name]] = weight[name] / weight.sum()
-    return out, tuple(sorted(remarks))
+        weights[column[name]] = weight[name] / weight.sum()
+    return weights, tuple(sorted(remarks))
 
 
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
@@ -307,18 +307,18 @@ def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
 
 
 def _what_is_described(clf: Any) -> dict[str, Any]:
-    """What the evidence is a density of, column by column: it compares models of the same alone."""
+    """Return what the evidence is a density of, by column: only such models are compared."""
     fitted = fitted_of(clf, "compare_models")
     names, read = fitted.column_names or ["document"], fitted.reader.cells_as_read
-    out: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for family, columns in ((b.family, b.columns) for b in clf.prior_.family.blocks()):
-        at = np.arange(len(names))[columns]
-        left_out = np.broadcast_to(getattr(family, "ignored", False), len(at))
+        positions = np.arange(len(names))[columns]
+        left_out = np.broadcast_to(getattr(family, "ignored", False), len(positions))
         what = family.describes or type(family)
-        together = tuple(at) if what == GIVEN_TOTAL else ()
-        for j in at[~left_out]:
-            out[str(names[j])] = (what, together, read[j])
-    return out
+        together = tuple(positions) if what == GIVEN_TOTAL else ()
+        for j in positions[~left_out]:
+            described[str(names[j])] = (what, together, read[j])
+    return described
 
 
 def _evidence_weights(log_evidence: Array, same: bool) -> Array:
@@ -335,37 +335,37 @@ def _of_differences(table: "xr.Dataset") -> list[str]:
     names = table[MODEL].values.tolist()
     pairs = zip(names, table["elpd_diff"].values, table["dse"].values, strict=True)
     close = [name for name, gap, se in [*pairs][1:] if abs(gap) <= _APART * se]
-    out = []
+    sentences = []
     if close:
-        out.append(
+        sentences.append(
             f"{listed(map(repr, close))} may be as good as {names[0]!r}: the difference is "
             f"within {_APART} standard errors"
         )
     if impossible := [n for n, v in zip(names, table["elpd"].values, strict=True) if v == -np.inf]:
-        out.append(
+        sentences.append(
             f"{listed(map(repr, impossible))} gave some row probability 0 of being what it is: "
             "the score is minus infinity"
         )
-    return out
+    return sentences
 
 
 def _of_draws(loo: "Mapping[str, ELPDData]") -> list[str]:
-    out = []
+    sentences = []
     for name, scores in loo.items():
         if scores.warning:
             bad = int((scores.pareto_k > scores.good_k).sum())
-            out.append(
+            sentences.append(
                 f"{name!r} was fitted by draws, and for {bad} of {scores.n_data_points} rows the "
                 f"score without the row is not reliable (Pareto k above {scores.good_k:.2f}): the "
                 "elpd is too high, perhaps by much"
             )
-    return out
+    return sentences
 
 
 def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]") -> list[str]:
     evidence = table["log_evidence"].values
-    known = ~np.isnan(evidence)
-    if not known.any():
+    defined = ~np.isnan(evidence)
+    if not defined.any():
         return []
     names = table[MODEL].values.tolist()
     note = (
@@ -378,13 +378,13 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
             "or probabilities, other columns, bins or tokens), so there are no evidence weights"
         ]
     favourite = int(np.nanargmax(evidence))
-    if favourite and known.sum() > 1:
+    if favourite and defined.sum() > 1:
         gap, se = float(table["elpd_diff"][favourite]), float(table["dse"][favourite])
         note += (
             f". Here it would choose {names[favourite]!r}, whose elpd is {-gap:.1f} (standard "
             f"error {se:.1f}) below that of {names[0]!r}"
         )
-    out = [note]
+    sentences = [note]
     if len(loo) > 1:
         text = (
             "weights: stacking for the mixture of probabilities that predicts labels best; pool, "
@@ -392,5 +392,5 @@ def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]")
         )
         if not np.isnan(table["evidence_weight"]).any():
             text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
-        out.append(text)
-    return out
+        sentences.append(text)
+    return sentences

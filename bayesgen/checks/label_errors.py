@@ -156,20 +156,20 @@ def label_errors(
     refuse_unknown("form", form, ("auto", "one flip", "iterated"))
     request = IntervalRequest.of(prob, "eti")
     rows = _scored_rows(clf, X, y, sample_weight, groups)
-    found, passes = _found(rows, clf.classes_, label_noise, exponent, form)
-    noise, sd, rate, ends = found.noise(request)
+    result, passes = _found(rows, clf.classes_, label_noise, exponent, form)
+    noise, sd, rate, ends = result.noise(request)
     names, classes = tree.row_names(X), clf.classes_
     table = tree.group(
         {
-            "wrong": ((OBS,), found.wrong),
+            "wrong": ((OBS,), result.wrong),
             "label": ((OBS,), classes[rows.codes]),
-            "other": ((OBS,), classes[found.others.argmax(axis=1)]),
+            "other": ((OBS,), classes[result.others.argmax(axis=1)]),
             "position": ((OBS,), rows.at),
             "noise": ((TRUE_CLASS, GIVEN_CLASS), noise),
             "noise_sd": ((TRUE_CLASS, GIVEN_CLASS), sd),
             "noise_rate": ((), np.array(rate)),
             "noise_rate_interval": ((BOUND,), ends),
-            "exponent": ((), np.array(found.exponent)),
+            "exponent": ((), np.array(result.exponent)),
         },
         {
             OBS: rows.at if names is None else names[rows.at],
@@ -210,25 +210,29 @@ def _scored_rows(
     def again(weight: Array) -> Array:
         every = np.zeros(len(y))
         every[rows.at] = weight
-        known = fitted.training.groups if groups is None else groups
-        again = clone(clf).fit(X, y, sample_weight=every, groups=known)
-        return _scored_rows(again, X, y, every, known).scores
+        subjects = fitted.training.groups if groups is None else groups
+        again = clone(clf).fit(X, y, sample_weight=every, groups=subjects)
+        return _scored_rows(again, X, y, every, subjects).scores
 
     return rows._replace(again=again)
 
 
 def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any, groups: Any) -> ScoredRows:
     rows = training_rows(fitted, X, y, sample_weight, groups=groups)
-    own, at, some = fitted.posterior, rows.scored, rows.only_scored()
+    posterior, positions, some = fitted.posterior, rows.scored, rows.only_scored()
 
     def again(weight: Array) -> Array:
-        part = some._replace(weight=weight)
-        stats = own.prior.stats(part.X, part.codes, len(fitted.classes), weight, part.groups)
-        new = ExactPosterior(own.prior, own.prior.update(stats), stats)
-        return comparable(new.log_joint_without(*part)[0])
+        reweighted = some._replace(weight=weight)
+        stats = posterior.prior.stats(
+            reweighted.X, reweighted.codes, len(fitted.classes), weight, reweighted.groups
+        )
+        new = ExactPosterior(posterior.prior, posterior.prior.update(stats), stats)
+        return comparable(new.log_joint_without(*reweighted)[0])
 
-    scores = comparable(own.log_joint_without(*some)[0])
-    return ScoredRows(scores, some.codes, some.weight, at, again if own.exact else None)
+    scores = comparable(posterior.log_joint_without(*some)[0])
+    return ScoredRows(
+        scores, some.codes, some.weight, positions, again if posterior.exact else None
+    )
 
 
 def _found(
@@ -247,15 +251,15 @@ def _found(
             "form='iterated' fits again to weighed rows: after a fit by draws and for a pool with "
             "prefit=True use form='one flip'"
         )
-    found = _posterior(rows.scores, rows, channel, log_exponent)
-    if rows.again is None or form == "one flip" or not (forced or found.exponent > _BLURRED):
-        return found, 0
+    current = _posterior(rows.scores, rows, channel, log_exponent)
+    if rows.again is None or form == "one flip" or not (forced or current.exponent > _BLURRED):
+        return current, 0
     for passes in range(_PASSES):
-        new = _posterior(rows.again(rows.weight * found.right), rows, channel, log_exponent)
-        if not forced and new.log_evidence < found.log_evidence + _GAIN:
-            return found, passes
-        found = new
-    return found, _PASSES
+        new = _posterior(rows.again(rows.weight * current.right), rows, channel, log_exponent)
+        if not forced and new.log_evidence < current.log_evidence + _GAIN:
+            return current, passes
+        current = new
+    return current, _PASSES
 
 
 # ------------------------------------------------------------------------ channel and posterior
@@ -338,7 +342,7 @@ class _Posterior:
         return np.maximum(1 - self.wrong, _LEAST)
 
     def noise(self, request: IntervalRequest) -> tuple[Array, Array, float, Array]:
-        """(C, C) channel and its standard deviation; rate and its interval."""
+        """Return (C, C) channel and its standard deviation; rate and its interval."""
         n, codes, w = len(self.channel.shape), self.rows.codes, self.rows.weight[:, None]
         rate = float(self.mass @ expit(self.log_odds))
         noise = np.full((n, n), rate / (n - 1))
@@ -350,11 +354,11 @@ class _Posterior:
             rate = float((w * true).sum(axis=0) @ (1 - noise.diagonal()) / w.sum())
         if self.channel.log_odds is not None:
             return noise, np.zeros((n, n)), rate, np.full(2, rate)
-        given = np.eye(n)[codes]
-        counts = (_RIGHT + _WRONG) * noise + (w * true).T @ given
+        indicators = np.eye(n)[codes]
+        counts = (_RIGHT + _WRONG) * noise + (w * true).T @ indicators
         total = counts.sum(axis=1, keepdims=True)
         noise = counts / total
-        doubt = (w * w * true * (1 - true)).T @ given  # what the labels themselves leave open
+        doubt = (w * w * true * (1 - true)).T @ indicators  # what the labels themselves leave open
         sd = np.sqrt(noise * (1 - noise) / (total + 1) + doubt / total**2)
         below = np.cumsum(self.mass) - self.mass / 2
         tails = np.array([1 - request.prob, 1 + request.prob]) / 2
@@ -367,27 +371,27 @@ def _posterior(
     """Integrate log exponent u and log-odds l of the rate on a grid."""
     here = np.arange(len(scores)), rows.codes
     shape = channel.shape[:, rows.codes].T
-    own = shape[here]
+    log_right = shape[here]
     shape[here] = -np.inf
 
     def parts(u: Array) -> Iterator[tuple[Array, Array]]:
-        """(n,) log probabilities of the given label, right and wrong, but for the rate."""
+        """Yield (n,) log probabilities of the given label, right and wrong, but for the rate."""
         for some in np.array_split(u, -(-len(u) * scores.size // _CELLS)):
             log_q = log_softmax(np.exp(some)[:, None, None] * scores)
-            yield from zip(log_q[:, *here] + own, log_sum_exp(log_q + shape), strict=True)
+            yield from zip(log_q[:, *here] + log_right, log_sum_exp(log_q + shape), strict=True)
 
     def log_density(grid: list[Array]) -> Array:
         u, l = grid
-        out = np.empty((len(u), len(l)))
+        log_p = np.empty((len(u), len(l)))
         for k, (right, wrong) in enumerate(parts(u)):
             for r in range(len(l)):
                 terms = right + log_expit(-l[r]), wrong + log_expit(l[r])
-                out[k, r] = rows.weight @ np.logaddexp(*terms)
+                log_p[k, r] = rows.weight @ np.logaddexp(*terms)
         if log_exponent is None:
-            out -= np.square(u)[:, None] / 2
+            log_p -= np.square(u)[:, None] / 2
         if channel.log_odds is None:
-            out += _WRONG * log_expit(l) + _RIGHT * log_expit(-l)
-        return out
+            log_p += _WRONG * log_expit(l) + _RIGHT * log_expit(-l)
+        return log_p
 
     grid, log_p = _integrated(
         log_density,

@@ -49,7 +49,7 @@ def likelihood_maximum(
     weight: Array,
     classes: Sequence[Any],
 ) -> Wrong:
-    """Whether ``mle`` has the largest likelihood of the rows.
+    """Return whether ``mle`` has the largest likelihood of the rows.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ def likelihood_maximum(
     n_classes = len(classes)
 
     def by_class(theta: Theta) -> Array:
-        """(S, C) log likelihood of the rows of each class."""
+        """Return (S, C) log likelihood of the rows of each class."""
         chain = {name: value[None] for name, value in theta.items()}
-        out = np.zeros((len(next(iter(theta.values()))), n_classes))
+        totals = np.zeros((len(next(iter(theta.values()))), n_classes))
         for rows, density in log_densities(family, chain, X, n_classes):
-            own = density[0][:, np.arange(density.shape[2]), y[rows]] * weight[rows]
+            terms = density[0][:, np.arange(density.shape[2]), y[rows]] * weight[rows]
             for c in range(n_classes):
-                out[:, c] += own[:, y[rows] == c].sum(axis=1)
-        return out
+                totals[:, c] += terms[:, y[rows] == c].sum(axis=1)
+        return totals
 
     at_best_of_class = by_class({k: v[None] for k, v in best.items()})
     for name, moved in _steps(family, best):
@@ -90,7 +90,7 @@ def likelihood_maximum(
 
 
 def density_maximum(model: ClassModel, classes: Sequence[Any]) -> Wrong:
-    """Whether ``map`` has the largest posterior density; arguments as in `likelihood_maximum`."""
+    """Return whether ``map`` has the largest posterior density, as `likelihood_maximum` does."""
     family: ConjugateFamily = model.family
     try:
         best = family.map()
@@ -142,28 +142,28 @@ def expectation(
         exact = family.mean()
     except UndefinedEstimateError as error:
         return {}, str(error)
-    out: dict[str, Agreement] = {}
+    agreements: dict[str, Agreement] = {}
     more: ConjugateFamily | None = None
     for name, value in exact.items():
-        found = _means(elements(name, reference[name]), elements(name, value))
-        if np.isnan(found.z[:, 0]).any():
+        agreement = _means(elements(name, reference[name]), elements(name, value))
+        if np.isnan(agreement.z[:, 0]).any():
             if more is None:
                 more = repeated_rows(model, stats).family
                 draws, mean_of_more = more.draw(rng, len(reference[name])), more.mean()
             other = _means(elements(name, draws[name]), elements(name, mean_of_more[name]))
-            fallback = np.isnan(found.z[:, 0])
-            found = Agreement(
+            fallback = np.isnan(agreement.z[:, 0])
+            agreement = Agreement(
                 *(
                     np.where(fallback.reshape(-1, *[1] * (a.ndim - 1)), b, a)
-                    for a, b in zip(found, other, strict=True)
+                    for a, b in zip(agreement, other, strict=True)
                 )
             )
-        out[name] = found
-    return out, ""
+        agreements[name] = agreement
+    return agreements, ""
 
 
 def repeated_rows(model: ClassModel, stats: ClassStats) -> ClassModel:
-    """The posterior after the same rows many times more: at least 50 + 2 D in each class."""
+    """Return the posterior after the same rows many times more: at least 50 + 2 D in each class."""
     seen = stats.count[stats.count > 0]
     theta = model.family.draw(np.random.default_rng(0), 1)
     least = _FEW_ROWS + 2 * max(value.shape[-1] for value in theta.values())
@@ -177,7 +177,7 @@ def _means(draws: Array, exact: Array) -> Agreement:
 
 
 def class_weights(model: ClassModel, stats: ClassStats, alpha: Array, count: Array) -> str:
-    """What is wrong with the class weights of the plug-ins; "" if nothing is.
+    """Return what is wrong with the class weights of the plug-ins, or "".
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def class_weights(model: ClassModel, stats: ClassStats, alpha: Array, count: Arr
 
 
 def _steps(family: ConjugateFamily, best: Theta) -> Iterator[tuple[str, Array]]:
-    """(name, (S, *dims)): each parameter moved a little, towards draws and away from them."""
+    """Yield (name, (S, *dims)): each parameter moved a little, to draws and away from them."""
     size = max(1, sum(np.size(v) for v in best.values()))
     n = int(np.clip(_NUMBERS // (2 * len(_STEPS) * size), 2, _DIRECTIONS))
     draws, density = family.draw(np.random.default_rng(1), n), family.capability(ThetaDensity)
@@ -207,7 +207,7 @@ def _steps(family: ConjugateFamily, best: Theta) -> Iterator[tuple[str, Array]]:
 
 
 def _is_inside(density: ThetaDensity, theta: Theta) -> bool:
-    """Whether the density at one theta is known and not 0."""
+    """Return whether the density at one theta is known and not 0."""
     try:
         with np.errstate(all="ignore"):
             return bool(np.isfinite(density.log_density(theta)))
@@ -220,7 +220,7 @@ def _repeated(value: Array, n: int) -> Array:
 
 
 def _gain(name: str, value: Array, at_best: Array, classes: Sequence[Any]) -> str:
-    """What a step gains, in words; "" if none gains more than rounding.
+    """Return what a step gains, in words; "" if none gains more than rounding.
 
     Parameters
     ----------

@@ -106,8 +106,8 @@ class Comparisons:
         if used.size:
             r = np.full((len(labels), 2), np.nan) if r_hats is None else r_hats
             kept = Agreement(*(field[used] for field in agreement))
-            own = [labels[k] for k in used]
-            self._parts.append(_Part(variable, own, kept, r[used], source, stage, unit))
+            names = [labels[k] for k in used]
+            self._parts.append(_Part(variable, names, kept, r[used], source, stage, unit))
 
     def dataset(self) -> "xr.Dataset":
         """dims (check, statistic), as in `Validation.checks`."""
@@ -150,14 +150,14 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, family: ConjugateFamily, theta: Theta, rows: Array) -> "Draws":
-        """Of all rows."""
+        """Score all rows."""
         n_classes = theta[CLASS_WEIGHTS].shape[-1]
         blocks = [f for _, f in log_densities(family, theta, rows, n_classes)]
         density = np.concatenate(blocks, axis=2)
         return cls(theta, density, density + np.log(theta[CLASS_WEIGHTS])[..., None, :])
 
     def flat(self, name: str) -> Array:
-        """(chain * draw, K) the elements of a parameter."""
+        """Return (chain * draw, K) elements of a parameter."""
         value = self.theta[name]
         return value.reshape(value.shape[0] * value.shape[1], -1)
 
@@ -171,17 +171,17 @@ def distributions(
     false_alarm: float,
 ) -> None:
     """Parameters, densities and log-odds of NUTS and of independent draws."""
-    found: list[tuple[str, list[str], str, Array, Array]] = []
+    compared: list[tuple[str, list[str], str, Array, Array]] = []
     for name, value in chain.theta.items():
         mine, other = (elements(fitted, name, v) for v in (value, reference.theta[name]))
-        found.append((name, element_labels(fitted, name), PARAMETERS, mine, other))
+        compared.append((name, element_labels(fitted, name), PARAMETERS, mine, other))
     density = chain.log_density, reference.log_density
-    found.append(("log p(x | theta)", places, DENSITIES, *density))
+    compared.append(("log p(x | theta)", places, DENSITIES, *density))
     if len(fitted.classes_) > 1:
         odds = against_rest(chain.log_joint), against_rest(reference.log_joint)
-        found.append(("log odds of y | x, theta", places, PROBABILITIES, *odds))
-    n_compared = sum(len(labels) for _, labels, *_ in found)
-    for name, labels, stage, mine, other in found:
+        compared.append(("log odds of y | x, theta", places, PROBABILITIES, *odds))
+    n_compared = sum(len(labels) for _, labels, *_ in compared)
+    for name, labels, stage, mine, other in compared:
         mine = mine.reshape(*mine.shape[:2], -1)
         other = other.reshape(other.shape[0] * other.shape[1], -1)
         r_hats = np.stack([r_hat(mine), r_hat_limit(mine, false_alarm, n_compared)], axis=1)
@@ -189,7 +189,7 @@ def distributions(
 
 
 def against_rest(joint: Array) -> Array:
-    """(..., C) log-odds of each class against the rest, from log joint densities (..., C).
+    """Return (..., C) log-odds of each class against the rest, from log joint densities (..., C).
 
     A probability rounds to 1 and its odds do not: draws that differ stay different.
     """
@@ -200,9 +200,11 @@ def predictive(
     into: Comparisons, fitted: Any, chain: Theta, rows: Array, places: list[str]
 ) -> None:
     """Exact densities and probabilities of rows, and their estimates where those are sound."""
-    own: ExactPosterior = fitted.fitted_.posterior
-    estimated = DrawnPosterior(own.prior, own.model, own.stats, chain).estimate(rows)
-    joint = own.log_joint(rows)
+    posterior: ExactPosterior = fitted.fitted_.posterior
+    estimated = DrawnPosterior(posterior.prior, posterior.model, posterior.stats, chain).estimate(
+        rows
+    )
+    joint = posterior.log_joint(rows)
     n_draws = chain[CLASS_WEIGHTS].shape[0] * chain[CLASS_WEIGHTS].shape[1]
     sound = estimated.weight_ess >= _SOUND * n_draws
     # the error of the log of a mean, to first order
@@ -224,12 +226,12 @@ def predictive(
     for name, (stage, unit, mine, exact, mcse, usable) in pairs.items():
         with np.errstate(invalid="ignore", divide="ignore"):
             z = np.where(usable & (mcse > 0), (mine - exact) / mcse, np.nan)
-        found = Agreement.of(estimated.weight_ess, mean=(mine, exact, z, mcse))
-        into.add(name, places, found, stage, unit=unit)
+        agreement = Agreement.of(estimated.weight_ess, mean=(mine, exact, z, mcse))
+        into.add(name, places, agreement, stage, unit=unit)
 
 
 def elements(fitted: Any, name: str, value: Array) -> Array:
-    """(..., K) the elements of a parameter (..., *dims) that rows say anything of.
+    """Return (..., K) the elements of a parameter (..., *dims) that rows say anything of.
 
     Not those of ignored columns, nor of categories that do not exist.
     """
@@ -247,19 +249,19 @@ def element_labels(fitted: Any, name: str) -> list[str]:
     used = _live(fitted.model_.family, dims, variable.shape[2:])
     if not axes:
         return [name]
-    every = [f"{name}[{', '.join(map(str, at))}]" for at in itertools.product(*axes)]
+    every = [f"{name}[{', '.join(map(str, index))}]" for index in itertools.product(*axes)]
     return [every[k] for k in used]
 
 
 def _live(family: ConjugateFamily, dims: tuple[Any, ...], shape: tuple[int, ...]) -> Array:
     """Positions of the elements that do not belong to ignored columns."""
-    out = np.ones(shape, dtype=bool)
+    varies = np.ones(shape, dtype=bool)
     ignored = getattr(family, "ignored", None)
     if ignored is not None:
         for axis, dim in enumerate(dims):
             if dim in (FEATURE, FEATURE_BIS):
-                np.moveaxis(out, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
-    return np.flatnonzero(out)
+                np.moveaxis(varies, axis, -1)[..., np.asarray(ignored, dtype=bool)] = False
+    return np.flatnonzero(varies)
 
 
 # ------------------------------------------------------------------------------- intervals
@@ -286,9 +288,9 @@ def add_coverage(
     places : N * C words
     """
     for kind in ("eti", "hdi"):
-        found = fitted.predict_interval(X, prob=_PROB, kind=kind, draws=_INTERVAL_DRAWS)
-        ends = found["log_odds"].transpose("obs_id", "class", "bound").values
-        error = found["error"].values[:, None] * np.ones(ends.shape[1])
+        intervals = fitted.predict_interval(X, prob=_PROB, kind=kind, draws=_INTERVAL_DRAWS)
+        ends = intervals["log_odds"].transpose("obs_id", "class", "bound").values
+        error = intervals["error"].values[:, None] * np.ones(ends.shape[1])
         for source, draws in odds.items():
             below, above = (
                 _beyond(sign * draws, sign * ends[..., k]) for k, sign in ((0, 1), (1, -1))
@@ -303,12 +305,12 @@ def add_coverage(
                 z[~np.isfinite(ends).all(axis=-1)] = np.nan
                 compared[statistic] = mean, share, z, se
             name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
-            found = Agreement.of(ess, slack, **compared)
-            into.add(name, places, found, INTERVALS, source=source, unit="probability")
+            intervals = Agreement.of(ess, slack, **compared)
+            into.add(name, places, intervals, INTERVALS, source=source, unit="probability")
 
 
 def _beyond(draws: Array, ends: Array) -> Array:
-    """(chain, draw, N, C) 1 where a draw is below the end, 1/2 where it is there."""
+    """Return (chain, draw, N, C) 1 where a draw is below the end, 1/2 where it equals it."""
     return (draws < ends) + 0.5 * (draws == ends)
 
 
@@ -344,7 +346,7 @@ def covariances(family: ConjugateFamily) -> list[str]:
 
 
 def off_diagonal_score(family: ConjugateFamily, theta: dict[str, Array], name: str) -> Array:
-    """(S,) the score of each draw, the off-diagonals of all classes scaled at once.
+    """Return (S,) the score of each draw, the off-diagonals of all classes scaled at once.
 
     Parameters
     ----------

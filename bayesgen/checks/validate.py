@@ -159,16 +159,16 @@ class Validation:
         import pandas as pd
 
         lines = {}
-        for name, part in self._by_variable():
-            z = np.abs(part["z"].values)
+        for name, group in self._by_variable():
+            z = np.abs(group["z"].values)
             quantiles = z[:, 2:]
             lines[name] = {
                 "numbers": len(z),
                 "mean |z|": _largest(z[:, 0]),
                 "sd |z|": _largest(z[:, 1]),
                 "quantile |z|": _largest(quantiles),
-                "R-hat": _largest(part["r_hat"].values),
-                "ESS": float(np.min(part["ess"].values)),
+                "R-hat": _largest(group["r_hat"].values),
+                "ESS": float(np.min(group["ess"].values)),
             }
         return pd.DataFrame.from_dict(lines, orient="index")
 
@@ -228,14 +228,14 @@ class Validation:
         if not 0 < probability < 1:
             raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
         lines = {}
-        for name, part in self._by_variable():
-            error = np.where(np.isnan(part["z"].values), np.nan, part["error"].values)
+        for name, group in self._by_variable():
+            error = np.where(np.isnan(group["z"].values), np.nan, group["error"].values)
             error = error[:, :1] if np.isfinite(error[:, 0]).any() else error
             seen = (self.threshold + norm.ppf(probability)) * error
             lines[name] = {
-                "stage": str(part["stage"].values[0]),
-                "shift": _largest(part["slack"].values[:, None] + seen),
-                "unit": str(part["unit"].values[0]),
+                "stage": str(group["stage"].values[0]),
+                "shift": _largest(group["slack"].values[:, None] + seen),
+                "unit": str(group["unit"].values[0]),
             }
         return pd.DataFrame.from_dict(lines, orient="index")
 
@@ -248,14 +248,14 @@ class Validation:
         """Sentences below the table: the largest |z| and R-hat, what was seen, what was not."""
         attrs, checks = self.checks.attrs, self.checks
         r_hat, limit = checks["r_hat"].values, checks["r_hat_limit"].values
-        out = [
+        sentences = [
             f"Largest |z| {self.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
             f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right."
         ]
-        if (known := ~np.isnan(r_hat)).any():
+        if (defined := ~np.isnan(r_hat)).any():
             worst = np.nanargmax(r_hat)
-            out.append(
-                f"Largest R-hat {r_hat[worst]:.3f} of {known.sum()} quantities; beyond "
+            sentences.append(
+                f"Largest R-hat {r_hat[worst]:.3f} of {defined.sum()} quantities; beyond "
                 f"{limit[worst]:.3f} by chance with probability {self.false_alarm:g}; at most "
                 f"{_R_HAT}, or that, is wanted."
             )
@@ -265,10 +265,10 @@ class Validation:
         for (stage, unit), shift in seen.items():
             words.setdefault(stage, []).append(f"{shift:.2g} {unit}")
         stages = "; ".join(f"{stage} {', '.join(sizes)}" for stage, sizes in words.items())
-        out.append(f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.")
+        sentences.append(f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.")
         if self.exact:
-            out.append(f"Compared to many digits: {', '.join(self.exact)}.")
-        return (*out, *(f"Not compared: {what}." for what in self.not_compared))
+            sentences.append(f"Compared to many digits: {', '.join(self.exact)}.")
+        return (*sentences, *(f"Not compared: {what}." for what in self.not_compared))
 
     def __str__(self) -> str:
         attrs = self.checks.attrs
@@ -370,8 +370,8 @@ def validate(
         options |= {"nuts_sampler": nuts_sampler, "progressbar": progressbar}
         options["false_alarm"] = false_alarm
         # the base of scikit-learn has no types, so that no overload could tell pools apart
-        found: Any = _of_members(clf, X, y, sample_weight, X_test, options)
-        return found
+        validation: Any = _of_members(clf, X, y, sample_weight, X_test, options)
+        return validation
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
             f"validate compares a closed form with NUTS, and {type(clf).__name__} has none"
@@ -411,10 +411,12 @@ def validate(
     tree["validation"] = checks
     identities = tuple(_exact(fitted, data))
     skipped = [*(f"{o.what}: {o.skipped}" for o in identities if o.skipped), *skipped]
-    found = Validation(*("", (), checks, threshold, false_alarm, tree, identities), tuple(skipped))
-    verdict, reasons = _verdict(found)
+    validation = Validation(
+        *("", (), checks, threshold, false_alarm, tree, identities), tuple(skipped)
+    )
+    verdict, reasons = _verdict(validation)
     tree["validation"].attrs["verdict"] = checks.attrs["verdict"] = verdict
-    return replace(found, verdict=verdict, reasons=reasons)
+    return replace(validation, verdict=verdict, reasons=reasons)
 
 
 def _of_members(
@@ -424,23 +426,23 @@ def _of_members(
     fitted = clone(pool).fit(X, y, sample_weight=sample_weight).fitted_
     seen = fitted.read(X).encoded.as_training
     tested = seen if X_test is None else fitted.read(X_test).encoded
-    out: dict[str, Validation] = {}
+    validations: dict[str, Validation] = {}
     for member in fitted.posterior.members:
         rows, others = seen.seen(member), tested.seen(member)
         try:
-            out[member.name] = validate(
+            validations[member.name] = validate(
                 member.clf, rows, y, sample_weight, X_test=others, **options
             )
         except (NotImplementedError, NoClosedFormError) as error:
             warn(f"member {member.name!r} was not validated: {error}", UserWarning)
-    return out
+    return validations
 
 
 # ------------------------------------------------------------------------------- the verdict
 
 
 def _verdict(found: Validation) -> tuple[str, tuple[str, ...]]:
-    """The verdict and what speaks for it, the most upstream quantity first."""
+    """Return the verdict and what speaks for it, the most upstream quantity first."""
     checks = found.checks
     r_hat, ess = checks["r_hat"].values, float(np.min(checks["ess"].values[_own(checks)]))
     beyond = np.flatnonzero(r_hat > np.fmax(checks["r_hat_limit"].values, _R_HAT))
@@ -470,28 +472,28 @@ def _verdict(found: Validation) -> tuple[str, tuple[str, ...]]:
 
 
 def _reasons(failed: "pd.DataFrame", checks: "xr.Dataset") -> list[str]:
-    """A sentence per identity, and per stage and source of draws, in the order of the table."""
-    out = []
-    for (stage, source), part in failed.groupby(["stage", "source"], sort=False):
+    """Return a sentence per identity, and per stage and source of draws, in table order."""
+    reasons = []
+    for (stage, source), failures in failed.groupby(["stage", "source"], sort=False):
         if source == _IDENTITY:
-            out += [f"{stage}: {words}" for words in part["check"]]
+            reasons += [f"{stage}: {words}" for words in failures["check"]]
             continue
-        worst = part.iloc[0]
+        worst = failures.iloc[0]
         place = str(worst["check"])
         if worst["variable"] not in place:
             place = f"{worst['variable']}, {place}"
-        own = (checks["stage"].values == stage) & (checks["source"].values == source)
-        n_compared = int(np.isfinite(checks["z"].values[own]).sum())
-        out.append(
+        chosen = (checks["stage"].values == stage) & (checks["source"].values == source)
+        n_compared = int(np.isfinite(checks["z"].values[chosen]).sum())
+        reasons.append(
             f"{stage}: {worst['statistic']} of {place}: {worst['nuts']:.6g} by {source}, "
             f"{worst['closed_form']:.6g} in closed form (|z| = {abs(worst['z']):.1f}); "
-            f"{len(part)} of {n_compared} comparisons disagree"
+            f"{len(failures)} of {n_compared} comparisons disagree"
         )
-    return out
+    return reasons
 
 
 def _own(checks: "xr.Dataset") -> Array:
-    """Which checks compare distributions: those with an R-hat."""
+    """Return which checks compare distributions: those with an R-hat."""
     return ~np.isnan(checks["r_hat"].values)
 
 
@@ -516,8 +518,8 @@ class _Data(NamedTuple):
     @classmethod
     def of(cls, fitted: Any, X: Any, y: Array, sample_weight: Any) -> "_Data":
         codes = fitted.fitted_.codes_of(y)
-        given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weight = np.broadcast_to(given, codes.shape)
+        weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = np.broadcast_to(weights, codes.shape)
         n_classes = len(fitted.classes_)
         alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
         n_rows = np.array([weight[codes == c].sum() for c in range(n_classes)])
@@ -558,12 +560,12 @@ def _compared(
     drawn = {name: value[None] for name, value in model.draw(rng, n).items()}
     reference = Draws.of(model.family, drawn, rows)
 
-    out, skipped = Comparisons(), []
-    quantities.distributions(out, fitted, chain, reference, every_place, false_alarm)
-    quantities.predictive(out, fitted, chain.theta, rows, every_place)
+    comparisons, skipped = Comparisons(), []
+    quantities.distributions(comparisons, fitted, chain, reference, every_place, false_alarm)
+    quantities.predictive(comparisons, fitted, chain.theta, rows, every_place)
     labels = [f"p(y = {c!r})" for c in classes.tolist()]
     weights = compare_mean(chain.theta[CLASS_WEIGHTS], data.class_weights)
-    out.add("p(y | D)", labels, weights, PARAMETERS)
+    comparisons.add("p(y | D)", labels, weights, PARAMETERS)
     few = _spaced(rows.shape[0], _FEW_ROWS)
     shown = [places[i] for i in few]
     if len(classes) > 1:
@@ -571,15 +573,18 @@ def _compared(
             source: draws.log_joint[:, :, few]
             for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
         }
-        own, at = _safe_indexing(tested, used[few]), [p for of_row in shown for p in of_row]
+        some_rows, probabilities = (
+            _safe_indexing(tested, used[few]),
+            [p for of_row in shown for p in of_row],
+        )
         odds = {source: quantities.against_rest(a) for source, a in joint.items()}
-        quantities.add_coverage(out, fitted, own, odds, at)
+        quantities.add_coverage(comparisons, fitted, some_rows, odds, probabilities)
     else:
         skipped.append("credible intervals: one class has probability 1")
-    skipped += _add_simulated(out, fitted, data, rng)
-    skipped += _add_expectations(out, fitted, drawn, rng)
-    skipped += _add_scores(out, fitted, rng)
-    return out, skipped
+    skipped += _add_simulated(comparisons, fitted, data, rng)
+    skipped += _add_expectations(comparisons, fitted, drawn, rng)
+    skipped += _add_scores(comparisons, fitted, rng)
+    return comparisons, skipped
 
 
 def _add_simulated(
@@ -609,10 +614,12 @@ def _add_simulated(
             with np.errstate(all="ignore"):  # of a wrong closed form, which may have no density
                 ratio = np.exp(grown.family.log_predictive(made)[:, c] - before)
             ratios.append(ratio if np.isfinite(ratio).all() else np.zeros(n))
-        found = compare_mean(np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True)
+        agreement = compare_mean(
+            np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True
+        )
         places = [f"after row {i}, {label}" for i in used]
         name = "simulated p(x | D and a row)/p(x | D)"
-        into.add(name, places, found, SIMULATED, source=INDEPENDENT)
+        into.add(name, places, agreement, SIMULATED, source=INDEPENDENT)
     return [] if n >= _FEWEST_MADE else ["simulate: too few rows would fit into memory"]
 
 
@@ -628,12 +635,12 @@ def _add_expectations(
 ) -> list[str]:
     """``posterior_mean`` with the mean of independent draws."""
     reference = {name: value[0] for name, value in drawn.items()}
-    own = partial(quantities.elements, fitted)
-    found, why = plug_ins.expectation(fitted.model_, fitted.stats_, reference, rng, own)
+    elements = partial(quantities.elements, fitted)
+    agreements, why = plug_ins.expectation(fitted.model_, fitted.stats_, reference, rng, elements)
     if why:
         return [f"method='posterior_mean': {why}"]
     skipped = []
-    for name, agreement in found.items():
+    for name, agreement in agreements.items():
         labels = quantities.element_labels(fitted, name)
         into.add(f"E {name}", labels, agreement, ESTIMATES, source=INDEPENDENT)
         left = int(np.isnan(agreement.z[:, 0]).sum())
@@ -657,9 +664,9 @@ def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> lis
             skipped.append(f"off-diagonals of {name}: {error}")
             continue
         if score.any():  # a covariance of one column has no off-diagonal
-            found = compare_mean(score[None, :, None], np.zeros(1), independent=True)
+            agreement = compare_mean(score[None, :, None], np.zeros(1), independent=True)
             labels = [f"score of the off-diagonals of {name}"]
-            into.add(f"density of {name}", labels, found, PARAMETERS, source=INDEPENDENT)
+            into.add(f"density of {name}", labels, agreement, PARAMETERS, source=INDEPENDENT)
     return skipped
 
 
@@ -671,29 +678,29 @@ def _exact(fitted: Any, data: _Data) -> list[Identity]:
     model, stats, classes = fitted.model_, fitted.stats_, fitted.classes_.tolist()
     rows, codes, weight = data.rows, data.codes, data.weight
     few = _spaced(rows.shape[0], _FEW_ROWS)
-    own, encoded = _safe_indexing(data.X, few), rows[few]
+    some_rows, encoded = _safe_indexing(data.X, few), rows[few]
     with np.errstate(all="ignore"):  # what is broken may well divide by zero
         log_x = model.family.log_predictive(encoded)
-        log_joint = fitted.predict_joint_log_proba(own)
+        log_joint = fitted.predict_joint_log_proba(some_rows)
         weights = coherence.class_weights(np.exp(log_joint - log_x), data.class_weights, classes)
         probability = np.exp(log_softmax(log_x + np.log(data.class_weights)))
         words = {
             (DENSITIES, "class weights"): weights
             or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
             (PROBABILITIES, "p(y | x, D)"): coherence.unequal(
-                "predict_proba", fitted.predict_proba(own), probability
+                "predict_proba", fitted.predict_proba(some_rows), probability
             ),
         }
         maxima = {
             "mle": plug_ins.likelihood_maximum(model, stats, rows, codes, weight, classes),
             "map": plug_ins.density_maximum(model, classes),
         }
-    out = [_densities(fitted, data), *_of_graph(fitted, data)]
-    out += [Identity(*what, (wrong,) if wrong else ()) for what, wrong in words.items()]
-    for method, found in maxima.items():
-        wrong = (found.wrong,) if found.wrong else ()
-        out.append(Identity(ESTIMATES, f"method={method!r}", wrong, found.skipped))
-    return out + _of_rows(fitted, data, few)
+    identities = [_densities(fitted, data), *_of_graph(fitted, data)]
+    identities += [Identity(*what, (wrong,) if wrong else ()) for what, wrong in words.items()]
+    for method, value in maxima.items():
+        wrong = (value.wrong,) if value.wrong else ()
+        identities.append(Identity(ESTIMATES, f"method={method!r}", wrong, value.skipped))
+    return identities + _of_rows(fitted, data, few)
 
 
 def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
@@ -701,20 +708,20 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
     prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
 
     def left_out() -> str:
-        found = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
-        return coherence.left_out(found[few], prior, *rows, few)
+        joint = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
+        return coherence.left_out(joint[few], prior, *rows, few)
 
     def typical() -> str:
-        at = few[data.weight[few] > 0]
-        some = _safe_indexing(data.X, at), fitted.classes_[data.codes[at]]
-        found = fitted.typicality(some[0], (*some, data.weight[at]), partial=True)
-        values = found["by_class"].values, found["overall"].values
-        return coherence.typical(*values, prior, *rows, at)
+        positions = few[data.weight[few] > 0]
+        some = _safe_indexing(data.X, positions), fitted.classes_[data.codes[positions]]
+        ranks = fitted.typicality(some[0], (*some, data.weight[positions]), partial=True)
+        values = ranks["by_class"].values, ranks["overall"].values
+        return coherence.typical(*values, prior, *rows, positions)
 
     def contributions() -> str:
-        own = _safe_indexing(data.X, few)
-        table = fitted.explain(own)
-        joint, place = fitted.predict_joint_log_proba(own), np.arange(len(few))
+        some_rows = _safe_indexing(data.X, few)
+        table = fitted.explain(some_rows)
+        joint, place = fitted.predict_joint_log_proba(some_rows), np.arange(len(few))
         ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
         terms, intercept = table["predictive"].values, table["predictive_intercept"].values
         return coherence.additive(terms, intercept, ends[0] - ends[1])
@@ -728,16 +735,16 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
         (MERGED, "merge"): lambda: coherence.merged(prior, fitted.stats_, *rows, few),
         (EXPLANATIONS, "contributions"): contributions,
     }
-    out = []
+    identities = []
     for what, check in checks.items():
         try:
             with np.errstate(all="ignore"):
                 wrong = check()
         except (NotImplementedError, ValueError) as error:  # refused, with the reason
-            out.append(Identity(*what, skipped=str(error)))
+            identities.append(Identity(*what, skipped=str(error)))
         else:
-            out.append(Identity(*what, (wrong,) if wrong else ()))
-    return out
+            identities.append(Identity(*what, (wrong,) if wrong else ()))
+    return identities
 
 
 def _of_graph(fitted: Any, data: _Data) -> list[Identity]:

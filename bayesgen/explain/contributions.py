@@ -184,8 +184,8 @@ def _terms(question: Question, rows: Any) -> Terms:
     if posterior.exact and not posterior.mixture and all(f.independent for f in blocks):
         terms = _of_independent(question, names, encoded)
     else:
-        known = ~np.isnan(x) & ~_covariates(family, x.shape[1])
-        cells = MaskedTable(known, lambda at, keep: np.where(keep | ~known[at], x[at], np.nan))
+        present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
+        cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
         terms = _by_orders(question, names, cells, _log_joint_of(fitted))
     if question.request is None:
         return terms
@@ -204,7 +204,7 @@ def _refuse_large(n_rows: int, n_features: int) -> None:
 
 
 def _covariates(family: Any, n_columns: int) -> Array:
-    """(D,) bool: columns that the density of the others is given, such as an exposure."""
+    """Return (D,) bool: columns that the density of the others is given, such as an exposure."""
     exposure = getattr(family, "exposure", None)
     return np.zeros(n_columns, bool) if exposure is None else np.asarray(exposure) != 0
 
@@ -244,7 +244,7 @@ def _by_orders(
 
 
 def _orders(rng: np.random.Generator, n_columns: int, n_pairs: int) -> Array:
-    """(2 P, D) random orders, each before its reverse; of few columns all orders."""
+    """Return (2 P, D) random orders, each before its reverse; all orders of few columns."""
     if n_columns <= _FEW:
         every = [p for p in permutations(range(n_columns)) if p[:1] <= p[-1:]]
         one = np.array(every, dtype=np.int64).reshape(len(every), n_columns)
@@ -256,7 +256,7 @@ def _orders(rng: np.random.Generator, n_columns: int, n_pairs: int) -> Array:
 def _along(
     question: Question, cells: MaskedTable, log_joint: LogJoint, orders: Array, rows: Array
 ) -> tuple[Array, Array]:
-    """(..., P, n, D) contributions along each pair of orders, and (..., n) the intercepts."""
+    """Return (..., P, n, D) contributions along pairs of orders and (..., n) intercepts."""
     n_orders, n_columns = orders.shape
     keep = np.argsort(orders, axis=1)[:, None] < np.arange(n_columns + 1)[:, None]
     sets, place = np.unique(keep.reshape(-1, n_columns), axis=0, return_inverse=True)
@@ -274,8 +274,8 @@ def _along(
     odds = odds[..., place.reshape(n_orders, n_columns + 1), :]
     with np.errstate(invalid="ignore"):  # a row that neither class can produce
         steps = np.diff(odds, axis=-2)  # (..., 2 P, D, n)
-    at = np.broadcast_to(np.argsort(orders, axis=1)[..., None], steps.shape)
-    steps = np.swapaxes(np.take_along_axis(steps, at, axis=-2), -1, -2)
+    ordering = np.broadcast_to(np.argsort(orders, axis=1)[..., None], steps.shape)
+    steps = np.swapaxes(np.take_along_axis(steps, ordering, axis=-2), -1, -2)
     steps = np.where(cells.known[rows], steps, 0.0)
     steps = steps.reshape(*steps.shape[:-3], n_orders // 2, 2, *steps.shape[-2:])
     return steps.mean(axis=-3), odds[..., 0, 0, :]
@@ -310,7 +310,7 @@ def _draws_of(question: Question) -> LogJoint:
 
 
 def _flat(draws: Array) -> Array:
-    """(S, *dims) of (chain, draw, *dims)."""
+    """Return (S, *dims) of (chain, draw, *dims)."""
     return np.asarray(draws).reshape(-1, *np.shape(draws)[2:])
 
 
@@ -338,7 +338,7 @@ def _of_independent(question: Question, names: list[Any], X: Any) -> Terms:
 
 
 def _prior_odds(question: Question) -> Array:
-    """(N,) log-odds of the fitted class weights."""
+    """Return (N,) log-odds of the fitted class weights."""
     log_pi = log_weights(question.fitted.posterior.class_weights())
     return np.asarray(log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]])
 
@@ -358,10 +358,10 @@ def _single_cells(
             covariates = _covariates(family, len(every))[some]
             alone = np.where(np.eye(len(some), dtype=bool) | covariates, x[:, None], np.nan)
             rows = np.repeat(np.arange(len(x)), len(some))
-            part, values = family, drawn
+            block, values = family, drawn
             if family.conjugate:
-                part, values = family.at(FEATURE, some), _theta_of(family, drawn, some)
-            yield every[some], part, values, rows, alone.reshape(-1, len(some))
+                block, values = family.at(FEATURE, some), _theta_of(family, drawn, some)
+            yield every[some], block, values, rows, alone.reshape(-1, len(some))
 
 
 def _theta_of(family: Any, theta: Any, columns: Array) -> Any:
@@ -436,21 +436,21 @@ def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
     if question.request is not None:
         ends = np.zeros(mean.shape), np.zeros(mean.shape)
         for i in range(len(mean)):
-            own = np.flatnonzero(urns.row == i)
+            tokens = np.flatnonzero(urns.row == i)
             rng = question.rng()
             log_a, log_b = (
                 draw_log_beta(rng, cell, total - cell, _MARGINAL_DRAWS)
                 for c in question.pairs[i]
-                for cell, total in ((urns.cell[c, own], urns.total[c, own]),)
+                for cell, total in ((urns.cell[c, tokens], urns.total[c, tokens]),)
             )
-            both = question.request.ends_of_draws((n[own] * (log_a - log_b)).T)
+            both = question.request.ends_of_draws((n[tokens] * (log_a - log_b)).T)
             for side, values in zip(ends, both, strict=True):
-                side[i, urns.feature[own]] = values
+                side[i, urns.feature[tokens]] = values
     return Terms(names, mean, _prior_odds(question), None, ends)
 
 
 def _odds_of_draws(question: Question, urns: Urns) -> Array:
-    """(P,) means over the orders of a document's tokens, of its draws from urns."""
+    """Return (P,) means over the orders of a document's tokens, of its draws from urns."""
     whole = urns.n / urns.drawn * log_gamma_difference(urns.total, urns.drawn)
     share = log_gamma_difference(urns.cell, urns.n) - whole
     (a, b), each = question.pairs[urns.row].T, np.arange(len(urns.n))
@@ -492,9 +492,9 @@ def _table(X: Any) -> MaskedTable:
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(frame.to_dict(as_series=False))
-        known = table.notna().to_numpy()
+        present = table.notna().to_numpy()
         return MaskedTable(
-            known, lambda at, keep: table.take(at).reset_index(drop=True).where(keep)
+            present, lambda at, keep: table.take(at).reset_index(drop=True).where(keep)
         )
     cells = np.asarray(X)
     if cells.dtype.kind in "biu":
@@ -531,11 +531,11 @@ def _of_kinds(question: Question, X: Any, kinds: Kinds, log_joint: LogJoint) -> 
 
 def _of_documents(question: Question, X: MemberRows) -> Terms:
     """Return mean exponents times the members' contributions, n-grams added up by word."""
-    own: Any = question.fitted.posterior
+    posterior: Any = question.fitted.posterior
     places: dict[Any, int] = {}
     row, column, value = [], [], []
-    factors = own.exponents.mean[0][:, None] * X.tempers(own.members)
-    for member, factor in zip(own.members, factors, strict=True):
+    factors = posterior.exponents.mean[0][:, None] * X.tempers(posterior.members)
+    for member, factor in zip(posterior.members, factors, strict=True):
         for name, rows, odds in _of_member(question, member, X):
             row.append(rows)
             column.append(np.array([places.setdefault(n, len(places)) for n in name], np.int64))
@@ -545,7 +545,7 @@ def _of_documents(question: Question, X: MemberRows) -> Terms:
     cells = np.concatenate(row), np.concatenate(column)
     mean = sparse.coo_matrix((np.concatenate(value), cells), shape).toarray()
     order = sorted(range(len(names)), key=lambda k: str(names[k]))
-    log_pi = log_weights(own.class_weights())
+    log_pi = log_weights(posterior.class_weights())
     intercept = log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]]
     return Terms([names[k] for k in order], mean[:, order], intercept, adds_up=False)
 
@@ -566,8 +566,12 @@ def _of_member(
     width = 1 + int(gram.max(initial=0))
     entry = np.searchsorted(urns.row * width + urns.feature, row * width + gram)
     words = member.fitted.reader.words(X.seen(member))
-    known = np.concatenate(encoded) >= 0 if len(encoded) else ()
-    yield [word for word, is_known in zip(words, known, strict=True) if is_known], row, odds[entry]
+    present = np.concatenate(encoded) >= 0 if len(encoded) else ()
+    yield (
+        [word for word, is_known in zip(words, present, strict=True) if is_known],
+        row,
+        odds[entry],
+    )
 
 
 def _counts(names: list[Any], X: sparse.csr_matrix) -> Kinds:

@@ -159,15 +159,15 @@ def mutual_information(
             name: (dims, value * (1.0 if name == "above_floor" else scale))
             for name, (dims, value) in table.pop("variables").items()
         }
-        out = group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
-        return out.assign_attrs(base=base, **table)
+        dataset = group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+        return dataset.assign_attrs(base=base, **table)
     try:
         theta = clf.model_.estimate(method, clf.stats_)
         weights = clf.model_.class_weights(method, clf.stats_)
     except UndefinedEstimateError as error:
         raise error.renamed(clf.classes_, names) from None
-    own = require(clf.model_.family, FeatureInformation, "mutual_information")
-    nats = own.information(theta, weights)
+    family = require(clf.model_.family, FeatureInformation, "mutual_information")
+    nats = family.information(theta, weights)
     return xr.DataArray(
         nats * scale,
         dims=[FEATURE],
@@ -202,59 +202,59 @@ def _posterior(
     require(model.family, FeatureInformation, "mutual_information")
     require(prior.family, NullDistribution, _FLOOR)  # before any work
     if sampled is None:
-        found = _information(model, _drawn(model, rng, draws), draws)
-        error = found.std(axis=0) / np.sqrt(draws)
+        bits = _information(model, _drawn(model, rng, draws), draws)
+        error = bits.std(axis=0) / np.sqrt(draws)
     else:
         lead = np.shape(sampled[CLASS_WEIGHTS])[:2]
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in sampled.items()}
-        found = _information(clf.model_, iter([flat]), lead[0] * lead[1])
-        by_chain = np.moveaxis(found.reshape(*lead, -1), -1, 0)
-        error = found.std(axis=0) / np.sqrt(effective_sample_size(by_chain))
+        bits = _information(clf.model_, iter([flat]), lead[0] * lead[1])
+        by_chain = np.moveaxis(bits.reshape(*lead, -1), -1, 0)
+        error = bits.std(axis=0) / np.sqrt(effective_sample_size(by_chain))
     floor = _floor(prior, model, stats, rng, draws)
     by = (FEATURE,)
     variables = {
-        "mean": (by, found.mean(axis=0)),
-        "sd": (by, found.std(axis=0)),
+        "mean": (by, bits.mean(axis=0)),
+        "sd": (by, bits.std(axis=0)),
         "mcse": (by, error),
-        "interval": ((*by, BOUND), np.stack(request.ends_of_draws(found.T), axis=-1)),
+        "interval": ((*by, BOUND), np.stack(request.ends_of_draws(bits.T), axis=-1)),
         "floor": (by, floor.mean(axis=0)),
         "floor_interval": ((*by, BOUND), np.stack(request.ends_of_draws(floor.T), axis=-1)),
-        "above_floor": (by, _exceeds(found, floor)),
+        "above_floor": (by, _exceeds(bits, floor)),
     }
     return {
         "variables": variables,
         "prob": request.prob,
         "kind": request.kind,
-        "draws": len(found),
+        "draws": len(bits),
     }
 
 
 def margins(
     prior: ClassModel, model: ClassModel, stats: ClassStats
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
-    """The same with each feature on its own: correlated ones as independent features."""
-    own = prior.family.capability(Margins)
-    if own is None:
+    """Return the same with each feature on its own: correlated ones as independent features."""
+    marginal = prior.family.capability(Margins)
+    if marginal is None:
         return prior, model, stats
     posterior = require(model.family, Margins, "the information of each feature on its own")
     return (
-        replace(prior, family=own.margins()),
+        replace(prior, family=marginal.margins()),
         replace(model, family=posterior.margins()),
-        replace(stats, features=own.margin_stats(stats.features)),
+        replace(stats, features=marginal.margin_stats(stats.features)),
     )
 
 
 def _drawn(model: ClassModel, rng: np.random.Generator, n: int) -> Any:
     """Draws in blocks."""
-    for part in row_blocks(n, model.family.n_parameters()):
-        yield model.draw(rng, part.stop - part.start)
+    for rows in row_blocks(n, model.family.n_parameters()):
+        yield model.draw(rng, rows.stop - rows.start)
 
 
 def _information(model: ClassModel, blocks: Any, n: int) -> Array:
-    """(n, D) of blocks of draws."""
-    own = require(model.family, FeatureInformation, "mutual_information")
+    """Return (n, D) information under blocks of draws."""
+    family = require(model.family, FeatureInformation, "mutual_information")
     rows = [
-        own.information({k: v[s] for k, v in theta.items()}, theta[CLASS_WEIGHTS][s])
+        family.information({k: v[s] for k, v in theta.items()}, theta[CLASS_WEIGHTS][s])
         for theta in blocks
         for s in range(len(theta[CLASS_WEIGHTS]))
     ]
@@ -264,7 +264,7 @@ def _information(model: ClassModel, blocks: Any, n: int) -> Array:
 def _floor(
     prior: ClassModel, model: ClassModel, stats: ClassStats, rng: np.random.Generator, n: int
 ) -> Array:
-    """(n, D) information of features that are independent of the class."""
+    """Return (n, D) information of features that are independent of the class."""
     null = require(prior.family, NullDistribution, _FLOOR)
 
     def blocks() -> Any:
@@ -276,10 +276,10 @@ def _floor(
 
 
 def _exceeds(a: Array, b: Array) -> Array:
-    """(D,) share of the pairs of draws, one of a (n, D) and one of b (m, D), with a > b."""
+    """Return (D,) share of the pairs of draws, one of a (n, D) and one of b (m, D), with a > b."""
     return np.array(
         [
-            np.searchsorted(np.sort(floor), own, side="left").mean() / len(floor)
-            for own, floor in zip(a.T, b.T, strict=True)
+            np.searchsorted(np.sort(floor), values, side="left").mean() / len(floor)
+            for values, floor in zip(a.T, b.T, strict=True)
         ]
     )

@@ -85,7 +85,7 @@ def top_words(
     a, b, counts = words.beta_margins(stats.features)
     rng = generator(random_state)
     pi, tail = model.mean_weights(), (1 - prob) / 2
-    found: dict[str, list[Any]] = {k: [] for k in ("word", "log_odds", "lower", "upper", "count")}
+    columns: dict[str, list[Any]] = {k: [] for k in ("word", "log_odds", "lower", "upper", "count")}
     for c in range(len(a)):
         others = np.flatnonzero(np.arange(len(a)) != c)
         weights = pi[others] / pi[others].sum()
@@ -96,13 +96,13 @@ def top_words(
         odds = np.log(theta[:, c]) - np.log(np.einsum("sdj,d->sj", theta[:, others], weights))
         low, high = np.quantile(odds, [tail, 1 - tail], axis=0)
         top = np.argsort(-low, kind="stable")[:n]
-        found["word"].append([names[j] for j in near[top]])
-        found["log_odds"].append(odds.mean(axis=0)[top])
-        found["lower"].append(low[top])
-        found["upper"].append(high[top])
-        found["count"].append(counts[c, near[top]])
-    table = {k: ((CLASS, "rank"), np.array(v)) for k, v in found.items()}
-    shown = np.arange(len(found["word"][0]))
+        columns["word"].append([names[j] for j in near[top]])
+        columns["log_odds"].append(odds.mean(axis=0)[top])
+        columns["lower"].append(low[top])
+        columns["upper"].append(high[top])
+        columns["count"].append(counts[c, near[top]])
+    table = {k: ((CLASS, "rank"), np.array(v)) for k, v in columns.items()}
+    shown = np.arange(len(columns["word"][0]))
     return xr.Dataset(table, {CLASS: clf.classes_, "rank": shown}, {"prob": prob, "unit": "nats"})
 
 

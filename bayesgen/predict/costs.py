@@ -100,9 +100,9 @@ def decide(
         margin = second - first
     else:
         margin = np.full(len(expected), np.inf)
-    decision, known = costs.decisions[best], {}
+    decision, extras = costs.decisions[best], {}
     if typicality is not None:
-        known["typicality"] = ((OBS,), largest := _largest_typicality(clf, X, typicality))
+        extras["typicality"] = ((OBS,), largest := _largest_typicality(clf, X, typicality))
         odd = largest < typicality
         decision = _labels(
             [REJECT if o else d for o, d in zip(odd, decision.tolist(), strict=True)]
@@ -113,7 +113,7 @@ def decide(
             "decision": ((OBS,), decision),
             "expected_cost": ((OBS, ACTION), expected),
             "margin": ((OBS,), margin),
-            **known,
+            **extras,
         },
         {ACTION: costs.decisions},
     )
@@ -121,7 +121,7 @@ def decide(
 
 
 def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
-    """(N,) tail probability of the class that finds the row most typical."""
+    """Return (N,) tail probability of the class that finds the row most typical."""
     value = np.asarray(least)
     if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
         raise ValueError(f"typicality must be a number between 0 and 1, got {least!r}")
@@ -129,8 +129,8 @@ def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
         raise NotImplementedError(
             f"typicality= needs a density of rows, and a {type(clf).__name__} has none"
         )
-    found: Array = clf.typicality(X)["by_class"].values.max(axis=1)
-    return found
+    largest: Array = clf.typicality(X)["by_class"].values.max(axis=1)
+    return largest
 
 
 class _Costs(NamedTuple):
@@ -138,10 +138,10 @@ class _Costs(NamedTuple):
     decisions: Array  # (decision,) labels
 
     def expected(self, p: Array) -> Array:
-        """(N, decision) expected costs under class probabilities (N, C)."""
+        """Return (N, decision) expected costs under class probabilities (N, C)."""
         least = self.values.min(axis=0)  # apart: the same for every class, whatever p sums up to
-        found: Array = least + p @ (self.values - least)
-        return found
+        cost: Array = least + p @ (self.values - least)
+        return cost
 
 
 def read_costs(cost: Any, classes: Array, reject: float | None = None) -> _Costs:
@@ -212,7 +212,7 @@ def _of_mapping(cost: Mapping[Any, Any], classes: Array) -> _Costs:
 
 
 def _rows_by_class(labels: list[Any], classes: Array, what: str) -> Array:
-    """Where each class is among `labels`, which must be the classes in any order."""
+    """Return where each class is among `labels`, which must be the classes in any order."""
     try:
         codes = codes_of(_labels(labels), classes)
     except (TypeError, ValueError):
@@ -240,6 +240,6 @@ def _labels(values: list[Any]) -> Array:
     """One array of labels; what NumPy would turn into strings stays what it is."""
     if all(isinstance(v, str) for v in values) or not any(isinstance(v, str) for v in values):
         return np.array(values)
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    labels = np.empty(len(values), dtype=object)
+    labels[:] = values
+    return labels

@@ -119,7 +119,7 @@ def _by_rows[T](summary: Callable[[Array], T], draws: JointDraws, what: str) -> 
         parts += [summary(joint[:, :, start : start + step]) for start in range(0, n, step)]
     if not parts:
         parts = [summary(np.zeros(draws.shape))]
-    fields = {k: np.concatenate([vars(part)[k] for part in parts]) for k in vars(parts[0])}
+    fields = {k: np.concatenate([vars(block)[k] for block in parts]) for k in vars(parts[0])}
     return type(parts[0])(**fields)
 
 

@@ -29,43 +29,45 @@ def log_joint(
     weights: Array | None,
     quantity: Quantity,
 ) -> Array:
-    """(N, C) log joint densities of encoded rows by a posterior.
+    """Return (N, C) log joint densities of encoded rows by a posterior.
 
     Where the reader says so (`sums_missing`), they are summed over what missing cells may be.
     """
 
     def ask(X: Array, own: Any = own) -> Array:
-        found: Array = own.log_joint(X, method, weights, quantity)
-        return found
+        answer: Array = own.log_joint(X, method, weights, quantity)
+        return answer
 
     if not fitted.reader.sums_missing:
         return ask(X)
-    at = np.flatnonzero(np.isnan(X).any(axis=1))
-    if not len(at):
+    incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
+    if not len(incomplete):
         return ask(X)
     if getattr(own, "mixture", ()) and method == "posterior_predictive":
         mass, parts = zip(*own.mixture, strict=True)
-        joints = [log_joint(fitted, part, X, method, weights, quantity) for part in parts]
+        joints = [log_joint(fitted, block, X, method, weights, quantity) for block in parts]
         return averaged(np.array(mass), np.stack(joints))
     family: Any = own.model.family
     exact = own.exact and method == "posterior_predictive"
     if hasattr(family, "log_likelihood_of_known") and not exact:
         return ask(X, replace(own, model=replace(own.model, family=_KnownCells(family))))
-    out = np.empty((len(X), len(fitted.classes)))
-    whole = np.setdiff1d(np.arange(len(X)), at)
+    joint = np.empty((len(X), len(fitted.classes)))
+    whole = np.setdiff1d(np.arange(len(X)), incomplete)
     if len(whole):
-        out[whole] = ask(X[whole])
-    filled = np.full(len(at), not exact)  # in every way
+        joint[whole] = ask(X[whole])
+    filled = np.full(len(incomplete), not exact)  # in every way
     if exact and not getattr(family, "is_forest", True):  # an average, else by draws of forests
-        n = np.where(np.isnan(X[at]), gap_sizes(fitted), 1.0).prod(axis=1)
-        filled = (n <= _COMPLETIONS) & (n * family.n_columns**3 * out.shape[1] <= _STEPS)
-    for i in at[filled]:
-        out[i] = log_sum_exp(ask(completions(fitted, X[i], int(i))), axis=0)
-    if len(rest := at[~filled]):
-        log_x, error = family.log_predictive_of_known(X[rest])
-        out[rest] = log_x + log_weights(own.class_weights(method) if weights is None else weights)
-        _warn_of_error(log_softmax(out[rest]), error, rest, quantity)
-    return out
+        n = np.where(np.isnan(X[incomplete]), gap_sizes(fitted), 1.0).prod(axis=1)
+        filled = (n <= _COMPLETIONS) & (n * family.n_columns**3 * joint.shape[1] <= _STEPS)
+    for i in incomplete[filled]:
+        joint[i] = log_sum_exp(ask(completions(fitted, X[i], int(i))), axis=0)
+    if len(unfilled := incomplete[~filled]):
+        log_x, error = family.log_predictive_of_known(X[unfilled])
+        joint[unfilled] = log_x + log_weights(
+            own.class_weights(method) if weights is None else weights
+        )
+        _warn_of_error(log_softmax(joint[unfilled]), error, unfilled, quantity)
+    return joint
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,12 @@ def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) ->
 
 
 def gap_sizes(fitted: Fitted) -> Array:
-    """(D,) number of codes that a missing cell of each column may have."""
+    """Return (D,) number of codes that a missing cell of each column may have."""
     return np.asarray(fitted.reader.encoder.levels)
 
 
 def completions(fitted: Fitted, row: Array, i: int) -> Array:
-    """(K, D) every way to fill the missing cells of a row of codes."""
+    """Return (K, D) every way to fill the missing cells of a row of codes."""
     gaps = np.flatnonzero(np.isnan(row))
     sizes = gap_sizes(fitted)[gaps]
     n = float(np.prod(sizes.astype(np.float64)))

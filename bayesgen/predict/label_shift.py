@@ -68,7 +68,7 @@ _SEARCH = 33  # nodes while the mass is sought
 
 
 def relative(log_f: Array) -> Array:
-    """(..., C, m) f from log densities (..., m, C), each row in the unit of its largest."""
+    """Return (..., C, m) f from log densities (..., m, C), each row in the unit of its largest."""
     log_f = np.moveaxis(log_f, -1, -2)
     top = log_f.max(axis=-2, keepdims=True)
     # a row that no component can produce tells nothing of their weights
@@ -86,11 +86,11 @@ class MeshDensity(NamedTuple):
     below: Array  # (S, K), probability below a node
 
     def quantile(self, p: Array) -> Array:
-        """(S, Q) log-odds below which lies the probability p (S, Q)."""
+        """Return (S, Q) log-odds below which lies the probability p (S, Q)."""
         return np.stack([np.interp(q, f, l) for q, f, l in zip(p, self.below, self.l, strict=True)])
 
     def expectation(self, value: Array) -> Array:
-        """(S, ...) mean of `value` (S, K, ...) at the nodes."""
+        """Return (S, ...) mean of `value` (S, K, ...) at the nodes."""
         return np.einsum("sk,sk...->s...", _weights(self.l) * self.density, value)
 
 
@@ -116,7 +116,7 @@ def two_components(f: Array, alpha: Array, nodes: int) -> MeshDensity:
 
 
 def _ends(alpha: Array, m: int) -> Array:
-    """(2,) log-odds of the second weight between which its posterior given m rows has its mass.
+    """Return (2,) log-odds between which the second weight has its mass given m rows.
 
     The density only falls beyond the modes of the posteriors in which all rows are of one class.
     """
@@ -126,7 +126,7 @@ def _ends(alpha: Array, m: int) -> Array:
 
 
 def _log_density(l: Array, f: Array, alpha: Array) -> Array:
-    """(S, K) log density of the log-odds, up to a constant."""
+    """Return (S, K) log density of the log-odds, up to a constant."""
     log_p = alpha[0] * log_expit(-l) + alpha[1] * log_expit(l)
     return log_p + _log_likelihood(f, np.stack([expit(-l), expit(l)], axis=1))
 
@@ -150,31 +150,31 @@ def _mesh(l: Array, log_p: Array, nodes: int, kept: float) -> Array:
 
 
 def _weights(l: Array) -> Array:
-    """Of the trapezoidal rule."""
+    """Return the weights of the trapezoidal rule."""
     step = np.diff(l)
     return (np.pad(step, ((0, 0), (1, 0))) + np.pad(step, ((0, 0), (0, 1)))) / 2
 
 
 def _log_likelihood(f: Array, rho: Array) -> Array:
-    """(S, K) log prod_i sum_c rho_c f_ci of weights (S, C, K)."""
-    out = np.zeros((len(rho), rho.shape[2]))
-    step = max(_FACTORS, _CELLS // out.size // _FACTORS * _FACTORS)
+    """Return (S, K) log prod_i sum_c rho_c f_ci of weights (S, C, K)."""
+    log_p = np.zeros((len(rho), rho.shape[2]))
+    step = max(_FACTORS, _CELLS // log_p.size // _FACTORS * _FACTORS)
     for start in range(0, f.shape[-1], step):
-        part = f[..., start : start + step]
-        mixed = np.einsum("scm,sck->smk", part, rho)
-        rest = -mixed.shape[1] % _FACTORS
-        mixed = np.pad(mixed, ((0, 0), (0, rest), (0, 0)), constant_values=1.0)
+        block = f[..., start : start + step]
+        mixed = np.einsum("scm,sck->smk", block, rho)
+        padding = -mixed.shape[1] % _FACTORS
+        mixed = np.pad(mixed, ((0, 0), (0, padding), (0, 0)), constant_values=1.0)
         product = mixed.reshape(len(mixed), -1, _FACTORS, mixed.shape[2]).prod(axis=2)
         with np.errstate(divide="ignore"):
-            out += np.log(product).sum(axis=1)
-    return out
+            log_p += np.log(product).sum(axis=1)
+    return log_p
 
 
 # ------------------------------------------------------------------------ more: Gibbs sampling
 
 
 def sweep(rng: np.random.Generator, f: Array, alpha: Array, rho: Array) -> Array:
-    """(S, C) weights after one step of S Gibbs samplers from (S, C) `rho`, each with f (C, m).
+    """Draw (S, C) weights: one step of S Gibbs samplers from (S, C) `rho`, each with f (C, m).
 
     How two weights share their sum is drawn given the others, for a chain of pairs through all
     components in random order. The components of the rows are summed out: drawing them as well
@@ -186,8 +186,8 @@ def sweep(rng: np.random.Generator, f: Array, alpha: Array, rho: Array) -> Array
         both = rho[:, a] + rho[:, b]
         others = rho.copy()
         others[:, [a, b]] = 0
-        rest = np.matmul(others[:, None], f)[:, 0]
-        parts = np.stack([rest, both[:, None] * f[:, b], both[:, None] * f[:, a]], axis=1)
+        others_mix = np.matmul(others[:, None], f)[:, 0]
+        parts = np.stack([others_mix, both[:, None] * f[:, b], both[:, None] * f[:, a]], axis=1)
         with np.errstate(divide="ignore"):
             start = np.log(rho[:, a]) - np.log(rho[:, b])
         l = _slice(rng, parts, alpha[[b, a]], start)
@@ -196,7 +196,7 @@ def sweep(rng: np.random.Generator, f: Array, alpha: Array, rho: Array) -> Array
 
 
 def _slice(rng: np.random.Generator, parts: Array, alpha: Array, start: Array) -> Array:
-    """(S,) log-odds l after a step of slice sampling; densities 1, 1 - rho, rho times `parts`.
+    """Draw (S,) log-odds l by a slice-sampling step; densities 1, 1 - rho, rho times `parts`.
 
     Source: Neal (2003), Slice sampling, section 4: the whole range first, then shrunk.
     """
@@ -209,28 +209,28 @@ def _slice(rng: np.random.Generator, parts: Array, alpha: Array, start: Array) -
     low, high = (np.full_like(start, end) for end in _ends(alpha, parts.shape[-1]))
     l = np.clip(start, low, high)
     level = log_density(l, parts) - rng.standard_exponential(len(l))
-    out, left = l.copy(), np.arange(len(l))
+    drawn, left = l.copy(), np.arange(len(l))
     while left.size:
         new = rng.uniform(low[left], high[left])
         inside = log_density(new, parts[left]) >= level[left]
         inside |= high[left] - low[left] < 1e-12  # nothing but the start itself, to rounding
-        out[left[inside]] = new[inside]
+        drawn[left[inside]] = new[inside]
         left, new = left[~inside], new[~inside]
         below = new < l[left]
         low[left] = np.where(below, new, low[left])
         high[left] = np.where(below, high[left], new)
-    return out
+    return drawn
 
 
 def far_apart(chains: int, n_classes: int) -> Array:
-    """(chains, C) starting points in different corners: chains agree only once they forget."""
+    """Return (chains, C) starts in different corners: chains agree only once they forget."""
     rho = np.full((chains, n_classes), 0.1 / n_classes)
     rho[np.arange(chains), np.arange(chains) % n_classes] += 0.9
     return rho
 
 
 def responsibilities(f: Array, rho: Array) -> Array:
-    """(S, C, m) probability of each component for each row, given weights (S, C)."""
+    """Return (S, C, m) probability of each component for each row, given weights (S, C)."""
     p = f * rho[:, :, None]
     return p / p.sum(axis=1, keepdims=True)
 
@@ -239,7 +239,7 @@ def responsibilities(f: Array, rho: Array) -> Array:
 
 
 def mode(f: Array, alpha: Array) -> Array:
-    """(C,) mode of the posterior density of the weights; NaN where a concentration is below 1.
+    """Find the (C,) mode of the weights' posterior; NaN where a concentration is below 1.
 
     Expectation maximisation for f (C, m), extrapolated from every two steps (Varadhan and Roland,
     2008), which changes the speed alone.
@@ -396,9 +396,9 @@ def estimate_class_prior(
     elif theta == "updated":
         result = _updated(rng, fitted.closed_form.model.family, encoded, alpha, chains, draws)
     else:
-        own = fitted.posterior
-        drawn: Any = own.draw_features(rng, draws, chains)
-        result = _drawn(rng, own.model.family, drawn, encoded, alpha, quadrature)
+        posterior = fitted.posterior
+        drawn: Any = posterior.draw_features(rng, draws, chains)
+        result = _drawn(rng, posterior.model.family, drawn, encoded, alpha, quadrature)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
@@ -408,7 +408,7 @@ def estimate_class_prior(
         _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
     summary |= {"map": ((CLASS,), mode(f, alpha)), **diagnostics}
     rows = tree.group({"class_probability": ((OBS, CLASS), result.responsibilities.T)}, coords)
-    out = xr.DataTree.from_dict(
+    tree_of_results = xr.DataTree.from_dict(
         {
             f"/{POSTERIOR}": group,
             f"/{SUMMARY}": tree.group(summary, coords).assign_attrs(
@@ -419,10 +419,10 @@ def estimate_class_prior(
     )
     route = "quadrature" if quadrature else "gibbs"
     family = type(fitted.family).__name__
-    out.attrs |= tree.provenance(family, route, random_state)
-    out.attrs |= {"theta": theta, "method": route}
-    out.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
-    return out
+    tree_of_results.attrs |= tree.provenance(family, route, random_state)
+    tree_of_results.attrs |= {"theta": theta, "method": route}
+    tree_of_results.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
+    return tree_of_results
 
 
 # ------------------------------------------------------------------------------- the posteriors
@@ -469,8 +469,8 @@ def _drawn(
         some = slice(first, min(first + step, n))
         f = relative(family.log_likelihood(X, {k: v[some] for k, v in flat.items()}))
         if quadrature:
-            found = two_components(f, alpha, _FEW_NODES)
-            now = _on_simplex(found.quantile(rng.random((len(f), 1)))[:, 0])
+            mixture = two_components(f, alpha, _FEW_NODES)
+            now = _on_simplex(mixture.quantile(rng.random((len(f), 1)))[:, 0])
         else:
             now = start[some]
             for _ in range(_WARM_UP):
@@ -502,12 +502,12 @@ def _updated(
 
 
 def _on_simplex(l: Array) -> Array:
-    """(S, 2) weights from log-odds of the second."""
+    """Return (S, 2) weights from log-odds of the second."""
     return np.stack([expit(-l), expit(l)], axis=-1)
 
 
 def _mean_responsibilities(f: Array, rho: Array) -> Array:
-    """(C, m) from f (C, m) and weights (S, C)."""
+    """Return (C, m) from f (C, m) and weights (S, C)."""
     total = np.zeros(f.shape)
     step = max(1, _BLOCK // max(1, f.size))
     for first in range(0, len(rho), step):
@@ -545,7 +545,7 @@ def _of_density(density: MeshDensity, request: IntervalRequest) -> Variables:
 def _interval_ends(
     quantile: Callable[[Array], Array], request: IntervalRequest
 ) -> tuple[Array, Array]:
-    """(1,) each, as log odds: the ends of an interval of a probability by quantiles of log odds.
+    """Return the ends (1,), as log odds, of an interval of a probability by quantiles.
 
     The shortest interval begins at the probability below it, u, that minimises its length: 1 - prob
     and 0 are allowed, and finer meshes follow.
@@ -560,9 +560,9 @@ def _interval_ends(
         with np.errstate(invalid="ignore"):
             length = expit(high) * expit(-low) * -np.expm1(np.minimum(low - high, 0.0))
         best = int(np.argmin(length))
-        found = low[best : best + 1], high[best : best + 1]
+        ends = low[best : best + 1], high[best : best + 1]
         u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], _NEXT_MESH + 1)
-    return found
+    return ends
 
 
 def _beyond(
@@ -611,7 +611,7 @@ def _check(theta: str, method: str, n_classes: int, draws: int, chains: int) -> 
 
 
 def _concentrations(prior: Any, classes: Array) -> Array:
-    """(C,) from a number, an array, or by label."""
+    """Return (C,) from a number, an array, or by label."""
     if (named := by_label(prior)) is not None:
         codes = codes_of(list(named), classes)
         missing = np.setdiff1d(np.arange(len(classes)), codes)

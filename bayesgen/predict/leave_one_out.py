@@ -42,14 +42,16 @@ class TrainingRows(NamedTuple):
         return np.flatnonzero((self.codes >= 0) & (self.weight > 0))
 
     def only_scored(self) -> "TrainingRows":
-        """Those rows; a ValueError if there is none."""
-        at = self.scored
-        if not len(at):
+        """Return the scored rows; raise ValueError if there is none."""
+        positions = self.scored
+        if not len(positions):
             raise ValueError("no training row has a label and a weight above 0")
-        if len(at) == len(self.codes):
+        if len(positions) == len(self.codes):
             return self
-        groups = None if self.groups is None else self.groups[at]
-        return TrainingRows(self.X[at], self.codes[at], self.weight[at], groups)
+        groups = None if self.groups is None else self.groups[positions]
+        return TrainingRows(
+            self.X[positions], self.codes[positions], self.weight[positions], groups
+        )
 
 
 def training_rows(
@@ -69,12 +71,12 @@ def training_rows(
     values, masked = labels_and_mask(y)
     check_consistent_length(rows, values)
     parts = fitted.parts(rows, of_training=True)
-    if any(part.training.unlabelled_weight for part, _ in parts):
+    if any(member.training.unlabelled_weight for member, _ in parts):
         raise NoClosedFormError(
             "leave-one-out after unlabelled='weighted' needs the rows without a label again "
             "without each row: fit to the labelled rows, with unlabelled='ignore'"
         )
-    if all(part.posterior.exact for part, _ in parts):
+    if all(member.posterior.exact for member, _ in parts):
         refuse_unlabelled(masked)
         codes = fitted.codes_of(values)
     else:
@@ -97,9 +99,9 @@ def training_rows(
             "groups="
         )
     n = int((weight > 0).sum())
-    for part, read in parts:
-        some = partial or (part is not fitted and n != part.training.n_rows)
-        check_training_rows(part, read, codes, weight, some)
+    for member, read in parts:
+        some = partial or (member is not fitted and n != member.training.n_rows)
+        check_training_rows(member, read, codes, weight, some)
     return TrainingRows(rows.encoded, codes, weight, groups)
 
 
@@ -112,20 +114,20 @@ def check_training_rows(
 
 
 def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> TrainingRows:
-    """The training rows that were kept, or those that are given as (X, y) or (X, y, weight)."""
+    """Return the training rows kept, or those given as (X, y) or (X, y, weight)."""
     if training is not None:
         if not isinstance(training, tuple | list) or len(training) not in (2, 3):
             raise ValueError("training must be (X, y) or (X, y, sample_weight)")
         return training_rows(fitted, *KeptRows(*training), partial)
-    given = fitted.training.rows
-    if given is None:
+    kept_rows = fitted.training.rows
+    if kept_rows is None:
         raise ValueError(
             "the training rows, or their scores, are not known here (after a stream, a merge, "
             "partial_fit, forget, a large fit, or loading a model saved before they were "
             "first asked for): pass training=(X, y) or training=(X, y, sample_weight)"
         )
     try:
-        return training_rows(fitted, *given)
+        return training_rows(fitted, *kept_rows)
     except ValueError as error:
         raise ValueError(
             "the rows that fit was given were changed since then: pass them as they were "
@@ -135,7 +137,7 @@ def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> 
 
 def refuse_groups(fitted: Fitted) -> None:
     """Raise NoClosedFormError where whole groups cannot be left out."""
-    if not all(part.posterior.exact for part in fitted.models):
+    if not all(member.posterior.exact for member in fitted.models):
         raise NoClosedFormError(
             "groups= leaves many rows out at once, which draws cannot (importance weights "
             "would rest on a few of them); fit again without each group"
@@ -163,35 +165,39 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     -----
     Not known: without the rows, after changes to them, and of draws that do not tell.
     """
-    own: Any = fitted.posterior
+    posterior: Any = fitted.posterior
     training = fitted.training
     if training.inference not in _LEAVES_OUT:
         return None
-    scored, given = getattr(own, "scored", None), rows or training.rows
+    scored, kept_rows = getattr(posterior, "scored", None), rows or training.rows
     if rows is None and training.scores is not None:
         codes, weight = training.scores.codes, training.scores.weight
         log_p = -np.logaddexp(0.0, -training.scores.label)
     elif rows is None and scored is not None:
-        at = _some(len(scored.codes))
-        codes, weight = scored.codes[at], scored.weight[at]
-        joint, k = own.log_proba_without(scored.take(at))
+        positions = _some(len(scored.codes))
+        codes, weight = scored.codes[positions], scored.weight[positions]
+        joint, k = posterior.log_proba_without(scored.take(positions))
         log_p = joint[np.arange(len(codes)), codes]
-    elif given is None:
+    elif kept_rows is None:
         return None
     else:
-        n, at = len(given.y), _some(len(given.y))
-        of_some = None if given.sample_weight is None else np.asarray(given.sample_weight)[at]
-        X, y = (_safe_indexing(part, at) for part in (given.X, given.y))
+        n, positions = len(kept_rows.y), _some(len(kept_rows.y))
+        of_some = (
+            None
+            if kept_rows.sample_weight is None
+            else np.asarray(kept_rows.sample_weight)[positions]
+        )
+        X, y = (_safe_indexing(part, positions) for part in (kept_rows.X, kept_rows.y))
         try:
-            of_groups = None if training.groups is None else training.groups[at]
-            some = rows is not None or len(at) < n
-            found = training_rows(fitted, X, y, of_some, some, of_groups)
+            of_groups = None if training.groups is None else training.groups[positions]
+            some = rows is not None or len(positions) < n
+            scored_rows = training_rows(fitted, X, y, of_some, some, of_groups)
         except ValueError:
             return None
-        at = found.scored
-        codes, weight = found.codes[at], found.weight[at]
-        joint, k = own.log_joint_without(*found.only_scored())
-        if k is not None and (k > largest_good_k(own.n_draws)).any():
+        positions = scored_rows.scored
+        codes, weight = scored_rows.codes[positions], scored_rows.weight[positions]
+        joint, k = posterior.log_joint_without(*scored_rows.only_scored())
+        if k is not None and (k > largest_good_k(posterior.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]
     if not len(codes):
@@ -214,46 +220,46 @@ def _some(n: int) -> Array:
 
 
 def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
-    """By the number of rows, and the class counts where the fit knew every label."""
+    """Check the number of rows, and class counts where the fit knew every label."""
     # rows of weight 0 are no rows to the fit
     n, seen = int(np.sum(rows.weight > 0)), fitted.training.n_rows
     if not partial and n != seen:
         raise ValueError(f"{_TRAINING_ROWS}; got {n} rows, and the fit had {seen}")
     if fitted.training.n_unlabelled:
         return
-    known = rows.codes >= 0
+    labelled = rows.codes >= 0
     of_fit = fitted.posterior.stats.count
-    count = class_counts(rows.codes[known], len(of_fit), rows.weight[known])
+    count = class_counts(rows.codes[labelled], len(of_fit), rows.weight[labelled])
     if np.any(count > (1 + _SAME) * of_fit) if partial else _differ(count, of_fit):
         raise _other_counts(count, of_fit, fitted)
 
 
 def _check_rows_of_fit(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:
-    """By the class counts and the evidence: a change of any cell changes it."""
-    at = rows.scored
-    some = TrainingRows(rows.X[at], rows.codes[at], rows.weight[at])
+    """Check class counts and the evidence, which a change of any cell changes."""
+    positions = rows.scored
+    some = TrainingRows(rows.X[positions], rows.codes[positions], rows.weight[positions])
     prior, stats = fitted.posterior.prior, fitted.posterior.stats
-    own = prior.stats(*some[:2], len(fitted.classes), some.weight)
+    stats_here = prior.stats(*some[:2], len(fitted.classes), some.weight)
     without_evidence = bool(prior.family.no_theta)
     if partial or without_evidence:
         try:
-            rest = stats.remove(own)
+            remainder = stats.remove(stats_here)
         except ValueError as error:
             raise ValueError(f"{_TRAINING_ROWS}; some of these were not: {error}") from None
     if partial:
         return
-    if _differ(own.count, stats.count):
-        raise _other_counts(own.count, stats.count, fitted)
+    if _differ(stats_here.count, stats.count):
+        raise _other_counts(stats_here.count, stats.count, fitted)
     if without_evidence:
-        left = [v for dims, v in rest.features.arrays().values() if CLASS in dims]
+        left = [v for dims, v in remainder.features.arrays().values() if CLASS in dims]
         if any((np.abs(v) > _SAME).any() for v in left):
             raise ValueError(f"{_TRAINING_ROWS}; these are only some of them")
         return
-    of_fit, given = prior.log_evidence(stats), prior.log_evidence(own)
-    if not np.isclose(given, of_fit, rtol=_SAME, atol=_SAME * len(some.codes)):
+    of_fit, evidence_here = prior.log_evidence(stats), prior.log_evidence(stats_here)
+    if not np.isclose(evidence_here, of_fit, rtol=_SAME, atol=_SAME * len(some.codes)):
         raise ValueError(
             f"{_TRAINING_ROWS}; these have the same classes and other features: their log "
-            f"evidence is {given:.6f}, that of the fit {of_fit:.6f}"
+            f"evidence is {evidence_here:.6f}, that of the fit {of_fit:.6f}"
         )
 
 

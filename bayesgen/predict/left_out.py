@@ -48,24 +48,26 @@ class LeftOut(Record):
     label: Array = array(SCORED)
 
     def sorted(self) -> "LeftOut":
-        """By class and score: the order of the training rows is nobody's business."""
+        """Sort by class and score, so that a file does not tell the order of the rows."""
         return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))
 
     def typical_of_class(self, log_x: Array) -> Array:
-        """(N, C) tail probabilities of log p(x | y = c, D) (1, N, C); 1 for one without rows."""
+        """Return (N, C) tail probabilities of log p(x | y = c, D) (1, N, C); 1 without rows."""
         (log_x,) = log_x
-        out = np.ones(log_x.shape)
+        tails = np.ones(log_x.shape)
         for c in range(log_x.shape[1]):
-            own = self.codes == c
-            out[:, c] = tail_probability(log_x[:, c], self.of_class[own], self.weight[own])
-        return out
+            of_class = self.codes == c
+            tails[:, c] = tail_probability(
+                log_x[:, c], self.of_class[of_class], self.weight[of_class]
+            )
+        return tails
 
     def typical_overall(self, log_x: Array) -> Array:
-        """(N,) tail probabilities of log p(x | D) (1, N)."""
+        """Return (N,) tail probabilities of log p(x | D) (1, N)."""
         return tail_probability(log_x[0], self.overall, self.weight)
 
     def least_log_odds(self, coverage: float, n_classes: int, by_class: bool) -> Array:
-        """(C,) log-odds of a class from which on it belongs to the prediction set."""
+        """Return (C,) log-odds of a class from which on it belongs to the prediction set."""
         if not by_class:
             return np.full(n_classes, lower_limit(self.label, self.weight, coverage))
         every = [self.codes == c for c in range(n_classes)]
@@ -90,7 +92,7 @@ def prediction_sets(
     least = left_out.least_log_odds(coverage, len(classes), bool(by_class))
     with np.errstate(invalid="ignore"):  # a row that no class can have made is in no set
         included = log_odds(joint) >= least
-    out = tree.group(
+    sets = tree.group(
         {
             "included": ((OBS, CLASS), included),
             "size": ((OBS,), included.sum(axis=1)),
@@ -98,13 +100,13 @@ def prediction_sets(
         },
         {CLASS: classes},
     )
-    out = out.assign_attrs(coverage=coverage, by_class=int(by_class))
+    sets = sets.assign_attrs(coverage=coverage, by_class=int(by_class))
     title = f"sets of labels that hold the true one in {100 * coverage:g} % of rows"
-    return tree.result_table(out, title)
+    return tree.result_table(sets, title)
 
 
 def log_odds(joint: Array) -> Array:
-    """(..., C) log p_c / (1 - p_c) from log joint densities: tells p that are near 1 apart."""
+    """Return (..., C) log p_c / (1 - p_c) from log joint densities, exact near p = 1."""
     if joint.shape[-1] == 1:
         return np.full(joint.shape, np.inf)
     with np.errstate(invalid="ignore"):
@@ -112,16 +114,16 @@ def log_odds(joint: Array) -> Array:
 
 
 def tail_probability(score: Array, reference: Array, weight: Array) -> Array:
-    """(N,) (1 + weight of the references <= score) / (1 + weight of all): ties count in full."""
+    """Return (N,) (1 + weight of references <= score) / (1 + weight of all)."""
     order = np.argsort(reference)
     below = np.append(0.0, np.cumsum(weight[order]))
     rank = np.searchsorted(reference[order], score, side="right")
-    found: Array = (1 + below[rank]) / (1 + below[-1])
-    return np.where(np.isnan(score), np.nan, found)
+    tail: Array = (1 + below[rank]) / (1 + below[-1])
+    return np.where(np.isnan(score), np.nan, tail)
 
 
 def lower_limit(score: Array, weight: Array, coverage: float) -> float:
-    """The largest score that references reach with weight >= coverage (1 + weight of all).
+    """Return the largest score that references reach with weight >= coverage (1 + weight of all).
 
     With weights of 1 the ceil((n + 1) coverage)-th largest of n; -inf if they are too few.
     """
@@ -165,33 +167,35 @@ class MemberRanks(Record):
     overall: Array = array(MEMBER, SCORED)
 
     def typical_overall(self, log_x: Array) -> Array:
-        """(N,) tail probabilities of log p(x | D) (M, N)."""
+        """Return (N,) tail probabilities of log p(x | D) (M, N)."""
         return _combined(log_x, self.overall, self.weight)
 
     def typical_of_class(self, log_x: Array) -> Array:
-        """(N, C) tail probabilities of log p(x | y = c, D) (M, N, C); 1 for one without rows."""
-        out = np.ones(log_x.shape[1:])
+        """Return (N, C) tail probabilities of log p(x | y = c, D) (M, N, C); 1 without rows."""
+        tails = np.ones(log_x.shape[1:])
         for c in np.unique(self.codes):
-            own = self.codes == c
-            out[:, c] = _combined(log_x[:, :, c], self.of_class[:, own], self.weight[own])
-        return out
+            of_class = self.codes == c
+            tails[:, c] = _combined(
+                log_x[:, :, c], self.of_class[:, of_class], self.weight[of_class]
+            )
+        return tails
 
 
 def _combined(log_x: Array, left_out: Array, weight: Array) -> Array:
-    """(N,) tail probabilities of M densities (M, N) together, from those of rows (M, n)."""
-    new = [tail_probability(x, known, weight) for x, known in zip(log_x, left_out, strict=True)]
-    known = [_without_itself(each, weight) for each in left_out]
-    return tail_probability(_harmonic_mean(new), _harmonic_mean(known), weight)
+    """Return (N,) tail probabilities of M densities (M, N) together, from those of rows (M, n)."""
+    new = [tail_probability(x, ranked, weight) for x, ranked in zip(log_x, left_out, strict=True)]
+    ranked = [_without_itself(each, weight) for each in left_out]
+    return tail_probability(_harmonic_mean(new), _harmonic_mean(ranked), weight)
 
 
 def _without_itself(score: Array, weight: Array) -> Array:
-    """(n,) as `tail_probability`, of rows among all others."""
+    """Return (n,) `tail_probability` of rows among all others."""
     total = weight.sum()
     below = tail_probability(score, score, weight) * (1 + total)  # 1 and its own weight included
-    out: Array = (below - weight) / (1 + total - weight)
-    return out
+    tail: Array = (below - weight) / (1 + total - weight)
+    return tail
 
 
 def _harmonic_mean(tails: list[Array]) -> Array:
-    out: Array = len(tails) / np.sum(1 / np.array(tails), axis=0)
-    return out
+    mean: Array = len(tails) / np.sum(1 / np.array(tails), axis=0)
+    return mean

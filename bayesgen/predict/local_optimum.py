@@ -56,10 +56,10 @@ def optimum(fitted: Fitted, method: Method, training: Any = None) -> dict[str, A
     UndefinedEstimateError
         If there is none, or if the rows are not known.
     """
-    known = _COMPUTED.setdefault(fitted.posterior, {})
-    if method not in known:
-        known[method] = _sought(fitted, method, training)
-    return known[method]
+    computed = _COMPUTED.setdefault(fitted.posterior, {})
+    if method not in computed:
+        computed[method] = _sought(fitted, method, training)
+    return computed[method]
 
 
 def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
@@ -96,7 +96,7 @@ def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
 
 
 def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
-    """The labelled training rows, as the fit encoded them."""
+    """Return the labelled training rows, as the fit encoded them."""
     rows = fitted.training.rows if training is None else training
     if rows is None:
         raise UndefinedEstimateError(
@@ -113,7 +113,7 @@ def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
 
 
 def _coordinates(model: Any, draws: dict[str, Array]) -> tuple[Array, Array]:
-    """(K,) mean and standard deviation of the sampler's coordinates of variables (S, ...)."""
+    """Return (K,) mean and standard deviation of the coordinates of variables (S, ...)."""
     import pytensor
 
     variables = [model[name] for name in draws]
@@ -133,7 +133,7 @@ def _coordinates(model: Any, draws: dict[str, Array]) -> tuple[Array, Array]:
 
 
 def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
-    """(K,) coordinates of the optimum of these variables.
+    """Return (K,) coordinates of the optimum of these variables.
 
     Cells that PyMC imputes are none of them: they are integrated out.
     """
@@ -171,15 +171,15 @@ def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
 
     bounds = [(-_FARTHEST, _FARTHEST)] * len(mean)
     options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-7, "maxcor": 30}
-    found = minimize(
+    solution = minimize(
         loss, np.zeros(len(mean)), jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    distance = np.abs(found.x).max()
+    distance = np.abs(solution.x).max()
     # a likelihood that levels off has no slope long before it is that far
-    away = found.x * (_FARTHEST / distance) if distance > 1.0 else None
-    if away is not None and loss(away)[0] <= found.fun + _LEVEL:
+    away = solution.x * (_FARTHEST / distance) if distance > 1.0 else None
+    if away is not None and loss(away)[0] <= solution.fun + _LEVEL:
         sizes = [np.size(point[v.name]) for v in values]
-        name = np.repeat(list(draws), sizes)[np.abs(found.x).argmax()]
+        name = np.repeat(list(draws), sizes)[np.abs(solution.x).argmax()]
         what = "likelihood" if method == "mle" else "posterior density"
         raise UndefinedEstimateError(
             method,
@@ -187,7 +187,7 @@ def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
             "standard deviations away",
             advice="use method='posterior_predictive' or 'posterior_mean'",
         )
-    return np.asarray(mean + sd * found.x)
+    return np.asarray(mean + sd * solution.x)
 
 
 def _values(model: Any, names: list[str], variables: list[str], point: Array) -> list[Array]:
@@ -197,8 +197,8 @@ def _values(model: Any, names: list[str], variables: list[str], point: Array) ->
     start = model.initial_point()
     values = [model.rvs_to_values[model[name]] for name in variables]
     ends = np.cumsum([np.size(start[v.name]) for v in values])[:-1]
-    for v, part in zip(values, np.split(point, ends), strict=True):
-        start[v.name] = part.reshape(np.shape(start[v.name])).astype(v.dtype)
+    for v, piece in zip(values, np.split(point, ends), strict=True):
+        start[v.name] = piece.reshape(np.shape(start[v.name])).astype(v.dtype)
     with third_parties():
         outputs = model.replace_rvs_by_values([model[name] for name in names])
         function = pytensor.function(

@@ -36,16 +36,16 @@ class LinearForm(NamedTuple):
 
 def linear_form(fitted: Fitted, method: Method) -> LinearForm:
     """Weights of the rule, as `GenerativeClassifier.linear_form` gives them."""
-    own = fitted.closed_form
+    posterior = fitted.closed_form
     check_method(method)
     theta = None
     try:
         if method != "posterior_predictive":
-            theta = own.model.estimate(method, own.stats)
-        weights = own.class_weights(method)
+            theta = posterior.model.estimate(method, posterior.stats)
+        weights = posterior.class_weights(method)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, fitted.feature_names) from None
-    w, w0 = require(own.model.family, LinearRule, "linear_form").linear_form(theta)
+    w, w0 = require(posterior.model.family, LinearRule, "linear_form").linear_form(theta)
     with np.errstate(divide="ignore"):
         w0 = w0 + np.log(weights)
     if len(fitted.classes) == 2:
@@ -71,18 +71,18 @@ def estimates(fitted: Fitted, method: Method, training: Any = None) -> "xr.Datas
 
 def _theta(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
     """Estimates of the parameters, and class weights where there are any."""
-    own: Any = fitted.posterior
-    if not own.drawn:
+    posterior: Any = fitted.posterior
+    if not posterior.drawn:
         closed = fitted.closed_form
         weights = closed.class_weights(method)
         return closed.model.estimate(method, closed.stats) | {CLASS_WEIGHTS: weights}
     if method != "posterior_mean":
         return local_optimum.optimum(fitted, method, training)
-    return own.mean()
+    return posterior.mean()
 
 
 def attribute(fitted: Fitted, name: str) -> Any:
-    """An attribute that scikit-learn's class has.
+    """Return an attribute that scikit-learn's class has.
 
     Raises
     ------
@@ -103,19 +103,19 @@ def attribute(fitted: Fitted, name: str) -> Any:
 
 
 def _attribute(fitted: Fitted, name: str) -> Any:
-    """Of the posterior mean, but for `coef_` and counts."""
-    own = fitted.closed_form
+    """Return the value at the posterior mean, but for `coef_` and counts."""
+    posterior = fitted.closed_form
     if name == "class_count_":
-        return np.array(own.stats.count)
+        return np.array(posterior.stats.count)
     if name == "class_log_prior_":
-        return np.log(own.model.mean_weights())
+        return np.log(posterior.model.mean_weights())
     if name in ("coef_", "intercept_"):
         try:
             w, w0 = linear_form(fitted, "posterior_predictive")
         except NotLinearError:
             w, w0 = linear_form(fitted, "posterior_mean")
         return np.atleast_2d(w) if name == "coef_" else np.atleast_1d(w0)
-    family = own.model.family
+    family = posterior.model.family
     if name not in family.attributes:
         raise AttributeError(
             f"{fitted.name} has no {name}: no parameter of {type(family).__name__} goes by that "
@@ -123,14 +123,14 @@ def _attribute(fitted: Fitted, name: str) -> Any:
         )
     parameter = family.attributes[name]
     dims = family.params[parameter]
-    value = np.asarray(own.model.estimate("posterior_mean", own.stats)[parameter])
+    value = np.asarray(posterior.model.estimate("posterior_mean", posterior.stats)[parameter])
     if name.startswith("feature_log_"):
         with np.errstate(divide="ignore"):  # padding
             log_p = np.log(value)
         if dims[-1] != CATEGORY:
             return log_p
         real = value[0] > 0
-        return [log_p[:, j, own] for j, own in enumerate(real)]
+        return [log_p[:, j, posterior] for j, posterior in enumerate(real)]
     if name == "var_":  # of a variance that classes or features share
         value = value[:, None] if dims == (CLASS,) else value
         shape = family.mu.shape

@@ -38,25 +38,28 @@ def log_joint(
     class_prior: Any = None,
     quantity: Quantity = "probability",
 ) -> Array:
-    """(N, C) log p(y = c, x) of each row on its own; `quantity` is what becomes of it.
+    """Return (N, C) log p(y = c, x) of each row on its own; `quantity` is what becomes of it.
 
     Other arguments are those of `GenerativeClassifier.predict_joint_log_proba`.
     """
     check_method(method)
-    own: Any = fitted.posterior
+    posterior: Any = fitted.posterior
     weights = fitted.weights_of(class_prior)
     rows = fitted.read(X)
     try:
-        if method in ("map", "mle") and own.drawn:
-            own, method = own.at(local_optimum.optimum(fitted, method)), "posterior_mean"
+        if method in ("map", "mle") and posterior.drawn:
+            posterior, method = (
+                posterior.at(local_optimum.optimum(fitted, method)),
+                "posterior_mean",
+            )
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
             encoded = rows.as_read
-            joint = incomplete.log_joint(fitted, own, encoded, method, weights, quantity)
+            joint = incomplete.log_joint(fitted, posterior, encoded, method, weights, quantity)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, fitted.feature_names) from None
     # NaN, or a row that no class can produce; the sum costs least and is seldom not finite
     if not (np.isfinite(joint.sum()) or np.isfinite(joint.max(axis=1)).all()):
-        refuse_large_cells(own.prior.family, rows.encoded, lambda: fitted.feature_names)
+        refuse_large_cells(posterior.prior.family, rows.encoded, lambda: fitted.feature_names)
         for row in np.flatnonzero(np.isnan(joint).any(axis=1))[:1]:
             if has_gap(rows.encoded, row):
                 why = f" is NaN: {MISSING_WITHOUT_DENSITY}"
@@ -65,7 +68,7 @@ def log_joint(
 
 
 def log_proba(fitted: Fitted, X: Any, method: Method, class_prior: Any = None) -> Array:
-    """(N, C) log probabilities of the classes."""
+    """Return (N, C) log probabilities of the classes."""
     return log_class_probability(log_joint(fitted, X, method, class_prior), method)
 
 

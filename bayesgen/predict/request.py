@@ -20,7 +20,7 @@ Ends = tuple[Array, Array]  # lower, upper
 
 
 def equal_tails(draws: Array, prob: float) -> Ends:
-    """(...) each, quantiles of draws (..., S), linear between them."""
+    """Return (...) each, quantiles of draws (..., S), linear between them."""
     n = draws.shape[-1]
     place = np.array([1 - prob, 1 + prob]) / 2 * (n - 1)
     first = place.astype(int)
@@ -34,7 +34,7 @@ def equal_tails(draws: Array, prob: float) -> Ends:
 
 
 def shortest(draws: Array, prob: float) -> Ends:
-    """(...) each, the nearest two of the draws (..., S) that hold the probability."""
+    """Return (...) each, the nearest two of the draws (..., S) that hold the probability."""
     n = draws.shape[-1]
     n_inside = min(int(np.floor(prob * n)), n - 1)
     ordered = np.sort(draws, axis=-1)
@@ -83,11 +83,11 @@ class IntervalRequest:
         return cls(prob, kind)
 
     def ends_of_draws(self, draws: Array) -> Ends:
-        """(...) each, from draws (..., S) on their own scale."""
+        """Return (...) each, from draws (..., S) on their own scale."""
         return (equal_tails if self.kind == "eti" else shortest)(draws, self.prob)
 
     def ends_of_log_odds(self, draws: Array) -> Ends:
-        """(...) each, as log odds: intervals of probabilities, from draws (..., S) of log odds.
+        """Return intervals of probabilities as log odds (...), from draws (..., S) of log odds.
 
         Where an end is one of several draws that round to one probability, the interval holds them
         all.

@@ -26,10 +26,10 @@ def typicality(fitted: Fitted, X: Any, left_out: LeftOut | MemberRanks) -> "xr.D
     of_class, overall = [], []
     with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
         warnings.simplefilter("ignore", MonteCarloWarning)
-        for part, rows in fitted.parts(X):
-            if part.posterior.model.generative:
-                joint = log_joint(part, rows, quantity="density")
-                of_class.append(joint - log_weights(part.posterior.class_weights()))
+        for member, rows in fitted.parts(X):
+            if member.posterior.model.generative:
+                joint = log_joint(member, rows, quantity="density")
+                of_class.append(joint - log_weights(member.posterior.class_weights()))
                 overall.append(log_sum_exp(joint))
     return tree.group(
         {
@@ -44,29 +44,31 @@ def member_ranks(
     members: Sequence[Member], joints: list[Array], codes: Array, weight: Array
 ) -> MemberRanks | None:
     """From the members' log joint densities (N, C) of rows without themselves; None without any."""
-    out, own_class = [], (np.arange(len(codes)), codes)
+    ranks, own_class = [], (np.arange(len(codes)), codes)
     for member, joint in zip(members, joints, strict=True):
         if member.fitted.posterior.model.generative:
             of_class = joint - log_class_weights(member.fitted.posterior, codes, weight)
-            out.append(np.stack([of_class[own_class], log_sum_exp(joint)]))
-    return MemberRanks(codes, weight, *np.stack(out, axis=1)) if out else None
+            ranks.append(np.stack([of_class[own_class], log_sum_exp(joint)]))
+    return MemberRanks(codes, weight, *np.stack(ranks, axis=1)) if ranks else None
 
 
 def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
     if training is None and fitted.training.scores is not None:
         return fitted.training.scores
-    found = fitted.training.weighed
-    if found is None or training is not None:
+    weighed = fitted.training.weighed
+    if weighed is None or training is not None:
         rows = rows_of_fit(fitted, training, partial).only_scored()
         joint, _ = fitted.posterior.log_joint_without(*rows)
         _, codes, weight, _ = rows
     else:
-        joint, codes, weight = found.joint, found.codes, found.row_weight
+        joint, codes, weight = weighed.joint, weighed.codes, weighed.row_weight
     if not fitted.posterior.model.generative:
         return of_labels(joint, codes, weight)
     own_class = np.arange(len(codes)), codes
-    log_pi = log_class_weights(fitted.posterior, codes, weight) if found is None else found.log_pi
+    log_pi = (
+        log_class_weights(fitted.posterior, codes, weight) if weighed is None else weighed.log_pi
+    )
     of_class = (joint - log_pi)[own_class]
     label = log_odds(joint)[own_class]
     return LeftOut(codes, weight, of_class, log_sum_exp(joint), label).sorted()

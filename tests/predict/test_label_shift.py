@@ -294,10 +294,10 @@ def test_every_unlabelled_row_counts(theta, method, position):
 
 
 def test_concentrations_by_label(gaussian):
-    clf, _ = gaussian
+    clf, new = gaussian
     named = {"c": 30.0, "a": 10.0, "b": 20.0}
     for prior in (named, pd.Series(named), xr.DataArray([*named.values()], {"class": [*named]})):
-        found = bg.estimate_class_prior(clf, [], prior, theta="integrated", draws=4)
+        found = bg.estimate_class_prior(clf, new[:1], prior, theta="integrated", draws=4)
         assert found.attrs["prior"] == [10, 20, 30]
 
 
