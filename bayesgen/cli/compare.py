@@ -107,9 +107,11 @@ def compare(
         reading = files.stored_reading(path, reading)
     table = files.open_table(data, reading)
     columns.find(target, table)
-    entries = _of_files(saved, table, target, text)
     if group is not None and not named:
         raise UserError("--group is for --model NAME: a model file says which column groups rows")
+    entries = _of_files(saved, table, target, text)
+    if group is None and table.reading.roles.get("group") in table.names:
+        group = table.reading.roles["group"]  # as the first model's fit
     entries |= _of_names(named or [], table, target, drop or [], text, group)
     if drop_incomplete:
         entries = _complete(entries)
