@@ -148,6 +148,7 @@ class Reader:
 
     sums_tell: ClassVar[bool] = False  # an infinite cell of training rows shows in their statistics
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
+    doubts: ClassVar[bool] = False  # whether `warn_of_doubts` says anything
     shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
 
     # -- rows --------------------------------------------------------------------------------

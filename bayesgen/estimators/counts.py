@@ -1,7 +1,7 @@
 """Bits and counts: BernoulliNB, MultinomialNB, PoissonNB."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,7 @@ class Bits(Reader):
     """Columns of bits, or of numbers with a threshold."""
 
     binarize: float | None = 0.0
+    doubts: ClassVar[bool] = True
 
     def encode(self, rows: Rows) -> Matrix:
         """Return (N, D) 0 and 1; NaN where a cell is missing."""
@@ -169,6 +170,7 @@ class Counts(Reader):
 
     missing: str = "marginalised"
     whole_numbers: bool = False  # whether others are doubtful
+    doubts: ClassVar[bool] = True
 
     def warn_of_doubts(self, rows: Rows) -> None:
         """Warn of the first cell of a table that is no whole number."""

@@ -198,7 +198,7 @@ class Learner:
         elif groups is None and y is not None and self._chooses_by_leaving_out():
             groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
         _, gathered, rows = self._gathered(None, X, y, sample_weight, groups=groups)
-        if not isinstance(y, Labelled):
+        if rows.X.reader.doubts and not isinstance(y, Labelled):
             rows.X.reader.warn_of_doubts(rows.X)
         scored = rows._replace(X=rows.X.encoded) if self.prior in (None, "loo") else None
         fitted = self._keep(self.settle(gathered, scored), X, y, sample_weight)
@@ -223,7 +223,7 @@ class Learner:
     def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """Keep a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
-        if not isinstance(y, Labelled):
+        if len(fitted.classes) == 1 and not isinstance(y, Labelled):
             warn_of_one_class(fitted.classes)
         X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
