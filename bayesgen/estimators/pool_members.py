@@ -44,8 +44,20 @@ class Candidate:
     of_reals: bool = False  # whether a table without real columns has it
 
 
-def _cost_of_covariances(size: Size, number: int) -> float:
-    return float(size.n_rows * size.n_columns**2 + 10 * number * size.n_columns**3)
+def _cost_of_one(size: Size) -> float:
+    """Count the operations of one covariance for all classes."""
+    return float(size.n_rows * size.n_columns**2 + 10 * size.n_columns**3)
+
+
+def _cost_of_each(size: Size) -> float:
+    """Count the operations of a covariance for each class."""
+    return float(size.n_rows * size.n_columns**2 + 10 * size.n_classes * size.n_columns**3)
+
+
+def _make_trees(size: Size) -> MetaTreeForest:
+    n_trees = int(np.clip(_TREE_ROWS // size.n_rows, *_TREES))
+    alpha = min(0.1, 1 / size.n_classes)  # exponents say how far the trees are to be believed
+    return MetaTreeForest(n_trees, alpha=alpha, candidates=6.0, random_state=size.seed)
 
 
 def _make_linear(size: Size) -> LinearDiscriminant:
@@ -56,29 +68,11 @@ def _make_quadratic(size: Size) -> QuadraticDiscriminant:
     return QuadraticDiscriminant(prior="default")
 
 
-def _make_trees(size: Size) -> MetaTreeForest:
-    n_trees = int(np.clip(_TREE_ROWS // size.n_rows, *_TREES))
-    alpha = min(0.1, 1 / size.n_classes)  # exponents say how far the trees are to be believed
-    return MetaTreeForest(n_trees, alpha=alpha, candidates=6.0, random_state=size.seed)
-
-
-def _cost_of_one(size: Size) -> float:
-    return _cost_of_covariances(size, 1)
-
-
-def _cost_of_each(size: Size) -> float:
-    return _cost_of_covariances(size, size.n_classes)
-
-
-def _no_cost(size: Size) -> float:
-    return 0.0
-
-
 CANDIDATES = (
     Candidate("linear", _make_linear, _cost_of_one, "numbers"),
     Candidate("linear on normal scores", _make_linear, _cost_of_one, "normal scores", True),
     Candidate("quadratic on normal scores", _make_quadratic, _cost_of_each, "normal scores"),
-    Candidate("label trees", _make_trees, _no_cost),
+    Candidate("label trees", _make_trees, lambda size: 0.0),
 )
 
 

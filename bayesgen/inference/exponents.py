@@ -77,8 +77,9 @@ def sample(
     rng = np.random.default_rng(seed)
     # compiled scores differ in the last digits, which chains would carry into the first
     scores = np.round(evidence.scores / _GRAIN) * _GRAIN
-    # classes in an order that no label has a part in
-    order = np.lexsort([weight @ scores.sum(axis=0), np.bincount(codes, weight, scores.shape[2])])
+    # in an order that no label has a part in; odds are against the first, which is seldom far off
+    count = np.bincount(codes, weight, scores.shape[2])
+    order = np.lexsort([-count, -(weight @ scores.sum(axis=0))])
     place = np.argsort(order)
     ordered = Evidence(scores[..., order], evidence.log_weights[:, order], evidence.known)
     target = _Target(ordered, place[codes], weight, prior)
