@@ -153,7 +153,7 @@ def spelled[Function: Callable[..., Any]](function: Function) -> Function:
         return function
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **options: Any) -> Any:
+    def wrapper(*args, **options):
         refuse_other_spelling(function.__name__, others & options.keys())
         return function(*args, **options)
 

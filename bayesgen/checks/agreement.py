@@ -50,7 +50,7 @@ class Agreement(NamedTuple):
     slack: Array  # (K,) difference that counts as none, in the unit of `error`
 
     @classmethod
-    def of(cls, ess: Array, slack: Any = 0.0, **statistics: tuple[Any, Any, Any, Any]) -> Self:
+    def of(cls, ess: Array, slack=0.0, **statistics: tuple[Any, Any, Any, Any]) -> Self:
         """Make one of statistics {name: (chain, reference, z, error)}; others are NaN."""
         table = np.full((4, ess.size, len(STATISTICS)), np.nan)
         for name, values in statistics.items():

@@ -118,7 +118,7 @@ class _Checks:
     """The checks of one family at some rows, in the order in which an error explains the next."""
 
     def __init__(
-        self, family: Any, X: Array, y: Array, n_classes: int, rng: np.random.Generator
+        self, family, X: Array, y: Array, n_classes: int, rng: np.random.Generator
     ) -> None:
         self.name, self.rng = type(family).__name__, rng
         self.X, self.y, self.n_classes = X, y, n_classes
@@ -218,7 +218,7 @@ class _Checks:
                 gap = max(gap, self._compare(*both, density[:, c], graph_density, c, note))
         return gap, _EXACT, ""
 
-    def _compare(self, a: str, b: str, found: Array, other: Array, c: Any, note: str) -> float:
+    def _compare(self, a: str, b: str, found: Array, other: Array, c, note: str) -> float:
         """Return the largest relative difference; raise if it is more than rounding."""
         size = 1 + np.abs(np.nan_to_num(other, neginf=0.0))
         apart = np.where(found == other, 0.0, np.abs(found - other) / size)
@@ -497,7 +497,7 @@ class _Checks:
             difference = max(difference, gain)
         return difference, _EXACT * (1 + abs(at_estimate)), ""
 
-    def _mean(self, posterior: Any, draws: Mapping[str, Array]) -> Line:
+    def _mean(self, posterior, draws: Mapping[str, Array]) -> Line:
         """Compare `mean` of the posterior with the average of its draws."""
         try:
             means = posterior.mean()
@@ -519,7 +519,7 @@ class _Checks:
         return least, _FALSE_ALARM / n_tests, "p-value"
 
 
-def _log_density(model: Any) -> Callable[[Mapping[str, Array]], float]:
+def _log_density(model) -> Callable[[Mapping[str, Array]], float]:
     """Return the log density of a model's free variables, in their own coordinates."""
     from pymc.model.transform.conditioning import remove_value_transforms
 
@@ -533,7 +533,7 @@ def _share(log_ratio: Array) -> Array:
     return 1 / (1 + np.exp(-log_ratio))
 
 
-def _log_p_by_cell(model: Any, free: Mapping[Any, Any]) -> Any:
+def _log_p_by_cell(model, free: Mapping[Any, Any]):
     """Log density of the observed variable, cell by cell, as a function of the free ones."""
     from pymc.logprob.basic import conditional_logp
 

@@ -53,7 +53,7 @@ def unequal(name: str, found: Array, expected: Array) -> str:
     return f"{name} is {found[place]:.8g}, and should be {expected[place]:.8g}"
 
 
-def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
+def chain_rule(prior: ClassModel, X, y: Array) -> str:
     """Return what is wrong with the evidence of a few rows X, y, or "".
 
     An error that the magnitudes in the evidence of many rows hide shows here.
@@ -73,7 +73,7 @@ def chain_rule(prior: ClassModel, X: Any, y: Array) -> str:
     )
 
 
-def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array) -> str:
+def left_out(found: Array, prior: ClassModel, X, y: Array, weight: Array, rows: Array) -> str:
     """Return what is wrong with leave-one-out (n, C), by refits without each row, or ""."""
     for k, i in enumerate(rows):
         expected = _log_joint(_without(prior, X, y, weight, i), X[i : i + 1])[0]
@@ -88,7 +88,7 @@ def left_out(found: Array, prior: ClassModel, X: Any, y: Array, weight: Array, r
 
 
 def typical(
-    by_class: Array, overall: Array, prior: ClassModel, X: Any, y: Array, weight: Array, rows: Array
+    by_class: Array, overall: Array, prior: ClassModel, X, y: Array, weight: Array, rows: Array
 ) -> str:
     """Return what is wrong with typicalities (n, C) and (n,) of some rows, or ""."""
     fits = [_without(prior, X, y, weight, i) for i in rows]
@@ -117,15 +117,13 @@ def typical(
     return ""
 
 
-def _without(prior: ClassModel, X: Any, y: Array, weight: Array, i: int) -> ClassModel:
+def _without(prior: ClassModel, X, y: Array, weight: Array, i: int) -> ClassModel:
     """Return the posterior of a fit to all rows but one."""
     others = np.arange(len(y)) != i
     return prior.update(prior.stats(X[others], y[others], len(prior.alpha), weight[others]))
 
 
-def merged(
-    prior: ClassModel, stats: ClassStats, X: Any, y: Array, weight: Array, rows: Array
-) -> str:
+def merged(prior: ClassModel, stats: ClassStats, X, y: Array, weight: Array, rows: Array) -> str:
     """Return what is wrong with merged statistics of two halves of the rows, or ""."""
     halves = [np.arange(len(y)) % 2 == k for k in (0, 1)]
     a, b = (prior.stats(X[h], y[h], len(prior.alpha), weight[h]) for h in halves)
@@ -156,7 +154,7 @@ def additive(contributions: Array, intercept: Array, log_odds: Array) -> str:
     )
 
 
-def _log_joint(model: ClassModel, X: Any) -> Array:
+def _log_joint(model: ClassModel, X) -> Array:
     """Return (N, C) log p(y = c, x | D) by class weights and family."""
     log_x: Array = np.log(model.alpha / model.alpha.sum()) + model.family.log_predictive(X)
     return log_x
@@ -166,7 +164,7 @@ def contradictions(
     prior: ClassModel,
     model: ClassModel,
     stats: ClassStats,
-    X: Any,
+    X,
     y: Array,
     weight: Array,
     classes: Sequence[Any],
@@ -203,7 +201,7 @@ def _evidence(
     model: ClassModel,
     stats: ClassStats,
     theta: dict[str, Array],
-    X: Any,
+    X,
     y: Array,
     weight: Array,
 ) -> str:
@@ -223,7 +221,7 @@ def _evidence(
     )
 
 
-def _predictive(model: ClassModel, theta: dict[str, Array], X: Any, classes: Sequence[Any]) -> str:
+def _predictive(model: ClassModel, theta: dict[str, Array], X, classes: Sequence[Any]) -> str:
     family: ConjugateFamily = model.family
     what = "a check of coherence"
     few = {name: value[:3] for name, value in theta.items()}
@@ -245,7 +243,7 @@ def _predictive(model: ClassModel, theta: dict[str, Array], X: Any, classes: Seq
     return ""
 
 
-def _is_rounding(gap: Array, *terms: Any, digits: float = _DIGITS) -> bool:
+def _is_rounding(gap: Array, *terms, digits: float = _DIGITS) -> bool:
     """Return whether a sum that should be 0 is, to the digits that its terms have."""
     scale = 1.0 + sum(np.abs(term) for term in terms)
     return bool(np.all(np.abs(gap) <= digits * scale))

@@ -115,7 +115,7 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
     return joined.assign_attrs(rows=tables[0].attrs["rows"])
 
 
-def _compared(own: Fitted, X: Any, y: Any) -> Scored:
+def _compared(own: Fitted, X, y) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
     codes = codes_of(y, own.classes, True)
     posterior: Any = own.posterior

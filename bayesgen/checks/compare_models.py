@@ -255,7 +255,7 @@ def compare_models(
     return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
 
 
-def _log_evidence(clf: Any) -> float:
+def _log_evidence(clf) -> float:
     closed = clf.inference_ == "closed form"
     try:
         return float(clf.log_evidence_) if closed else float("nan")
@@ -306,7 +306,7 @@ def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     return sample(evidence, codes, weight, prior).mean[0]
 
 
-def _what_is_described(clf: Any) -> dict[str, Any]:
+def _what_is_described(clf) -> dict[str, Any]:
     """Return what the evidence is a density of, by column: only such models are compared."""
     fitted = fitted_of(clf, "compare_models")
     names, read = fitted.column_names or ["document"], fitted.reader.cells_as_read

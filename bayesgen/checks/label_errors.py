@@ -198,9 +198,7 @@ class ScoredRows(NamedTuple):
     again: Callable[[Array], Array] | None  # their scores when they weigh (n,); None: by draws
 
 
-def _scored_rows(
-    clf: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
-) -> ScoredRows:
+def _scored_rows(clf, X, y, sample_weight=None, groups=None) -> ScoredRows:
     """Return the training rows of a classifier or a pool, each scored without its group."""
     fitted = fitted_of(clf, "label_errors", pools=True)
     rows = _of_fit(fitted, X, y, sample_weight, groups)
@@ -217,7 +215,7 @@ def _scored_rows(
     return rows._replace(again=again)
 
 
-def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any, groups: Any) -> ScoredRows:
+def _of_fit(fitted: Fitted, X, y, sample_weight, groups) -> ScoredRows:
     rows = training_rows(fitted, X, y, sample_weight, groups=groups)
     posterior, positions, some = fitted.posterior, rows.scored, rows.only_scored()
 
@@ -236,7 +234,7 @@ def _of_fit(fitted: Fitted, X: Any, y: Any, sample_weight: Any, groups: Any) -> 
 
 
 def _found(
-    rows: ScoredRows, classes: Array, label_noise: Any, exponent: Any, form: str
+    rows: ScoredRows, classes: Array, label_noise, exponent, form: str
 ) -> "tuple[_Posterior, int]":
     """Posterior of the true labels, and how many passes have changed it."""
     if len(classes) < 2:
@@ -273,7 +271,7 @@ class _Channel(NamedTuple):
     matrix: Array | None  # where it was given as one
 
 
-def _channel(noise: Any, classes: Array, codes: Array) -> _Channel:
+def _channel(noise, classes: Array, codes: Array) -> _Channel:
     n = len(classes)
     even = np.full((n, n), -np.log(n - 1))
     np.fill_diagonal(even, 0.0)
@@ -313,7 +311,7 @@ def _channel(noise: Any, classes: Array, codes: Array) -> _Channel:
         return _Channel(np.maximum(np.log(value), _IMPOSSIBLE), 0.0, value)
 
 
-def _log_exponent(exponent: Any) -> float | None:
+def _log_exponent(exponent) -> float | None:
     if isinstance(exponent, str):
         refuse_unknown("exponent", exponent, ("estimate",))
         return None

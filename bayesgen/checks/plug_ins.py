@@ -44,7 +44,7 @@ class Wrong(NamedTuple):
 def likelihood_maximum(
     model: ClassModel,
     stats: ClassStats,
-    X: Any,
+    X,
     y: Array,
     weight: Array,
     classes: Sequence[Any],

@@ -164,7 +164,7 @@ class Draws(NamedTuple):
 
 def distributions(
     into: Comparisons,
-    fitted: Any,
+    fitted,
     chain: Draws,
     reference: Draws,
     places: list[str],
@@ -196,9 +196,7 @@ def against_rest(joint: Array) -> Array:
     return np.moveaxis(log_odds_against_rest(np.moveaxis(joint, -1, 0)), 0, -1)
 
 
-def predictive(
-    into: Comparisons, fitted: Any, chain: Theta, rows: Array, places: list[str]
-) -> None:
+def predictive(into: Comparisons, fitted, chain: Theta, rows: Array, places: list[str]) -> None:
     """Exact densities and probabilities of rows, and their estimates where those are sound."""
     posterior: ExactPosterior = fitted.fitted_.posterior
     estimated = DrawnPosterior(posterior.prior, posterior.model, posterior.stats, chain).estimate(
@@ -230,7 +228,7 @@ def predictive(
         into.add(name, places, agreement, stage, unit=unit)
 
 
-def elements(fitted: Any, name: str, value: Array) -> Array:
+def elements(fitted, name: str, value: Array) -> Array:
     """Return (..., K) the elements of a parameter (..., *dims) that rows say anything of.
 
     Not those of ignored columns, nor of categories that do not exist.
@@ -241,7 +239,7 @@ def elements(fitted: Any, name: str, value: Array) -> Array:
     return value.reshape(*value.shape[:lead], -1)[..., used]
 
 
-def element_labels(fitted: Any, name: str) -> list[str]:
+def element_labels(fitted, name: str) -> list[str]:
     """``mu[setosa, x0]`` for each of the `elements`, in their order."""
     variable = fitted.posterior_["posterior"][name]
     dims = variable.dims[2:]
@@ -269,8 +267,8 @@ def _live(family: ConjugateFamily, dims: tuple[Any, ...], shape: tuple[int, ...]
 
 def add_coverage(
     into: Comparisons,
-    fitted: Any,
-    X: Any,
+    fitted,
+    X,
     odds: dict[str, Array],
     places: list[str],
 ) -> None:

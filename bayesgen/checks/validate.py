@@ -420,7 +420,7 @@ def validate(
 
 
 def _of_members(
-    pool: Any, X: Any, y: Any, sample_weight: Any, X_test: Any, options: dict[str, Any]
+    pool, X, y, sample_weight, X_test, options: dict[str, Any]
 ) -> dict[str, Validation]:
     """`validate` of each member, on the rows as it sees them."""
     fitted = clone(pool).fit(X, y, sample_weight=sample_weight).fitted_
@@ -516,7 +516,7 @@ class _Data(NamedTuple):
     n_rows: Array  # (C,) rows of each class, by weight
 
     @classmethod
-    def of(cls, fitted: Any, X: Any, y: Array, sample_weight: Any) -> "_Data":
+    def of(cls, fitted, X, y: Array, sample_weight) -> "_Data":
         codes = fitted.fitted_.codes_of(y)
         weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         weight = np.broadcast_to(weights, codes.shape)
@@ -541,10 +541,10 @@ def _spaced(n: int, most: int) -> Array:
 
 
 def _compared(
-    fitted: Any,
+    fitted,
     tree: "xr.DataTree",
     data: _Data,
-    tested: Any,
+    tested,
     rng: np.random.Generator,
     false_alarm: float,
 ) -> tuple[Comparisons, list[str]]:
@@ -587,9 +587,7 @@ def _compared(
     return comparisons, skipped
 
 
-def _add_simulated(
-    into: Comparisons, fitted: Any, data: _Data, rng: np.random.Generator
-) -> list[str]:
+def _add_simulated(into: Comparisons, fitted, data: _Data, rng: np.random.Generator) -> list[str]:
     """Rows that `simulate` makes, with the predictive that they are said to come from.
 
     The ratio of the predictive after one more row to that before it has mean 1 over rows of the
@@ -623,7 +621,7 @@ def _add_simulated(
     return [] if n >= _FEWEST_MADE else ["simulate: too few rows would fit into memory"]
 
 
-def _cells(rows: Any) -> int:
+def _cells(rows) -> int:
     """About how many numbers a row has."""
     if rows.ndim == 2:
         return max(1, rows.shape[1])
@@ -631,7 +629,7 @@ def _cells(rows: Any) -> int:
 
 
 def _add_expectations(
-    into: Comparisons, fitted: Any, drawn: dict[str, Array], rng: np.random.Generator
+    into: Comparisons, fitted, drawn: dict[str, Array], rng: np.random.Generator
 ) -> list[str]:
     """``posterior_mean`` with the mean of independent draws."""
     reference = {name: value[0] for name, value in drawn.items()}
@@ -652,7 +650,7 @@ def _add_expectations(
     return skipped
 
 
-def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> list[str]:
+def _add_scores(into: Comparisons, fitted, rng: np.random.Generator) -> list[str]:
     """Off-diagonals of covariances with the density that is claimed for them."""
     skipped = []
     for name in quantities.covariances(fitted.model_.family):
@@ -673,7 +671,7 @@ def _add_scores(into: Comparisons, fitted: Any, rng: np.random.Generator) -> lis
 # ------------------------------------------------------------------------- without draws
 
 
-def _exact(fitted: Any, data: _Data) -> list[Identity]:
+def _exact(fitted, data: _Data) -> list[Identity]:
     """Identities that hold to rounding."""
     model, stats, classes = fitted.model_, fitted.stats_, fitted.classes_.tolist()
     rows, codes, weight = data.rows, data.codes, data.weight
@@ -703,7 +701,7 @@ def _exact(fitted: Any, data: _Data) -> list[Identity]:
     return identities + _of_rows(fitted, data, few)
 
 
-def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
+def _of_rows(fitted, data: _Data, few: Array) -> list[Identity]:
     """Evidence, leave-one-out, merge and contributions of a few rows."""
     prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
 
@@ -747,7 +745,7 @@ def _of_rows(fitted: Any, data: _Data, few: Array) -> list[Identity]:
     return identities
 
 
-def _of_graph(fitted: Any, data: _Data) -> list[Identity]:
+def _of_graph(fitted, data: _Data) -> list[Identity]:
     """Compare closed forms with the graph, where the family does not tell the density of theta."""
     family, rows = fitted.prior_.family, data.rows
     if family.capability(ThetaDensity) is not None or family.discriminative:
@@ -763,7 +761,7 @@ def _of_graph(fitted: Any, data: _Data) -> list[Identity]:
     return [Identity(*what, (wrong,) if wrong else ())]
 
 
-def _densities(fitted: Any, data: _Data) -> Identity:
+def _densities(fitted, data: _Data) -> Identity:
     what = DENSITIES, "evidence and predictive against densities of theta"
     posterior = fitted.prior_, fitted.model_, fitted.stats_
     rows = data.rows, data.codes, data.weight

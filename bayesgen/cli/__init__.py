@@ -27,7 +27,7 @@ _BROKEN_PIPE = 141
 class _Group(TyperGroup):
     """The commands, with every user error as one line and exit code 2."""
 
-    def main(self, *args: Any, **options: Any) -> Any:
+    def main(self, *args, **options):
         options["standalone_mode"] = False
         try:
             code = self._exit_code(*args, **options)
@@ -38,7 +38,7 @@ class _Group(TyperGroup):
             code = _BROKEN_PIPE
         sys.exit(code)
 
-    def _exit_code(self, *args: Any, **options: Any) -> Any:
+    def _exit_code(self, *args, **options):
         try:
             with warnings_as_notes():
                 return super().main(*args, **options)
@@ -119,7 +119,7 @@ def main() -> None:
 
     codes: list[int] = []
 
-    def terminated(signal_number: int, frame: Any) -> None:
+    def terminated(signal_number: int, frame) -> None:
         codes.append(128 + signal_number)
         sys.exit(codes[0])  # by way of every `finally`: temporary files go
 

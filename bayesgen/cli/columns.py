@@ -35,7 +35,7 @@ class Columns(NamedTuple):
     names: list[str]
     named: bool = True
 
-    def select(self, frame: "pd.DataFrame") -> Any:
+    def select(self, frame: "pd.DataFrame"):
         """Return X: a data frame, or a series of documents; its index is that of `frame`."""
         if "document" in self.types.values():
             return frame[next(iter(self.types))].astype(object)
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(
-    clf: Any, table: "Table", text: str | None = None, ignored: Iterable[str | None] = ()
+    clf, table: "Table", text: str | None = None, ignored: Iterable[str | None] = ()
 ) -> Columns:
     """Match a file with a fitted model; columns that the model does not know are left out.
 
@@ -79,7 +79,7 @@ def columns_of(
     return columns
 
 
-def _columns(clf: Any, table: "Table", text: str | None) -> Columns:
+def _columns(clf, table: "Table", text: str | None) -> Columns:
     names = getattr(clf, "feature_names_in_", None)
     members, texts = getattr(clf, "members_", None), getattr(clf, "text_columns_", ())
     first = clf if members is None else next(iter(members.values()))
@@ -99,7 +99,7 @@ def _columns(clf: Any, table: "Table", text: str | None) -> Columns:
     return Columns(types | dict.fromkeys(texts, "text"), all_names, names is not None)
 
 
-def _text_column(clf: Any, table: "Table", text: str | None) -> str:
+def _text_column(clf, table: "Table", text: str | None) -> str:
     if not clf.raw_documents_:
         raise UserError("the model was fitted to token sequences; a file holds texts only")
     if text is not None:
@@ -111,7 +111,7 @@ def _text_column(clf: Any, table: "Table", text: str | None) -> str:
     )
 
 
-def _types_of(clf: Any, names: list[str]) -> dict[str, str | None]:
+def _types_of(clf, names: list[str]) -> dict[str, str | None]:
     """Return the types of cells of the columns that a model uses, by what it learned of them."""
     from bayesgen.encoding.schema import TableSchema
 
@@ -167,7 +167,7 @@ class LabelledTable(NamedTuple):
         groups = None if self.groups is None else self.groups[keep]
         return type(self)(self.X[keep], self.labels[keep], groups)
 
-    def fit(self, clf: Any) -> None:
+    def fit(self, clf) -> None:
         """Fit a classifier to the rows."""
         clf.fit(self.X, self.labels, groups=self.groups)
 
@@ -254,7 +254,7 @@ class Selection:
         return rows
 
 
-def labelled_rows(clf: Any, table: "Table", target: str, text: str | None) -> LabelledTable:
+def labelled_rows(clf, table: "Table", target: str, text: str | None) -> LabelledTable:
     """Return the rows that a fitted model can be held to; say what it does not know.
 
     Whole groups of rows stay together if the fit had groups and the file has their column.

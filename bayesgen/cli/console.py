@@ -64,7 +64,7 @@ AsJson = Annotated[
 _MARKS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "blank": " ", "\\t": "\t"}
 
 
-def _csv(flags: str, metavar: str | None, text: str) -> Any:
+def _csv(flags: str, metavar: str | None, text: str):
     panel = "How CSV files are read (default: as they look)"
     return typer.Option(flags, metavar=metavar, help=text, rich_help_panel=panel)
 
@@ -124,7 +124,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command)
 
     @functools.wraps(command)
-    def run(**arguments: Any) -> None:
+    def run(**arguments) -> None:
         said = {name: arguments.pop(name) for name in options}
         command(**arguments, reading=_reading(**said))
 
@@ -189,7 +189,7 @@ def numbered_warnings(rows: "Sequence[int] | Array") -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_numbered(message: Warning | str, *place: Any, **options: Any) -> None:
+        def show_numbered(message: Warning | str, *place, **options) -> None:
             if isinstance(message, UnknownCategoryWarning):
                 message = message.within("", rows)
             show(message, *place, **options)
@@ -249,7 +249,7 @@ def _console(stderr: bool = False) -> "Console":
     from rich.console import Console
 
     class Safe(Console):
-        def render(self, *what: Any, **how: Any) -> Any:
+        def render(self, *what, **how):
             for segment in super().render(*what, **how):
                 text, style, control = segment
                 yield segment if control else type(segment)(without_controls(text), style)
@@ -288,7 +288,7 @@ def warnings_as_notes() -> Iterator[None]:
     """
     unknown: list[UnknownCategoryWarning] = []
 
-    def show(message: Any, *place: Any, **options: Any) -> None:
+    def show(message, *place, **options) -> None:
         if isinstance(message, UnknownCategoryWarning):
             unknown.append(message)
         else:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesgen.cli.console import UserError, blamed_on, busy, note
 from bayesgen.errors import Facts
@@ -54,7 +54,7 @@ def _near(path: Path) -> str:
     return f"; did you mean {str(path.parent / near[0])!r}?" if near else ""
 
 
-def load_model(path: Path) -> Any:
+def load_model(path: Path):
     """Load a saved model, or raise one clear error."""
     from bayesgen.estimators import load
 
@@ -70,7 +70,7 @@ def stored_reading(path: Path, reading: Reading) -> Reading:
     return reading if record is None else reading.over(Reading.from_json(record))
 
 
-def save_model(clf: Any, path: Path, table: "Table", target: str, roles: dict[str, str]) -> None:
+def save_model(clf, path: Path, table: "Table", target: str, roles: dict[str, str]) -> None:
     """Write a model, with how its file was read, and the columns of documents and groups."""
     from bayesgen.io import storage
 

@@ -1,7 +1,7 @@
 """``bayesgen fit``: learn a classifier from a table and save it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -151,7 +151,7 @@ def fit(
     _summary(clf, tally, output)
 
 
-def _save(clf: Any, plan: Plan, output: Path) -> None:
+def _save(clf, plan: Plan, output: Path) -> None:
     """Write the model, unless the table holds what no model file can."""
     from bayesgen.cli.files import save_model
 
@@ -201,7 +201,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     )
 
 
-def _summary(clf: Any, tally: "Tally", output: Path) -> None:
+def _summary(clf, tally: "Tally", output: Path) -> None:
     """Print what was learned from what."""
     from bayesgen.estimators.summary import sentences_of
     from bayesgen.families.errors import NoPosteriorError
@@ -223,7 +223,7 @@ def _summary(clf: Any, tally: "Tally", output: Path) -> None:
     show(_learned(clf), *sentences, f"{evidence}Written to {output}.")
 
 
-def _learned(clf: Any) -> str:
+def _learned(clf) -> str:
     """Return what the model is, and of how many rows of each class."""
     if hasattr(clf, "stats_"):
         rows = class_counts(clf.classes_, clf.stats_.count)

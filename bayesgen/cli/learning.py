@@ -46,7 +46,7 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
     return clf, tally
 
 
-def fit_rows(plan: Plan, clf: Any, rows: LabelledTable) -> None:
+def fit_rows(plan: Plan, clf, rows: LabelledTable) -> None:
     """Fit a classifier to rows in memory."""
     path = plan.table.path
     with busy("learning"), blamed_on(path, rows=rows.numbers, advice=plan.advice):

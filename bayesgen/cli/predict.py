@@ -4,7 +4,7 @@ from collections import Counter
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -163,7 +163,7 @@ def predict(
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
 
 
-def _advice(clf: Any, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> str | None:
+def _advice(clf, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> str | None:
     """Say what to do about a row without probabilities, or without an interval."""
     from bayesgen.families.errors import IncompleteRowError
     from bayesgen.predict.probabilities import ImpossibleRowError
@@ -177,7 +177,7 @@ def _advice(clf: Any, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> st
     return f"{cause}use the default, --method {_EXACT}"
 
 
-def _impossible_cells(clf: Any, X: "pd.DataFrame", row: int | None, method: Estimate) -> list[str]:
+def _impossible_cells(clf, X: "pd.DataFrame", row: int | None, method: Estimate) -> list[str]:
     """Return the columns, of which one alone makes a row impossible; [] where that is not told."""
     import numpy as np
 
@@ -194,7 +194,7 @@ def _impossible_cells(clf: Any, X: "pd.DataFrame", row: int | None, method: Esti
     return X.columns[joint.max(axis=1) > -np.inf].astype(str).tolist()
 
 
-def _classify(clf: Any, X: "Rows", method: Estimate) -> "tuple[Array, Array]":
+def _classify(clf, X: "Rows", method: Estimate) -> "tuple[Array, Array]":
     """Return codes (N,) of the most probable classes and probabilities (N, C)."""
     import numpy as np
 
@@ -204,7 +204,7 @@ def _classify(clf: Any, X: "Rows", method: Estimate) -> "tuple[Array, Array]":
     return p.argmax(axis=1), p
 
 
-def _reasons(clf: Any, X: "Rows", codes: "Array", n: int) -> "Array":
+def _reasons(clf, X: "Rows", codes: "Array", n: int) -> "Array":
     """Return (n, N) texts: the columns with most evidence for the prediction, or against it.
 
     A contribution that rounds to 0 has no text.

@@ -6,7 +6,7 @@ posterior, the prior as its PyMC model holds it, is made here too.
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -153,7 +153,7 @@ def read_fit(
     return models["prior"], models["posterior"], ClassStats(weights["stats"], features)
 
 
-def drawn_posterior(fitted: Fitted, draws: Any, *, given: bool = False) -> Any:
+def drawn_posterior(fitted: Fitted, draws, *, given: bool = False):
     """Return the posterior as a tree of draws has it.
 
     `given`: the draws are not those of the fit, and their class weights may have another prior.

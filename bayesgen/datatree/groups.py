@@ -138,7 +138,7 @@ def requested_groups(
     prior: ClassModel,
     family: Family,
     theta: Theta,
-    stats: Any,
+    stats,
     draw_prior: Callable[[int], dict[str, Array]] | None = None,
 ) -> dict[str, Variables]:
     """Return {group: variables} of the groups asked for.
@@ -214,7 +214,7 @@ def _replicates(
     return variables
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
 
 

@@ -68,9 +68,7 @@ def draws_dataset(
     return group(with_draws({name: (params[name], value) for name, value in draws.items()}), coords)
 
 
-def read_draws(
-    tree: Any, params: Mapping[str, tuple[str, ...]], coords: Coords
-) -> dict[str, Array]:
+def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> dict[str, Array]:
     """Return draws of `params` from a posterior, by whatever route it was sampled.
 
     Parameters
@@ -140,7 +138,7 @@ def read_draws(
     return draws
 
 
-def posterior_group(tree: Any) -> "xr.Dataset":
+def posterior_group(tree) -> "xr.Dataset":
     """Return the draws of a tree, or draws as they are."""
     import xarray as xr
 
@@ -287,7 +285,7 @@ def described(
     dataset: "xr.Dataset",
     name: str = OBSERVED_DATA,
     *,
-    classes: Any = (),
+    classes=(),
     discriminative: bool = False,
 ) -> "xr.Dataset":
     """Let the variables of the group `name` say what they are, in the attribute ``long_name``.
@@ -326,7 +324,7 @@ def as_in_numpy(
 
 
 def provenance(
-    family: str, route: str, random_state: Any = None, library: str = "bayesgen"
+    family: str, route: str, random_state=None, library: str = "bayesgen"
 ) -> dict[Hashable, Any]:
     """Return attributes of a tree: what made it, how and when.
 
@@ -366,7 +364,7 @@ def provenance(
     return attrs
 
 
-def row_names(X: Any) -> Array | None:
+def row_names(X) -> Array | None:
     """Return the index (N,) of a pandas frame or series; None of rows that are counted from 0."""
     index: Any = getattr(X, "index", None)  # the method of a list, or labels of several levels:
     return index.to_numpy() if getattr(index, "nlevels", 0) == 1 else None
@@ -381,7 +379,7 @@ def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     others = other_spellings(function)
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **options: Any) -> Any:
+    def wrapper(*args, **options):
         if not others.isdisjoint(options):
             refuse_other_spelling(function.__name__, others & options.keys())
         result = function(*args, **options)

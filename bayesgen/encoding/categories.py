@@ -62,7 +62,7 @@ def occurring(X: Array | None) -> list[Array] | None:
 
 
 def declared_categories(
-    declared: Any, names: tuple[str, ...] | None, n_columns: int
+    declared, names: tuple[str, ...] | None, n_columns: int
 ) -> list[Values | None]:
     """Return the declared categories of each column, None where there are none."""
     entries: list[Any]
@@ -93,7 +93,7 @@ def declared_categories(
     ]
 
 
-def _entry(entry: Any, where: str) -> Values:
+def _entry(entry, where: str) -> Values:
     """Return what the user declared for one column: K, or a sequence of categories."""
     if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
         if entry < 1:
@@ -121,7 +121,7 @@ class Categories:
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def learn(cls, table: Any, declared: Any = None) -> Self:
+    def learn(cls, table, declared=None) -> Self:
         """Categories of the columns of a table, or of a CSR matrix (as `tables.read` returns them).
 
         Parameters
@@ -167,7 +167,7 @@ class Categories:
         """
         return tuple(max(1, len(values)) for values in self.values)
 
-    def encode(self, table: Any) -> Matrix:
+    def encode(self, table) -> Matrix:
         """Codes of the cells; columns are taken by position.
 
         Returns
@@ -189,7 +189,7 @@ class Categories:
             codes[:, j] = self.encode_column(table.column(j), j)
         return codes
 
-    def read_codes(self, table: Any) -> Recoded | None:
+    def read_codes(self, table) -> Recoded | None:
         """Return codes of many small whole numbers, looked up as they are read.
 
         None of other tables, and where a value is not among the categories.
@@ -238,7 +238,7 @@ class Categories:
 
     def refuse_unseen(
         self,
-        table: Any,
+        table,
         what: str = "its categories",
         advice: str = 'give unseen="prior" or "ignore"',
     ) -> None:
@@ -259,7 +259,7 @@ class Categories:
                 value = column.cell(rows[0])
                 raise _not_among(column.name, value, rows[0], values, what, advice)
 
-    def unknown_cells(self, table: Any, codes: Matrix) -> Iterator[UnknownCells]:
+    def unknown_cells(self, table, codes: Matrix) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of a table that `encode` gave the code -1."""
         if sparse.issparse(codes):
             unknown = np.flatnonzero(codes.data == -1)
@@ -371,13 +371,11 @@ def _are_codes(values: Values) -> bool:
     return all(v == int(v) and 0 <= v < MOST_CODES for v in values)
 
 
-def _of_codes(codes: Array, table: Any) -> Values:
+def _of_codes(codes: Array, table) -> Values:
     return (False, True) if table.numbers.dtype == bool else tuple(codes.tolist())
 
 
-def _not_among(
-    name: Any, value: Any, row: int, values: Values, what: str, advice: str
-) -> InputError:
+def _not_among(name, value, row: int, values: Values, what: str, advice: str) -> InputError:
     """Return the error for a value that is not among the categories."""
     value = value.item() if isinstance(value, np.generic) else value
     return InputError(

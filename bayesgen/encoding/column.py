@@ -57,7 +57,7 @@ class Column:
         """Return which cells are not missing, (N,) bool."""
         return self.values == self.values if self.codes is None else self.codes >= 0
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int):
         """Return a cell that is not missing, as a Python scalar."""
         place = row if self.codes is None else self.codes[row]
         return self.values[place : place + 1].tolist()[0]
@@ -170,7 +170,7 @@ def factorise(cells: Array) -> tuple[Array, list[str]] | None:
 # number, boolean or missing is refused with its column and row.
 
 
-def from_series(series: Any, name: Hashable) -> Column:
+def from_series(series, name: Hashable) -> Column:
     """Return a column of a data frame, as narwhals shows it; called `name`."""
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind in "biufO":
@@ -204,7 +204,7 @@ def from_series(series: Any, name: Hashable) -> Column:
     return _from_cells(series.to_list(), name)
 
 
-def _from_dictionary(series: Any, name: Hashable) -> Column:
+def _from_dictionary(series, name: Hashable) -> Column:
     """Return a column of text or categories, judged by its distinct values."""
     import pandas as pd
     import pyarrow
@@ -324,7 +324,7 @@ def _from_cells(cells: list[Any], name: Hashable) -> Column:
     return from_array(values, name)
 
 
-def infinite_cell(name: Hashable, value: Any, row: int) -> InputError:
+def infinite_cell(name: Hashable, value, row: int) -> InputError:
     """Return the error of a cell that is infinite."""
     advice = "make it finite, or NaN if it is missing"
     return InputError(f"column {name!r} holds {value}", row=row, column=name, advice=advice)

@@ -24,7 +24,7 @@ Names = Callable[[], list[Any]]
 
 
 def refuse_large_cells(
-    family: Family, X: Any, names: Names, stats: Stats | None = None, rows: Array | None = None
+    family: Family, X, names: Names, stats: Stats | None = None, rows: Array | None = None
 ) -> None:
     """Raise a ValueError for the first cell beyond `Stats.largest_cell`.
 
@@ -64,7 +64,7 @@ def refuse_large_cells(
         )
 
 
-def _names_of(block: Any, names: Names) -> list[Any]:
+def _names_of(block, names: Names) -> list[Any]:
     """Return the names of the columns of a block of a family."""
     listed = names()
     return [listed[j] for j in np.arange(len(listed))[block.columns]]
@@ -103,7 +103,7 @@ def refuse_small_spread(family: Family, stats: Stats, names: Names) -> None:
             )
 
 
-def refuse_far_cells(family: Family, X: Any, stats: Stats | None, names: Names) -> None:
+def refuse_far_cells(family: Family, X, stats: Stats | None, names: Names) -> None:
     """Raise a ValueError for a cell of new rows whose densities under draws overflow.
 
     `stats` are those of the fit, None without.

@@ -57,7 +57,7 @@ class Labelled(NamedTuple):
 
 
 def labelled(
-    X: Any, y: Any, sample_weight: Any, *, unlabelled: bool = False, groups: Array | None = None
+    X, y, sample_weight, *, unlabelled: bool = False, groups: Array | None = None
 ) -> Labelled:
     """Return rows, labels, weights and groups of any fit; with `unlabelled` some may have no label.
 
@@ -102,7 +102,7 @@ def labelled(
     return Labelled(X, labels, masked, weight, positions, unlabelled, None, groups)
 
 
-def group_codes(groups: Any, n: int) -> Array:
+def group_codes(groups, n: int) -> Array:
     """Return the codes (N,) of groups that are left out whole, from labels or a number of folds.
 
     Raises
@@ -134,7 +134,7 @@ def group_codes(groups: Any, n: int) -> Array:
         raise TypeError("groups must be labels that can be hashed: texts or numbers") from None
 
 
-def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def rows_with_label(X, y, sample_weight) -> tuple[Any, Any, Any]:
     """Return rows, labels and weights without the rows that have no label."""
     labels, masked = labels_and_mask(y, unlabelled=True)
     check_consistent_length(X, labels)
@@ -144,7 +144,7 @@ def rows_with_label(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return X, _plain(labels[positions]), weight
 
 
-def weights(sample_weight: Any, n_rows: int) -> Array:
+def weights(sample_weight, n_rows: int) -> Array:
     """Return the weights (N,) of rows as float64: where every weight is read.
 
     Raises
@@ -172,7 +172,7 @@ def weights(sample_weight: Any, n_rows: int) -> Array:
         )
 
 
-def among(classes: Any, labels: Array, codes: Array) -> tuple[Array, Array]:
+def among(classes, labels: Array, codes: Array) -> tuple[Array, Array]:
     """Return all labels that may come, and the codes of rows among them."""
     refuse_mixed(classes)
     declared = np.asarray(classes)
@@ -249,7 +249,7 @@ class RowSample:
         return cls(X, labels, weight, key, classes, sum(sample.n_rows for sample in parts))
 
 
-def _stacked(parts: list[Any]) -> Any:
+def _stacked(parts: list[Any]):
     """Stack rows of one kind: data frames, sparse matrices, lists or arrays."""
     if len(parts) == 1:
         return parts[0]

@@ -21,11 +21,11 @@ def warn_of_one_class(classes: Array) -> None:
         warn(f"all labels are {classes.tolist()[0]!r}: with one class every probability is 1")
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label) -> bool:
     return label is None or type(label).__name__ == "NAType" or label != label
 
 
-def refuse_mixed(y: Any) -> None:
+def refuse_mixed(y) -> None:
     """Raise where NumPy would turn [1, "a"] into ["1", "a"], or cut names of enumerations."""
     if not isinstance(y, list | tuple):
         return
@@ -43,7 +43,7 @@ def refuse_mixed(y: Any) -> None:
         raise InputTypeError(f"labels must be of one type, got {a!r} in row {i} and {b!r}", row=k)
 
 
-def _renamed(label: Any) -> bool:
+def _renamed(label) -> bool:
     """Tell whether a label is text and str() of it is another, as of class Colour(str, Enum)."""
     return isinstance(label, str) and type(label) is not str and str(label) != label
 
@@ -65,7 +65,7 @@ def refuse_two_types(labels: Array, classes: Array) -> None:
         )
 
 
-def array_of_labels(labels: Any) -> Array:
+def array_of_labels(labels) -> Array:
     """Return labels as an array; NaN in a list of text stays a missing label, not "nan"."""
     is_text = (
         [isinstance(label, str) for label in labels] if isinstance(labels, list | tuple) else []
@@ -77,7 +77,7 @@ def array_of_labels(labels: Any) -> Array:
     return np.asarray(labels)
 
 
-def labels_and_mask(y: Any, *, unlabelled: bool = False) -> tuple[Array, Array]:
+def labels_and_mask(y, *, unlabelled: bool = False) -> tuple[Array, Array]:
     """Return y as an array (N,), and where a row has no label by a mask or a marker.
 
     Parameters
@@ -151,7 +151,7 @@ def has_no_label(y: Array) -> Array:
     return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
 
 
-def coded(y: Any) -> tuple[Array, Array]:
+def coded(y) -> tuple[Array, Array]:
     """Return sorted labels and the code of each row; every row must have a label."""
     labels, masked = labels_and_mask(y)
     refuse_unlabelled(masked)
@@ -214,7 +214,7 @@ def refuse_unlabelled(unlabelled: Array) -> None:
         )
 
 
-def codes_of(labels: Any, classes: Array, of_rows: bool = False) -> Array:
+def codes_of(labels, classes: Array, of_rows: bool = False) -> Array:
     """Return the codes of known labels, of the shape of `labels`.
 
     An error names the first one that is not a class, and with `of_rows` its row.
@@ -246,7 +246,7 @@ def _no_class(labels: Array, unknown: Array, classes: Array, of_rows: bool) -> I
     )
 
 
-def by_label(values: Any) -> dict[Any, Any] | None:
+def by_label(values) -> dict[Any, Any] | None:
     """Return {label: value} of a mapping, Series or DataArray whose dim has labels; else None."""
     if hasattr(values, "items"):
         labels = values.index.to_numpy() if getattr(values, "ndim", 0) == 1 else list(values)
@@ -256,7 +256,7 @@ def by_label(values: Any) -> dict[Any, Any] | None:
     return None
 
 
-def by_name(values: Any) -> dict[Any, Any] | None:
+def by_name(values) -> dict[Any, Any] | None:
     """Return {column: value} of a mapping, and of a Series or DataArray whose labels are text."""
     if isinstance(values, Mapping):
         return dict(values)
@@ -264,7 +264,7 @@ def by_name(values: Any) -> dict[Any, Any] | None:
     return named if any(isinstance(label, str) for label in named or ()) else None
 
 
-def weights_by_class(class_prior: Any, classes: Array) -> Array:
+def weights_by_class(class_prior, classes: Array) -> Array:
     """Return weights (C,) from an array, or by label from a mapping, Series or DataArray."""
     named = by_label(class_prior)
     if named is not None:

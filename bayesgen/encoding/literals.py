@@ -91,7 +91,7 @@ def shortened(text: str, most: int = 1000) -> str:
     return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 
-def one_line(value: Any, most: int = 60) -> str:
+def one_line(value, most: int = 60) -> str:
     """Return a text without line breaks; the middle of a long one is left out."""
     text = " ".join(str(value).split())
     end = (most - 3) // 2  # names of columns often differ in their ends
@@ -111,21 +111,21 @@ def count(n: float, what: str, gap: str = " ") -> str:
     return f"{n:,.0f}".replace(",", gap) + f" {what}" + ("" if n == 1 else "s")
 
 
-def near_name(word: Any, names: Iterable[Any]) -> str | None:
+def near_name(word, names: Iterable[Any]) -> str | None:
     """Return the known name that an unknown word is likely to stand for."""
     names, word = [str(name) for name in names], str(word)
     alike = [name for name in names if name.strip().lower() == word.strip().lower()]
     return next(iter([*alike, *get_close_matches(word, names, n=1)]), None)
 
 
-def did_you_mean(word: Any, names: Iterable[Any]) -> str:
+def did_you_mean(word, names: Iterable[Any]) -> str:
     """Return the end of an error about an unknown word: the nearest known one, or all of them."""
     names = [str(name) for name in names]
     near = near_name(word, names)
     return f"; known are {listed(names, 100)}" if near is None else f"; did you mean {near!r}?"
 
 
-def shown(cell: Any, most: int = 80) -> str:
+def shown(cell, most: int = 80) -> str:
     """Return a cell as errors show it: on one line, and not in full if it is long."""
     text = repr(cell[: most + 1] if isinstance(cell, str) else cell)
     return text if len(text) <= most + 2 else f"{text[:most]}...{text[:1] * isinstance(cell, str)}"

@@ -37,7 +37,7 @@ Align = Callable[[Stats], Stats]
 _OF_A_CELL = ("could not convert string to float", "setting an array element", "Complex data")
 
 
-def validated(estimator: Any, X: Any, **options: Any) -> Any:
+def validated(estimator, X, **options):
     """Validate by scikit-learn, and leave out the middle of the long names that it repeats."""
     try:
         return validate_data(estimator, X, **options)
@@ -55,9 +55,7 @@ class Rows:
     X : as checked
     """
 
-    def __init__(
-        self, X: Any, reader: "Reader", table: Any = None, shared: "Rows | None" = None
-    ) -> None:
+    def __init__(self, X, reader: "Reader", table=None, shared: "Rows | None" = None) -> None:
         self.X, self.reader = X, reader
         self._cells: list[tuple[TableSchema, Array]] = [] if shared is None else shared._cells
         self.warned: set[Hashable] = set() if shared is None else shared.warned  # columns
@@ -68,11 +66,11 @@ class Rows:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
 
     @cached_property
-    def table(self) -> Any:
+    def table(self):
         """Return the columns, read one at a time; of sparse rows a canonical CSR matrix."""
         return read(self.X)
 
-    def cells(self, schema: Any) -> Array:
+    def cells(self, schema) -> Array:
         """Return cells (N, D) as a schema encodes them, made once for all who share the table."""
         encoded = next((cells for other, cells in self._cells if other == schema), None)
         if encoded is None:
@@ -81,7 +79,7 @@ class Rows:
             self.warn_of_unknown(schema, encoded)
         return encoded
 
-    def warn_of_unknown(self, encoder: Any, codes: Any) -> None:
+    def warn_of_unknown(self, encoder, codes) -> None:
         """Warn of unknown categories, once for all who share these rows."""
         unseen = getattr(self.reader, "unseen", "ignore")
         if unseen == "raise":
@@ -91,12 +89,12 @@ class Rows:
         warn_of(cells, unseen)
 
     @cached_property
-    def encoded(self) -> Any:
+    def encoded(self):
         """Return the rows as the family takes them."""
         return self.reader.encode(self)
 
     @cached_property
-    def as_read(self) -> Any:
+    def as_read(self):
         """Return the same for one pass (`stats`, densities): may be encoded as it is read."""
         return self.encoded if "encoded" in self.__dict__ else self.reader.encode_as_read(self)
 
@@ -104,7 +102,7 @@ class Rows:
         """Return some of the rows."""
         return Rows(_safe_indexing(self.X, positions), self.reader)
 
-    def by(self, reader: "Reader", encoded: Any = None) -> "Rows":
+    def by(self, reader: "Reader", encoded=None) -> "Rows":
         """Return the same rows, read by another reader; `encoded`, if it is known."""
         rows = Rows(self.X, reader, self.__dict__.get("table"), self)
         if encoded is not None:
@@ -153,11 +151,11 @@ class Reader:
 
     # -- rows --------------------------------------------------------------------------------
 
-    def read(self, X: Any) -> Rows:
+    def read(self, X) -> Rows:
         """Check new rows."""
         return self.admit(X)[1]
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(self, X, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Check rows; return the reader that knows their columns.
 
         Parameters
@@ -176,7 +174,7 @@ class Reader:
             reader.refuse_missing(X, self.whole)
         return reader, Rows(X, reader)
 
-    def checked(self, X: Any, first: bool, ensure_all_finite: bool | str) -> tuple[Self, Any]:
+    def checked(self, X, first: bool, ensure_all_finite: bool | str) -> tuple[Self, Any]:
         """Return numbers in an array or CSR matrix, of the columns of the fit."""
         reader = self.refuse_other_names(X, first)
         if reader.takes_as_it_is(X, first, ensure_all_finite):
@@ -222,7 +220,7 @@ class Reader:
             cells = cells.astype(cells.dtype.newbyteorder("="))
         return reader, cells
 
-    def validated(self, X: Any, first: bool, **options: Any) -> tuple[Self, Any]:
+    def validated(self, X, first: bool, **options) -> tuple[Self, Any]:
         """Validate the columns of X by scikit-learn, against those of the fit."""
         seen: Any = _named(self.owner)()
         if not first:
@@ -236,7 +234,7 @@ class Reader:
         names = getattr(seen, "feature_names_in_", None)
         return replace(self, n_features=seen.n_features_in_, names=names), cells
 
-    def refuse_other_names(self, X: Any, first: bool = False) -> Self:
+    def refuse_other_names(self, X, first: bool = False) -> Self:
         """Compare the columns of a DataArray with the fit's, which scikit-learn does not."""
         names = feature_names(X) if hasattr(X, "dims") else None
         if first:
@@ -249,7 +247,7 @@ class Reader:
             )
         return self
 
-    def takes_as_it_is(self, X: Any, first: bool, ensure_all_finite: bool | str) -> bool:
+    def takes_as_it_is(self, X, first: bool, ensure_all_finite: bool | str) -> bool:
         """Tell whether X is an array or CSR matrix that `validate_data` would not change.
 
         That asks many libraries whether X is theirs: more than 150 rows take otherwise.
@@ -272,7 +270,7 @@ class Reader:
                 return False
         return True
 
-    def refuse_infinite(self, X: Any, stats: Stats) -> None:
+    def refuse_infinite(self, X, stats: Stats) -> None:
         """Raise where `stats` show what a lenient `admit` has not looked for."""
         if self.sums_tell and not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
             self._assert_finite(X)
@@ -288,7 +286,7 @@ class Reader:
             what = f"Input X contains NaN: column {name!r}"
             raise InputError(what, row=row, column=name, advice=why)
 
-    def refuse_incomplete(self, encoded: Any) -> None:
+    def refuse_incomplete(self, encoded) -> None:
         """Raise where a cell of encoded rows must be known, and is not."""
 
     def warn_of_doubts(self, rows: Rows) -> None:
@@ -303,7 +301,7 @@ class Reader:
     def refuse_parts(self, what: str) -> None:
         """Raise NoClosedFormError where rows that come in parts cannot be encoded alike."""
 
-    def of_table(self, X: Any) -> Any:
+    def of_table(self, X):
         """Return what is read of a data frame cut from a file: all columns but the labels."""
         return X
 
@@ -341,20 +339,20 @@ class Reader:
             if not np.array_equal(np.asarray(mine), np.asarray(theirs)):
                 raise ValueError(f"cannot merge models that differ in {name}: {mine} and {theirs}")
 
-    def encode(self, rows: Rows) -> Any:
+    def encode(self, rows: Rows):
         """Return rows as the family takes them."""
         return rows.X
 
-    def encode_as_read(self, rows: Rows) -> Any:
+    def encode_as_read(self, rows: Rows):
         """Return the same for one pass; may encode rows as they are read."""
         return rows.encoded
 
-    def decode(self, X: Any) -> Any:
+    def decode(self, X):
         """Return encoded rows as the user writes them."""
         return X
 
     @property
-    def encoder(self) -> Any:
+    def encoder(self):
         """Return what was learnt of the columns; None of numbers."""
         return None
 
@@ -389,7 +387,7 @@ class Reader:
         """
         return [None] * len(self.columns)
 
-    def term_names(self, encoded: Any, family: Family) -> list[str]:
+    def term_names(self, encoded, family: Family) -> list[str]:
         """Return names of the features that terms of the log-odds of rows belong to."""
         return self.columns
 
@@ -407,7 +405,7 @@ class Reader:
         return self
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a, b) -> bool:
     try:
         return a is b or (type(a) is type(b) and bool(np.all(a == b)))
     except ValueError:  # arrays of other shapes, or in a mapping

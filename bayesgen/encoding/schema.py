@@ -67,7 +67,7 @@ class TableSchema:
     categories: Categories
 
     @classmethod
-    def learn(cls, X: Any, columns: Any = None, categories: Any = None) -> Self:
+    def learn(cls, X, columns=None, categories=None) -> Self:
         """Decide the kind of every column and learn the categories.
 
         Parameters
@@ -109,7 +109,7 @@ class TableSchema:
         )
         return schema._learn_categories(table, categories)
 
-    def relearn(self, X: Any, categories: Any = None, chosen: Collection[str] = ()) -> Self:
+    def relearn(self, X, categories=None, chosen: Collection[str] = ()) -> Self:
         """Return the schema with the categories of X, a further batch, for `merge`.
 
         `chosen` are labels of columns whose kind the user has named.
@@ -144,7 +144,7 @@ class TableSchema:
         """Return names of the columns used, by position where there are none."""
         return [f"x{j}" for j in self.positions] if self.names is None else list(self.names)
 
-    def chosen(self, columns: Any, categories: Any) -> set[str]:
+    def chosen(self, columns, categories) -> set[str]:
         """Return names of the columns in use that the user has named."""
         every = None
         if self.names is not None:  # by position: those left out have places too
@@ -154,7 +154,7 @@ class TableSchema:
         pairs = zip(self.positions, self.labels, strict=True)
         return {label for j, label in pairs if j in named}
 
-    def encode(self, X: Any) -> Array:
+    def encode(self, X) -> Array:
         """Return (N, D) codes, 0/1 and numbers; NaN for missing cells, -1 for unseen categories.
 
         Columns are selected by name if both X and the schema have names, else by position.
@@ -177,11 +177,11 @@ class TableSchema:
                 cells[:, k] = _numbers(column, kind)
         return cells
 
-    def refuse_unseen(self, X: Any, **said: str) -> None:
+    def refuse_unseen(self, X, **said: str) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
         self.categories.refuse_unseen(self._nominal(as_table(X)), **said)
 
-    def unknown_cells(self, X: Any, cells: Array) -> Iterator[UnknownCells]:
+    def unknown_cells(self, X, cells: Array) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of X whose category `encode` did not know."""
         nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
         yield from self.categories.unknown_cells(self._nominal(as_table(X)), cells[:, nominal])
@@ -241,7 +241,7 @@ class TableSchema:
         columns["categories"] = Categories.from_json(json.dumps(record["categories"]))
         return cls(**columns)
 
-    def _learn_categories(self, table: Table, declared: Any) -> Self:
+    def _learn_categories(self, table: Table, declared) -> Self:
         if declared is not None and not isinstance(declared, Mapping):
             raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
         columns = self._nominal(table)
@@ -319,7 +319,7 @@ def _inferred(column: Column) -> str:
 
 
 def named_kinds(
-    columns: Any, categories: Any, names: tuple[str, ...] | None, n_columns: int
+    columns, categories, names: tuple[str, ...] | None, n_columns: int
 ) -> dict[int, str]:
     """Return {position: kind} of the columns named by the user, "drop" for those left out."""
     if not isinstance(columns, Mapping | None):

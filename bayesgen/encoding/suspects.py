@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -51,7 +50,7 @@ class ColumnWarning(Facts, UserWarning):
 
 
 def find(
-    X: Any,
+    X,
     used: Collection[str] | None = None,
     chosen: bool | Collection[str] = False,
     text: bool = True,
@@ -113,7 +112,7 @@ def find(
     return oddities
 
 
-def documents(X: Any) -> list[str]:
+def documents(X) -> list[str]:
     """Return columns with names that hold texts of several words, most of them different."""
     if feature_names(X) is None:
         return []
@@ -126,7 +125,7 @@ def documents(X: Any) -> list[str]:
     ]
 
 
-def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str, Column]]:
+def _columns(X, used: Collection[str] | None = None) -> Iterator[tuple[str, Column]]:
     """Yield names and first cells of the columns of a data frame that can be read."""
     if not is_table(X):
         return
@@ -143,14 +142,14 @@ def _columns(X: Any, used: Collection[str] | None = None) -> Iterator[tuple[str,
         yield name, column
 
 
-def _all_missing(X: Any, name: str) -> bool:
+def _all_missing(X, name: str) -> bool:
     """Tell whether a column whose first cells are missing has no cell at all."""
     table = Table(X)
     names = list(table.names or [f"x{j}" for j in range(table.n_columns)])
     return table.n_rows > 0 and not table.column(names.index(name)).present.any()
 
 
-def _all_real(frame: Any) -> Array | None:
+def _all_real(frame) -> Array | None:
     """Return all cells of a frame of finite floats: one read for thousands of columns."""
     if not all(dtype == nw.Float64 for dtype in frame.schema.dtypes()):
         return None
@@ -319,7 +318,7 @@ class CopiedRowsWarning(Facts, UserWarning):
     """Training rows are exact copies of others, and are left out together."""
 
 
-def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
+def copied_rows(X, labels: Array, done: str) -> Array | None:
     """Return the code (N,) of each distinct row of a table; None where rows are not copies.
 
     Parameters
@@ -380,7 +379,7 @@ def copied_rows(X: Any, labels: Array, done: str) -> Array | None:
     return codes
 
 
-def _pandas_frame(X: Any) -> Any:
+def _pandas_frame(X):
     """X as a pandas frame; None of texts and sparse rows."""
     import pandas as pd
 
@@ -391,7 +390,7 @@ def _pandas_frame(X: Any) -> Any:
     return X if isinstance(X, pd.DataFrame) else nw.from_native(X).to_pandas()
 
 
-def _equal_cells(values: Any) -> float:
+def _equal_cells(values) -> float:
     """Return the probability that two cells of a column are equal."""
     import pandas as pd
 

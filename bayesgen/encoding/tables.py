@@ -31,7 +31,7 @@ from bayesgen.numerics.special import Array
 # Rows and labels that NumPy cannot read as they are: lazy frames, arrays on a device, records.
 
 
-def refuse_elsewhere(X: Any, name: str = "X") -> None:
+def refuse_elsewhere(X, name: str = "X") -> None:
     """Raise TypeError, with what to do, unless X is in memory; ValueError for records."""
     if isinstance(X, np.ndarray | list | tuple):
         structured = isinstance(X, np.ndarray) and X.dtype.names is not None
@@ -75,7 +75,7 @@ def places_of(names: tuple[str, ...] | None) -> dict[str, int] | None:
     return None if names is None else {name: j for j, name in enumerate(names)}
 
 
-def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: str) -> int:
+def find_column(key, places: dict[str, int] | None, n_columns: int, where: str) -> int:
     """Return the position of the column that a user calls `key`, a name or a position."""
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < n_columns:
         return int(key)
@@ -86,7 +86,7 @@ def find_column(key: Any, places: dict[str, int] | None, n_columns: int, where: 
     raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
 
 
-def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
+def refuse_other_order(argument: str, values, *labels: list[Any]) -> None:
     """Raise ValueError if a Series, frame or DataArray has the right labels in another order.
 
     It is read by position. `labels` are those of the last axes, [] where there are none.
@@ -99,7 +99,7 @@ def refuse_other_order(argument: str, values: Any, *labels: list[Any]) -> None:
             )
 
 
-def _labels_of(values: Any) -> list[list[Any]]:
+def _labels_of(values) -> list[list[Any]]:
     """Return the labels of each axis, [] where it has none."""
     if hasattr(values, "coords"):
         of = {d: values.coords[d].values.tolist() for d in values.dims if d in values.coords}
@@ -123,17 +123,17 @@ def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[
 _WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
 
 
-def is_table(X: Any) -> bool:
+def is_table(X) -> bool:
     """Tell whether X is a data frame: pandas, polars, pyarrow or another that narwhals takes."""
     return isinstance(_narwhals(X), nw.DataFrame)
 
 
-def n_rows(X: Any) -> int:
+def n_rows(X) -> int:
     """Return the number of rows of anything that `read` takes."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def feature_names(X: Any) -> list[str] | None:
+def feature_names(X) -> list[str] | None:
     """Return names of the columns, or None if they have none, or if none of them is a string.
 
     Raises
@@ -163,7 +163,7 @@ def feature_names(X: Any) -> list[str] | None:
     return [str(name) for name in names]
 
 
-def refuse_text(X: Any, estimator: str) -> None:
+def refuse_text(X, estimator: str) -> None:
     """Raise ValueError at the first cell that is no number, for an estimator that takes numbers."""
     table = Table(X)
     for j in range(table.n_columns):
@@ -180,7 +180,7 @@ def refuse_text(X: Any, estimator: str) -> None:
             ) from None
 
 
-def with_nan(X: Any) -> Any:
+def with_nan(X):
     """Return X as objects, with NaN for pandas.NA and NaT, of which NumPy makes no number."""
     if hasattr(X, "columns"):
         return X.astype(object).where(X.notna(), np.nan)
@@ -195,7 +195,7 @@ def _repeated(names: list[Any]) -> ValueError:
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")
 
 
-def read(X: Any) -> "Table | Matrix":
+def read(X) -> "Table | Matrix":
     """Return X as a `Table`; if sparse, as a canonical CSR matrix of finite numbers and NaN."""
     if not sparse.issparse(X):
         return Table(X)
@@ -230,7 +230,7 @@ class Table:
         If X is not two-dimensional, has no columns, or repeats a name.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X) -> None:
         if sparse.issparse(X):
             raise TypeError("sparse X is not supported here; pass X.toarray() or a data frame")
         frame, names = _narwhals(X), feature_names(X)
@@ -253,7 +253,7 @@ class Table:
         cells = self._columns
         return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
 
-    def name(self, j: int) -> Any:
+    def name(self, j: int):
         """Return the name of column j; j, where columns have no names."""
         return j if self.names is None else self.names[j]
 
@@ -278,12 +278,12 @@ class Table:
         return column
 
 
-def as_table(X: Any) -> Table:
+def as_table(X) -> Table:
     """Return X as a `Table`, if it is none."""
     return X if isinstance(X, Table) else Table(X)
 
 
-def _narwhals(X: Any) -> Any:
+def _narwhals(X):
     if isinstance(X, np.ndarray) or sparse.issparse(X):  # which narwhals passes through, slowly
         return X
     try:
@@ -295,7 +295,7 @@ def _narwhals(X: Any) -> Any:
     return frame
 
 
-def _is_xarray(X: Any) -> bool:
+def _is_xarray(X) -> bool:
     return all(hasattr(X, name) for name in ("dims", "coords", "values", "ndim"))
 
 
@@ -312,7 +312,7 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
         )
 
 
-def _matrix(X: Any) -> Array:
+def _matrix(X) -> Array:
     """Return X as an array that keeps the type of every cell."""
     if isinstance(X, np.ma.MaskedArray):
         cells: Any = X.data.astype(object)
@@ -327,7 +327,7 @@ def _matrix(X: Any) -> Array:
     return cells
 
 
-def _columns_of(frame: Any) -> list[Any]:
+def _columns_of(frame) -> list[Any]:
     """Return columns of a data frame, as arrays where pandas makes series slowly."""
     if frame.implementation.is_pandas() and frame.shape[1] >= _WIDE:
         native = frame.to_native()

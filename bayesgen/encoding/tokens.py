@@ -78,11 +78,11 @@ class Tokenizer:
             names = ", ".join(map(repr, _CUTS))
             raise ValueError(f"tokens must be one of {names}, or a callable, got {self.tokens!r}")
 
-    def __call__(self, X: Any) -> list[Document]:
+    def __call__(self, X) -> list[Document]:
         """Return tokens of each document."""
         return self.read(X)[0]
 
-    def read(self, X: Any, *, whole: bool = False) -> tuple[list[Document], bool]:
+    def read(self, X, *, whole: bool = False) -> tuple[list[Document], bool]:
         """Return tokens of each document, and whether the documents were raw strings.
 
         `whole`: a string that is cut into its characters stays a string.
@@ -133,7 +133,7 @@ class Tokenizer:
             ]
         return [folded(w) if isinstance(w, str) else w for w in self._split(text, 0)]
 
-    def join(self, document: Sequence[Hashable]) -> Any:
+    def join(self, document: Sequence[Hashable]):
         """Join the tokens of a generated document; a list if a callable made them."""
         if callable(self.tokens):
             return list(document)
@@ -210,7 +210,7 @@ def _is_mark(code: int) -> bool:
     return unicodedata.category(chr(code))[0] == "M"
 
 
-def _documents(X: Any) -> tuple[list[Any], bool]:
+def _documents(X) -> tuple[list[Any], bool]:
     """Return the documents as strings or lists, and whether they are strings."""
     if isinstance(X, str | bytes):
         raise TypeError("X is one string, not a sequence of documents; for one document give [X]")
@@ -248,7 +248,7 @@ def _documents(X: Any) -> tuple[list[Any], bool]:
     return [_document(document, i, raw) for i, document in enumerate(documents)], raw
 
 
-def _document(document: Any, i: int, raw: bool) -> Any:
+def _document(document, i: int, raw: bool):
     """Return one document: a string, or a list of tokens not yet looked at."""
     if isinstance(document, str):
         if raw:
@@ -347,13 +347,13 @@ def refuse_texts(documents: list[Document], split: Split, why: str) -> None:
                 )
 
 
-def _plain(token: Any) -> Any:
+def _plain(token):
     """Return NumPy scalars as Python's own, strings in form NFC."""
     token = token.item() if isinstance(token, np.generic) else token
     return _nfc(token) if type(token) is str and not token.isascii() else token
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value) -> bool:
     """Tell whether a value is None, NaN, pandas.NA or NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -363,7 +363,7 @@ def _is_missing(value: Any) -> bool:
 # ----------------------------------------------------------------------------------- vocabulary
 
 
-def _rank(token: Any) -> tuple[int, Any]:
+def _rank(token) -> tuple[int, Any]:
     """Return the sort key of a token: numbers, then strings, then the rest by what they print."""
     if isinstance(token, numbers.Real):
         return 0, token

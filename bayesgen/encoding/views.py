@@ -52,7 +52,7 @@ class Selection:
     chosen: tuple[str, ...]
     documents: bool = False
 
-    def rows(self, X: Any) -> Any:
+    def rows(self, X):
         """Return a data frame of the library of X, or a list of texts.
 
         Raises
@@ -89,7 +89,7 @@ class Selection:
         return cls(tuple(record["names"]), tuple(record["chosen"]), record["documents"])
 
 
-def _missing(cell: Any) -> bool:
+def _missing(cell) -> bool:
     return cell is None or cell != cell
 
 
@@ -126,9 +126,9 @@ class BinnedTable:
         cls,
         rows: Rows,
         n_bins: int,
-        columns: Any = None,
-        categories: Any = None,
-        cuts: Any = None,
+        columns=None,
+        categories=None,
+        cuts=None,
         missing: MissingCells = "auto",
     ) -> tuple[Self, Array]:
         """Learn from training rows, without labels; return their codes (N, D) too.
@@ -249,7 +249,7 @@ def ends_with_spike(seen: Array, n_bins: int) -> tuple[float, ...]:
     return tuple(np.unique([*quantile_ends(seen[seen != spike], n_bins), *around]).tolist())
 
 
-def rising_ends(declared: Any, argument: str, name: Any) -> tuple[float, ...]:
+def rising_ends(declared, argument: str, name) -> tuple[float, ...]:
     """Return ends of bins that the user declares for column `name`."""
     ends = np.asarray(declared, dtype=np.float64)
     if ends.ndim != 1 or not np.all(np.diff(ends) > 0) or not np.isfinite(ends).all():
@@ -257,7 +257,7 @@ def rising_ends(declared: Any, argument: str, name: Any) -> tuple[float, ...]:
     return tuple(ends.tolist())
 
 
-def refuse_few_bins(n_bins: Any) -> None:
+def refuse_few_bins(n_bins) -> None:
     """Raise unless `n_bins` is a number of bins."""
     if not isinstance(n_bins, int | np.integer) or n_bins < 2:
         raise ValueError(f"n_bins must be a whole number of at least 2, got {n_bins!r}")

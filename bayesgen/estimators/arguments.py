@@ -43,7 +43,7 @@ def answer_arguments(cls: type) -> None:
     init = spelled(init)
 
     @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **arguments: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *args, **arguments) -> None:  # noqa: N807
         for name in answered & arguments.keys():
             raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
         for name in arguments.keys() - names - SPELLINGS.keys():
@@ -76,7 +76,7 @@ def refuse_other_arguments(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -
             )
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a, b) -> bool:
     """Return whether two constructor arguments are equal; two functions cannot be compared."""
     if a is b or (callable(a) and callable(b)):
         return True

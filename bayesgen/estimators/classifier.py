@@ -58,14 +58,14 @@ if TYPE_CHECKING:
     from bayesgen.predict.request import KindName
 
 
-def _no_density(what: str, clf: Any) -> None:
+def _no_density(what: str, clf) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     of_members = what == "typicality" and hasattr(type(clf), "members_")  # whose densities do
     if not (of_members or is_generative(clf._family_type)):
         raise NotImplementedError(no_density(what, type(clf).__name__))
 
 
-def _adds_up(clf: Any) -> None:
+def _adds_up(clf) -> None:
     """Raise where rows cannot be added: scikit-learn tells it by the attribute."""
     learner = clf._learner()
     learner.refuse_no_conjugate("partial_fit")
@@ -1259,7 +1259,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
-    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+    def _left_out(self, training, partial: bool, *, of_rows: bool = False):
         """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
         if of_rows:
             self._fitted().refuse_if_discriminative("typicality")
@@ -1558,7 +1558,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return trees.to_pymc(self._fitted_to(X, y), X, y, likelihood, observed, X_new)
 
-    def _fitted_to(self, X: Any, y: Any) -> Fitted:
+    def _fitted_to(self, X, y) -> Fitted:
         """Return the fit; before a fit, what these rows alone settle."""
         if "fitted_" in self.__dict__ or X is None or y is None:
             return self._fitted()
@@ -1599,7 +1599,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         storage.write(path, *self.__bayesgen_record__(fitted))
 
 
-def _in_order(clf: Any, reader: Reader, classes: Array) -> Any:
+def _in_order(clf, reader: Reader, classes: Array):
     """Return the same classifier with arguments {column: value} as arrays over the columns."""
     labels = list(classes.tolist())
     refuse_other_order("class_alpha", clf.class_alpha, labels)

@@ -257,7 +257,7 @@ class TreeAugmentedNB(TableClassifier):
         return model
 
 
-def _forests(prior: DirichletForest, structure: Any) -> list[Array]:
+def _forests(prior: DirichletForest, structure) -> list[Array]:
     """Return (F, D) parents for each class: those that `structure` names."""
     n_classes, n_columns = len(prior.pairs), len(prior.levels)
     if structure is None and prior.is_forest:

@@ -189,7 +189,7 @@ def _refuse_taken_names(roles: Roles) -> None:
         )
 
 
-def _label(model: Any, label: str) -> Any:
+def _label(model, label: str):
     """Return the variable of labels; raise if the model has none."""
     import pymc as pm
 
@@ -217,7 +217,7 @@ def _label(model: Any, label: str) -> Any:
 
 
 def _with_given(
-    model: Any, label: str, n: int, parts: list[Part], held: list[Any], columns: bool
+    model, label: str, n: int, parts: list[Part], held: list[Any], columns: bool
 ) -> tuple[list[Part], dict[str, Any]]:
     """Parts of observed variables, and of the data that rows are given with; masks of cells.
 
@@ -240,7 +240,7 @@ def _with_given(
     return parts, masks
 
 
-def _refuse_other_lengths(parts: list[Part], y: Any, codes: Array) -> None:
+def _refuse_other_lengths(parts: list[Part], y, codes: Array) -> None:
     """Raise where the first axis of a part are not the rows."""
     n, counts = len(codes), np.bincount(codes)
     for part in parts:
@@ -264,7 +264,7 @@ def _refuse_other_lengths(parts: list[Part], y: Any, codes: Array) -> None:
         )
 
 
-def _refuse_independent(y: Any, label_data: Any, codes: Array, parts: list[Part]) -> None:
+def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
     """Raise where rows do not depend on the label that is observed, or on a copy of it."""
     from pytensor.graph.basic import Constant
 
@@ -313,7 +313,7 @@ def _needed(parts: list[Part], masks: dict[str, Any], of_label: set[Any]) -> dic
     return needed
 
 
-def _probabilities(y: Any) -> Any:
+def _probabilities(y):
     """Return (C,) or (N, C) probabilities of the label."""
     import pytensor.tensor as pt
 
@@ -324,7 +324,7 @@ def _probabilities(y: Any) -> Any:
     return p if one else pt.stack([1 - p, p], axis=-1)
 
 
-def _class_labels(model: Any, y: Any, p: Any) -> Array:
+def _class_labels(model, y, p) -> Array:
     """Return (C,) labels of the classes in the model's order, by the dim that has them.
 
     That is the dim of p, or of an axis that the label indexes, or the one dim of that length.
@@ -341,7 +341,7 @@ def _class_labels(model: Any, y: Any, p: Any) -> Array:
     return np.arange(n)
 
 
-def _has_dims(node: Any, dims: Any) -> bool:
+def _has_dims(node, dims) -> bool:
     """Return whether the first input of a node is a variable with named dims."""
     return bool(dims.get(node.inputs[0].name) if node.inputs else None)
 
@@ -427,7 +427,7 @@ class PyMCFamily(Family):
         return np.broadcast_to(p, shape)[..., self.roles.order]
 
     @cached_property
-    def _probability(self) -> Any:
+    def _probability(self):
         """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
         free = {v: v.type(name=v.name) for v in self.roles.free}
         p = self.roles.p
@@ -543,7 +543,7 @@ def _rows(roles: Roles) -> Array:
     return np.concatenate(blocks, axis=1)
 
 
-def _no_row_density(roles: Roles, why: Any) -> str:
+def _no_row_density(roles: Roles, why) -> str:
     """Return the message for a model whose density is no product over rows."""
     from pytensor.graph.basic import Constant
 
@@ -737,7 +737,7 @@ class PyMCClassifier(GenerativeClassifier):
         clf.fitted_ = clf._drawn_fit(undrawn, draws)
         return clf
 
-    def _own_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _own_rows(self, X, y) -> tuple[Any, Any]:
         """Return the rows given, or else those of the model."""
         if (X is None) != (y is None):
             raise TypeError("give X and y together, or neither: the model holds its rows")
@@ -807,11 +807,11 @@ class PyMCClassifier(GenerativeClassifier):
         posterior = DrawnPosterior(model, model, ClassStats(count, Stats()), {})
         return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
 
-    def _drawn_fit(self, undrawn: Fitted, draws: Any) -> Fitted:
+    def _drawn_fit(self, undrawn: Fitted, draws) -> Fitted:
         posterior = drawn_posterior(undrawn, draws)
         return replace(undrawn, posterior=posterior).with_training(draws=draws)
 
-    def _as_ours(self, draws: Any) -> Any:
+    def _as_ours(self, draws):
         """Draws of the model's variables with ``pi`` (class), and dims ``class`` in our order."""
         family = self._known
         roles = family.roles

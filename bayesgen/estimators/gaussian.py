@@ -147,13 +147,13 @@ class _Discriminant(GenerativeClassifier):
 
     def __init__(
         self,
-        mu0: Any = None,
-        kappa0: Any = None,
-        nu0: Any = None,
-        psi0: Any = None,
+        mu0=None,
+        kappa0=None,
+        nu0=None,
+        psi0=None,
         *,
         covariance: Covariance = "full",
-        class_alpha: Any = 1.0,
+        class_alpha=1.0,
         prior: str | None = None,
     ) -> None:
         self.mu0 = mu0
@@ -193,12 +193,12 @@ class _Discriminant(GenerativeClassifier):
         )
 
 
-def _by_class(value: Any) -> Any:
+def _by_class(value):
     """Return a 1-D hyper-parameter with one value per class, as a column."""
     return np.asarray(value, dtype=float)[:, None] if np.ndim(value) == 1 else value
 
 
-def _diagonal_of(psi: Any) -> Array:
+def _diagonal_of(psi) -> Array:
     """Return the diagonal of psi0 for a model without correlations."""
     psi = np.asarray(psi, dtype=np.float64)
     if psi.ndim < 2:

@@ -120,7 +120,7 @@ class PoolReader(Reader):
         return {MEMBER: [member.name for member in self.members], FEATURE: self.columns}
 
 
-def _is_list_of_rows(X: Any) -> bool:
+def _is_list_of_rows(X) -> bool:
     return isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple)
 
 
@@ -183,7 +183,7 @@ def named(members: Any) -> list[tuple[str, Any]]:
     return checked
 
 
-def _member(name: str, estimator: Any) -> Member:
+def _member(name: str, estimator) -> Member:
     if not isinstance(estimator, Pipeline):
         return Member(name, estimator)
     front = estimator[:-1] if len(estimator.steps) > 1 else None
@@ -464,9 +464,9 @@ class LogLinearPool(GenerativeClassifier):
 
     def _read(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        X,
+        y,
+        sample_weight,
         unlabelled: bool = False,
         groups: Array | None = None,
     ) -> tuple[PoolReader, Labelled]:
@@ -609,7 +609,7 @@ class LogLinearPool(GenerativeClassifier):
 
     # -- training rows without themselves ------------------------------------------------------
 
-    def _left_out(self, training: Any, partial: bool, *, of_rows: bool = False) -> Any:
+    def _left_out(self, training, partial: bool, *, of_rows: bool = False):
         if of_rows:
             return self._ranks(training, partial)
         fitted, pooled = self._fitted(), self._pooled()
@@ -620,7 +620,7 @@ class LogLinearPool(GenerativeClassifier):
         self.fitted_ = fitted.with_training(scores=scores)
         return scores
 
-    def _ranks(self, training: Any, partial: bool) -> MemberRanks:
+    def _ranks(self, training, partial: bool) -> MemberRanks:
         fitted, members = self._fitted(), self._pooled().members
         if not any(member.fitted.posterior.model.generative for member in members):
             raise NotImplementedError("typicality needs a member with a density of rows")
@@ -683,7 +683,7 @@ class LogLinearPool(GenerativeClassifier):
             if prior.intercepts:
                 intercept = pm.Normal("intercept", 0.0, INTERCEPT_SCALE, dims=CLASS)
 
-            def logits(rows: Evidence, name: str, dims: tuple[str, ...] | None = None) -> Any:
+            def logits(rows: Evidence, name: str, dims: tuple[str, ...] | None = None):
                 row_dims = None if dims is None else dims[1:]
                 scores = pm.Data(f"{name}score", rows.scores, dims=dims)
                 weights = pm.Data(f"{name}log_class_weight", rows.log_weights, dims=row_dims)

@@ -110,7 +110,7 @@ def choose_members(
     return members, left_out
 
 
-def _holds_texts(X: Any) -> bool:
+def _holds_texts(X) -> bool:
     if len(getattr(X, "shape", (0,))) == 2 or hasattr(X, "columns"):
         return False
     cells: Sequence[Any] = list(X[:5] if not hasattr(X, "iloc") else X.iloc[:5])
@@ -131,7 +131,7 @@ def _choose_for_documents(rows: Rows) -> list[Member]:
     return [replace(m, clf=m.clf.set_params(prior="default")) for m in members]
 
 
-def _choose_for_counts(X: Any) -> list[Member]:
+def _choose_for_counts(X) -> list[Member]:
     values = X.data[X.data != 0]
     members = [Member("bits", BernoulliNB(binarize=0.0, prior="default"))]
     if (values > 0).all() and (np.round(values) == values).all():

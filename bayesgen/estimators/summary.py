@@ -172,7 +172,7 @@ def sentences_of(
     return sentences
 
 
-def _n_missing(fitted: Fitted, block: Any) -> float | Array:
+def _n_missing(fitted: Fitted, block) -> float | Array:
     """Missing cells of the columns of a block, NaN where statistics do not tell."""
     cells = block.family.capability(ObservedCells)
     if cells is None or block.stats is None:

@@ -281,7 +281,7 @@ class MixedColumns(TableReader):
         schema, mine, theirs = self.encoder.merge(other.schema)
         n = schema.categories.n_categories
 
-        def aligned(maps: tuple[Array, ...], stats: Any) -> Stats:
+        def aligned(maps: tuple[Array, ...], stats) -> Stats:
             parts = tuple(
                 part.reindex_categories(maps, n) if name == "categorical" else part
                 for name, part in zip(stats.names, stats.parts, strict=True)

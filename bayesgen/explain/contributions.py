@@ -119,10 +119,10 @@ class Question:
 
 def explain(
     fitted: Fitted,
-    X: Any,
-    classes: Any,
+    X,
+    classes,
     request: IntervalRequest | None,
-    class_prior: Any,
+    class_prior,
     seed: int,
 ) -> "xr.Dataset":
     """Return contributions to log-odds, as `GenerativeClassifier.explain` says."""
@@ -160,7 +160,7 @@ def explain(
     return dataset.assign_attrs(attrs)
 
 
-def _terms(question: Question, rows: Any) -> Terms:
+def _terms(question: Question, rows) -> Terms:
     """Return the terms of rows that the reader has read, by the rule for their model."""
     fitted = question.fitted
     posterior: Any = fitted.posterior
@@ -203,7 +203,7 @@ def _refuse_large(n_rows: int, n_features: int) -> None:
         )
 
 
-def _covariates(family: Any, n_columns: int) -> Array:
+def _covariates(family, n_columns: int) -> Array:
     """Return (D,) bool: columns that the density of the others is given, such as an exposure."""
     exposure = getattr(family, "exposure", None)
     return np.zeros(n_columns, bool) if exposure is None else np.asarray(exposure) != 0
@@ -297,7 +297,7 @@ def _draws_of(question: Question) -> LogJoint:
     if fitted.reader.sums_missing:
         question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
 
-    def draws(rows: Any) -> Array:
+    def draws(rows) -> Array:
         training = partial(rows_of_fit, fitted)
         drawn = fitted.posterior.log_joint_draws(rows, N_DRAWS, question.seed, training=training)
         if not drawn.joint:
@@ -328,7 +328,7 @@ def _ends_by_orders(question: Question, cells: MaskedTable, draws: LogJoint) -> 
 # --------------------------------------------------------------------------- independent columns
 
 
-def _of_independent(question: Question, names: list[Any], X: Any) -> Terms:
+def _of_independent(question: Question, names: list[Any], X) -> Terms:
     """Return the log-odds of each cell on its own."""
     mean = np.zeros((X.shape[0], len(names)))
     for columns, family, _, rows, x in _single_cells(question.fitted, X, None):
@@ -343,9 +343,7 @@ def _prior_odds(question: Question) -> Array:
     return np.asarray(log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]])
 
 
-def _single_cells(
-    fitted: Fitted, X: Any, theta: Any
-) -> Iterator[tuple[Array, Any, Any, Array, Array]]:
+def _single_cells(fitted: Fitted, X, theta) -> Iterator[tuple[Array, Any, Any, Array, Array]]:
     """Yield some columns, their family and draws, and rows (n * columns) of one known cell each."""
     width = X.shape[1]
     for columns, family, _, drawn, _ in fitted.family.blocks(theta=theta):
@@ -364,7 +362,7 @@ def _single_cells(
             yield every[some], block, values, rows, alone.reshape(-1, len(some))
 
 
-def _theta_of(family: Any, theta: Any, columns: Array) -> Any:
+def _theta_of(family, theta, columns: Array):
     """Return the part of theta that describes some columns."""
     if theta is None:
         return None
@@ -421,7 +419,7 @@ def _of_regression(question: Question, names: list[Any], X: Array) -> Terms:
     return Terms(names, mean, intercept, None, (lower, upper), adds_up=False)
 
 
-def _of_tokens(question: Question, names: list[Any], X: Any) -> Terms:
+def _of_tokens(question: Question, names: list[Any], X) -> Terms:
     """Return means over all orders of a document's tokens, in closed form."""
     posterior: Any = question.fitted.posterior
     if not posterior.exact:
@@ -460,11 +458,11 @@ def _odds_of_draws(question: Question, urns: Urns) -> Array:
 # --------------------------------------------------------------------------------------- pools
 
 
-def _of_pool(question: Question, X: Any) -> Terms:
+def _of_pool(question: Question, X) -> Terms:
     """Return the terms of a pool: its own predictions of rows that the user could have given."""
     fitted = question.fitted
 
-    def log_joint(rows: Any) -> Array:
+    def log_joint(rows) -> Array:
         return probabilities.log_joint(fitted, rows)
 
     if sparse.issparse(X.X) or fitted.reader.n_features is None:
@@ -484,7 +482,7 @@ def _of_pool(question: Question, X: Any) -> Terms:
     )
 
 
-def _table(X: Any) -> MaskedTable:
+def _table(X) -> MaskedTable:
     """Return the rows of a table with missing cells as the user writes them."""
     import narwhals.stable.v2 as nw
     import pandas as pd
@@ -515,7 +513,7 @@ class Kinds(NamedTuple):
     empty: Any  # a row without tokens
 
 
-def _of_kinds(question: Question, X: Any, kinds: Kinds, log_joint: LogJoint) -> Terms:
+def _of_kinds(question: Question, X, kinds: Kinds, log_joint: LogJoint) -> Terms:
     """Return the log-odds of rows less those without all tokens of a kind."""
     every = np.arange(len(question.pairs))
     _refuse_large(len(every), len(kinds.names))
@@ -589,7 +587,7 @@ def _counts(names: list[Any], X: sparse.csr_matrix) -> Kinds:
 # --------------------------------------------------------------------------------- the classes
 
 
-def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
+def _chosen(fitted: Fitted, classes, how: str) -> list[int] | None:
     """Return the codes of the label or the two labels that the user names."""
     if len(fitted.classes) < 2:
         raise ValueError("explain: log-odds need two classes, and the classifier knows one")
@@ -606,7 +604,7 @@ def _chosen(fitted: Fitted, classes: Any, how: str) -> list[int] | None:
     return codes
 
 
-def rule(classes: Any, n_classes: int) -> str:
+def rule(classes, n_classes: int) -> str:
     """Return the name among `RULES` of what the user's `classes` asks for."""
     if classes is None:
         return "second" if n_classes == 2 else "top"

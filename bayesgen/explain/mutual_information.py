@@ -192,7 +192,7 @@ def _base(base: float | None, unit: str | None) -> tuple[float, float]:
 
 
 def _posterior(
-    clf: Any, sampled: Theta | None, draws: int, prob: float | None, kind: Any, random_state: Any
+    clf, sampled: Theta | None, draws: int, prob: float | None, kind, random_state
 ) -> dict[str, Any]:
     """Variables in nats, and attributes."""
     refuse_below(2, draws=draws)
@@ -244,13 +244,13 @@ def margins(
     )
 
 
-def _drawn(model: ClassModel, rng: np.random.Generator, n: int) -> Any:
+def _drawn(model: ClassModel, rng: np.random.Generator, n: int):
     """Draws in blocks."""
     for rows in row_blocks(n, model.family.n_parameters()):
         yield model.draw(rng, rows.stop - rows.start)
 
 
-def _information(model: ClassModel, blocks: Any, n: int) -> Array:
+def _information(model: ClassModel, blocks, n: int) -> Array:
     """Return (n, D) information under blocks of draws."""
     family = require(model.family, FeatureInformation, "mutual_information")
     rows = [
@@ -267,7 +267,7 @@ def _floor(
     """Return (n, D) information of features that are independent of the class."""
     null = require(prior.family, NullDistribution, _FLOOR)
 
-    def blocks() -> Any:
+    def blocks():
         for _ in range(n):
             chance = prior.family.update(null.draw_null(rng, stats.features))
             yield replace(model, family=chance).draw(rng, 1)

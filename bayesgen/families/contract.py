@@ -182,7 +182,7 @@ class Family(Record, abc.ABC):
         """{sizes: rows of the graph} of what has been asked for."""
         return {}
 
-    def _graph(self, theta: Theta, X: Any = None) -> Any:
+    def _graph(self, theta: Theta, X=None):
         """Rows as `to_pymc` declares them, for theta and columns of these sizes."""
         from bayesgen.families.shared.graph_rows import of_family
 

@@ -55,7 +55,7 @@ class UndefinedEstimateError(Facts, ValueError):
     def renamed(self, class_names: Any, feature_names: Any) -> "UndefinedEstimateError":
         """Return the same error in the user's own names."""
 
-        def name(names: Any, k: int | None) -> Any:
+        def name(names, k: int | None):
             value = None if k is None or k >= len(names) else names[k]
             return value.item() if isinstance(value, np.generic) else value
 

@@ -180,7 +180,7 @@ class MetaTree(ConjugateFamily):
         grown: Self = stats.grown
         return grown
 
-    def read_stats(self, arrays: Any, settings: Any) -> Stats:
+    def read_stats(self, arrays, settings) -> Stats:
         """Statistics from a file, of these structures."""
         return MetaTreeStats(**arrays, grown=self)
 
@@ -408,7 +408,7 @@ class MetaTree(ConjugateFamily):
         """Refuse: theta is not known."""
         raise self._refuse("the likelihood of theta")
 
-    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array):
         """Refuse: theta is not known."""
         raise self._refuse("simulation under one theta")
 
@@ -439,7 +439,7 @@ class MetaTree(ConjugateFamily):
         return {} if self.test is None else {NODE: np.arange(len(self.test))}
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """One tree: Dirichlet leaves, and all prunings summed out of the labels of half B."""
         import pymc as pm

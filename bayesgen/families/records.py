@@ -13,7 +13,7 @@ import numpy as np
 from bayesgen.numerics.special import Array
 
 
-def array(*dims: str, default: Any = MISSING, signed: bool = False) -> Any:
+def array(*dims: str, default=MISSING, signed: bool = False):
     """Dataclass field of an array with named dims; the names are its shape comment.
 
     `signed` matters to statistics alone: what is not signed is never negative.
@@ -21,7 +21,7 @@ def array(*dims: str, default: Any = MISSING, signed: bool = False) -> Any:
     return field(default=default, metadata={"dims": dims, "signed": signed})
 
 
-def prior_object() -> Any:
+def prior_object():
     """Dataclass field of a prior as an object (`pymc_parts.variable`), None for the default."""
     return field(default=None, metadata={"prior": True})
 
@@ -77,7 +77,7 @@ class Record:
         """Inverse of `arrays` and `settings`."""
         return cls(**{name: np.asarray(a) for name, a in arrays.items()}, **settings)
 
-    def at(self, dim: str, index: Any) -> Self:
+    def at(self, dim: str, index) -> Self:
         """Return the record at some positions of a dim; an axis of length 1 stands for all."""
         arrays = {}
         for name, (dims, value) in self.arrays().items():

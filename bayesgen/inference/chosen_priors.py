@@ -30,9 +30,7 @@ _LIMIT = 100  # of a factor: kappa0 = 0.1 grows to 10 rows, so that no class mea
 _LOG_LIMIT = np.log(_LIMIT)
 
 
-def maximise_evidence(
-    prior: ConjugateFamily, stats: Any
-) -> tuple[ConjugateFamily, dict[str, float]]:
+def maximise_evidence(prior: ConjugateFamily, stats) -> tuple[ConjugateFamily, dict[str, float]]:
     """Rescale the resolved `prior` to the largest log evidence of `stats`; return the factors too.
 
     Warns when a factor runs to the limit of 100 or 1/100: the data ask for a prior that says more
@@ -48,7 +46,7 @@ def maximise_evidence(
     return best, factors
 
 
-def _maximising_factors(prior: ConjugateFamily, stats: Any) -> dict[str, float]:
+def _maximising_factors(prior: ConjugateFamily, stats) -> dict[str, float]:
     """Return the factors of the hyper-parameters of one block."""
     from scipy.optimize import minimize  # 0.1 s of import that a plain fit does not need
 
@@ -376,7 +374,7 @@ def _dense_keys(X: Array) -> Iterator[Array]:
         yield _mixed(_mixed(cells.view(np.uint64) ^ columns).sum(axis=1, dtype=np.uint64))
 
 
-def _key(document: Any) -> int:
+def _key(document) -> int:
     tokens = np.asarray(document).astype(np.float64)
     place = _mixed(np.arange(tokens.size, dtype=np.uint64))
     return int(_mixed(tokens.ravel().view(np.uint64) ^ place).sum(dtype=np.uint64))

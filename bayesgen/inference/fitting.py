@@ -166,12 +166,12 @@ class Learner:
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X,
+        y,
+        sample_weight=None,
         options: dict[str, Any] | None = None,
         unlabelled: Unlabelled | None = None,
-        groups: Any = None,
+        groups=None,
     ) -> Fitted:
         """Return the posterior of all parameters given rows, in closed form or by NUTS."""
         if groups is not None:
@@ -207,7 +207,7 @@ class Learner:
     def _chooses_by_leaving_out(self) -> bool:
         return self.prior in (None, "loo") or self.family_type.discriminative
 
-    def _groups(self, groups: Any, X: Any, unlabelled: Unlabelled | None) -> Array:
+    def _groups(self, groups, X, unlabelled: Unlabelled | None) -> Array:
         """Return the codes (N,) of the groups of rows; raise where `fit` leaves no row out."""
         if not self.family_type.conjugate:
             raise NoClosedFormError(
@@ -220,7 +220,7 @@ class Learner:
             raise TypeError("fit takes groups= as one name for each row, not a number of folds")
         return group_codes(groups, n_rows(X))
 
-    def _keep(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Fitted:
+    def _keep(self, fitted: Fitted, X, y, sample_weight) -> Fitted:
         """Keep a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
         if len(fitted.classes) == 1 and not isinstance(y, Labelled):
@@ -242,10 +242,10 @@ class Learner:
     def gather(
         self,
         before: Gathered | None,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        classes: Any = None,
+        X,
+        y,
+        sample_weight=None,
+        classes=None,
     ) -> Gathered:
         """Statistics of rows, added to those `before`."""
         earlier, gathered, _ = self._gathered(before, X, y, sample_weight, classes)
@@ -257,10 +257,10 @@ class Learner:
     def _gathered(
         self,
         before: Gathered | None,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        classes: Any = None,
+        X,
+        y,
+        sample_weight=None,
+        classes=None,
         groups: Array | None = None,
     ) -> tuple[Gathered | None, Gathered, LabelledRows]:
         """Return those `before`, made to cover the rows; those of the rows; the rows themselves."""
@@ -297,9 +297,9 @@ class Learner:
     def _labelled(
         self,
         reader: Reader,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        X,
+        y,
+        sample_weight,
         first: bool,
         unlabelled: bool,
         groups: Array | None = None,
@@ -357,7 +357,7 @@ class Learner:
         mine = mine.by(reader, align)
         return replace(mine, stats=mine.stats.merge(stats), n_rows=mine.n_rows + theirs.n_rows)
 
-    def forget(self, fitted: Fitted, X: Any, y: Any, sample_weight: Any) -> Gathered:
+    def forget(self, fitted: Fitted, X, y, sample_weight) -> Gathered:
         """Statistics without those of rows that were learned before."""
         before = Gathered.of(fitted)
         earlier, rows, _ = self._gathered(before, X, y, sample_weight, fitted.classes)
@@ -377,9 +377,7 @@ class Learner:
 
     # -- rows without a label, weighed
 
-    def _weighed(
-        self, X: Any, y: Any, sample_weight: Any, weights: tuple[float, ...] = WEIGHTS
-    ) -> Fitted:
+    def _weighed(self, X, y, sample_weight, weights: tuple[float, ...] = WEIGHTS) -> Fitted:
         """`fit` in closed form that weighs rows without a label by leave-one-out."""
         reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
         classes, codes = rows.coded()
@@ -418,7 +416,7 @@ class Learner:
 
     # -- by draws
 
-    def _sampled(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Fitted:
+    def _sampled(self, X, y, sample_weight, options: dict[str, Any]) -> Fitted:
         """Return a fit by NUTS."""
         options = sampled.check_options(self.options, options)
         fitted, rows = self._undrawn(X, y, sample_weight)
@@ -426,9 +424,7 @@ class Learner:
         tree = sampled_tree(fitted, draws, stats, options)
         return replace(fitted, posterior=drawn_posterior(fitted, tree)).with_training(draws=tree)
 
-    def _undrawn(
-        self, X: Any, y: Any, sample_weight: Any, inference: str = "nuts"
-    ) -> tuple[Fitted, LabelledRows]:
+    def _undrawn(self, X, y, sample_weight, inference: str = "nuts") -> tuple[Fitted, LabelledRows]:
         """Return a fit that has no draws yet, and the rows that they are drawn given."""
         if self.prior not in (None, "default"):
             raise ValueError(
@@ -448,13 +444,13 @@ class Learner:
 
     # -- by draws of others
 
-    def without_draws(self, X: Any, y: Any) -> Fitted:
+    def without_draws(self, X, y) -> Fitted:
         """Return what rows alone settle: classes, columns, encodings, the prior."""
         if self.family_type.conjugate:
             return self.fit(X, y)
         return self._keep(self._undrawn(X, y, None, GIVEN)[0], X, y, None)
 
-    def given(self, fitted: Fitted | None, draws: Any, X: Any, y: Any) -> Fitted:
+    def given(self, fitted: Fitted | None, draws, X, y) -> Fitted:
         """Return a fit whose posterior is draws of the user's, given rows or those of `fitted`."""
         if X is not None or y is not None:
             fitted = self.without_draws(X, y)
@@ -512,6 +508,6 @@ def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:
     return lambda: reader.feature_names(family)
 
 
-def _form(stats: Stats) -> Any:
+def _form(stats: Stats):
     """Shapes and settings of statistics: they grow with the categories and tokens known."""
     return {name: value.shape for name, (_, value) in stats.arrays().items()}, stats.settings()

@@ -206,7 +206,7 @@ def not_swallowed() -> Iterator[None]:
         yield
         return
 
-    def handle(number: int, frame: Any) -> None:
+    def handle(number: int, frame) -> None:
         nonlocal interrupted
         try:
             before(number, frame)
@@ -378,13 +378,13 @@ def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:
 
 def _by_pymc(
     sampler: str,
-    model: Any,
+    model,
     sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: Start | None,
     options: dict[str, Any],
-) -> Any:
+):
     import pymc as pm
 
     initial = None
@@ -406,13 +406,13 @@ def _by_pymc(
 
 
 def _by_nutpie(
-    model: Any,
+    model,
     sizes: dict[str, int],
     random_state: int | None,
     progressbar: bool,
     start: Start | None,
     options: dict[str, Any],
-) -> Any:
+):
     import nutpie
 
     with LOCK:  # a kept model holds the data of one user at a time
@@ -432,7 +432,7 @@ def _by_nutpie(
             ) from None
 
 
-def _points(model: Any, start: "Start", default: Any) -> Any:
+def _points(model, start: "Start", default):
     """Return what nutpie asks for: the unconstrained coordinates of a start, by its seed."""
     import pytensor
     from pytensor.compile.mode import Mode
@@ -447,7 +447,7 @@ def _points(model: Any, start: "Start", default: Any) -> Any:
     forward = pytensor.function(model.free_RVs, coordinates, mode=mode, on_unused_input="ignore")
     one_at_a_time = threading.Lock()  # a function of PyTensor holds what it works on
 
-    def point(seed: Any) -> Array:
+    def point(seed) -> Array:
         values = start(np.random.default_rng(seed))
         with one_at_a_time, np.errstate(all="ignore"):
             parts = forward(*(values[v.name] for v in model.free_RVs))

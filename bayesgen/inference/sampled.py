@@ -51,7 +51,7 @@ def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> Drawn
     return DrawnPosterior(prior, model, ClassStats(count, Stats()), {})
 
 
-def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new: Any = None) -> Any:
+def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new=None):
     """Return the PyMC model of rows, whose likelihood is as few terms as the family knows."""
     X, codes, weight, _ = rows
     return prior.to_pymc(coords, X=X, y=codes, weight=weight, summed=True, X_new=X_new)

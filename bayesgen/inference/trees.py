@@ -34,7 +34,7 @@ _DRAW_BYTES = 1 << 30  # fewer parameters are drawn than asked rather than excee
 
 
 def draw_posterior(
-    fitted: Fitted, draws: int, chains: int, random_state: Any, asked: Asked
+    fitted: Fitted, draws: int, chains: int, random_state, asked: Asked
 ) -> "xr.DataTree":
     """Independent draws of all parameters from the closed-form posterior."""
     exact = fitted.closed_form
@@ -59,9 +59,7 @@ def draw_posterior(
     return with_groups
 
 
-def sample_posterior(
-    fitted: Fitted, model: "pm.Model", asked: Asked, **options: Any
-) -> "xr.DataTree":
+def sample_posterior(fitted: Fitted, model: "pm.Model", asked: Asked, **options) -> "xr.DataTree":
     """Draws of all parameters by NUTS from a PyMC `model` of the fit."""
     exact = fitted.closed_form
     seed, sampler = options["random_state"], options["nuts_sampler"]
@@ -85,11 +83,11 @@ def sample_posterior(
 
 def posterior_groups(
     fitted: Fitted,
-    X: Any,
-    y: Any,
+    X,
+    y,
     groups: Sequence[str] | None,
     replicate: Sequence[str],
-    random_state: Any,
+    random_state,
 ) -> "xr.DataTree":
     """Return the draws of a fit with what they say of labelled rows."""
     if X is None or y is None:
@@ -118,7 +116,7 @@ def tree_of(
     fitted: Fitted,
     groups: dict[str, "xr.Dataset"],
     route: str,
-    random_state: Any = None,
+    random_state=None,
     library: str = "bayesgen",
 ) -> "xr.DataTree":
     """Return a DataTree with what every route has: data, ``fit``, provenance."""
@@ -133,9 +131,7 @@ def tree_of(
     return assembled_tree
 
 
-def asked_of(
-    fitted: Fitted, X: Any, y: Any, groups: Sequence[str] | None, replicate: Sequence[str]
-) -> Asked:
+def asked_of(fitted: Fitted, X, y, groups: Sequence[str] | None, replicate: Sequence[str]) -> Asked:
     """Return the groups to make, of encoded rows; checked before any work."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together")
@@ -143,7 +139,7 @@ def asked_of(
     return asked_for(groups, replicate, rows, fitted.classes)
 
 
-def _rows(fitted: Fitted, X: Any, y: Any) -> Rows:
+def _rows(fitted: Fitted, X, y) -> Rows:
     """Labelled rows as the fit encoded its own."""
     codes = fitted.codes_of(column_or_1d(y))
     rows = Rows(fitted.read(X).encoded, codes)
@@ -180,11 +176,11 @@ def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Ar
 
 def to_pymc(
     fitted: Fitted,
-    X: Any,
-    y: Any,
+    X,
+    y,
     likelihood: Likelihood = "statistics",
     observed: bool = True,
-    X_new: Any = None,
+    X_new=None,
 ) -> "pm.Model":
     """Return the model as a PyMC graph."""
     if likelihood not in ("statistics", "rows"):
@@ -216,7 +212,7 @@ def to_pymc(
     return posterior.prior.to_pymc(coords, stats=stats, **new)
 
 
-def _pymc_of_rows(fitted: Fitted, X: Any, y: Any, likelihood: str, new: dict[str, Any]) -> Any:
+def _pymc_of_rows(fitted: Fitted, X, y, likelihood: str, new: dict[str, Any]):
     """`to_pymc` of a family without sufficient statistics."""
     prior, coords = fitted.posterior.prior, fitted.coords
     if X is None:

@@ -90,7 +90,7 @@ def fit_dask[Classifier: Additive](
     return clf
 
 
-def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
+def _learned(clf: Additive, place: int, X, y, weight):
     """Return statistics of one block; None for a block of no rows."""
     n_rows = X.shape[0]
     if n_rows != len(y):
@@ -103,7 +103,7 @@ def _learned(clf: Additive, place: int, X: Any, y: Any, weight: Any) -> Any:
         return clf.__bayesgen_learner__().gather(None, X, y, weight)
 
 
-def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
+def _merged(clf: Additive, parts: Sequence[Any]):
     """Return statistics of all; None if there are none."""
     there = [block for block in parts if block is not None]
     return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
@@ -112,7 +112,7 @@ def _merged(clf: Additive, parts: Sequence[Any]) -> Any:
 # ---------------------------------------------------------------------------------------- blocks
 
 
-def _blocks(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
+def _blocks(X, y, weight) -> list[tuple[Any, Any, Any]]:
     """Return delayed (X, y, weight) of each block of rows; weight may be None."""
     from dask.base import is_dask_collection
 
@@ -140,16 +140,16 @@ def _blocks(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
     return list(zip(*(column or [None] * n for column in columns), strict=True))
 
 
-def _bare(value: Any) -> Any:
+def _bare(value):
     """Return the dask array inside an xarray.DataArray."""
     return value.data if hasattr(value, "dims") and hasattr(value, "data") else value
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value) -> bool:
     return hasattr(value, "rechunk")
 
 
-def _alongside(value: Any, X: Any, name: str) -> Any:
+def _alongside(value, X, name: str):
     """Return `value` in the row blocks of X, or an error that says why that cannot be."""
     import dask.array as da
     from dask.base import is_dask_collection
@@ -185,5 +185,5 @@ def _alongside(value: Any, X: Any, name: str) -> Any:
     return value
 
 
-def _n_blocks(value: Any) -> int:
+def _n_blocks(value) -> int:
     return int(value.numblocks[0] if _is_array(value) else value.npartitions)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Constructor arguments, labels and counts as plain JSON, and back: what a model file may hold.
 
 
-def to_json(value: Any, name: str) -> Any:
+def to_json(value, name: str):
     """Return a constructor argument as plain JSON; arrays and tuples are tagged."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -53,7 +53,7 @@ def to_json(value: Any, name: str) -> Any:
     )
 
 
-def from_json(value: Any) -> Any:
+def from_json(value):
     """Inverse of `to_json`."""
     if isinstance(value, list):
         return [from_json(v) for v in value]
@@ -90,7 +90,7 @@ def labels_from_json(value: Mapping[str, Any]) -> np.ndarray:
     return np.array(value["labels"], dtype=np.dtype(value["dtype"]))
 
 
-def with_columns(reader: Any, state: Mapping[str, Any]) -> Any:
+def with_columns(reader, state: Mapping[str, Any]):
     """Return a reader that knows the number and names of the columns of a record."""
     names = state["feature_names"]
     names = None if names is None else np.array(names, dtype=object)
@@ -219,7 +219,7 @@ def read(
     return groups.pop(FIT), state, groups
 
 
-def read_entry(path: str | os.PathLike[str], name: str) -> Any:
+def read_entry(path: str | os.PathLike[str], name: str):
     """Return an entry of the state of a model file; None if it has none or cannot be read."""
     import h5netcdf
 

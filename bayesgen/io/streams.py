@@ -142,7 +142,7 @@ def open_source(chunks: Any, target: Any, weight: Any, clf: Additive) -> Source:
 
 
 def _split(
-    item: Any, target: str | None, weight: str | None, place: str, clf: Additive
+    item, target: str | None, weight: str | None, place: str, clf: Additive
 ) -> tuple[Any, Any, Any]:
     """Return X, y and weight of a chunk as the user gives it."""
     if type(item).__name__ == "RecordBatch":
@@ -327,7 +327,7 @@ class Checkpoint:
         self._cost = self._written - start
 
 
-def _mark(value: Any) -> str:
+def _mark(value) -> str:
     """Return what tells an argument from another that a file cannot hold."""
     return str(getattr(value, "__qualname__", None) or repr(value))
 
@@ -468,7 +468,7 @@ def learn(
     return fitted
 
 
-def _settled(learner: "Learner", state: Any, classes: Any) -> "Fitted":
+def _settled(learner: "Learner", state, classes) -> "Fitted":
     """Return the fit to the rows so far; its warnings may be over with the next rows."""
     try:
         with warnings.catch_warnings():

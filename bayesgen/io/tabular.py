@@ -395,7 +395,7 @@ class CsvFile(_File):
 class _Uncommented:
     """A text whose lines of comment are blank."""
 
-    def __init__(self, text: Any, mark: str) -> None:
+    def __init__(self, text, mark: str) -> None:
         self._text, self._mark = text, mark
 
     def read(self, size: int = -1) -> str:
@@ -443,7 +443,7 @@ class ParquetFile(_File):
             raise TableError(f"{self.path} is not a readable Parquet file: {mistake}") from None
 
 
-def _nullable(dtype: "pyarrow.DataType") -> Any:
+def _nullable(dtype: "pyarrow.DataType"):
     """Return the pandas type that keeps integers, truth values and text with missing cells."""
     import pandas as pd
     from pyarrow import types
@@ -560,7 +560,7 @@ def _masked(cells: "pd.Series", codes: Sequence[str], decimal: str) -> "pd.Serie
     if types.is_numeric_dtype(cells.dtype):
         return cells.mask(cells.isin(numbers)) if numbers else cells
 
-    def is_code(cell: Any) -> bool:
+    def is_code(cell) -> bool:
         if not isinstance(cell, str) or cell.strip() in codes:
             return isinstance(cell, str)
         number = parse_written(cell, decimal) if numbers else None
@@ -686,7 +686,7 @@ def _readable(cells: "pd.Series") -> "pd.Series":
     return cells
 
 
-def _checked(cells: "pd.Series", right: Any, need: str) -> "pd.Series":
+def _checked(cells: "pd.Series", right, need: str) -> "pd.Series":
     """Return cells, or raise InputError at the first that is not right."""
     right = np.asarray(right, dtype=bool)
     if not right.all():

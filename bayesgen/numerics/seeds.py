@@ -1,12 +1,11 @@
 """From a user's `random_state` to random numbers: one route, with one error."""
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state) -> np.random.Generator:
     """Return the generator of a `random_state`, as NumPy and scikit-learn take it.
 
     Raises
@@ -25,7 +24,7 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def integer(random_state: Any) -> int:
+def integer(random_state) -> int:
     """Return an integer seed of 63 bits: that of `random_state` if it is one, 0 for None."""
     if random_state is None:
         return 0

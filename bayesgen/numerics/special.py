@@ -8,7 +8,6 @@ that a document carries about its class.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -29,7 +28,7 @@ def _stirling_tail(z: Array) -> Array:
     return r * (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680)))
 
 
-def log_gamma_difference(a: Any, n: Any) -> Array:
+def log_gamma_difference(a, n) -> Array:
     r""":math:`\log\Gamma(a+n) - \log\Gamma(a)` without cancellation.
 
     Parameters
@@ -81,7 +80,7 @@ def _stirling_difference(a: Array, n: Array) -> Array:
     return n * np.log(a) + (total - 0.5) * np.log1p(r) - n + tails
 
 
-def log_multigamma_difference(a: Any, n: Any, dim: int) -> Array:
+def log_multigamma_difference(a, n, dim: int) -> Array:
     r""":math:`\log\Gamma_D(a+n) - \log\Gamma_D(a)`, the multivariate gamma function, stably.
 
     ``a > (dim - 1)/2``; shapes as in :func:`log_gamma_difference`.
@@ -101,7 +100,7 @@ def log_beta_difference(alpha: Array, counts: Array) -> Array:
     return cells - log_gamma_difference(alpha.sum(axis=-1), counts.sum(axis=-1))
 
 
-def deviance(x: Any, mean: Any) -> Array:
+def deviance(x, mean) -> Array:
     """``x log(x/mean) - x + mean`` for x >= 0, mean > 0: accurate when both are huge and close.
 
     scipy.special.kl_div computes it term by term, an error of 1e-4 at x = 1e12.
@@ -113,7 +112,7 @@ def deviance(x: Any, mean: Any) -> Array:
     return np.where(x == 0, mean, np.where(np.abs(e) < 0.5, near, xlogy(x, x / mean) - x + mean))
 
 
-def log_poisson(x: Any, rate: Any) -> Array:
+def log_poisson(x, rate) -> Array:
     """Poisson log-mass, exact to 1e-10 at counts of 1e12; a rate of 0 allows only x = 0."""
     x, rate = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(rate, np.float64))
     big = x >= _STIRLING_FROM
@@ -125,7 +124,7 @@ def log_poisson(x: Any, rate: Any) -> Array:
     return np.where(rate > 0, log_mass, np.where(x == 0, 0.0, -np.inf))
 
 
-def log_negative_binomial(x: Any, shape: Any, rate: Any) -> Array:
+def log_negative_binomial(x, shape, rate) -> Array:
     r"""Log-mass of a Poisson count whose rate is Gamma(shape, rate).
 
     :math:`\log\Gamma(a+x) - \log\Gamma(a) - \log x! + a\log\frac{b}{b+1} - x\log(b+1)` with

@@ -1,7 +1,7 @@
 """What pictures are made of: numbers in, marks on axes out. Nothing here knows a classifier."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def label_axes(ax: "Axes", x: str, y: str, letters: int = 50) -> None:
     ax.set_ylabel(written(y, min(letters, 36), 2))
 
 
-def title(ax: "Axes", text: str, width: int = 44, **options: Any) -> None:
+def title(ax: "Axes", text: str, width: int = 44, **options) -> None:
     """Write a title from the left of the axes, on several lines if it is long."""
     ax.set_title(written(text, width, 3), loc="left", **options)
 
@@ -79,7 +79,7 @@ def intervals(
     look: Look,
     *,
     mark: str = "o",
-    **options: Any,
+    **options,
 ) -> None:
     """Draw horizontal intervals at heights (n,), `ends` (n, 2), with a mark at each value."""
     low, high = np.transpose(ends)

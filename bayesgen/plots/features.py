@@ -81,7 +81,7 @@ class Feature:
         return replace(self, values=[self.values[i] for i in kept], rows=rows)
 
 
-def _read(clf: Any, X: Any) -> Table:
+def _read(clf, X) -> Table:
     """Return the rows as a table; refuse sequences, and no rows."""
     if not hasattr(clf, "n_features_in_"):
         raise TypeError(
@@ -104,7 +104,7 @@ def places_of_columns(clf: Any, table: Table) -> list[int]:
     return list(range(len(names)) if schema is None else schema.positions)
 
 
-def _features(clf: Any, table: Table) -> list[Feature]:
+def _features(clf, table: Table) -> list[Feature]:
     """Return the columns of the classifier as they are drawn."""
     places = places_of_columns(clf, table)
     return [
@@ -165,7 +165,7 @@ def _schema(fitted: Fitted) -> TableSchema | None:
     return schema if isinstance(schema, TableSchema) else None
 
 
-def _rows_with(table: Table, n: int, cells: Mapping[int, Any]) -> Any:
+def _rows_with(table: Table, n: int, cells: Mapping[int, Any]):
     """Return n rows for the classifier, from {place: a cell, or n of them}; others are missing."""
     import pandas as pd
 
@@ -288,7 +288,7 @@ def plot_densities(
     return ax
 
 
-def _code_names(encoder: Any, j: int, one: Feature) -> list[str] | None:
+def _code_names(encoder, j: int, one: Feature) -> list[str] | None:
     """Return the names of the codes that the family takes of column j; None for numbers."""
     if one.kind == "nominal":
         names = [str(value) for value in one.values]
@@ -300,7 +300,7 @@ def _code_names(encoder: Any, j: int, one: Feature) -> list[str] | None:
     return [*names, "missing"] if isinstance(encoder, BinnedTable) and encoder.missing[j] else names
 
 
-def _log_density(clf: Any, table: Table, one: Feature, k: int) -> Array:
+def _log_density(clf, table: Table, one: Feature, k: int) -> Array:
     """Return log p(x_j | y = k, D) at the values of the feature."""
     rows = _rows_with(table, len(one.values), {one.place: one.values})
     log_p: Array = clf.score_samples(rows, class_prior=np.eye(len(clf.classes_))[k])
@@ -314,7 +314,7 @@ def _simulated(fitted: Fitted, k: int, j: int) -> Array:
     return _column(fitted.posterior.simulate(rng, _SIMULATED, labels, False)[0], j)
 
 
-def _column(X: Any, j: int) -> Array:
+def _column(X, j: int) -> Array:
     """Return column j of encoded rows, dense."""
     column = X[:, [j]].toarray() if sparse.issparse(X) else np.asarray(X)[:, j]
     return np.asarray(column, dtype=np.float64).ravel()
@@ -332,7 +332,7 @@ def _largest(size: Array, most: int) -> Array:
 
 
 def _bars(
-    ax: "Axes", clf: Any, names: list[str], p: dict[int, Array], seen: dict[int, Array] | None
+    ax: "Axes", clf, names: list[str], p: dict[int, Array], seen: dict[int, Array] | None
 ) -> str:
     """Draw a bar, or of many a point, for each category and class; return which are shown."""
     kept = _largest(np.max([*p.values()], axis=0), _CATEGORIES)
@@ -357,7 +357,7 @@ def _bars(
 
 def _curves(
     ax: "Axes",
-    clf: Any,
+    clf,
     one: Feature,
     p: dict[int, Array],
     cells: dict[int, Array],
@@ -459,7 +459,7 @@ def plot_effects(
     shown = style.chosen(classes, clf.classes_, [len(clf.classes_) - 1])
     held = _held(clf, features, at)
 
-    def rows_along(one: Feature) -> Any:
+    def rows_along(one: Feature):
         return _rows_with(table, len(one.values), held | {one.place: one.values})
 
     lines = [_several(one, clf.predict_proba(rows_along(one))[:, shown]) for one in features]
@@ -488,7 +488,7 @@ def plot_effects(
         return panels
 
 
-def _held(clf: Any, features: list[Feature], at: Any) -> dict[int, Any]:
+def _held(clf, features: list[Feature], at) -> dict[int, Any]:
     """Return {place: cell} of each feature, typical or as the user asks."""
     held = {one.place: one.typical for one in features}
     if isinstance(at, Mapping):
@@ -501,7 +501,7 @@ def _held(clf: Any, features: list[Feature], at: Any) -> dict[int, Any]:
     return dict(zip(held, cells, strict=True))
 
 
-def _where(features: list[Feature], at: Any) -> str:
+def _where(features: list[Feature], at) -> str:
     """Return, in words, where the other features are held."""
     if at is not None:
         return "at the values given"
@@ -519,9 +519,9 @@ def _several(one: Feature, p: Array) -> tuple[Feature, Array]:
 
 def _draw_effect(
     ax: "Axes",
-    clf: Any,
+    clf,
     one: Feature,
-    table: Any,
+    table,
     shown: list[int],
     codes: Array | None,
     band: str,
@@ -673,7 +673,7 @@ def _plane(table: Table, first: Feature, second: Feature, n: int) -> Plane:
     return Plane(x, y, _rows_with(table, n * n, cells), places)
 
 
-def _tint(ax: "Axes", clf: Any, plane: Plane) -> None:
+def _tint(ax: "Axes", clf, plane: Plane) -> None:
     from matplotlib.colors import to_rgb
 
     chosen = clf.predict_log_proba(plane.rows).argmax(axis=1).reshape(plane.x.shape)
@@ -681,7 +681,7 @@ def _tint(ax: "Axes", clf: Any, plane: Plane) -> None:
     plane.draw(ax, 1 - 0.16 * (1 - colours[chosen]), interpolation="nearest", zorder=0)
 
 
-def _overlay(ax: "Axes", clf: Any, plane: Plane) -> None:
+def _overlay(ax: "Axes", clf, plane: Plane) -> None:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     draws = clf.predict_posterior(plane.rows, _DRAWS)["predictions"]["class_probability"].values
@@ -696,7 +696,7 @@ def _overlay(ax: "Axes", clf: Any, plane: Plane) -> None:
     bar.outline.set_visible(False)
 
 
-def _contours(ax: "Axes", clf: Any, table: Table, plane: Plane, mass: Sequence[float]) -> None:
+def _contours(ax: "Axes", clf, table: Table, plane: Plane, mass: Sequence[float]) -> None:
     """Draw lines of equal density of each class around shares of its simulated rows."""
     from matplotlib.patheffects import withStroke
 
@@ -718,7 +718,7 @@ def _contours(ax: "Axes", clf: Any, table: Table, plane: Plane, mass: Sequence[f
 
 
 def _boundaries(
-    ax: "Axes", clf: Any, plane: Plane, methods: Sequence[Method]
+    ax: "Axes", clf, plane: Plane, methods: Sequence[Method]
 ) -> list[tuple[Method, Dashes]]:
     """Draw them; return names and line styles of those that there are."""
     drawn = []

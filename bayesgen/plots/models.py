@@ -307,7 +307,7 @@ def plot_reliability(
     return ax
 
 
-def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
+def _common_classes(several: Mapping[Any, Any], y) -> Array:
     """Return the classes of all classifiers; where there are none, the labels that occur."""
     if not several:
         raise ValueError("clf is {}: there is nothing to draw")
@@ -325,7 +325,7 @@ def _common_classes(several: Mapping[Any, Any], y: Any) -> Array:
 
 
 def _probabilities(
-    one: Any, name: object, X: Any, method: Method, class_prior: Any, shape: tuple[int, int]
+    one, name: object, X, method: Method, class_prior, shape: tuple[int, int]
 ) -> Array:
     """Return those (N, C) of a classifier or pool, or those given."""
     if hasattr(one, "predict_proba"):

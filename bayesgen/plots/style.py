@@ -87,7 +87,7 @@ def look(k: int) -> Look:
     return Look(colour(k), DASHES[i], "white" if again % 2 else colour(k), _HATCHES[i])
 
 
-def checked_axes(axes: Any, figsize: tuple[float, float] | None, n: int = 1) -> "list[Axes] | None":
+def checked_axes(axes, figsize: tuple[float, float] | None, n: int = 1) -> "list[Axes] | None":
     """Return the axes given, flat. Call it before anything is computed.
 
     Raises
@@ -123,7 +123,7 @@ def canvas(
 
 @contextmanager
 def panels(
-    axes: Any, n: int, figsize: tuple[float, float] | None, default: tuple[float, float]
+    axes, n: int, figsize: tuple[float, float] | None, default: tuple[float, float]
 ) -> Iterator[list["Axes"]]:
     """Yield n axes: the user's in the user's style, or new ones in the style of the house."""
     old = checked_axes(axes, figsize, n)
@@ -188,7 +188,7 @@ def first_of(n: int, total: int, what: str) -> str:
     return "" if n >= total else f"\n(the first {n} of {total} {what})"
 
 
-def chosen(classes: Any, labels: Array, default: Iterable[int]) -> list[int]:
+def chosen(classes, labels: Array, default: Iterable[int]) -> list[int]:
     """Return codes of the classes to draw, from one label or several; `default` for None."""
     if classes is None:
         return list(default)
@@ -204,12 +204,12 @@ def percent(prob: float) -> str:
     return f"{100 * prob:.3g} %"
 
 
-def feature_names(clf: Any) -> list[str]:
+def feature_names(clf) -> list[str]:
     """Return the names of the columns of X."""
     return [str(name) for name in clf.fitted_.feature_names]
 
 
-def feature_index(clf: Any, feature: Any) -> int:
+def feature_index(clf, feature) -> int:
     """Return the position of a column, from that or from its name."""
     names = feature_names(clf)
     if isinstance(feature, str):
@@ -221,7 +221,7 @@ def feature_index(clf: Any, feature: Any) -> int:
     return int(feature)
 
 
-def label_codes(clf: Any, y: Any, n: int) -> Array:
+def label_codes(clf, y, n: int) -> Array:
     """Return codes (n,) of labels; raise if they are not one for each row."""
     codes = codes_of(y, clf.classes_)
     if codes.shape != (n,):

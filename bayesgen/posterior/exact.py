@@ -64,7 +64,7 @@ def fragile(left: Array, log_x: Array) -> Array:
 def leave_out_each(
     groups: Sequence[Array],
     stats_of: Callable[[Array], Any],
-    rest: Any,
+    rest,
     visit: Callable[[Array, Any], None],
 ) -> None:
     """Call ``visit(rows, statistics of all other rows)`` for each group of rows in turn.

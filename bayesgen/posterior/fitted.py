@@ -272,7 +272,7 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         first, X, y = list(call_arguments.arguments.items())[:3]
         weight = call_arguments.arguments.get("sample_weight")
 
-        def ready(clf: Any, X: Any) -> Any:
+        def ready(clf, X):
             name, last = getattr(clf, "steps", [("", clf)])[-1]
             if hasattr(last, "fitted_") or not hasattr(type(last), "estimates"):
                 return clf

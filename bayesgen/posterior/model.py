@@ -111,13 +111,13 @@ class ClassModel(Record):
         self,
         coords: Mapping[str, Any],
         *,
-        X: Any = None,
+        X=None,
         y: Array | None = None,
         stats: ClassStats | None = None,
         weight: Array | None = None,
         summed: bool = False,
-        X_new: Any = None,
-    ) -> Any:
+        X_new=None,
+    ):
         """PyMC model of this prior, conditioned on rows, on statistics, or on nothing.
 
         Parameters
@@ -162,7 +162,7 @@ class ClassModel(Record):
             else:
                 theta = self.family.to_pymc()
 
-            def log_joint(rows: Any, prefix: str) -> Any:
+            def log_joint(rows, prefix: str):
                 what = "a model of weighted rows, or of new rows,"
                 optionss_family = require(self.family, UnlabelledRows, what)
                 log_x = optionss_family.pymc_log_likelihood(rows, theta, prefix=prefix)
@@ -175,7 +175,7 @@ class ClassModel(Record):
                 declare_probability(log_joint(X_new, "new_"))
         return model
 
-    def _declare_weights(self) -> Any:
+    def _declare_weights(self):
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -256,11 +256,11 @@ class ClassModel(Record):
         return labels + self.family.log_evidence(stats.features)
 
 
-def _are_numbers(labels: Any) -> bool:
+def _are_numbers(labels) -> bool:
     return isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf"
 
 
-def declare_probability(log_joint: Any) -> Any:
+def declare_probability(log_joint):
     """Declare ``class_probability`` of new rows, from (N, C) log joint densities, in the model."""
     import pymc as pm
     import pytensor.tensor as pt

@@ -87,7 +87,7 @@ class LogLinear(Family):
             joint += theta["intercept"][..., None, :] * X.known[:, None]
         return log_softmax(joint)
 
-    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array):
         """Refused: there is no density of x."""
         raise NotImplementedError("a pool of predictives has no rows to draw: ask a member")
 
@@ -141,7 +141,7 @@ class Evidence:
         """Number of rows."""
         return (len(self.known),)
 
-    def __getitem__(self, rows: Any) -> "Evidence":
+    def __getitem__(self, rows) -> "Evidence":
         return Evidence(self.scores[:, rows], self.log_weights[rows], self.known[rows])
 
 
@@ -292,7 +292,7 @@ class Member:
     most_known: float = 1.0
 
     @property
-    def fitted(self) -> Any:
+    def fitted(self):
         """What it has learnt, a `Fitted`."""
         return self.clf.fitted_
 
@@ -326,7 +326,7 @@ class MemberRows:
         self._learnt: list[tuple[Any, Reader, Rows]] = []  # by readers that had read nothing
 
     @property
-    def X(self) -> Any:
+    def X(self):
         """Rows as the user has them."""
         return self.rows.X
 
@@ -335,7 +335,7 @@ class MemberRows:
         """Number of rows."""
         return (len(self.rows),)
 
-    def __getitem__(self, at: Any) -> "MemberRows":
+    def __getitem__(self, at) -> "MemberRows":
         places = np.arange(len(self.rows))[at]
         if len(places) == len(self.rows) and (np.diff(places) == 1).all():
             return self
@@ -367,7 +367,7 @@ class MemberRows:
 
         return self._once(("selected", selection), select)
 
-    def seen(self, member: Member) -> Any:
+    def seen(self, member: Member):
         """Rows as the member's classifier takes them, before it reads them."""
         front, view, selection = member.front, member.view, member.selection
         if front is not None:
@@ -377,7 +377,7 @@ class MemberRows:
         rows = self.selected(selection)
         return self._once(("seen", selection, view), lambda: view.see(rows, self.of_training))
 
-    def given(self, member: Member, reader: Reader) -> Any:
+    def given(self, member: Member, reader: Reader):
         """Return the same; to a reader of tables with the table that others see too."""
         table, X = self.selected(member.selection), self.seen(member)
         return table if reader.shares and X is table.X else X
@@ -413,7 +413,7 @@ class MemberRows:
         self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
     def log_joint(
-        self, member: Member, fitted: Any = None, method: Method = "posterior_predictive"
+        self, member: Member, fitted=None, method: Method = "posterior_predictive"
     ) -> Array:
         """Return (N, C) log joint densities of new rows, up to a term that classes share.
 
@@ -477,7 +477,7 @@ class MemberRows:
 # ------------------------------------------------------------------------------------------------
 
 
-def _known_share(encoded: Any) -> Array:
+def _known_share(encoded) -> Array:
     """Return (N,) shares of known cells of encoded rows: of a document, any token or none."""
     kind = encoded.dtype.kind if isinstance(encoded, np.ndarray) else ""
     if _are_documents(encoded):
@@ -488,13 +488,11 @@ def _known_share(encoded: Any) -> Array:
     return np.ones(encoded.shape[0])
 
 
-def _are_documents(encoded: Any) -> bool:
+def _are_documents(encoded) -> bool:
     return isinstance(encoded, np.ndarray) and encoded.dtype.kind == "O"
 
 
-def log_class_weights(
-    posterior: Any, codes: Array | None = None, weight: Array | None = None
-) -> Array:
+def log_class_weights(posterior, codes: Array | None = None, weight: Array | None = None) -> Array:
     """Return (C,) log class weights in a posterior's joint densities; (n, C) without each row.
 
     Parameters
@@ -521,7 +519,7 @@ class Scored(NamedTuple):
     codes: Array  # (N,)
     weight: Array  # (N,)
 
-    def take(self, rows: Any) -> "Scored":
+    def take(self, rows) -> "Scored":
         """Return some of the rows."""
         return Scored(self.evidence[rows], self.codes[rows], self.weight[rows])
 

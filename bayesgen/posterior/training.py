@@ -77,7 +77,7 @@ class Training:
         return "unlabelled='weighted'" if self.unlabelled_weight else ""
 
 
-def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:
+def kept(X, y, sample_weight) -> KeptRows | None:
     """Return a reference to rows of at most 64 MiB; None for more, and for unknown sizes."""
     sizes = [_size(part) for part in (X, y, sample_weight) if part is not None]
     known_sizes = [size for size in sizes if size is not None]
@@ -85,7 +85,7 @@ def kept(X: Any, y: Any, sample_weight: Any) -> KeptRows | None:
     return KeptRows(X, y, sample_weight) if small else None
 
 
-def _size(values: Any) -> float | None:
+def _size(values) -> float | None:
     """Bytes that a reference keeps alive, about."""
     if isinstance(values, np.ndarray):
         base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
@@ -109,13 +109,13 @@ def _size(values: Any) -> float | None:
     return float(size) if isinstance(size, int | np.integer) else None
 
 
-def _of_cells(values: Any) -> float:
+def _of_cells(values) -> float:
     """Bytes of a column of pandas that is not of numbers."""
     in_python = getattr(values.dtype, "storage", "python") == "python"
     return _of_objects(values) if in_python else float(values.nbytes)
 
 
-def _of_objects(values: Any) -> float:
+def _of_objects(values) -> float:
     """Bytes of objects, from the size of some of them."""
     n = len(values)
     if not n:

@@ -120,7 +120,7 @@ def decide(
     return tree.result_table(table, "decision of lowest expected cost for each row")
 
 
-def _largest_typicality(clf: Any, X: Any, least: Any) -> Array:
+def _largest_typicality(clf, X, least) -> Array:
     """Return (N,) tail probability of the class that finds the row most typical."""
     value = np.asarray(least)
     if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:
@@ -174,7 +174,7 @@ def read_costs(cost: Any, classes: Array, reject: float | None = None) -> _Costs
     return costs
 
 
-def _numbers(values: Any) -> Array:
+def _numbers(values) -> Array:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -184,7 +184,7 @@ def _numbers(values: Any) -> Array:
         ) from None
 
 
-def _of_frame(cost: Any, classes: Array) -> _Costs:
+def _of_frame(cost, classes: Array) -> _Costs:
     order = _rows_by_class(list(cost.index), classes, "the index of cost")
     decisions = list(cost.columns)
     if not decisions or len(set(decisions)) < len(decisions):

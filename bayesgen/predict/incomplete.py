@@ -23,7 +23,7 @@ _OPEN = 0.01  # standard error of a class probability
 
 def log_joint(
     fitted: Fitted,
-    own: Any,
+    own,
     X: Matrix,
     method: Method,
     weights: Array | None,
@@ -34,7 +34,7 @@ def log_joint(
     Where the reader says so (`sums_missing`), they are summed over what missing cells may be.
     """
 
-    def ask(X: Array, own: Any = own) -> Array:
+    def ask(X: Array, own=own) -> Array:
         answer: Array = own.log_joint(X, method, weights, quantity)
         return answer
 
@@ -76,7 +76,7 @@ class _KnownCells:
 
     family: Any
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str):
         return getattr(self.family, name)
 
     def log_likelihood(self, X: Array, theta: Theta) -> Array:

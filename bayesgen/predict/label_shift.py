@@ -434,7 +434,7 @@ class _Result(NamedTuple):
 
 
 def _integrated(
-    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, density: Any
+    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, density
 ) -> _Result:
     if density is not None:
         rho = _on_simplex(density.quantile(rng.random((1, chains * draws)))[0])
@@ -451,7 +451,7 @@ def _integrated(
 
 def _drawn(
     rng: np.random.Generator,
-    family: Any,
+    family,
     theta: dict[str, Array],
     X: Matrix,
     alpha: Array,
@@ -481,7 +481,7 @@ def _drawn(
 
 
 def _updated(
-    rng: np.random.Generator, family: Any, X: Matrix, alpha: Array, chains: int, draws: int
+    rng: np.random.Generator, family, X: Matrix, alpha: Array, chains: int, draws: int
 ) -> _Result:
     """Gibbs: proportions given theta, labels given both, theta given rows and labels."""
     n_classes = len(alpha)
@@ -610,7 +610,7 @@ def _check(theta: str, method: str, n_classes: int, draws: int, chains: int) -> 
     refuse_below(1, chains=chains)
 
 
-def _concentrations(prior: Any, classes: Array) -> Array:
+def _concentrations(prior, classes: Array) -> Array:
     """Return (C,) from a number, an array, or by label."""
     if (named := by_label(prior)) is not None:
         codes = codes_of(list(named), classes)

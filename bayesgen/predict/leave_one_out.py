@@ -56,11 +56,11 @@ class TrainingRows(NamedTuple):
 
 def training_rows(
     fitted: Fitted,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X,
+    y,
+    sample_weight=None,
     partial: bool = False,
-    groups: Any = None,
+    groups=None,
 ) -> TrainingRows:
     """Rows, codes, weights and groups; raises unless they are (some of) those of the fit.
 
@@ -113,7 +113,7 @@ def check_training_rows(
     check(fitted, TrainingRows(rows.encoded, codes, weight), partial)
 
 
-def rows_of_fit(fitted: Fitted, training: Any = None, partial: bool = False) -> TrainingRows:
+def rows_of_fit(fitted: Fitted, training=None, partial: bool = False) -> TrainingRows:
     """Return the training rows kept, or those given as (X, y) or (X, y, weight)."""
     if training is not None:
         if not isinstance(training, tuple | list) or len(training) not in (2, 3):

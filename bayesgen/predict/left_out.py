@@ -12,7 +12,7 @@ Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the jac
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
@@ -74,7 +74,7 @@ class LeftOut(Record):
         return np.array([lower_limit(self.label[c], self.weight[c], coverage) for c in every])
 
 
-def check_coverage(coverage: Any) -> float:
+def check_coverage(coverage) -> float:
     """It, if it is a number between 0 and 1."""
     value = np.asarray(coverage)
     if value.shape != () or value.dtype.kind not in "fiu" or not 0 < value < 1:

@@ -35,7 +35,7 @@ _DRAWS = 1000  # by which the posterior mean and standard deviations are known
 _COMPUTED: "WeakKeyDictionary[Any, dict[Method, dict[str, Array]]]" = WeakKeyDictionary()
 
 
-def optimum(fitted: Fitted, method: Method, training: Any = None) -> dict[str, Array]:
+def optimum(fitted: Fitted, method: Method, training=None) -> dict[str, Array]:
     """Return theta at the local optimum that is reached from the posterior mean.
 
     Parameters
@@ -62,7 +62,7 @@ def optimum(fitted: Fitted, method: Method, training: Any = None) -> dict[str, A
     return computed[method]
 
 
-def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
+def _sought(fitted: Fitted, method: Method, training) -> dict[str, Array]:
     posterior: Any = fitted.posterior
     family = posterior.prior.family
     draws = fitted.training.draws
@@ -95,7 +95,7 @@ def _sought(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
     return dict(zip(names, _values(model, names, list(values), point), strict=True))
 
 
-def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
+def _rows(fitted: Fitted, method: Method, training) -> LabelledRows:
     """Return the labelled training rows, as the fit encoded them."""
     rows = fitted.training.rows if training is None else training
     if rows is None:
@@ -112,7 +112,7 @@ def _rows(fitted: Fitted, method: Method, training: Any) -> LabelledRows:
     return LabelledRows(encoded, fitted.codes_of(labels[use].tolist()), weight)
 
 
-def _coordinates(model: Any, draws: dict[str, Array]) -> tuple[Array, Array]:
+def _coordinates(model, draws: dict[str, Array]) -> tuple[Array, Array]:
     """Return (K,) mean and standard deviation of the coordinates of variables (S, ...)."""
     import pytensor
 
@@ -132,7 +132,7 @@ def _coordinates(model: Any, draws: dict[str, Array]) -> tuple[Array, Array]:
     return points.mean(axis=0), points.std(axis=0)
 
 
-def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
+def _climb(model, method: Method, draws: dict[str, Array]) -> Array:
     """Return (K,) coordinates of the optimum of these variables.
 
     Cells that PyMC imputes are none of them: they are integrated out.
@@ -190,7 +190,7 @@ def _climb(model: Any, method: Method, draws: dict[str, Array]) -> Array:
     return np.asarray(mean + sd * solution.x)
 
 
-def _values(model: Any, names: list[str], variables: list[str], point: Array) -> list[Array]:
+def _values(model, names: list[str], variables: list[str], point: Array) -> list[Array]:
     """Values of named variables at coordinates (K,) of the free ones."""
     import pytensor
 

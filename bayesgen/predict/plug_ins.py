@@ -53,7 +53,7 @@ def linear_form(fitted: Fitted, method: Method) -> LinearForm:
     return LinearForm(w, w0)
 
 
-def estimates(fitted: Fitted, method: Method, training: Any = None) -> "xr.Dataset":
+def estimates(fitted: Fitted, method: Method, training=None) -> "xr.Dataset":
     """One estimate of every parameter, as `GenerativeClassifier.estimates` gives it."""
     if method not in METHODS or method == "posterior_predictive":
         allowed = ", ".join(map(repr, METHODS[:0:-1]))
@@ -69,7 +69,7 @@ def estimates(fitted: Fitted, method: Method, training: Any = None) -> "xr.Datas
     return tree.group(variables, fitted.coords).assign_attrs(method=method)
 
 
-def _theta(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
+def _theta(fitted: Fitted, method: Method, training) -> dict[str, Array]:
     """Estimates of the parameters, and class weights where there are any."""
     posterior: Any = fitted.posterior
     if not posterior.drawn:
@@ -81,7 +81,7 @@ def _theta(fitted: Fitted, method: Method, training: Any) -> dict[str, Array]:
     return posterior.mean()
 
 
-def attribute(fitted: Fitted, name: str) -> Any:
+def attribute(fitted: Fitted, name: str):
     """Return an attribute that scikit-learn's class has.
 
     Raises
@@ -102,7 +102,7 @@ def attribute(fitted: Fitted, name: str) -> Any:
         ) from error
 
 
-def _attribute(fitted: Fitted, name: str) -> Any:
+def _attribute(fitted: Fitted, name: str):
     """Return the value at the posterior mean, but for `coef_` and counts."""
     posterior = fitted.closed_form
     if name == "class_count_":

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 def _log_joint_draws(
     fitted: Fitted,
-    X: Any,
+    X,
     n_draws: int | None,
-    class_prior: Any,
-    random_state: Any,
-    training: Any,
+    class_prior,
+    random_state,
+    training,
     what: str,
 ) -> tuple[JointDraws, Any, Array | None]:
     """Draws of the log joint densities of rows; the rows; class weights that replace the fitted."""
@@ -51,12 +51,12 @@ def _log_joint_draws(
 
 def intervals(
     fitted: Fitted,
-    X: Any,
+    X,
     request: IntervalRequest,
     n_draws: int | None = None,
-    class_prior: Any = None,
-    random_state: Any = 0,
-    training: Any = None,
+    class_prior=None,
+    random_state=0,
+    training=None,
 ) -> "ResultTable":
     """Credible intervals of p(y = c | x, theta)."""
     what = "predict_interval"
@@ -89,11 +89,11 @@ def intervals(
 
 def posterior(
     fitted: Fitted,
-    X: Any,
+    X,
     n_draws: int | None,
-    class_prior: Any,
-    random_state: Any,
-    training: Any = None,
+    class_prior,
+    random_state,
+    training=None,
 ) -> "xr.DataTree":
     """Draws of the class probabilities of rows."""
     import xarray as xr
@@ -112,7 +112,7 @@ def posterior(
     return predictions
 
 
-def _provenance(fitted: Fitted, random_state: Any) -> dict[Any, Any]:
+def _provenance(fitted: Fitted, random_state) -> dict[Any, Any]:
     """Attributes of a tree made from draws."""
     family = type(fitted.posterior.prior.family).__name__
     fit_draws: Any = fitted.training.draws
@@ -126,12 +126,12 @@ def _provenance(fitted: Fitted, random_state: Any) -> dict[Any, Any]:
 
 def uncertainty(
     fitted: Fitted,
-    X: Any,
+    X,
     unit: str,
     n_draws: int | None,
-    class_prior: Any,
-    random_state: Any,
-    training: Any = None,
+    class_prior,
+    random_state,
+    training=None,
 ) -> "ResultTable":
     """Entropies of the label of a row, and how much of them more training rows could remove."""
     if unit not in ("nats", "bits"):
@@ -157,7 +157,7 @@ def uncertainty(
     return tree.result_table(table, f"entropy of each row's label, in {unit}")
 
 
-def simulated(fitted: Fitted, n: int, y: Any, random_state: Any, source: str) -> tuple[Any, Array]:
+def simulated(fitted: Fitted, n: int, y, random_state, source: str) -> tuple[Any, Array]:
     """New rows, as the user writes them, and their labels."""
     if source not in ("predictive", "draw"):
         raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def typicality(fitted: Fitted, X: Any, left_out: LeftOut | MemberRanks) -> "xr.Dataset":
+def typicality(fitted: Fitted, X, left_out: LeftOut | MemberRanks) -> "xr.Dataset":
     """Tail probabilities of rows among the training rows of each class, and among all."""
     of_class, overall = [], []
     with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
@@ -52,7 +52,7 @@ def member_ranks(
     return MemberRanks(codes, weight, *np.stack(ranks, axis=1)) if ranks else None
 
 
-def left_out_scores(fitted: Fitted, training: Any = None, partial: bool = False) -> LeftOut:
+def left_out_scores(fitted: Fitted, training=None, partial: bool = False) -> LeftOut:
     """Leave-one-out scores of the training rows: kept ones, or of the rows kept or given."""
     if training is None and fitted.training.scores is not None:
         return fitted.training.scores

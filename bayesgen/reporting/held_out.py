@@ -64,14 +64,14 @@ class HeldOut:
     @classmethod
     def of(
         cls,
-        clf: Any,
-        X: Any,
-        y: Any,
-        training: Any,
+        clf,
+        X,
+        y,
+        training,
         prob: float | None,
         max_rows: int | None,
         seed: int,
-        cost: Any = None,
+        cost=None,
     ) -> "HeldOut":
         """Return at most `max_rows` of the rows, drawn at random."""
         if not hasattr(clf, "fitted_"):
@@ -158,7 +158,7 @@ class HeldOut:
         return scored(type(self.clf).__name__, self.joints, self.codes)
 
     @cached_property
-    def costs(self) -> Any:
+    def costs(self):
         """Costs (class, decision), and the decisions; without `cost` a wrong class costs 1."""
         return read_costs(self.cost, self.clf.classes_)
 
@@ -204,7 +204,7 @@ class HeldOut:
         return np.argsort(self.p.max(axis=1), kind="stable")[:_DOUBTFUL]
 
     @cached_property
-    def doubtful_rows(self) -> Any:
+    def doubtful_rows(self):
         """Those rows as X has them."""
         return _safe_indexing(self.X, self.doubtful)
 
@@ -216,7 +216,7 @@ class HeldOut:
         return self.clf.typicality(self.seen, self.training)
 
     @cached_property
-    def summary(self) -> Any:
+    def summary(self):
         """Result of `clf.summary`."""
         return self.clf.summary(self.prob) if self.is_pool else self.clf.summary()
 
@@ -254,7 +254,7 @@ class HeldOut:
         return one_line(one, 60) if isinstance(one, str) else ""
 
 
-def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
+def _are_of_the_fit(clf, X, y: Array) -> bool:
     """Return whether these are the rows of the fit, by what its statistics say of them."""
     first, rows = clf.fitted_.parts(X, of_training=True)[0]
     if first.training.n_rows != len(y) or not first.posterior.exact:
@@ -266,5 +266,5 @@ def _are_of_the_fit(clf: Any, X: Any, y: Array) -> bool:
     return True
 
 
-def _closed_form(clf: Any) -> bool:
+def _closed_form(clf) -> bool:
     return all(model.training.inference == "closed form" for model in clf.fitted_.models)

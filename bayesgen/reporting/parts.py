@@ -108,7 +108,7 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{0:.{digits}f}" if text[0] == "<" else text if text[0] in "−–∞" else f"+{text}"
 
 
-def cell_text(value: Any, most: int = 40) -> str:
+def cell_text(value, most: int = 40) -> str:
     """Return a cell of the user's table, shortened."""
     if value is None or (isinstance(value, float | np.floating) and value != value):
         return "missing"
@@ -117,7 +117,7 @@ def cell_text(value: Any, most: int = 40) -> str:
     return literals.one_line(value, most)
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """Return what JSON can hold: arrays as lists, NaN and infinities as null."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}

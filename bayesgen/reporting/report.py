@@ -25,7 +25,7 @@ from bayesgen.version import __version__
 
 
 @cache
-def _template() -> Any:
+def _template():
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup

@@ -85,13 +85,13 @@ class BetaBernoulli(ConjugateFamily):
         X = checked_bits(X)
         missing = passes.has_nan(X)
 
-        def tables(p: Array) -> Any:
+        def tables(p: Array):
             if missing or (p == 0).any() or (p == 1).any():
                 return p, None
             off = np.log1p(-p)
             return passes.columns_of(np.log(p) - off), off.sum(axis=-1).ravel()
 
-        def score(block: Matrix, rows: slice, tables: Any, score_sum: Array) -> None:
+        def score(block: Matrix, rows: slice, tables, score_sum: Array) -> None:
             weights, no_ones = tables
             if no_ones is None:
                 score_sum[:] = np.moveaxis(self._log_masses(block, weights), 0, 1).reshape(
@@ -129,7 +129,7 @@ class BetaBernoulli(ConjugateFamily):
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
         import pymc as pm

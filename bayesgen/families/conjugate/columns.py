@@ -91,7 +91,7 @@ class Columns(ConjugateFamily):
         for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
             yield name, family, list(columns)
 
-    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+    def blocks(self, stats=None, theta=None) -> Iterator[Block]:
         """Yield the blocks."""
         for k, (name, family, columns) in enumerate(self._blocks()):
             block_theta = None if theta is None else _part(theta, name, family)
@@ -152,7 +152,7 @@ class Columns(ConjugateFamily):
         return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Each block under its own name."""
         variables: dict[str, Any] = {}
@@ -369,7 +369,7 @@ class _Product:
     whole: "Columns"
     parts: list[Part]
 
-    def _stats_of(self, stats: Any) -> list[Any]:
+    def _stats_of(self, stats) -> list[Any]:
         return [None] * len(self.parts) if stats is None else list(stats.parts)
 
     def _each(self, change: Callable[[Any, Part], Any]) -> "Columns":
@@ -384,7 +384,7 @@ class _ThetaDensity(_Product):
 
 
 class _UnlabelledRows(_Product):
-    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = ""):
         """Sum over blocks."""
         first, *others = (
             p.offer.pymc_log_likelihood(
@@ -480,7 +480,7 @@ _PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
 }
 
 
-def product(whole: "Columns", kind: type) -> Any:
+def product(whole: "Columns", kind: type):
     """Return the object that has the capability `kind` of `whole`, or None."""
     if kind not in _PRODUCTS:
         return None

@@ -49,7 +49,7 @@ class CategoricalStats(Stats):
 
     counts: Array = array(CLASS, FEATURE, CATEGORY)
 
-    def reindex_categories(self, codes: Sequence[Array], n_categories: Any) -> Self:
+    def reindex_categories(self, codes: Sequence[Array], n_categories) -> Self:
         """Return the same rows, with category k of feature j renamed ``codes[j][k]``.
 
         Parameters
@@ -142,7 +142,7 @@ class DirichletCategorical(ConjugateFamily):
         return draw_codes(rng, theta["theta"], y)
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 
@@ -169,7 +169,7 @@ class DirichletCategorical(ConjugateFamily):
             pymc_parts.observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums of the log probabilities of the observed cells."""
         return pymc_parts.sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
@@ -239,7 +239,7 @@ class DirichletCategorical(ConjugateFamily):
             raise ValueError(f"feature {j} has {n_j} declared categories, but codes beyond them")
         return replace(self, alpha=self.alpha + counts)
 
-    def scaled(self, factors: Any) -> Self:
+    def scaled(self, factors) -> Self:
         """`new` is one of the pseudo-counts: it goes with `alpha`."""
         return replace(super().scaled(factors), new=self.new * factors.get("alpha", 1.0))
 
@@ -351,7 +351,7 @@ class DirichletCategorical(ConjugateFamily):
         return log_x, left
 
 
-def _full_alpha(alpha: Any, shape: tuple[int, ...]) -> Array:
+def _full_alpha(alpha, shape: tuple[int, ...]) -> Array:
     """Return a three-dimensional prior of `shape`, or an error."""
     try:
         table = np.array(np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape))

@@ -377,7 +377,7 @@ class DirichletForest(ConjugateFamily):
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def codes(self, X: Any) -> Array:
+    def codes(self, X) -> Array:
         """Return (N, D) int64 codes, all declared.
 
         Raises
@@ -387,7 +387,7 @@ class DirichletForest(ConjugateFamily):
         """
         return declared_codes(X, self.levels, self.missing)
 
-    def stats(self, X: Any, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
+    def stats(self, X, y: Array, n_classes: int, weight: Array | None = None) -> ForestStats:
         """Counts of pairs of categories."""
         X = np.asarray(X)
         if self.levels is not None:
@@ -398,7 +398,7 @@ class DirichletForest(ConjugateFamily):
         codes = replace(self, levels=levels).codes(X)
         return ForestStats(count_pairs(codes, y, n_classes, int(levels.max()), weight))
 
-    def log_likelihood(self, X: Any, theta: Theta) -> Array:
+    def log_likelihood(self, X, theta: Theta) -> Array:
         """Add up the log probabilities of cells given their parents' codes: (..., N, C)."""
         return log_likelihood(self.codes(X), dict(theta), self.levels)
 
@@ -460,7 +460,7 @@ class DirichletForest(ConjugateFamily):
         """Return the elimination of the graph of each class."""
         return [Elimination(log_w) for log_w in self.graphs]
 
-    def chosen(self, log_weights: Any) -> Array:
+    def chosen(self, log_weights) -> Array:
         """Return (C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
         roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
         return np.array([best_forest(w, rho)[0] for w, rho in zip(log_weights, roots, strict=True)])
@@ -472,7 +472,7 @@ class DirichletForest(ConjugateFamily):
         every = np.ones((len(self.edges), 1, 1))
         return replace(self, structure="average", edges=every)
 
-    def other_scales(self, given: Self, stats: Any) -> dict[str, Self]:
+    def other_scales(self, given: Self, stats) -> dict[str, Self]:
         """No edges: no root weight within reach of the search undoes edges that are certain."""
         if self.is_forest or given.root_weight is not None:
             return {}
@@ -609,7 +609,7 @@ class DirichletForest(ConjugateFamily):
             return self
         n_classes, n_features = seen.shape[:2]
 
-        def with_values(*values: float):  # type: ignore[no-untyped-def] # Self
+        def with_values(*values: float):  # Self
             each = [np.full(n_classes, value) for value in values]
             return replace(
                 self,
@@ -699,7 +699,7 @@ class DirichletForest(ConjugateFamily):
         )
         return float((total - before).sum())
 
-    def log_predictive(self, X: Any) -> Array:
+    def log_predictive(self, X) -> Array:
         """Multiply the columns' posterior means by a ratio of two sums over forests: (N, C)."""
         codes, classes = self.codes(X), range(len(self.pairs))
         log_p = growth_by_tables(self, codes, np.ones(len(self.pairs)))
@@ -728,7 +728,7 @@ class DirichletForest(ConjugateFamily):
         log_p[..., gone, :] = np.moveaxis(log_p_of_gaps, -1, -2)
         return log_p
 
-    def log_predictive_without(self, X: Any, y: Array, weight: Array) -> tuple[Array, Array]:
+    def log_predictive_without(self, X, y: Array, weight: Array) -> tuple[Array, Array]:
         """Subtract evidences with and without the row; a chosen forest is chosen without it."""
         codes, rows = self.codes(X), np.flatnonzero(y >= 0)
         log_p, left = self.log_predictive(codes), np.ones(len(y))
@@ -818,7 +818,7 @@ class DirichletForest(ConjugateFamily):
             advice="method='posterior_predictive' averages over them",
         )
 
-    def draw_log_density(self, seed: Seed, X: Any, n: int) -> Array:
+    def draw_log_density(self, seed: Seed, X, n: int) -> Array:
         """Return (n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
         return draws_of_each_row(
             lambda rng, codes: draw_log_density(self, rng, codes, n), seed, self.codes(X)

@@ -255,7 +255,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             yield cell, alpha.sum() + self.totals[c, context]
 
     def to_pymc(
-        self, *, prefix: str = "", X: Array | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Array | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
 
@@ -310,7 +310,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             pm.Categorical(f"{prefix}x", p=p, observed=cells, dims=cell)
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Array, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Array, theta, *, prefix: str = ""):
         """Sums over the n-grams of each document, whose contexts this family must have."""
         import pytensor.tensor as pt
 

@@ -187,10 +187,10 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             length[rows] = passes.row_sums(cells.data, cells.indptr)
             coefficient[rows] = log_coefficient(cells, length[rows])
 
-        def tables(p: Array) -> Any:
+        def tables(p: Array):
             return (p, False) if (p == 0).any() else (passes.columns_of(np.log(p)), True)
 
-        def score(block: Matrix, rows: slice, tables: Any, log_p: Array) -> None:
+        def score(block: Matrix, rows: slice, tables, log_p: Array) -> None:
             weights, possible = tables
             if possible:
                 passes.multiply(block, weights, log_p)
@@ -210,7 +210,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
         import pymc as pm
@@ -236,7 +236,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
             )
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums over the words that occur, and the coefficients."""
         import pymc as pm
         import pytensor.tensor as pt

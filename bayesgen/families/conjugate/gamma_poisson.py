@@ -100,12 +100,12 @@ class GammaPoisson(ConjugateFamily):
             large[rows.start + np.searchsorted(cells.indptr, scores, side="right") - 1] = True
         missing = passes.has_nan(X)
 
-        def tables(rate: Array) -> Any:
+        def tables(rate: Array):
             if missing or (rate == 0).any():
                 return rate, None
             return passes.columns_of(np.log(rate)), rate.sum(axis=-1).ravel()
 
-        def score(block: Matrix, rows: slice, tables: Any, log_p: Array) -> None:
+        def score(block: Matrix, rows: slice, tables, log_p: Array) -> None:
             weights, none = tables
             if none is not None:
                 passes.multiply(block, weights, log_p)
@@ -131,7 +131,7 @@ class GammaPoisson(ConjugateFamily):
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
         import pymc as pm
@@ -150,7 +150,7 @@ class GammaPoisson(ConjugateFamily):
             pymc_parts.observe_cells(prefix, X, pm.Poisson.dist, rate[y])
         return {"rate": rate}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums over the cells that are positive or missing, and what a row of zeros has."""
         import pymc as pm
         import pytensor.tensor as pt
@@ -263,7 +263,7 @@ class GammaPoisson(ConjugateFamily):
         a, b = self.shape, self.rate
         n_classes = len(a)
 
-        def mass(c: int, columns: Any, counts: Array) -> Array:
+        def mass(c: int, columns, counts: Array) -> Array:
             return special.log_negative_binomial(counts, a[c][columns], b[c][columns])
 
         masses = [

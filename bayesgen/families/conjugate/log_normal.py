@@ -86,7 +86,7 @@ class LogNormal(NormalInverseGamma):
         return np.exp(np.clip(super().simulate(rng, theta, y), -_LARGEST, _LARGEST))
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Declare as `NormalInverseGamma` does; rows are log-Normal, statistics of logarithms."""
         import pymc as pm
@@ -95,18 +95,18 @@ class LogNormal(NormalInverseGamma):
         theta = super().to_pymc(prefix=prefix, stats=stats if X is None else None)
         if X is not None:
 
-            def log_p(x: Any, mu: Any, sd: Any) -> Any:
+            def log_p(x, mu, sd):
                 log_x = pt.log(pt.switch(x > 0, x, 1.0))  # a gradient at missing cells, too
                 return pt.switch(x > 0, pm.logp(pm.Normal.dist(mu, sd), log_x) - log_x, -np.inf)
 
-            def draw(mu: Any, sd: Any, size: Any = None) -> Any:
+            def draw(mu, sd, size=None):
                 return pt.exp(pm.Normal.dist(mu, sd, size=size))
 
             cells = theta["mu"][y], self._sd(theta)[y]
             observe_cells(prefix, X, draw, *cells, counted=self.live, log_density=log_p)
         return theta
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Return (N, C) tensor, over the observed cells of the live columns."""
         normal = super().pymc_log_likelihood(self.cells(X), theta, prefix=prefix)
         return normal + self._log_slope(X)[:, None]

@@ -334,13 +334,13 @@ class NormalInverseGamma(ConjugateFamily):
         """theta["sigma2"] with its class and feature axes back: (..., C or 1, D or 1)."""
         return self.with_axes(np.asarray(theta["sigma2"]))
 
-    def with_axes(self, sigma2: Any) -> Any:
+    def with_axes(self, sigma2):
         """Array or tensor of the variances with its class and feature axes back."""
         if self.over_classes:
             sigma2 = sigma2[..., None, :] if self.variance == "tied" else sigma2[..., None]
         return sigma2[..., None] if self.over_features else sigma2
 
-    def as_theta(self, sigma2: Any) -> Any:
+    def as_theta(self, sigma2):
         """Inverse of `with_axes`, for the last two axes."""
         if self.over_features:
             sigma2 = sigma2[..., 0]
@@ -381,7 +381,7 @@ class NormalInverseGamma(ConjugateFamily):
         return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
 
@@ -422,7 +422,7 @@ class NormalInverseGamma(ConjugateFamily):
             observe_cells(prefix, X, pm.Normal.dist, mu[y], sd[y], counted=self.live)
         return {"mu": mu, "sigma2": sigma2}
 
-    def _sd(self, theta: Mapping[str, Any]) -> Any:
+    def _sd(self, theta: Mapping[str, Any]):
         """Return (class, feature) tensor of the standard deviations."""
         import pytensor.tensor as pt
 
@@ -679,7 +679,7 @@ class NormalInverseGamma(ConjugateFamily):
                 log_x[:, c] = density
         return log_x, left
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Return (N, C) tensor, over the observed cells of the live columns."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -500,7 +500,7 @@ class NormalInverseWishart(ConjugateFamily):
         return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Declare the exact prior in Bartlett's coordinates; Normal rows, or their statistics.
 
@@ -512,7 +512,7 @@ class NormalInverseWishart(ConjugateFamily):
         basis = coordinates(self, self.__dict__.get("_pilot") if stats is None else stats)
         return declare(self, basis, prefix, X, y, stats is not None)
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Normal densities of the observed cells; the others are integrated out."""
         sigma = theta["Sigma"][None] if self.shared else theta["Sigma"]
         return gaussian.log_density(self._seen_cells(X), theta["mu"], sigma, f"{prefix}rows")
@@ -852,7 +852,7 @@ class NormalInverseWishart(ConjugateFamily):
         return NormalInverseGamma(self.mu, kappa, nu, psi / nu, self.shift, self.ignored, variance)
 
 
-def _scale_matrices(psi: Any, groups: int, n_features: int) -> Array:
+def _scale_matrices(psi, groups: int, n_features: int) -> Array:
     """psi as (groups, D, D) symmetric matrices."""
     value = np.asarray(psi, dtype=np.float64)
     if value.ndim <= 1:
@@ -980,7 +980,7 @@ class _Change(NamedTuple):
     left: Array  # (n,) 1 - r q
 
     @classmethod
-    def of(cls, f: "NormalInverseWishart", own: Any, q: Array, w: Array) -> Self:
+    def of(cls, f: "NormalInverseWishart", own, q: Array, w: Array) -> Self:
         """Rows of the classes `own` (n,), or all of one; `q` (n,), weights `w` (n,)."""
         kappa = f.kappa[own]
         kappa_left = kappa - w
@@ -1031,7 +1031,7 @@ _MOST_COLUMNS = 64  # beyond, products of matrices by BLAS are faster than the k
 _FEW_ROWS = 64  # of a pattern of missing cells: each is factorised by itself, all in one pass
 
 
-def _student(f: "NormalInverseWishart", dim: Any) -> tuple[Array, Array, Array]:
+def _student(f: "NormalInverseWishart", dim) -> tuple[Array, Array, Array]:
     """Compute `student` for `dim` of the columns, without the determinant."""
     df = f.nu - f.dim + 1
     log_norm = log_gamma_difference(df / 2, dim / 2) - dim / 2 * (
@@ -1189,7 +1189,7 @@ def declare(
     at: Coordinates,
     prefix: str,
     X: Matrix | None,
-    y: Any,
+    y,
     on_statistics: bool,
 ) -> dict[str, Any]:
     """Declare the prior, and Normal rows (X, y) or the statistics behind `at`.
@@ -1300,14 +1300,12 @@ def declare(
     return {"mu": mu, "Sigma": Sigma}
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a, b):
     """Batched product of matrices (G, D, D), as one sum."""
     return (a[:, :, :, None] * b[:, None, :, :]).sum(axis=2)
 
 
-def _draw_whitened(
-    mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any, size: Any
-) -> Any:
+def _draw_whitened(mean, factor, z, live, log_det, root, size):
     """Rows of precision factor factor^T about mean + factor^-T z; root is factor^-1."""
     import pymc as pm
     import pytensor.tensor as pt
@@ -1318,9 +1316,7 @@ def _draw_whitened(
     return mean + (pm.Normal.dist(z)[..., None] * root).sum(axis=-2)
 
 
-def _log_whitened(
-    x: Any, mean: Any, factor: Any, z: Any, live: Any, log_det: Any, root: Any
-) -> Any:
+def _log_whitened(x, mean, factor, z, live, log_det, root):
     """Log density of the live columns of `_draw_whitened`."""
     import pytensor.tensor as pt
 

@@ -179,7 +179,7 @@ class GaussianMixture(Family):
         n = math.prod(lead)
         return {k: v.reshape(n, *v.shape[len(lead) :]) for k, v in arrays.items()}, lead
 
-    def _covariances(self, theta: Any) -> Any:
+    def _covariances(self, theta):
         """Return (..., D, D); arrays or tensors."""
         sigma = theta["sigma"]
         if self.covariance == "diagonal":
@@ -218,8 +218,8 @@ class GaussianMixture(Family):
         *,
         prefix: str = "",
         X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        y=None,
+        stats=None,
         summed: bool = False,
     ) -> dict[str, Any]:
         """Dirichlet weights as shares of Gammas, Normal means, log-Normal scales, LKJ correlations.
@@ -247,16 +247,16 @@ class GaussianMixture(Family):
             pm.Potential(f"{prefix}x", sum(terms))
         return theta
 
-    def _observe(self, prefix: str, X: Array, y: Any, theta: Any) -> None:
+    def _observe(self, prefix: str, X: Array, y, theta) -> None:
         """Rows as they are, each of a cluster of its class."""
         import pymc as pm
         import pytensor.tensor as pt
 
-        def draw(y: Any, weight: Any, mu: Any, sigma: Any, size: Any) -> Any:
+        def draw(y, weight, mu, sigma, size):
             k = pm.Categorical.dist(p=weight[y], size=y.shape if size is None else size)
             return pm.MvNormal.dist(mu[y, k], sigma[y, k], size=size)
 
-        def log_likelihood(x: Any, seen: Any, weight: Any, mu: Any, sigma: Any) -> Any:
+        def log_likelihood(x, seen, weight, mu, sigma):
             columns = []
             for c, k in enumerate(self.sizes):
                 log_x = gaussian.log_density_of_cells(x, seen, mu[c, :k], sigma[c, :k])
@@ -276,7 +276,7 @@ class GaussianMixture(Family):
             self._covariances(theta),
         )
 
-    def _declare_weights(self, prefix: str, concentration: Any) -> Any:
+    def _declare_weights(self, prefix: str, concentration):
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -288,7 +288,7 @@ class GaussianMixture(Family):
             f"{prefix}weight", share / share.sum(axis=1, keepdims=True), dims=dims
         )
 
-    def _log_mixture(self, X: Array, theta: Any, c: int, name: str) -> Any:
+    def _log_mixture(self, X: Array, theta, c: int, name: str):
         """Return (N,) tensor of log densities of rows in class c."""
         import pytensor.tensor as pt
 
@@ -297,7 +297,7 @@ class GaussianMixture(Family):
         log_x = gaussian.log_density(X, theta["mu"][c, :k], sigma, name)
         return pt.logsumexp(log_x + pt.log(theta["weight"][c, :k]), axis=1)
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Log of the weighted sum over the clusters of each class."""
         import pytensor.tensor as pt
 

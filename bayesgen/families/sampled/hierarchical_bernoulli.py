@@ -116,8 +116,8 @@ class HierarchicalBernoulli(Family):
         *,
         prefix: str = "",
         X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        y=None,
+        stats=None,
         summed: bool = False,
     ) -> dict[str, Any]:
         """Normal log-odds; Bernoulli rows, summed by their counts of ones and zeros."""
@@ -150,7 +150,7 @@ class HierarchicalBernoulli(Family):
     pymc_log_likelihood = pymc_log_likelihood_of_bits
 
 
-def _cells(theta: Any, **size: Any) -> Any:
+def _cells(theta, **size):
     import pymc as pm
 
     return pm.Bernoulli.dist(p=theta, **size)

@@ -107,7 +107,7 @@ class LogisticRegression(Family):
             log_p[..., rows, :] = log_softmax(dot(terms, table) + b[..., None, :])
         return log_p
 
-    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array):
         """Refused: there is no density of x."""
         raise NotImplementedError(
             "a discriminative model says nothing of x: it has no rows to draw and no density of "
@@ -132,7 +132,7 @@ class LogisticRegression(Family):
         return self.filled(location=mean, scale=sd)
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Normal coefficients that sum to 0 over the classes; ``label`` observed, given x."""
         import pymc as pm
@@ -154,14 +154,14 @@ class LogisticRegression(Family):
         contrast = f"{prefix}class_contrast"
         model.add_coords({contrast: np.arange(basis.shape[1])})
 
-        def summing_to_zero(name: str, sd: float, *dims: str) -> Any:
+        def summing_to_zero(name: str, sd: float, *dims: str):
             free_dims = (contrast, *dims)
             shape = tuple(len(model.coords[d]) for d in free_dims)
             return pt.dot(
                 basis, pm.Normal(f"{prefix}{name}_raw", 0.0, sd, shape=shape, dims=free_dims)
             )
 
-        def declared(name: str, sd: float) -> Any:
+        def declared(name: str, sd: float):
             return parameter(
                 self,
                 prefix,
@@ -199,7 +199,7 @@ class LogisticRegression(Family):
             )
         return theta
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """log p(y = c | x_i), (N, C)."""
         import pytensor.tensor as pt
 
@@ -217,7 +217,7 @@ class LogisticRegression(Family):
         intercept = theta["intercept"][..., a] - theta["intercept"][..., b]
         return slope * z, np.repeat(intercept[..., None], len(z), axis=-1)
 
-    def _logits(self, X: Matrix, theta: Any, prefix: str) -> Any:
+    def _logits(self, X: Matrix, theta, prefix: str):
         """Return (N, C) tensor."""
         import pymc as pm
 
@@ -251,7 +251,7 @@ class LogisticRegression(Family):
             raise InputError(what, why, row=first + i, column=int(j), place=" row {}")
 
 
-def _log_label(label: Any, logits: Any) -> Any:
+def _log_label(label, logits):
     """Return (N,) log softmax at the labels."""
     import pytensor.tensor as pt
 
@@ -259,7 +259,7 @@ def _log_label(label: Any, logits: Any) -> Any:
     return (is_label * logits).sum(axis=-1) - pt.logsumexp(logits, axis=-1)
 
 
-def _draw_label(logits: Array, rng: np.random.Generator, size: Any = None) -> Array:
+def _draw_label(logits: Array, rng: np.random.Generator, size=None) -> Array:
     """Gumbel's trick."""
     noise = rng.gumbel(size=(*(logits.shape[:-1] if size is None else size), logits.shape[-1]))
     return np.asarray(np.argmax(logits + noise, axis=-1))

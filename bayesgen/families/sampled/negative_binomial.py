@@ -155,8 +155,8 @@ class NegativeBinomial(Family):
         *,
         prefix: str = "",
         X: Matrix | None = None,
-        y: Any = None,
-        stats: Any = None,
+        y=None,
+        stats=None,
         summed: bool = False,
     ) -> dict[str, Any]:
         """Declare the hierarchy of rates; rows, or the sum of their densities by distinct cells."""
@@ -172,7 +172,7 @@ class NegativeBinomial(Family):
             lambda name, dims: pm.Exponential(name, scale=1 / prior["unit"] + m, dims=dims),
         )
 
-        def shrunk(name: str, dims: tuple[str, ...]) -> Any:
+        def shrunk(name: str, dims: tuple[str, ...]):
             spread = pymc_parts.variable(
                 f"{prefix}spread", self.spread, (), lambda name, _: pm.HalfNormal(name, 1.0)
             )
@@ -191,7 +191,7 @@ class NegativeBinomial(Family):
             self._observe(prefix, X, y, mu, delta)
         return {"mu": mu, "delta": delta}
 
-    def _observe(self, prefix: str, X: Matrix, y: Any, mu: Any, delta: Any) -> None:
+    def _observe(self, prefix: str, X: Matrix, y, mu, delta) -> None:
         """Rows as they are; the column of the exposure is looked up, and has no density."""
         import pymc as pm
 
@@ -200,13 +200,13 @@ class NegativeBinomial(Family):
         counted = self._counted(X.shape[1])
         exposure = pm.Data(f"{prefix}exposure", w, dims=OBS)[:, None]
 
-        def cells(mu: Any, alpha: Any, **size: Any) -> Any:
+        def cells(mu, alpha, **size):
             return pm.NegativeBinomial.dist(mu=mu, alpha=alpha, **size)
 
         params = exposure * mu[y], mu[y] / delta
         pymc_parts.observe_cells(prefix, X, cells, *params, counted=counted)
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums over the cells that are positive or missing, and what a row of zeros has."""
         import pymc as pm
 
@@ -216,7 +216,7 @@ class NegativeBinomial(Family):
         counted = self._counted(X.shape[1]).astype(np.float64)
         alpha = theta["mu"] / theta["delta"]  # (C, D)
 
-        def log_p(x: Any, w: Any, columns: Any) -> Any:
+        def log_p(x, w, columns):
             mean = w * theta["mu"][:, columns]
             return pm.logp(pm.NegativeBinomial.dist(mu=mean, alpha=alpha[:, columns]), x)
 

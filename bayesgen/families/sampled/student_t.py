@@ -85,7 +85,7 @@ class StudentT(Family):
         return self.filled(resolution=step, location=location, scale=scale)
 
     def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
+        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Normal locations, log-Normal scales, Gamma degrees of freedom; Student t rows.
 
@@ -104,7 +104,7 @@ class StudentT(Family):
             pymc_parts.observe_cells(prefix, X, _cells, nu, mu[y], sigma[y])
         return {"mu": mu, "sigma": sigma, "nu": nu}
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Sums over the observed cells."""
         import pymc as pm
 
@@ -115,7 +115,7 @@ class StudentT(Family):
         return (mask * pm.logp(dist, x)).sum(axis=-1)
 
 
-def _cells(nu: Any, mu: Any, sigma: Any, **size: Any) -> Any:
+def _cells(nu, mu, sigma, **size):
     """PyMC's distribution of cells; its other parametrisation is by precision."""
     import pymc as pm
 

@@ -38,7 +38,7 @@ class Recoded:
         """Return (N, D)."""
         return self.values.shape
 
-    def __getitem__(self, rows: Any) -> Array:
+    def __getitem__(self, rows) -> Array:
         """Return the codes of some rows, as float64: -1 if never seen, NaN if missing."""
         place = code_index(self.values[rows], self.places.shape[1] - 2)
         codes = np.take_along_axis(self.places, place.T, axis=1).T
@@ -122,7 +122,7 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
     return table
 
 
-def _not_a_code(value: Any, row: int, feature: int, k: int) -> InputError:
+def _not_a_code(value, row: int, feature: int, k: int) -> InputError:
     why = f", feature {feature}: {value} is not one of the category codes 0 .. {k - 1}"
     return InputError("row", why, row=row, column=int(feature), place=" {}")
 
@@ -249,7 +249,7 @@ def draw_codes(rng: np.random.Generator, p: Array, y: Array) -> Array:
     return codes
 
 
-def declared_codes(X: Any, levels: Array, missing: str) -> Array:
+def declared_codes(X, levels: Array, missing: str) -> Array:
     """Return (N, D) int64 codes, each below the feature's number of categories in `levels`.
 
     Raises
@@ -314,7 +314,7 @@ def checked_bits(X: Matrix) -> Matrix:
     return bits
 
 
-def pymc_log_likelihood_of_bits(f: Any, X: Matrix, theta: Any, *, prefix: str = "") -> Any:
+def pymc_log_likelihood_of_bits(f, X: Matrix, theta, *, prefix: str = ""):
     """Sums over the cells that are 1 or missing, and what a row of zeros has."""
     import pytensor.tensor as pt
 

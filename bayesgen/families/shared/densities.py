@@ -15,7 +15,6 @@ Muirhead, Aspects of Multivariate Statistical Theory (1982), section 3.2 (Bartle
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -54,7 +53,7 @@ def _log_gamma_kernel(shape: Array, q: Array) -> Array:
     return np.where(inside, log_kernel, -np.inf)
 
 
-def log_gamma_density(x: Any, shape: Any, rate: Any) -> Array:
+def log_gamma_density(x, shape, rate) -> Array:
     """Log density of a Gamma distribution at x; +inf at 0 for a shape below 1.
 
     Parameters
@@ -75,7 +74,7 @@ def log_gamma_density(x: Any, shape: Any, rate: Any) -> Array:
     return np.where(positive, log_p, np.where(x == 0, at_zero, -np.inf))
 
 
-def log_inverse_gamma_density(x: Any, shape: Any, scale: Any) -> Array:
+def log_inverse_gamma_density(x, shape, scale) -> Array:
     """Log density at x of an inverse Gamma: of 1/g, where g is Gamma with rate `scale`."""
     x, shape, scale = (np.asarray(v, dtype=np.float64) for v in (x, shape, scale))
     positive = ~(x <= 0)
@@ -85,7 +84,7 @@ def log_inverse_gamma_density(x: Any, shape: Any, scale: Any) -> Array:
     return np.where(positive, log_p, -np.inf)
 
 
-def log_beta_density(p: Any, a: Any, b: Any) -> Array:
+def log_beta_density(p, a, b) -> Array:
     """Log density of a Beta distribution at p."""
     p = np.asarray(p, dtype=np.float64)
     total = np.asarray(a + b, dtype=np.float64)
@@ -93,7 +92,7 @@ def log_beta_density(p: Any, a: Any, b: Any) -> Array:
     return log_product(np.stack(np.broadcast_arrays(*parts)), 0) - _log_gamma_kernel(total, total)
 
 
-def log_dirichlet_density(p: Any, alpha: Any) -> Array:
+def log_dirichlet_density(p, alpha) -> Array:
     r"""Log density of Dirichlet distributions over the last axis, in all but one coordinate.
 
     Parameters
@@ -126,7 +125,7 @@ def log_dirichlet_density(p: Any, alpha: Any) -> Array:
     return np.where(np.abs(p.sum(axis=-1) - 1) > _OFF_SIMPLEX, -np.inf, log_p)
 
 
-def log_normal_density(x: Any, mean: Any, variance: Any) -> Array:
+def log_normal_density(x, mean, variance) -> Array:
     """Log density of a Normal distribution at x; `variance` > 0."""
     with np.errstate(over="ignore"):
         white = np.square((x - mean) / np.sqrt(variance))

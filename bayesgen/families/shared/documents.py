@@ -23,7 +23,7 @@ class WordCounts:
         "say how it is distributed; count the words, or leave the column out"
     )
 
-    def given_rows(self: Any, X: Matrix) -> Any:
+    def given_rows(self: Any, X: Matrix):
         """Draws documents of the lengths of those in X."""
         return replace(self, length=np.rint(np.ravel(X.sum(axis=1))).astype(np.int64))
 

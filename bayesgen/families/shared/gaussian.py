@@ -8,7 +8,7 @@ features.
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -58,7 +58,7 @@ def unit_information(n: Array, mean: Array, scatter: Array, shift: Array) -> Uni
 
 
 def prior_location(
-    mu: Any, shift: Any, default: UnitInformation, reference: Array, n_classes: int
+    mu, shift, default: UnitInformation, reference: Array, n_classes: int
 ) -> tuple[Array, Array]:
     """Prior means (C, D) minus a shift (D,), and it: by default those of the columns.
 
@@ -232,7 +232,7 @@ def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
     """Rows and columns of X as `Block`, and how many rows they are; `rows` as in `patterns`."""
     every = len(columns) == X.shape[1]
 
-    def read(part: Any, minus: Array) -> Array:
+    def read(part, minus: Array) -> Array:
         block = X[part if isinstance(rows, slice) else rows[part]]
         if not every:
             block = block[:, columns]
@@ -444,7 +444,7 @@ def inverse_of_lower(factor: Array) -> Array:
 # ------------------------------------------------------------------------------------- in PyMC
 
 
-def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
+def log_density(X: Array, mu, sigma, name: str):
     """Return (N, C) log densities of the observed cells of rows, which are data of the model.
 
     Parameters
@@ -463,7 +463,7 @@ def log_density(X: Array, mu: Any, sigma: Any, name: str) -> Any:
     return log_density_of_cells(x, seen, mu, sigma)
 
 
-def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
+def log_density_of_cells(x, seen, mu, sigma):
     """Return the same of rows and of which cells are seen, tensors (N, D).
 
     A missing cell is independent of the others, with variance 1, and at its mean: its density is
@@ -484,7 +484,7 @@ def log_density_of_cells(x: Any, seen: Any, mu: Any, sigma: Any) -> Any:
     return log_p[:-1]
 
 
-def _log_normal(mu: Any, sigma: Any, x: Any) -> Any:
+def _log_normal(mu, sigma, x):
     """Return (N, C) of complete rows, which share the factor of their class."""
     import pytensor.tensor as pt
 

@@ -31,7 +31,7 @@ _POINTS = 4  # draws from the prior, of which the most likely is tried
 _OTHER_ROWS = 5  # at which the graph of a family is tried
 
 
-def tensor_named(name: str, dtype: Any, shape: tuple[int | None, ...]) -> Any:
+def tensor_named(name: str, dtype, shape: tuple[int | None, ...]):
     """Return a variable; `pytensor.tensor.tensor` refuses names such as "long" and "half"."""
     import pytensor.tensor as pt
 
@@ -61,7 +61,7 @@ class Part(NamedTuple):
     joined: Any = None  # observed and imputed cells together, where PyMC imputes some
 
 
-def name_of(variable: Any) -> str:
+def name_of(variable) -> str:
     """Return the name of its distribution."""
     op = variable.owner.op
     return str(getattr(op, "_print_name", (type(op).__name__,))[0])
@@ -74,12 +74,12 @@ def ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]
     return set(traversal.ancestors(variables, blockers=list(without)))
 
 
-def evaluated(variable: Any) -> Array:
+def evaluated(variable) -> Array:
     """Return the value of a variable that depends on data alone."""
     return np.asarray(variable.eval(mode=numpy_mode("fast_compile")))
 
 
-def numpy_mode(optimizer: str = "fast_run") -> Any:
+def numpy_mode(optimizer: str = "fast_run"):
     """NumPy, operation by operation, without checks of parameters."""
     from pytensor.compile.mode import Mode
 
@@ -87,7 +87,7 @@ def numpy_mode(optimizer: str = "fast_run") -> Any:
     return plain.excluding("fusion", "inplace").including("local_remove_check_parameter")
 
 
-def container(value: Any) -> Any:
+def container(value):
     """Return the data container that a variable observes, as it is or in another dtype."""
     from pytensor.compile.sharedvalue import SharedVariable
 
@@ -96,7 +96,7 @@ def container(value: Any) -> Any:
     return value if isinstance(value, SharedVariable) else None
 
 
-def part_of(model: Any, variable: Any, data: Any = None) -> Part:
+def part_of(model, variable, data=None) -> Part:
     """Return the columns of an observed variable, or of data that rows are given with."""
     joined, value = None, data if variable is None else model.rvs_to_values[variable]
     base = "" if variable is None else variable.name.removesuffix("_observed")
@@ -119,7 +119,7 @@ def part_of(model: Any, variable: Any, data: Any = None) -> Part:
     return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
 
 
-def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
+def _whole(joined, observed, values: Array) -> tuple[Any, Array]:
     """Return the distribution of all cells of a variable of which PyMC imputes some, and its cells.
 
     PyMC divides it into two variables, whose parameters are those of some cells each.
@@ -138,7 +138,7 @@ def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
         return node.inputs[0], cells
     masks = {i for i in ancestors(filled.inputs[2:]) if i.owner is None}
 
-    def of_all(parameter: Any) -> Any:
+    def of_all(parameter):
         chosen = parameter.owner
         if chosen is None or not isinstance(chosen.op, AdvancedSubtensor):
             return parameter
@@ -149,7 +149,7 @@ def _whole(joined: Any, observed: Any, values: Array) -> tuple[Any, Array]:
     return node.op.make_node(node.inputs[0], cells.shape, *parameters).outputs[1], cells
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def _is_same(a, b) -> bool:
     """Return whether both are one array."""
     first, second = getattr(a, "data", None), getattr(b, "data", None)
     if first is None or second is None:
@@ -157,7 +157,7 @@ def _is_same(a: Any, b: Any) -> bool:
     return np.array_equal(first, second)
 
 
-def points(model: Any) -> Iterator[dict[Any, Array]]:
+def points(model) -> Iterator[dict[Any, Array]]:
     """Yield draws of the free variables from the prior, and where it has its centre."""
     import pymc as pm
     from pymc.initial_point import make_initial_point_fn
@@ -175,7 +175,7 @@ def points(model: Any) -> Iterator[dict[Any, Array]]:
 
 
 def likely_point(
-    model: Any, log_p: Callable[[Mapping[Any, Array]], float]
+    model, log_p: Callable[[Mapping[Any, Array]], float]
 ) -> tuple[dict[Any, Array], float]:
     """Return the most likely prior draw; the centre where rows have no density under any."""
     best: tuple[dict[Any, Array], float] = {}, -np.inf
@@ -188,7 +188,7 @@ def likely_point(
     return best
 
 
-def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Array]:
+def at_a_point(model, variables: list[Any], point=None) -> list[Array]:
     """Values of functions of the free variables and of data; None: at a draw from the prior."""
     import pytensor
 
@@ -200,7 +200,7 @@ def at_a_point(model: Any, variables: list[Any], point: Any = None) -> list[Arra
     return values
 
 
-def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
+def rebuilt(variable, new: Mapping[Any, Any]):
     """Return the variable as a function of other inputs, whose shapes may be others."""
     from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.basic import Apply
@@ -224,7 +224,7 @@ def rebuilt(variable: Any, new: Mapping[Any, Any]) -> Any:
     return new.get(variable, variable)
 
 
-def in_double(variable: Any) -> Any:
+def in_double(variable):
     """Return the variable with wide constants: PyTensor takes log(1.5), or log(3), in float32."""
     from pytensor.graph.basic import Constant
 
@@ -237,7 +237,7 @@ def in_double(variable: Any) -> Any:
         return variable
 
 
-def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any:
+def resized(variable, new: Mapping[Any, Any], size: tuple[Any, ...]):
     """Return the distribution of a variable as a function of other inputs, of another size."""
     from pymc.distributions.custom import CustomSymbolicDistRV
     from pymc.distributions.shape_utils import change_dist_size
@@ -251,7 +251,7 @@ def resized(variable: Any, new: Mapping[Any, Any], size: tuple[Any, ...]) -> Any
     return change_dist_size(rebuilt(variable, new), size)
 
 
-def _of_any_length(variable: Any) -> Any:
+def _of_any_length(variable):
     """Return a variable like this, with axes of any length but for those of length 1."""
     shape = getattr(variable.type, "shape", None)
     return (
@@ -315,7 +315,7 @@ class GraphRows:
             ordered.append(value.astype(tensor.dtype))
         return ordered, lead
 
-    def cells(self, X: Any) -> list[Array]:
+    def cells(self, X) -> list[Array]:
         """Return the parts of rows (n, D), and masks."""
         blocks, start = [], 0
         masks = {}
@@ -334,7 +334,7 @@ class GraphRows:
             start = stop
         return blocks + [masks[name].astype(self._mask(name).dtype) for name in self.masks]
 
-    def _mask(self, name: str) -> Any:
+    def _mask(self, name: str):
         """Return the input of a mask."""
         return self._inputs[1][name]
 
@@ -371,7 +371,7 @@ class GraphRows:
         """Return the inputs that `cells` gives values for."""
         return [*(piece.x for piece in self.parts), *self._inputs[1].values()]
 
-    def of_draws(self, before: list[Any], variable: Any, free: dict[Any, Any]) -> Any:
+    def of_draws(self, before: list[Any], variable, free: dict[Any, Any]):
         """Return a function of `before`, rows, and draws of free variables, {variable: input}."""
         import pytensor
         from pytensor.graph.replace import vectorize_graph
@@ -384,14 +384,14 @@ class GraphRows:
             on_unused_input="ignore",
         )
 
-    def _replaced_by(self, y: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def _replaced_by(self, y) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """{variable: input} of theta, and of all, where `y` are the class codes."""
         free = {v: v.type(name=name) for name, v in self.theta.items()}
         return free, self.replaced | free | {v: y.astype(v.dtype) for v in self.labels}
 
     # -- densities ---------------------------------------------------------------------------
 
-    def log_likelihood(self, X: Any, theta: Theta) -> Array:
+    def log_likelihood(self, X, theta: Theta) -> Array:
         """Return (..., N, C) log p(x_i | y_i = c, theta)."""
         values, lead = self.in_order(theta)
         n_draws, n_classes = len(values[0]), len(self.order)
@@ -413,16 +413,16 @@ class GraphRows:
         return log_p.reshape(*lead, len(X), n_classes)
 
     @cached_property
-    def _density(self) -> Any:
+    def _density(self):
         """Return (y, *rows, *draws) to (S, n) log p(x | y, theta) of complete rows."""
         return self._compiled(False)
 
     @cached_property
-    def _masked(self) -> Any:
+    def _masked(self):
         """Return the same of rows in which cells are missing."""
         return self._compiled(True)
 
-    def _compiled(self, masked: bool) -> Any:
+    def _compiled(self, masked: bool):
         import pymc as pm
         import pytensor.tensor as pt
 
@@ -447,9 +447,7 @@ class GraphRows:
 
     # -- draws -------------------------------------------------------------------------------
 
-    def simulate(
-        self, rng: np.random.Generator, theta: Theta, y: Array, given: Any = None
-    ) -> Array:
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array, given=None) -> Array:
         """Draw (N, D) rows by PyMC's forward sampling; data come from `given`.
 
         Raises
@@ -524,7 +522,7 @@ class GraphRows:
 # Whether a row has a density of its own.
 
 
-def log_p_of(model: Any) -> Callable[[Mapping[Any, Array]], float]:
+def log_p_of(model) -> Callable[[Mapping[Any, Array]], float]:
     """Return the model's own log density of what is observed, at free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
@@ -591,7 +589,7 @@ def believed[Rows](
 
 
 def declared(
-    family: Any, coords: Mapping[str, Any], X: Any = None, y: Any = None, stats: Any = None
+    family, coords: Mapping[str, Any], X=None, y=None, stats=None
 ) -> tuple[Any, dict[str, Any]]:
     """Return the model of a family alone, given rows or statistics if there are any, and its theta.
 
@@ -612,7 +610,7 @@ def declared(
     return model, theta
 
 
-def of_family(family: Any, sizes: Mapping[str, int], X: Any = None) -> GraphRows:
+def of_family(family, sizes: Mapping[str, int], X=None) -> GraphRows:
     """Rows as `to_pymc` of a family declares them.
 
     Parameters

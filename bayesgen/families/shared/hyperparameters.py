@@ -2,7 +2,6 @@
 
 import reprlib
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)  # below it 1/x is infinite, and so 
 LARGEST = 1e152  # the square, times a number of columns, is finite; cells end at 1e151
 
 
-def _refuse_other_than_numbers(name: str, value: Any) -> None:
+def _refuse_other_than_numbers(name: str, value) -> None:
     """Raise TypeError for a PyMC distribution, which has a shape, and for text."""
     if type(value).__module__.startswith(("pymc.", "pytensor.")):
         raise TypeError(
@@ -30,7 +29,7 @@ def _refuse_other_than_numbers(name: str, value: Any) -> None:
 
 def broadcast_prior(
     name: str,
-    value: Any,
+    value,
     shape: tuple[int, ...],
     *,
     positive: bool = True,

@@ -489,7 +489,7 @@ class NgramFamily:
             counts = np.empty((len(stats.counts), 0))
         return {"n_tokens": n_tokens, "grams": grams, "counts": counts}
 
-    def update(self: Any, stats: MarkovStats) -> Any:
+    def update(self: Any, stats: MarkovStats):
         """Counts added over the union of the n-grams; the rest stays the prior's."""
         check_ngrams(stats, self.order, self.n_tokens)
         grams, mine, new = union_of_counts(
@@ -516,7 +516,7 @@ class NgramFamily:
             vars(family)["index"] = whole.index
             yield family
 
-    def prepared(self: Any, stats: MarkovStats | None) -> Any:
+    def prepared(self: Any, stats: MarkovStats | None):
         """Prepare tables for the contexts of `stats`; None: for all contexts there are."""
         if stats is None:
             stats = every_ngram(len(self.counts), self.order, self.n_tokens)

@@ -123,7 +123,7 @@ def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(d if d == CLASS else f"{prefix}{d}" for d in dims)
 
 
-def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
+def declare(record, role: str, prefix: str) -> dict[str, Any]:
     """{field: pm.Data} of a record's arrays, as ``{role}_{prefix}{field}``.
 
     Hyper-parameters and statistics are data of the model, under the names that they have in the
@@ -136,7 +136,7 @@ def declare(record: Any, role: str, prefix: str) -> dict[str, Any]:
     }
 
 
-def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
+def container(name: str, value: Array, dims: tuple[str, ...]):
     """``pm.Data`` with dims; an axis of length 1 that stands for all has ``{dim}_all``."""
     import pymc as pm
 
@@ -148,7 +148,7 @@ def container(name: str, value: Array, dims: tuple[str, ...]) -> Any:
     return pm.Data(name, value, dims=axis_dims if value.ndim == len(dims) else None)
 
 
-def prior_data(family: Any) -> dict[str, Array]:
+def prior_data(family) -> dict[str, Array]:
     """{name: array} of the data containers that ``declare(family, "prior", "")`` makes."""
     return {
         f"prior_{name}": a for name, (_, a) in family.arrays().items() if a.dtype.kind in "fiub"
@@ -158,13 +158,13 @@ def prior_data(family: Any) -> dict[str, Array]:
 Declared = Callable[[str, tuple[str, ...]], Any]  # a function of (name, dims) declares a variable
 
 
-def parameter(family: Any, prefix: str, name: str, default: Declared) -> Any:
+def parameter(family, prefix: str, name: str, default: Declared):
     """`variable` of a parameter that the family has a prior object for."""
     dims = family.params[name]
     return variable(f"{prefix}{name}", getattr(family, name), prefixed(prefix, dims), default)
 
 
-def variable(name: str, given: Any, dims: tuple[str, ...], default: Declared) -> Any:
+def variable(name: str, given, dims: tuple[str, ...], default: Declared):
     """Return the free variable `name` of the model on the stack: the user's prior, or the default.
 
     Parameters
@@ -201,7 +201,7 @@ def variable(name: str, given: Any, dims: tuple[str, ...], default: Declared) ->
     )
 
 
-def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) -> Any:
+def scale_above_rounding(family, prefix: str, scale, resolution):
     """Standard deviations: of the prior given, or log-Normal about `scale`, and above rounding.
 
     By default sigma^2 = r^2 + h^2/12, log r ~ Normal(log scale, 1), with the free variable
@@ -212,14 +212,14 @@ def scale_above_rounding(family: Any, prefix: str, scale: Any, resolution: Any) 
     import pymc as pm
     import pytensor.tensor as pt
 
-    def default(name: str, dims: tuple[str, ...]) -> Any:
+    def default(name: str, dims: tuple[str, ...]):
         raw = pm.LogNormal(f"{name}_raw", pt.log(scale), 1.0, dims=dims)
         return pm.Deterministic(name, pt.sqrt(pt.sqr(raw) + pt.sqr(resolution) / 12), dims=dims)
 
     return parameter(family, prefix, "sigma", default)
 
 
-def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ...]) -> Any:
+def centred_normal(name: str, mean, sd, unit, dims: tuple[str, ...]):
     """Return a Normal location, sampled as its distance from the prior mean in `unit`.
 
     NUTS starts within 1 of the centre, which must not be far away whatever the unit of a column.
@@ -234,15 +234,15 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
         name = "centred"
         ndim_supp = 0
 
-        def forward(self, value: Any, *inputs: Any) -> Any:
+        def forward(self, value, *inputs):
             _, mean, _, unit, _ = inputs
             return (value - mean) / unit
 
-        def backward(self, value: Any, *inputs: Any) -> Any:
+        def backward(self, value, *inputs):
             _, mean, _, unit, _ = inputs
             return mean + unit * value
 
-        def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+        def log_jac_det(self, value, *inputs):
             return pt.log(inputs[3]) + pt.zeros_like(value)
 
     return pm.CustomDist(
@@ -259,21 +259,21 @@ def centred_normal(name: str, mean: Any, sd: Any, unit: Any, dims: tuple[str, ..
     )
 
 
-def given_size(size: Any) -> Any:
+def given_size(size):
     """Return the size that PyMC hands to a custom distribution; None for none."""
     from pymc.distributions.shape_utils import rv_size_is_none
 
     return None if rv_size_is_none(size) else size
 
 
-def declare_location(family: Any, prefix: str, m: Any, s: Any) -> Any:
+def declare_location(family, prefix: str, m, s):
     """Locations ``mu`` with the prior given, or Normal about `m` with variance 10 s^2.
 
     By default the free variable is ``mu_raw``, the distance from `m` in units of `s`.
     """
     import pymc as pm
 
-    def default(name: str, dims: tuple[str, ...]) -> Any:
+    def default(name: str, dims: tuple[str, ...]):
         raw = pm.Normal(f"{name}_raw", 0.0, np.sqrt(10.0), dims=dims)
         return pm.Deterministic(name, m + s * raw, dims=dims)
 
@@ -283,7 +283,7 @@ def declare_location(family: Any, prefix: str, m: Any, s: Any) -> Any:
 # ----------------------------------------------------------------------------- rows, observed
 
 
-def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> Any:
+def cells_data(prefix: str, X: Matrix, *, whole: bool = False):
     """Data container ``{prefix}cells`` (obs_id, feature) of rows, 0 where a cell is missing.
 
     Parameters
@@ -300,7 +300,7 @@ def cells_data(prefix: str, X: Matrix, *, whole: bool = False) -> Any:
     return pm.Data(f"{prefix}cells", values.astype(kind), dims=(OBS, f"{prefix}{FEATURE}"))
 
 
-def seen_data(prefix: str, X: Matrix) -> Any:
+def seen_data(prefix: str, X: Matrix):
     """Data container ``{prefix}seen`` (obs_id, feature): 0 where a cell is missing, else 1."""
     import pymc as pm
 
@@ -310,7 +310,7 @@ def seen_data(prefix: str, X: Matrix) -> Any:
     return pm.Data(f"{prefix}seen", seen, dims=(OBS, f"{prefix}{FEATURE}"))
 
 
-def known_codes(y: Any) -> Array:
+def known_codes(y) -> Array:
     """Return the class codes of rows, from the data container that holds them in a PyMC model."""
     if hasattr(y, "get_value"):
         return np.asarray(y.get_value())
@@ -321,11 +321,11 @@ def observe_cells(
     prefix: str,
     X: Matrix,
     distribution: Callable[..., Any],
-    *params: Any,
+    *params,
     signature: str | None = None,
-    counted: Any = None,
+    counted=None,
     log_density: Callable[..., Any] | None = None,
-) -> Any:
+):
     """Observe ``{prefix}x`` (obs_id, feature), cell by cell given theta.
 
     A cell that is not ``{prefix}seen`` has the log density 0, whatever its value, and is drawn like
@@ -351,7 +351,7 @@ def observe_cells(
     if counted is not None and not np.all(counted):
         seen = seen * np.asarray(counted, dtype=np.float64)
 
-    def log_p(value: Any, seen: Any, *own: Any) -> Any:
+    def log_p(value, seen, *own):
         inside = value * seen.astype(value.dtype)  # a fill-in need not be in the support
         if log_density is not None:
             return pt.switch(seen, log_density(inside, *own), 0.0)
@@ -373,13 +373,13 @@ def observe_cells(
 def observe_rows(
     prefix: str,
     X: Matrix,
-    y: Any,
+    y,
     name: str,
     draw: Callable[..., Any],
     log_likelihood: Callable[..., Any],
     signature: str,
-    *params: Any,
-) -> Any:
+    *params,
+):
     """Observe ``{prefix}x`` (obs_id, feature), row by row given theta.
 
     Parameters
@@ -394,7 +394,7 @@ def observe_rows(
     import pymc as pm
     import pytensor.tensor as pt
 
-    def log_p(value: Any, seen: Any, y: Any, *own: Any) -> Any:
+    def log_p(value, seen, y, *own):
         return log_likelihood(value, seen, *own)[pt.arange(y.shape[0]), y]
 
     return pm.CustomDist(
@@ -411,7 +411,7 @@ def observe_rows(
     )
 
 
-def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
+def sum_cells(name: str, cells: sparse.csr_matrix, table):
     """Return (N, C) tensor ``cells @ table``: sums over the cells of each row.
 
     Parameters
@@ -431,7 +431,7 @@ def sum_cells(name: str, cells: sparse.csr_matrix, table: Any) -> Any:
     return zeros[row].inc(count[:, None] * table[place])
 
 
-def sum_codes(name: str, X: Matrix, real: Array, theta: Any) -> Any:
+def sum_codes(name: str, X: Matrix, real: Array, theta):
     """Add up log probabilities of category codes over the observed cells: (N, C) tensor.
 
     Parameters
@@ -465,7 +465,7 @@ def refuse_fractional(X: Matrix) -> None:
         )
 
 
-def dirichlet(name: str, alpha: Array, a: Any, dims: tuple[str, ...]) -> Any:
+def dirichlet(name: str, alpha: Array, a, dims: tuple[str, ...]):
     """Variable `name`: probabilities over the last axis, with Dirichlet priors.
 
     Parameters
@@ -521,7 +521,7 @@ def listed(dims: tuple[str, ...], real: Array) -> str | None:
     return cell_dim
 
 
-def declare_probabilities(name: str, p: Any, real: Array, dims: tuple[str, ...]) -> Any:
+def declare_probabilities(name: str, p, real: Array, dims: tuple[str, ...]):
     """Deterministic `name` of padded probabilities (..., D, K); by cell where they are `listed`."""
     import pymc as pm
 
@@ -547,18 +547,18 @@ class _CellProbabilities:
         self.source = np.full(real.shape, len(self.cells[0]))
         self.source[self.cells] = np.arange(len(self.cells[0]))
 
-    def flat(self, table: Any) -> Any:
+    def flat(self, table):
         """Return (..., F) of (..., D, K)."""
         return table[(..., *self.cells)]
 
-    def padded(self, values: Any) -> Any:
+    def padded(self, values):
         """Return (..., D, K) of (..., F), 0 in the padding."""
         import pytensor.tensor as pt
 
         zero = pt.zeros_like(values[..., :1])
         return pt.concatenate([values, zero], axis=-1)[..., self.source]
 
-    def draw(self, a: Any, size: Any) -> Any:
+    def draw(self, a, size):
         """Gamma variates over the sum of each feature."""
         import pymc as pm
         import pytensor.tensor as pt
@@ -569,7 +569,7 @@ class _CellProbabilities:
         gamma = self.padded(pm.Gamma.dist(a, 1.0))
         return self.flat(gamma / gamma.sum(axis=-1, keepdims=True))
 
-    def log_p(self, value: Any, a: Any) -> Any:
+    def log_p(self, value, a):
         """Sum over features of log Dirichlet densities."""
         import pytensor.tensor as pt
         from pymc.distributions.dist_math import logpow
@@ -578,7 +578,7 @@ class _CellProbabilities:
         log_p = cells.sum(axis=-1) + pt.gammaln(self.padded(a).sum(axis=-1)).sum(axis=-1)
         return pt.switch(pt.lt(value, 0).any(axis=-1), -np.inf, log_p)
 
-    def mean(self, rv: Any, size: Any, a: Any) -> Any:
+    def mean(self, rv, size, a):
         """Return where sampling starts."""
         import pytensor.tensor as pt
         from pymc.distributions.shape_utils import rv_size_is_none
@@ -587,7 +587,7 @@ class _CellProbabilities:
         mean = self.flat(table / table.sum(axis=-1, keepdims=True))
         return mean if rv_size_is_none(size) else pt.broadcast_to(mean, (*size, a.shape[-1]))
 
-    def transform(self) -> Any:
+    def transform(self):
         """Transform of the probabilities to their free coordinates.
 
         A feature with K_j categories has K_j - 1: the centred logarithms, as in PyMC's simplex
@@ -608,18 +608,18 @@ class _CellProbabilities:
             name = "ragged"  # one word: PyMC finds theta again in theta_ragged__
             ndim_supp = 1
 
-            def forward(self, value: Any, *inputs: Any) -> Any:
+            def forward(self, value, *inputs):
                 log_value = cells.padded(pt.log(value))
                 centre = log_value.sum(axis=-1, keepdims=True) / number[:, None]
                 return cells.flat(log_value - centre)[..., place]
 
-            def backward(self, value: Any, *inputs: Any) -> Any:
+            def backward(self, value, *inputs):
                 zero = pt.zeros((*value.shape[:-1], 1))
                 z = pt.concatenate([value, zero], axis=-1)[..., source]
                 z = z - last * z.sum(axis=-1, keepdims=True)
                 return cells.flat(pt.special.softmax(pt.switch(pattern, z, -np.inf), axis=-1))
 
-            def log_jac_det(self, value: Any, *inputs: Any) -> Any:
+            def log_jac_det(self, value, *inputs):
                 p = self.backward(value, *inputs)
                 return np.log(number).sum() + pt.log(p).sum(axis=-1)
 
@@ -629,7 +629,7 @@ class _CellProbabilities:
 # ------------------------------------------------------------- priors that sampled families share
 
 
-def declare_contrasts(prefix: str, feature_dim: str) -> Any:
+def declare_contrasts(prefix: str, feature_dim: str):
     """Declare ``deviation``: how classes differ in each column, in units of their spread.
 
     Returns
@@ -642,7 +642,7 @@ def declare_contrasts(prefix: str, feature_dim: str) -> Any:
     return pm.ZeroSumNormal(f"{prefix}deviation", 1.0, dims=(feature_dim, CLASS)).T
 
 
-def declare_correlation(family: Any, prefix: str) -> Any:
+def declare_correlation(family, prefix: str):
     """Declare ``correlation`` (..., D, D) with an LKJ prior of shape `family.eta`.
 
     It is the product of the free variable ``correlation_factor``, lower Cholesky factors, with

@@ -38,7 +38,7 @@ def compiled_sums[F: Callable[..., Any]](function: F) -> F:
     return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
 
 
-def _compiled(function: Any, **options: Any) -> Any:
+def _compiled(function, **options):
     try:
         kernel: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function: no locator available"
@@ -54,11 +54,11 @@ def _compiled(function: Any, **options: Any) -> Any:
     return kernel
 
 
-def _compile_if_damaged(cache: Any) -> Callable[..., Any]:
+def _compile_if_damaged(cache) -> Callable[..., Any]:
     """Return the cache's look-up, which finds nothing in files that a crash has cut short."""
     load = cache.load_overload
 
-    def load_overload(*signature: Any) -> Any:
+    def load_overload(*signature):
         try:
             return load(*signature)
         except (EOFError, pickle.UnpicklingError, ValueError, AttributeError, IndexError):

@@ -4,8 +4,6 @@ Each has a NumPy form in its family, which takes several times as long on large 
 times as much memory.
 """
 
-from typing import Any
-
 import numpy as np
 
 from bayesgen.numerics.kernels.compiling import compiled
@@ -146,7 +144,7 @@ def _sum_logs(x: Array, mu: Array, inverse: Array) -> float:  # pragma: no cover
 
 
 @compiled
-def place_code(value: Any, k: int) -> Any:  # pragma: no cover - compiled
+def place_code(value, k: int):  # pragma: no cover - compiled
     """Return the place of a cell in a table of k + 2 entries: codes, other numbers, NaN."""
     inside = (value >= 0) & (value < k)
     code = np.int64(value if inside else 0)

@@ -15,7 +15,6 @@ any order and by any number of threads.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ _TRIES = 10  # of each candidate: two rows that may not differ in a column
 
 
 @compiled
-def _mixed(x: Any) -> Any:  # pragma: no cover - compiled
+def _mixed(x):  # pragma: no cover - compiled
     """Hash of a 64-bit number (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -60,7 +59,7 @@ def _uniform(state: Array) -> float:  # pragma: no cover - compiled
 
 
 @compiled
-def chooses(key: Any, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
+def chooses(key, copy: int, tree: int) -> bool:  # pragma: no cover - compiled
     """Return whether a group of rows is in the half that chooses the structure of a tree.
 
     Trees 2 s and 2 s + 1 swap their halves, and so do each two equal groups.
