@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from bayesgen.datatree.tree import group, read_draws
+from bayesgen.datatree.tree import group, read_draws, result_table
 from bayesgen.errors import refuse_below
 from bayesgen.families.capabilities import FeatureInformation, Margins, NullDistribution, require
 from bayesgen.families.contract import Theta
@@ -160,7 +160,8 @@ def mutual_information(
             for name, (dims, value) in table.pop("variables").items()
         }
         dataset = group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
-        return dataset.assign_attrs(base=base, **table)
+        title = "mutual information of each feature and the label"
+        return result_table(dataset.assign_attrs(base=base, **table), title)
     try:
         theta = clf.model_.estimate(method, clf.stats_)
         weights = clf.model_.class_weights(method, clf.stats_)

@@ -18,10 +18,10 @@ from bayesgen.predict.left_out import LeftOut, MemberRanks, log_odds
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from bayesgen.datatree.result_table import ResultTable
 
 
-def typicality(fitted: Fitted, X, left_out: LeftOut | MemberRanks) -> "xr.Dataset":
+def typicality(fitted: Fitted, X, left_out: LeftOut | MemberRanks) -> "ResultTable":
     """Tail probabilities of rows among the training rows of each class, and among all."""
     of_class, overall = [], []
     with warnings.catch_warnings():  # a row whose density draws cannot tell ranks last or so
@@ -31,13 +31,14 @@ def typicality(fitted: Fitted, X, left_out: LeftOut | MemberRanks) -> "xr.Datase
                 joint = log_joint(member, rows, quantity="density")
                 of_class.append(joint - log_weights(member.posterior.class_weights()))
                 overall.append(log_sum_exp(joint))
-    return tree.group(
+    table = tree.group(
         {
             "by_class": ((OBS, CLASS), left_out.typical_of_class(np.stack(of_class))),
             "overall": ((OBS,), left_out.typical_overall(np.stack(overall))),
         },
         {CLASS: fitted.classes},
     )
+    return tree.result_table(table, "share of training rows that are no more typical", ["overall"])
 
 
 def member_ranks(

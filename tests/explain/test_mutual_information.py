@@ -301,3 +301,11 @@ def test_selector_takes_any_estimator_and_names(noisy):
     assert selector.fit(frame, y).get_feature_names_out().tolist() == ["f5", "f17"]
     with pytest.raises(ValueError, match="n_features"):
         bg.MutualInformationSelector(n_features=0).fit(X, y)
+
+
+def test_a_posterior_prints_as_a_table_with_a_line_for_each_feature():
+    X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
+    clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
+    table = bg.mutual_information(clf, posterior=True, draws=10, random_state=0)
+    assert "mutual information" in repr(table)
+    assert table.to_dataframe().shape[0] == 2
