@@ -133,7 +133,7 @@ def label_errors(
 
     Probabilities are calibrated if the model is right and up to 10 % of the labels are flipped at
     random: of the labels with stated .3, .3 are wrong. With 25 % they are too low: of the labels
-    with stated .3 and .5, .45 and .65 were wrong.
+    with stated .3 and .5, about .5 and .7 were wrong.
 
     With labels flipped at random in eight open tables and a pool of three classifiers, the log loss
     of "is wrong" was .13 to .40 times that of one minus the leave-one-out probability. In clean
