@@ -1,12 +1,4 @@
-"""The default priors: units do not matter, nor how rows arrive, nor columns that say nothing.
-
-And the requirement that they were chosen for, with the functions of the experiment itself:
-``tests/benchmarks/default_priors.py``.
-"""
-
-import importlib.util
-import sys
-from pathlib import Path
+"""The stated priors by formula; units, the order of rows and columns that say nothing."""
 
 import numpy as np
 import pytest
@@ -17,7 +9,6 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 import bayesgen as bg
 from tests.selection import rest_is_slow
 
-EXPERIMENT = Path(__file__).parents[1] / "benchmarks" / "default_priors.py"
 VARIANCES = ("class", "tied", "spherical", "class_spherical")
 MODELS = [
     *(pytest.param(bg.GaussianNB(variance=v), id=f"GaussianNB {v}") for v in VARIANCES),
@@ -25,16 +16,6 @@ MODELS = [
     pytest.param(bg.QuadraticDiscriminant(), id="QuadraticDiscriminant"),
 ]
 BY_COLUMN = [m for m in MODELS if "spherical" not in m.id]  # columns of one unit know no other
-
-
-@pytest.fixture(scope="module")
-def experiment():
-    spec = importlib.util.spec_from_file_location("default_priors", EXPERIMENT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
 
 
 def split(X, y):
@@ -64,7 +45,7 @@ def default_scale(groups):
     rest_is_slow([load_iris, load_wine, load_breast_cancer, load_digits], [load_iris, load_wine]),
 )
 def test_defaults_by_formula(model, load):
-    """The choice as the experiment's docstring states it, through SciPy's Student t."""
+    """By cells of the covariance and SciPy's Student t."""
     X, y, T, _ = split(*load(return_X_y=True))
     varies = X.min(axis=0) < X.max(axis=0)
     X, T = X[:, varies], T[:, varies]
@@ -259,47 +240,3 @@ def test_three_rows_in_fifty_dimensions(clf):
     assert np.array_equal(clf.predict(X), y)
     X[2] += 3.0
     assert np.array_equal(clf.fit(X, y).predict(rng.normal(size=(20, 50)) + 3.0), [1] * 20)
-
-
-# --------------------------------------------------------------------------------- the requirement
-
-
-@pytest.fixture(scope="module")
-def sets(experiment):
-    return experiment.load()
-
-
-@pytest.fixture(scope="module")
-def measured(experiment, sets):
-    """Every pair with all rows, and with 10 rows of every class: the mean over 5 random draws."""
-    return [r for r in experiment.measure(sets) if r.size != "first 10"]
-
-
-@pytest.mark.slow
-def test_nine_pairs_in_ten_are_within_two_percent_of_the_peer(experiment, sets, measured):
-    shared = {"xwindows", "news4", "house", "sms"}  # codespell:ignore xwindows
-    if not shared <= set(sets):
-        pytest.skip("it is required on all sets of DATA.md, and the shared ones are not here")
-    within, of = experiment.share(measured, {r.size for r in measured})
-    assert of == 72
-    assert within >= 0.9 * of, [r for r in measured if experiment.same_name(r) and not r.within]
-
-
-@pytest.mark.slow
-def test_pairs_that_agree_with_the_peer_by_mathematics(measured):
-    """One row's predictive is the plug-in of posterior means: only the class weights differ."""
-    alike = ("BernoulliNB", "CategoricalNB")
-    rows = [r for r in measured if r.model in alike and r.size == "all"]
-    assert len({r.data for r in rows}) >= 4
-    for r in rows:
-        assert r.ours == pytest.approx(r.theirs, rel=1e-3), r
-
-
-@pytest.mark.slow
-def test_ten_rows_a_class_are_no_ground_for_certainty(measured):
-    """GaussianNB and the discriminants, mean over random tens: never worse than the plug-in."""
-    gaussian = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
-    rows = [r for r in measured if r.model in gaussian and r.size == "random 10"]
-    assert len(rows) >= 30
-    for r in rows:
-        assert r.ours < r.theirs, r

@@ -17,12 +17,8 @@ from sklearn.utils import _safe_indexing as take
 import bayesgen as bg
 from bayesgen.datatree.tree import read_draws
 from tests.estimators.cases import CASES, LABELS, sample
-from tests.selection import rest_is_slow
 
 N_DRAWS = 4000
-NAMES = ("BernoulliNB", "CategoricalNB", "MultinomialNB", "PoissonNB", "MixedNB", "MarkovNB 2")
-NAMES += ("GaussianNB", "GaussianNB tied", "GaussianNB spherical", "GaussianNB class_spherical")
-NAMES += ("LinearDiscriminant", "QuadraticDiscriminant")
 
 
 class Fitted(NamedTuple):
@@ -67,15 +63,14 @@ class Draws:
         )
 
 
-EVERY = [(name, n_classes) for name in NAMES for n_classes in (2, 3)]
-FAST = [
+FITS = [  # each family, with two or three classes
     *((name, 2) for name in ("CategoricalNB", "MultinomialNB", "PoissonNB", "MarkovNB 2")),
     *((name, 2) for name in ("GaussianNB tied", "QuadraticDiscriminant", "MixedNB")),
     *((name, 3) for name in ("BernoulliNB", "GaussianNB", "LinearDiscriminant")),
 ]
 
 
-@pytest.fixture(scope="module", params=rest_is_slow(EVERY, FAST), ids="{0[0]} {0[1]}".format)
+@pytest.fixture(scope="module", params=FITS, ids="{0[0]} {0[1]}".format)
 def case(request):
     return fit(*request.param)
 
@@ -273,7 +268,7 @@ def test_averages_of_given_draws(case):
 # ------------------------------------------------------------------------------------ the edges
 
 
-@pytest.mark.parametrize("name", rest_is_slow(NAMES, [name for name, _ in FAST]))
+@pytest.mark.parametrize("name", [name for name, _ in FITS])
 def test_one_class_is_certain(name):
     X = CASES[name].rows(np.random.default_rng(2), np.zeros(12, dtype=int))
     clf = CASES[name].make().fit(X, np.repeat("only", 12))

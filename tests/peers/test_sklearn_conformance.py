@@ -19,7 +19,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
@@ -45,10 +48,6 @@ UNSEEN_RAISES = (
 )
 BINS = "bins are quantiles of the rows as they stand, whatever their weights"
 HALVES = "a row of weight 2 is of one half of the rows, of two equal rows each is of its own"
-OF_ROWS = (
-    "prior='loo' is of the rows themselves: partial_fit is refused, and a row of weight 2 leaves "
-    "whole, while of two equal rows one stays"
-)
 CHOSEN = (
     "the prior that fit chooses is scored by rows left out: a row of weight 2 leaves whole, two "
     "equal rows leave one by one, or in folds where they are copies; prior='default' passes"
@@ -58,13 +57,6 @@ PREDICT_OTHER_ROWS = (
     "check_decision_proba_consistency",
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
-)
-TAKE_PARTS = (
-    "check_fit_score_takes_y",
-    "check_n_features_in_after_fitting",
-    "check_estimators_partial_fit_n_features",
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_estimators_nan_inf",
 )
 
 
@@ -83,11 +75,6 @@ def configurations():
     """One more for each reader, family or expected failure that the defaults leave out."""
     yield bg.TreeAugmentedNB()
     yield bg.CategoricalNB(0.5, unseen="raise")
-    yield bg.GenerativeClassifier(NormalInverseWishart(shared=True))
-    yield bg.GaussianNB(prior="loo")
-    yield bg.MixedNB(prior="default")
-    yield bg.BernoulliNB(prior="default")
-    yield bg.LinearDiscriminant(covariance="diagonal")
 
 
 def expected_failures(estimator):
@@ -103,20 +90,11 @@ def expected_failures(estimator):
         return {"check_sample_weight_equivalence_on_dense_data": BINS}
     if isinstance(estimator, bg.MetaTreeForest):
         return {"check_sample_weight_equivalence_on_dense_data": HALVES}
-    prior = getattr(estimator, "prior", "default")
-    if prior == "loo":
-        return dict.fromkeys(TAKE_PARTS, OF_ROWS)
-    if isinstance(estimator, bg.GaussianNB | bg.MixedNB) and prior is None:
+    if isinstance(estimator, bg.GaussianNB | bg.MixedNB):
         return {"check_sample_weight_equivalence_on_dense_data": CHOSEN}
-    if isinstance(estimator, bg.BernoulliNB | bg.CategoricalNB) and prior is None:
+    if isinstance(estimator, bg.BernoulliNB | bg.CategoricalNB):
         return {"check_sample_weight_equivalence_on_sparse_data": CHOSEN}
-    discriminant = isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant)
-    generic = getattr(estimator, "family", None)
-    if discriminant and estimator.covariance == "diagonal":
-        return {"check_sample_weight_equivalence_on_dense_data": CHOSEN}
-    if (discriminant and estimator.covariance == "full") or isinstance(
-        generic, NormalInverseWishart
-    ):
+    if isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant):
         return {"check_estimators_nan_inf": PREDICTS_NAN}
     return {}
 
@@ -133,6 +111,11 @@ def test_check(estimator, check):
 @parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
 def test_check_of_other_configurations(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.MixedNB])
+def test_under_the_stated_prior_a_weight_is_that_many_rows(estimator):
+    check_sample_weight_equivalence_on_dense_data("", estimator(prior="default"))
 
 
 # ------------------------------------------------------------------------------------- tags
