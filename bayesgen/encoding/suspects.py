@@ -341,7 +341,11 @@ def copied_rows(X, labels: Array, done: str) -> Array | None:
     frame = _pandas_frame(X)
     if frame is None or frame.size > _MOST_CELLS or len(frame) < 2:
         return None
+    fewest = max(_FEWEST, _LEAST * len(frame))
     reals = frame.iloc[:, [j for j, dtype in enumerate(frame.dtypes) if dtype.kind == "f"]]
+    for _, values in reals.items():  # copies repeat the values of every column
+        if len(frame) - values.nunique(dropna=False) < fewest:
+            return None
     cells = reals.astype(np.float64).to_numpy()
     whole = np.where(np.isfinite(cells), cells, 0.0) % 1 == 0
     cells = cells[:, ~whole.all(axis=0)]
@@ -362,7 +366,7 @@ def copied_rows(X, labels: Array, done: str) -> Array | None:
     )
     n_copies = len(codes) - len(count)
     distinct = max((count == 1).sum(), pd.DataFrame(cells).nunique().max())
-    if n_copies < max(_FEWEST, _LEAST * len(codes)) or distinct < len(count) / 2:
+    if n_copies < fewest or distinct < len(count) / 2:
         return None
     columns = [labels, *(values for _, values in frame.items())]
     by_chance = len(codes) ** 2 * np.prod([_equal_cells(values) for values in columns])
@@ -384,7 +388,7 @@ def _pandas_frame(X):
     import pandas as pd
 
     if isinstance(X, np.ndarray):
-        return pd.DataFrame(X) if X.ndim == 2 and X.dtype.kind in "biufO" else None
+        return pd.DataFrame(X, copy=False) if X.ndim == 2 and X.dtype.kind in "biufO" else None
     if not is_table(X):
         return None
     return X if isinstance(X, pd.DataFrame) else nw.from_native(X).to_pandas()

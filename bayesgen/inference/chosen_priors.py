@@ -202,7 +202,10 @@ class _Search:
         in_folds = rows.groups is not None or any(own[0][1].learns_scales for own in self.scales)
         if in_folds or len(weight) > _MOST_ROWS:
             keys = _keys(rows.X)
-            scored = np.sort(np.lexsort((weight, rows.codes, keys))[:_MOST_ROWS])
+            if len(weight) > _MOST_ROWS:
+                least = np.flatnonzero(keys <= np.partition(keys, _MOST_ROWS - 1)[_MOST_ROWS - 1])
+                order = np.lexsort((weight[least], rows.codes[least], keys[least]))
+                scored = np.sort(least[order[:_MOST_ROWS]])
             if in_folds:
                 self._divide(given, keys, rows.groups, scored)
         self.scored = LabelledRows(rows.X[scored], rows.codes[scored], weight[scored])

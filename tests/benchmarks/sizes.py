@@ -33,6 +33,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import bayesgen as bg
 from tests.benchmarks import measure, tables
+from tests.benchmarks.workloads import new
 
 KEPT = Path(__file__).with_name("sizes.json")
 LEAST_SHARE = 0.7  # of the ratio kept
@@ -139,9 +140,9 @@ def measured(case: Case, size: tuple[int, int]) -> dict[str, Any]:
     X, y = _rows(kind, *size)
     whole, _ = _rows(kind.removesuffix(GAPS), *size)
     out: dict[str, Any] = {"name": name, "size": f"{size[0]:g} x {size[1]}"}
-    fitted, theirs = ours().fit(X, y), peer().fit(whole, y)
+    fitted, theirs = new(ours).fit(X, y), new(peer).fit(whole, y)
     calls = {
-        "fit": (lambda: peer().fit(whole, y), lambda: ours().fit(X, y)),
+        "fit": (lambda: new(peer).fit(whole, y), lambda: new(ours).fit(X, y)),
         "predict": (lambda: theirs.predict_proba(whole), lambda: fitted.predict_proba(X)),
     }
     for (what, pair), goal in zip(calls.items(), goals[size], strict=True):

@@ -109,13 +109,19 @@ def _part(X: Any, y: Any) -> tuple[Any, Any]:
     return X[:n], y[:n]
 
 
+def new(make: Callable[[], Any]) -> Any:
+    """Return a classifier; ours has its stated prior, as its peers state theirs."""
+    ours = isinstance(make, type) and issubclass(make, bg.GenerativeClassifier)
+    return make(prior="default") if ours else make()
+
+
 def fit(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
-    return lambda X, y: lambda: make().fit(X, y)
+    return lambda X, y: lambda: new(make).fit(X, y)
 
 
 def predict(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], Call]:
     def prepare(X: Any, y: Any) -> Call:
-        clf = make().fit(*_part(X, y))
+        clf = new(make).fit(*_part(X, y))
         return lambda: clf.predict_proba(X, **options)
 
     return prepare
@@ -123,7 +129,7 @@ def predict(make: Callable[[], Any], **options: Any) -> Callable[[Any, Any], Cal
 
 def gaussian_loop(X: Any, y: Any) -> Call:
     """Draws of a GaussianNB one after the other, each as scikit-learn predicts."""
-    clf = bg.GaussianNB().fit(*_part(X, y))
+    clf = bg.GaussianNB(prior="default").fit(*_part(X, y))
     theta = clf.model_.draw(np.random.default_rng(0), DRAWS)
 
     def density(s: int) -> np.ndarray:
@@ -139,7 +145,7 @@ def gaussian_loop(X: Any, y: Any) -> Call:
 
 def bernoulli_loop(X: Any, y: Any) -> Call:
     """Draws of a BernoulliNB one after the other, a matrix product each."""
-    clf = bg.BernoulliNB().fit(*_part(X, y))
+    clf = bg.BernoulliNB(prior="default").fit(*_part(X, y))
     theta = clf.model_.draw(np.random.default_rng(0), DRAWS)
 
     def density(s: int) -> np.ndarray:
@@ -161,7 +167,7 @@ def _each_draw(density: Callable[[int], np.ndarray], theta: Any, n: int) -> Call
 
 def draws(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
     def prepare(X: Any, y: Any) -> Call:
-        clf = make().fit(*_part(X, y))
+        clf = new(make).fit(*_part(X, y))
         drawn = clf.with_posterior(clf.draw_posterior(DRAWS, chains=1, groups=()))
         return lambda: drawn.predict_posterior(X)
 
@@ -170,7 +176,7 @@ def draws(make: Callable[[], Any]) -> Callable[[Any, Any], Call]:
 
 def urn_by_lgamma(X: Any, y: Any) -> Call:
     """The Dirichlet-multinomial as its formula stands, a lgamma for each cell and class."""
-    alpha = bg.MultinomialNB().fit(*_part(X, y)).model_.family.alpha
+    alpha = bg.MultinomialNB(prior="default").fit(*_part(X, y)).model_.family.alpha
     counts = np.bincount(_part(X, y)[1]) + 1.0
     log_pi = np.log(counts / counts.sum())
 
@@ -216,7 +222,7 @@ def intervals(make: Callable[[], Any], method: str = "predict_interval", **optio
     """A method with rows alone, of a classifier that is fitted to a part of them."""
 
     def of(X: Any, y: Any) -> Call:
-        clf = make().fit(*_part(X, y))
+        clf = new(make).fit(*_part(X, y))
         return lambda: getattr(clf, method)(X, **options)
 
     return of
@@ -226,7 +232,7 @@ def shared_draws(make: Callable[[], Any]) -> Any:
     """Percentiles of class probabilities under draws of theta that all rows share."""
 
     def of(X: Any, y: Any) -> Call:
-        clf = make().fit(*_part(X, y))
+        clf = new(make).fit(*_part(X, y))
 
         def call() -> Any:
             rho = clf.predict_posterior(X, draws=DRAWS)["predictions"]
