@@ -285,6 +285,7 @@ def _inside(ends: Array) -> Array:
 ViewName = Literal["numbers", "normal scores"]
 REAL = ("gaussian", "lognormal")  # kinds of numbers that a view may cut or stretch
 _KNOTS = 257  # of the normal scores of one column
+_FURTHEST = 1e100  # widths of its training values that a cell may be away from them
 
 
 @dataclass(frozen=True)
@@ -467,7 +468,8 @@ def _interpolated(x: Array, values: list[float], scores: list[float]) -> Array:
     v, z = np.asarray(values), np.asarray(scores)
     scored = np.interp(x, v, z)
     if len(v) > 1:
-        slope = (z[-1] - z[0]) / (v[-1] - v[0])
-        scored = np.where(x > v[-1], z[-1] + slope * (x - v[-1]), scored)
-        scored = np.where(x < v[0], z[0] + slope * (x - v[0]), scored)
-    return np.where(np.isnan(x), np.nan, scored)
+        width = v[-1] - v[0]
+        with np.errstate(over="ignore"):  # a width of 1e-308 is one too
+            beyond = np.maximum((x - v[-1]) / width, 0) - np.maximum((v[0] - x) / width, 0)
+        scored = scored + (z[-1] - z[0]) * np.clip(beyond, -_FURTHEST, _FURTHEST)
+    return scored

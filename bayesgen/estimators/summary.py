@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, SAMPLE_STATS
-from bayesgen.encoding.literals import listed, without_controls
+from bayesgen.encoding.literals import listed, one_line, without_controls
 from bayesgen.estimators import prior_words
 from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import CLASS, FEATURE
@@ -214,7 +214,8 @@ def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: 
 def rows_of_classes(fitted: Fitted, rows: Array) -> str:
     """Return the (C,) numbers of rows of the classes, in words."""
     training = fitted.training
-    each = listed([f"{k} ({n:g})" for k, n in zip(fitted.classes, rows, strict=True)], SHOWN)
+    counts = zip(map(one_line, fitted.classes), rows, strict=True)
+    each = listed([f"{name} ({n:g})" for name, n in counts], SHOWN)
     labelled = training.n_rows - training.n_unlabelled
     weighted = rows.sum() != labelled or (rows != np.round(rows)).any()
     how = ", counted by weight as missing cells are" if weighted else ""
@@ -226,7 +227,7 @@ def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
     training = fitted.training
     cautions = [f"column {name!r} {why}" for name, why in training.suspects.items()]
     if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
-        names = listed([f"{fitted.classes[c]} ({rows[c]:g})" for c in few], SHOWN)
+        names = listed([f"{one_line(fitted.classes[c])} ({rows[c]:g})" for c in few], SHOWN)
         cautions.append(
             f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}"
         )

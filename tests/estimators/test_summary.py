@@ -139,3 +139,10 @@ def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     assert "<table" in clf._repr_html_()
     assert "predict_interval" in dir(clf)
     assert "partial_fit" not in dir(bg.StudentTNB())
+
+
+def test_a_long_label_is_shortened():
+    clf = bg.LogLinearPool([bg.GaussianNB()])
+    X = np.arange(24.0)[:, None] % 7
+    summary = clf.fit(X, np.array(["a", "b" * 5000])[np.arange(24) % 2]).summary()
+    assert max(map(len, str(summary).splitlines())) < 200
