@@ -135,9 +135,9 @@ def label_errors(
     random: of the labels with stated .3, .3 are wrong. With 25 % they are too low: of the labels
     with stated .3 and .5, about .5 and .7 were wrong.
 
-    With labels flipped at random in eight open tables and a pool of three classifiers, the log loss
-    of "is wrong" was .13 to .40 times that of one minus the leave-one-out probability. In clean
-    tables the mean of ``wrong`` was at most .008 (``tests/benchmarks/label_errors.py``). A single
+    With labels flipped at random in seven open tables and a pool of three classifiers, the log loss
+    of "is wrong" was at most .47 times that of one minus the leave-one-out probability. In clean
+    tables the mean of ``wrong`` was at most .003 (``tests/benchmarks/label_errors.py``). A single
     classifier that is too sure (exponent below 1/2) finds fewer; use a pool of it.
 
     Examples
