@@ -13,19 +13,17 @@ product over rows: the m rows err together, and more of them do not cure it. Wha
 - ``"updated"``: p(rho | D, x_1..m), the posterior of the whole model; the new rows teach theta too.
   Narrower where D is small, and as wrong as the model is.
 - ``"integrated"``: the product over rows of p(x_i | D), as EM on predicted probabilities assumes.
-  Deterministic for two classes; its intervals are too short unless D is far larger than m.
+  Quick; its intervals are too short unless D is far larger than m.
 
 Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150 replicates) nominal
 90 % intervals of the three covered 92, 92 and 69 %; with m = 500 the last one 34 %.
 """
 
 import warnings
-from collections.abc import Callable
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, xlogy
+from scipy.special import expit, log_softmax, softmax, xlogy
 from sklearn.utils.validation import _num_samples
 
 from bayesgen.datatree import tree
@@ -37,7 +35,7 @@ from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array
+from bayesgen.numerics.special import Array, draw_log_gamma
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
 from bayesgen.predict.draws import intervals_of_joint
@@ -48,23 +46,23 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# The weights of a mixture whose components are known: their posterior from unlabelled rows.
+# The weights of a mixture whose components are known: draws of their posterior.
 #
 # .. math:: \rho \sim \text{Dirichlet}(\alpha), \qquad x_i \sim \sum_c \rho_c f_c(x_i)
 #
-# Two components: :math:`p(\rho \mid x)` is a density of one variable, integrated on a mesh. More:
-# Gibbs sampling of two weights at a time, in the same variable. The mode is that of expectation
-# maximisation: Saerens, Latinne and Decaestecker (2002), Adjusting the outputs of a classifier to
-# new a priori probabilities.
+# In l = log rho the density has one mode. A Student t around it is the reference of elliptical
+# slice sampling (Murray, Adams and MacKay, 2010; Nishihara, Murray and Adams, 2014). Each step ends
+# with labels given weights and weights given labels, which reach the tails of absent classes.
 #
-# Shapes: f is (..., C, m), densities at m rows in any unit of a row's own, the largest of each row
-# 1; leading axes are mixtures of their own. Results lead with the same axes.
+# Shapes: f is (S or 1, C, m), densities at m rows in any unit of a row's own, the largest of each
+# row 1; S samplers run side by side. Log weights l are (S, C), known up to a constant of each.
 
-_CELLS = 1 << 21  # numbers of one temporary: 16 MiB
-_FACTORS = 8  # densities multiplied before a logarithm is taken; none is below 1e-38 in effect
-_TAIL = 45.0  # natural logarithms of a density that are followed to either side
-_FIRST_MESH, _NEXT_MESH = 128, 16  # intervals of the probability below an interval; in later passes
-_SEARCH = 33  # nodes while the mass is sought
+_STEPS = (
+    6  # after which a sampler has forgotten where it began (tests/predict/test_mixture_weights)
+)
+_DF = 5.0  # of the Student t
+_FACTORS = 8  # densities multiplied before a logarithm is taken
+_BLOCK = 1 << 19  # densities held at a time: 4 MiB
 
 
 def relative(log_f: Array) -> Array:
@@ -75,164 +73,125 @@ def relative(log_f: Array) -> Array:
     return np.where(np.isneginf(top), 1.0, np.exp(log_f - np.where(np.isneginf(top), 0.0, top)))
 
 
-# ------------------------------------------------------------------ two components: quadrature
-
-
-class MeshDensity(NamedTuple):
-    """Posterior of the log-odds l of the second weight: piecewise linear on S meshes of K nodes."""
-
-    l: Array  # (S, K)
-    density: Array  # (S, K), integrates to 1
-    below: Array  # (S, K), probability below a node
-
-    def quantile(self, p: Array) -> Array:
-        """Return (S, Q) log-odds below which lies the probability p (S, Q)."""
-        return np.stack([np.interp(q, f, l) for q, f, l in zip(p, self.below, self.l, strict=True)])
-
-    def expectation(self, value: Array) -> Array:
-        """Return (S, ...) mean of `value` (S, K, ...) at the nodes."""
-        return np.einsum("sk,sk...->s...", _weights(self.l) * self.density, value)
-
-
-def two_components(f: Array, alpha: Array, nodes: int) -> MeshDensity:
-    """Posterior for two components.
-
-    Parameters
-    ----------
-    f : (S, 2, m)
-    alpha : (2,)
-        Dirichlet concentrations.
-    nodes : int
-        Of the mesh: percentiles err by less than 10/nodes^2.
-    """
-    # closer around 0: a narrow peak of the likelihood is found in wide tails of the prior
-    low, high = np.arcsinh(_ends(alpha, f.shape[-1]))
-    start = np.sinh(np.linspace(low, high, 2 * _SEARCH - 1))
-    l = np.broadcast_to(start, (len(f), len(start)))
-    for _ in range(8):
-        l = _mesh(l, _log_density(l, f, alpha), _SEARCH, 0.5)
-    l = _mesh(l, _log_density(l, f, alpha), nodes, 0.0)
-    return _normalised(l, _log_density(l, f, alpha))
-
-
-def _ends(alpha: Array, m: int) -> Array:
-    """Return (2,) log-odds between which the second weight has its mass given m rows.
-
-    The density only falls beyond the modes of the posteriors in which all rows are of one class.
-    """
-    mode = np.log((alpha[::-1] + m) / alpha)
-    high, low = np.maximum(_TAIL / alpha, np.maximum(mode, 0) + 1 + 2 / 3 * _TAIL / alpha)
-    return np.array([-low, high])
-
-
-def _log_density(l: Array, f: Array, alpha: Array) -> Array:
-    """Return (S, K) log density of the log-odds, up to a constant."""
-    log_p = alpha[0] * log_expit(-l) + alpha[1] * log_expit(l)
-    return log_p + _log_likelihood(f, np.stack([expit(-l), expit(l)], axis=1))
-
-
-def _normalised(l: Array, log_p: Array) -> MeshDensity:
-    density = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-    cells = (density[:, 1:] + density[:, :-1]) / 2 * np.diff(l)
-    below = np.pad(np.cumsum(cells, axis=1), ((0, 0), (1, 0)))
-    total = below[:, -1:]
-    return MeshDensity(l, density / total, below / total)
-
-
-def _mesh(l: Array, log_p: Array, nodes: int, kept: float) -> Array:
-    """Nodes that share the integral of the density's cube root, where trapezoids err evenly.
-
-    `kept` is the part of them that follows the old mesh.
-    """
-    share = (1 - kept) * _normalised(l, log_p / 3).below + kept * np.linspace(0, 1, l.shape[1])
-    wanted = np.linspace(0, 1, nodes)
-    return np.stack([np.interp(wanted, f, x) for f, x in zip(share, l, strict=True)])
-
-
-def _weights(l: Array) -> Array:
-    """Return the weights of the trapezoidal rule."""
-    step = np.diff(l)
-    return (np.pad(step, ((0, 0), (1, 0))) + np.pad(step, ((0, 0), (0, 1)))) / 2
-
-
-def _log_likelihood(f: Array, rho: Array) -> Array:
-    """Return (S, K) log prod_i sum_c rho_c f_ci of weights (S, C, K)."""
-    log_p = np.zeros((len(rho), rho.shape[2]))
-    step = max(_FACTORS, _CELLS // log_p.size // _FACTORS * _FACTORS)
-    for start in range(0, f.shape[-1], step):
-        block = f[..., start : start + step]
-        mixed = np.einsum("scm,sck->smk", block, rho)
-        padding = -mixed.shape[1] % _FACTORS
-        mixed = np.pad(mixed, ((0, 0), (0, padding), (0, 0)), constant_values=1.0)
-        product = mixed.reshape(len(mixed), -1, _FACTORS, mixed.shape[2]).prod(axis=2)
-        with np.errstate(divide="ignore"):
-            log_p += np.log(product).sum(axis=1)
-    return log_p
-
-
-# ------------------------------------------------------------------------ more: Gibbs sampling
-
-
-def sweep(rng: np.random.Generator, f: Array, alpha: Array, rho: Array) -> Array:
-    """Draw (S, C) weights: one step of S Gibbs samplers from (S, C) `rho`, each with f (C, m).
-
-    How two weights share their sum is drawn given the others, for a chain of pairs through all
-    components in random order. The components of the rows are summed out: drawing them as well
-    would bind each step to the last the closer, the less the rows tell.
-    """
-    rho = rho.copy()
-    order = rng.permutation(len(alpha))
-    for a, b in pairwise([*order, order[0]] if len(order) > 2 else order):
-        both = rho[:, a] + rho[:, b]
-        others = rho.copy()
-        others[:, [a, b]] = 0
-        others_mix = np.matmul(others[:, None], f)[:, 0]
-        parts = np.stack([others_mix, both[:, None] * f[:, b], both[:, None] * f[:, a]], axis=1)
-        with np.errstate(divide="ignore"):
-            start = np.log(rho[:, a]) - np.log(rho[:, b])
-        l = _slice(rng, parts, alpha[[b, a]], start)
-        rho[:, a], rho[:, b] = both * expit(l), both * expit(-l)
-    return rho
-
-
-def _slice(rng: np.random.Generator, parts: Array, alpha: Array, start: Array) -> Array:
-    """Draw (S,) log-odds l by a slice-sampling step; densities 1, 1 - rho, rho times `parts`.
-
-    Source: Neal (2003), Slice sampling, section 4: the whole range first, then shrunk.
-    """
-
-    def log_density(l: Array, of: Array) -> Array:
-        weights = np.stack([np.ones_like(l), expit(-l), expit(l)], axis=1)[..., None]
-        prior = alpha[0] * log_expit(-l) + alpha[1] * log_expit(l)
-        return prior + _log_likelihood(of, weights)[:, 0]
-
-    low, high = (np.full_like(start, end) for end in _ends(alpha, parts.shape[-1]))
-    l = np.clip(start, low, high)
-    level = log_density(l, parts) - rng.standard_exponential(len(l))
-    drawn, left = l.copy(), np.arange(len(l))
-    while left.size:
-        new = rng.uniform(low[left], high[left])
-        inside = log_density(new, parts[left]) >= level[left]
-        inside |= high[left] - low[left] < 1e-12  # nothing but the start itself, to rounding
-        drawn[left[inside]] = new[inside]
-        left, new = left[~inside], new[~inside]
-        below = new < l[left]
-        low[left] = np.where(below, new, low[left])
-        high[left] = np.where(below, high[left], new)
-    return drawn
-
-
-def far_apart(chains: int, n_classes: int) -> Array:
-    """Return (chains, C) starts in different corners: chains agree only once they forget."""
-    rho = np.full((chains, n_classes), 0.1 / n_classes)
-    rho[np.arange(chains), np.arange(chains) % n_classes] += 0.9
-    return rho
-
-
 def responsibilities(f: Array, rho: Array) -> Array:
     """Return (S, C, m) probability of each component for each row, given weights (S, C)."""
     p = f * rho[:, :, None]
-    return p / p.sum(axis=1, keepdims=True)
+    p /= p.sum(axis=1, keepdims=True)
+    return p
+
+
+class Reference(NamedTuple):
+    """Student t around the mode of the log weights, one for each sampler."""
+
+    mode: Array  # (S, C) log weights
+    factor: Array  # (S, C, C) lower Cholesky factor of the precision
+
+    def centred(self, l: Array) -> Array:
+        """Return (S, C) distances from the mode, without the part that changes no weight.
+
+        That part, the same number for all classes, is orthogonal to the others in the precision.
+        """
+        distance = l - self.mode
+        share = np.einsum("sij,skj->si", self.factor, self.factor)
+        total = share.sum(axis=1, keepdims=True)
+        return distance - (share * distance).sum(axis=1, keepdims=True) / total
+
+    def squared(self, distance: Array, some: Any = slice(None)) -> Array:
+        """Return (S,) squared Mahalanobis lengths of centred distances (S, C)."""
+        return np.square(np.einsum("sji,sj->si", self.factor[some], distance)).sum(axis=1)
+
+    def noise(self, rng: np.random.Generator, squared: Array | float, rows: float) -> Array:
+        """Draw (S, C) centred distances; the scale is drawn given `squared` and `rows` freedom."""
+        n, n_classes = self.mode.shape
+        scale = np.sqrt((_DF + squared) / rng.chisquare(_DF + rows, n))
+        z = rng.standard_normal((n, n_classes, 1))
+        z = np.linalg.solve(np.swapaxes(self.factor, 1, 2), z)[:, :, 0]
+        return scale[:, None] * self.centred(self.mode + z)
+
+
+def reference(f: Array, alpha: Array, rho: Array) -> Reference:
+    """Fit the Student t: damped Newton steps from weights `rho` (S, C) to the mode.
+
+    The log density is concave in rho, where the barrier of weak priors bounds a step.
+    """
+    barrier = 1 / np.sqrt(min(1.0, alpha.min()))
+    for _ in range(50):
+        shares = responsibilities(f, rho)
+        precision = np.matmul(shares, np.swapaxes(shares, 1, 2)) + np.diag(alpha)
+        # the relative change of each weight; their sum stays 1
+        solved = np.linalg.solve(precision, rho[:, :, None])[:, :, 0]
+        change = 1 - solved / (rho * solved).sum(axis=1, keepdims=True)
+        length = np.sqrt(np.einsum("si,sij,sj->s", change, precision, change))[:, None]
+        rho = rho * (1 + change / (1 + barrier * length))
+        if length.max() < 0.25:  # a reference need not be exact
+            break
+    return Reference(np.log(rho), np.linalg.cholesky(precision))
+
+
+def draw_weights(rng: np.random.Generator, f: Array, alpha: Array, around: Reference) -> Array:
+    """Draw (S, C) log weights, each by a sampler of its own that begins near the mode."""
+    l = around.mode + around.noise(rng, 0.0, 0.0)
+    for _ in range(round(_STEPS / np.sqrt(min(1.0, alpha.min())))):
+        l = step(rng, f, alpha, around, l)[0]
+    return l
+
+
+def step(
+    rng: np.random.Generator, f: Array, alpha: Array, around: Reference, l: Array
+) -> tuple[Array, Array]:
+    """Draw (S, C) log weights given those of the last step, and the (S, m) labels in between."""
+    codes = draw_labels(rng, f, softmax(_slice(rng, f, alpha, around, l), axis=1))
+    counts = np.stack([(codes == c).sum(axis=1) for c in range(len(alpha))], axis=1)
+    return draw_log_gamma(rng, alpha + counts, counts.shape), codes
+
+
+def _slice(rng: np.random.Generator, f: Array, alpha: Array, around: Reference, l: Array) -> Array:
+    """Draw (S, C) log weights on an ellipse through `l`; the range of angles shrinks to `l`."""
+    freedom = len(alpha) - 1
+    start = around.centred(l)
+    squared = around.squared(start)
+    other = around.noise(rng, squared, freedom)
+
+    def log_ratio(distance: Array, some: Array) -> Array:
+        log_rho = log_softmax(around.mode[some] + distance, axis=1)
+        mixture = np.matmul(np.exp(log_rho)[:, None], f if len(f) == 1 else f[some])[:, 0]
+        t = -(_DF + freedom) / 2 * np.log1p(around.squared(distance, some) / _DF)
+        return _log_product(mixture) + log_rho @ alpha - t
+
+    left = np.arange(len(l))
+    level = log_ratio(start, left) - rng.standard_exponential(len(l))
+    angle = rng.uniform(0, 2 * np.pi, len(l))
+    low, high = angle - 2 * np.pi, angle
+    drawn = start.copy()
+    while left.size:
+        new = start[left] * np.cos(angle)[:, None] + other[left] * np.sin(angle)[:, None]
+        inside = log_ratio(new, left) >= level[left]
+        inside |= high - low < 1e-10  # nothing but the start itself, to rounding
+        drawn[left[inside]] = new[inside]
+        outside = ~inside
+        left, angle, low, high = left[outside], angle[outside], low[outside], high[outside]
+        low, high = np.where(angle < 0, angle, low), np.where(angle < 0, high, angle)
+        angle = rng.uniform(low, high)
+    return around.mode + drawn
+
+
+def _log_product(mixture: Array) -> Array:
+    """Return (S,) sums of the logarithms of (S, m) densities."""
+    whole = mixture.shape[1] // _FACTORS * _FACTORS
+    products = mixture[:, :whole].reshape(len(mixture), -1, _FACTORS).prod(axis=2)
+    with np.errstate(divide="ignore"):
+        return np.log(products).sum(axis=1) + np.log(mixture[:, whole:]).sum(axis=1)
+
+
+def draw_labels(rng: np.random.Generator, f: Array, rho: Array) -> Array:
+    """Draw (S, m) class codes of the rows given weights (S, C)."""
+    level = rng.random((len(rho), f.shape[2])) * np.matmul(rho[:, None], f)[:, 0]
+    codes = np.zeros(level.shape, dtype=np.int16)
+    below = np.zeros(level.shape)
+    for c in range(rho.shape[1] - 1):
+        below += rho[:, c, None] * f[:, c]
+        codes += level >= below
+    return codes
 
 
 # --------------------------------------------------------------------------------------- mode
@@ -273,10 +232,8 @@ def mode(f: Array, alpha: Array) -> Array:
 
 
 VARIABLE = "class_prior"  # as the argument of `predict_proba`
-_WARM_UP = 25  # sweeps thrown away: each draws every weight anew
+_WARM_UP = 100  # steps of the whole model's sampler that are thrown away
 _APART = 0.05  # R-hat minus 1 from which on it is said that chains disagree
-_BLOCK = 1 << 19  # densities held at a time: 4 MiB
-_NODES, _FEW_NODES = 2049, 129  # of the mesh of one density, and of each of many
 
 
 @tree.named_rows
@@ -286,7 +243,6 @@ def estimate_class_prior(
     X: Any,
     prior: Any = 1.0,
     theta: Literal["drawn", "updated", "integrated"] = "drawn",
-    method: Literal["auto", "quadrature", "gibbs"] = "auto",
     draws: int = 250,
     chains: int = 4,
     prob: float | None = None,
@@ -310,8 +266,6 @@ def estimate_class_prior(
         small, and more sensitive to a wrong model. ``"integrated"``: as if the m rows were
         independent given the proportions; quick, and its intervals are too short unless D is far
         larger than m.
-    method : {"auto", "quadrature", "gibbs"}
-        Given theta, quadrature needs two classes, has no error to speak of and is taken there.
     draws, chains : int
         Of theta and of the proportions together; after a fit by NUTS, one for each of its draws.
     prob, kind : optional
@@ -324,8 +278,7 @@ def estimate_class_prior(
         - ``posterior``: ``class_prior`` (chain, draw, class).
         - ``summary``: ``mean``, ``sd``, ``interval`` (class, bound); ``map``, the mode with theta
           integrated, which for a flat prior is the EM estimate of Saerens et al. (2002), NaN where
-          there is none; ``ess``, ``r_hat``. With ``theta="integrated"`` and two classes these are
-          integrals, else averages of the draws.
+          there is none; ``ess``, ``r_hat``.
         - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
           p(y_i | D, x_1..m): they are among what the proportions were learnt from. ``obs_id`` is
           the index of a frame.
@@ -375,10 +328,11 @@ def estimate_class_prior(
     if not _num_samples(X):
         raise ValueError("X holds no rows, of which the class proportions are to be learned")
     n_classes = len(clf.classes_)
-    _check(theta, method, n_classes, draws, chains)
+    refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
+    refuse_below(4, draws=draws)
+    refuse_below(1, chains=chains)
     request = IntervalRequest.of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
-    quadrature = n_classes == 2 and method != "gibbs" and theta != "updated"
     rng = generator(random_state)
 
     # for theta integrated row by row, and for the mode of every route
@@ -387,26 +341,25 @@ def estimate_class_prior(
         if theta != "integrated":  # only the mode rests on them
             warnings.simplefilter("ignore", MonteCarloWarning)
         joint = clf.predict_joint_log_proba(X, class_prior=even)
-    f = relative(np.asarray(joint))
+    f = relative(np.asarray(joint))[None]
     encoded = fitted.read(X).encoded
-    exact = None
+    start = reference(f, alpha, even[None])
     if theta == "integrated":
-        exact = two_components(f[None], alpha, _NODES) if quadrature else None
-        result = _integrated(rng, f, alpha, chains, draws, exact)
+        result = _integrated(rng, f, alpha, start, chains, draws)
     elif theta == "updated":
-        result = _updated(rng, fitted.closed_form.model.family, encoded, alpha, chains, draws)
+        family = fitted.closed_form.model.family
+        result = _updated(rng, family, encoded, alpha, chains, draws)
     else:
         posterior = fitted.posterior
         drawn: Any = posterior.draw_features(rng, draws, chains)
-        result = _drawn(rng, posterior.model.family, drawn, encoded, alpha, quadrature)
+        result = _drawn(rng, posterior.model.family, drawn, encoded, alpha, start)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
     group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
-    summary = _summary(result.rho, request) if exact is None else _of_density(exact, request)
     diagnostics = _diagnostics(group)
-    if exact is None:
-        _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
-    summary |= {"map": ((CLASS,), mode(f, alpha)), **diagnostics}
+    _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
+    summary = _summary(result.rho, request)
+    summary |= {"map": ((CLASS,), mode(f[0], alpha)), **diagnostics}
     rows = tree.group({"class_probability": ((OBS, CLASS), result.responsibilities.T)}, coords)
     tree_of_results = xr.DataTree.from_dict(
         {
@@ -417,11 +370,8 @@ def estimate_class_prior(
             f"/{PREDICTIONS}": rows,
         }
     )
-    route = "quadrature" if quadrature else "gibbs"
-    family = type(fitted.family).__name__
-    tree_of_results.attrs |= tree.provenance(family, route, random_state)
-    tree_of_results.attrs |= {"theta": theta, "method": route}
-    tree_of_results.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
+    tree_of_results.attrs |= tree.provenance(type(fitted.family).__name__, "gibbs", random_state)
+    tree_of_results.attrs |= {"theta": theta, "prior": alpha.tolist(), "rows": f.shape[2]}
     return tree_of_results
 
 
@@ -434,19 +384,19 @@ class _Result(NamedTuple):
 
 
 def _integrated(
-    rng: np.random.Generator, f: Array, alpha: Array, chains: int, draws: int, density
+    rng: np.random.Generator, f: Array, alpha: Array, start: Reference, chains: int, draws: int
 ) -> _Result:
-    if density is not None:
-        rho = _on_simplex(density.quantile(rng.random((1, chains * draws)))[0])
-        return _Result(rho.reshape(chains, draws, 2), _mean_responsibilities(f, rho))
-    now, kept = far_apart(chains, len(alpha)), []
-    each = np.broadcast_to(f, (chains, *f.shape))
-    for step in range(_WARM_UP + draws):
-        now = sweep(rng, each, alpha, now)
-        if step >= _WARM_UP:
-            kept.append(now)
-    rho = np.stack(kept, axis=1)
-    return _Result(rho, _mean_responsibilities(f, rho.reshape(-1, len(alpha))))
+    around = Reference(*(np.repeat(value, chains, axis=0) for value in start))
+    l = draw_weights(rng, f, alpha, around)
+    kept = []
+    for _ in range(draws):
+        l = step(rng, f, alpha, around, l)[0]
+        kept.append(l)
+    rho = softmax(np.stack(kept, axis=1), axis=2)
+    total = np.zeros(f.shape[1:])
+    for weights in np.array_split(rho.reshape(-1, len(alpha)), 1 + rho.size * f.size // _BLOCK):
+        total += responsibilities(f, weights).sum(axis=0)
+    return _Result(rho, total / (chains * draws))
 
 
 def _drawn(
@@ -455,64 +405,53 @@ def _drawn(
     theta: dict[str, Array],
     X: Matrix,
     alpha: Array,
-    quadrature: bool,
+    start: Reference,
 ) -> _Result:
     """One draw of the proportions for each draw of theta, each with a sampler of its own."""
     theta = {name: theta[name] for name in family.params}
     chains, draws = next(iter(theta.values())).shape[:2]
     n, n_classes = chains * draws, len(alpha)
     flat = {name: value.reshape(n, *value.shape[2:]) for name, value in theta.items()}
-    start = np.repeat(far_apart(chains, n_classes), draws, axis=0)
     rho, total = np.empty((n, n_classes)), np.zeros((n_classes, X.shape[0]))
-    step = max(1, _BLOCK // (n_classes * X.shape[0]))
-    for first in range(0, n, step):
-        some = slice(first, min(first + step, n))
+    size = max(1, _BLOCK // total.size)
+    for first in range(0, n, size):
+        some = slice(first, min(first + size, n))
         f = relative(family.log_likelihood(X, {k: v[some] for k, v in flat.items()}))
-        if quadrature:
-            mixture = two_components(f, alpha, _FEW_NODES)
-            now = _on_simplex(mixture.quantile(rng.random((len(f), 1)))[:, 0])
-        else:
-            now = start[some]
-            for _ in range(_WARM_UP):
-                now = sweep(rng, f, alpha, now)
-        rho[some] = now
-        total += responsibilities(f, now).sum(axis=0)
+        around = reference(f, alpha, np.repeat(np.exp(start.mode), len(f), axis=0))
+        rho[some] = softmax(draw_weights(rng, f, alpha, around), axis=1)
+        total += responsibilities(f, rho[some]).sum(axis=0)
     return _Result(rho.reshape(chains, draws, n_classes), total / n)
 
 
+def _corners(chains: int, n_classes: int) -> Array:
+    """Return (chains, C) log weights in different corners: chains agree only once they forget."""
+    rho = np.full((chains, n_classes), 0.1 / n_classes)
+    rho[np.arange(chains), np.arange(chains) % n_classes] += 0.9
+    return np.log(rho)
+
+
 def _updated(
-    rng: np.random.Generator, family, X: Matrix, alpha: Array, chains: int, draws: int
+    rng: np.random.Generator,
+    family,
+    X: Matrix,
+    alpha: Array,
+    chains: int,
+    draws: int,
 ) -> _Result:
-    """Gibbs: proportions given theta, labels given both, theta given rows and labels."""
-    n_classes = len(alpha)
-    theta, now, kept = family.draw(rng, chains), far_apart(chains, n_classes), []
+    """Draw proportions and labels given theta, and theta given rows and labels, in turn."""
+    n_classes, kept = len(alpha), []
+    theta, l = family.draw(rng, chains), _corners(chains, n_classes)
     total = np.zeros((n_classes, X.shape[0]))
-    for step in range(4 * _WARM_UP + draws):
+    for iteration in range(_WARM_UP + draws):
         f = relative(family.log_likelihood(X, theta))
-        now = sweep(rng, f, alpha, now)
-        probability = responsibilities(f, now)
-        u = rng.random((chains, 1, X.shape[0]))
-        codes = (u >= np.cumsum(probability, axis=1)[:, :-1]).sum(axis=1)
+        around = reference(f, alpha, softmax(l, axis=1))
+        l, codes = step(rng, f, alpha, around, l)
         each = [family.update(family.stats(X, y, n_classes)).draw(rng, 1) for y in codes]
         theta = {name: np.concatenate([t[name] for t in each]) for name in each[0]}
-        if step >= 4 * _WARM_UP:
-            kept.append(now)
-            total += probability.mean(axis=0)
+        if iteration >= _WARM_UP:
+            kept.append(softmax(l, axis=1))
+            total += responsibilities(f, kept[-1]).mean(axis=0)
     return _Result(np.stack(kept, axis=1), total / draws)
-
-
-def _on_simplex(l: Array) -> Array:
-    """Return (S, 2) weights from log-odds of the second."""
-    return np.stack([expit(-l), expit(l)], axis=-1)
-
-
-def _mean_responsibilities(f: Array, rho: Array) -> Array:
-    """Return (C, m) from f (C, m) and weights (S, C)."""
-    total = np.zeros(f.shape)
-    step = max(1, _BLOCK // max(1, f.size))
-    for first in range(0, len(rho), step):
-        total += responsibilities(f[None], rho[first : first + step]).sum(axis=0)
-    return total / len(rho)
 
 
 # -------------------------------------------------------------------------------- what is said
@@ -528,50 +467,6 @@ def _summary(rho: Array, request: IntervalRequest) -> Variables:
         "sd": ((CLASS,), rho.std(axis=(0, 1))),
         "interval": ((CLASS, BOUND), expit(np.stack([ends.lower[0], ends.upper[0]], axis=-1))),
     }
-
-
-def _of_density(density: MeshDensity, request: IntervalRequest) -> Variables:
-    low, high = _interval_ends(density.quantile, request)
-    back = -high, -low
-    mean = density.expectation(_on_simplex(density.l))[0]
-    sd = np.sqrt(density.expectation(np.square(expit(density.l) - mean[1]))[0])
-    return {
-        "mean": ((CLASS,), mean),
-        "sd": ((CLASS,), np.array([sd, sd])),
-        "interval": ((CLASS, BOUND), expit([[*back[0], *back[1]], [*low, *high]])),
-    }
-
-
-def _interval_ends(
-    quantile: Callable[[Array], Array], request: IntervalRequest
-) -> tuple[Array, Array]:
-    """Return the ends (1,), as log odds, of an interval of a probability by quantiles.
-
-    The shortest interval begins at the probability below it, u, that minimises its length: 1 - prob
-    and 0 are allowed, and finer meshes follow.
-    """
-    prob, left = request.prob, 1 - request.prob
-    if request.kind == "eti":
-        low, high = quantile(np.array([[left / 2, left / 2 + prob]])).T
-        return low, high
-    u = left * np.sin(np.linspace(0, np.pi / 2, _FIRST_MESH + 1)) ** 2  # denser at both ends
-    for _ in range(3):
-        low, high = _beyond(quantile, u, prob, left)
-        with np.errstate(invalid="ignore"):
-            length = expit(high) * expit(-low) * -np.expm1(np.minimum(low - high, 0.0))
-        best = int(np.argmin(length))
-        ends = low[best : best + 1], high[best : best + 1]
-        u = np.linspace(u[max(best - 1, 0)], u[min(best + 1, len(u) - 1)], _NEXT_MESH + 1)
-    return ends
-
-
-def _beyond(
-    quantile: Callable[[Array], Array], u: Array, prob: float, left: float
-) -> tuple[Array, Array]:
-    """Quantiles at u and u + prob, infinite where nothing is beyond them."""
-    inner = np.clip(u, 1e-12, left * (1 - 1e-12))
-    low, high = quantile(inner[None])[0], quantile(inner[None] + prob)[0]
-    return np.where(u <= 0, -np.inf, low), np.where(u >= left * (1 - 1e-12), np.inf, high)
 
 
 def _diagnostics(group: "xr.Dataset") -> Variables:
@@ -593,21 +488,6 @@ def _warn_if_apart(r_hat: Array, draws: int) -> None:
             f"{most:.3f} is the most that can be trusted): give more `draws`",
             MonteCarloWarning,
         )
-
-
-# ------------------------------------------------------------------------------------- checks
-
-
-def _check(theta: str, method: str, n_classes: int, draws: int, chains: int) -> None:
-    refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
-    refuse_unknown("method", method, ("auto", "quadrature", "gibbs"))
-    if method == "quadrature" and (n_classes != 2 or theta == "updated"):
-        raise ValueError(
-            f"method='quadrature' is for two classes at known theta, not for {n_classes} classes "
-            f"with theta={theta!r}: use method='gibbs'"
-        )
-    refuse_below(4, draws=draws)
-    refuse_below(1, chains=chains)
 
 
 def _concentrations(prior, classes: Array) -> Array:

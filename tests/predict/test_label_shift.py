@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse, stats
-from scipy.special import betaln, expit
+from scipy.special import betaln
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
@@ -64,8 +64,8 @@ def test_intervals_cover():
 
 @pytest.mark.slow
 def test_integrating_theta_row_by_row_does_not_cover():
-    few, _ = coverage("integrated", 200, per_class=5, m=200, seed=1, draws=4, chains=1)
-    many, _ = coverage("integrated", 200, per_class=2000, m=200, seed=2, draws=4, chains=1)
+    few, _ = coverage("integrated", 200, per_class=5, m=200, seed=1, draws=100, chains=1)
+    many, _ = coverage("integrated", 200, per_class=2000, m=200, seed=2, draws=100, chains=1)
     assert few < 0.7  # as documented
     assert many == pytest.approx(0.9, abs=0.065)  # 3 standard errors
 
@@ -81,10 +81,9 @@ def test_the_whole_models_posterior_is_calibrated():
     assert narrow < wide
 
 
-@pytest.mark.parametrize("method", ["quadrature", "gibbs"])
-def test_drawn_against_a_grid(method):
+def test_drawn_against_a_grid():
     clf, new, _ = binary(np.random.default_rng(7), 4, 6, 40, 0.3)
-    shift = bg.estimate_class_prior(clf, new, prior=[2, 1], draws=1000, method=method, prob=0.8)
+    shift = bg.estimate_class_prior(clf, new, prior=[2, 1], draws=1000, prob=0.8)
     theta = clf.model_.family.draw(np.random.default_rng(99), 4000)  # its own draws
     rho = (np.arange(400) + 0.5) / 400
     f = np.exp(clf.model_.family.log_likelihood(new, theta))  # (S, m, 2)
@@ -135,7 +134,9 @@ def test_integrated_in_closed_form_for_one_row():
     alpha = np.array([3.0, 1.0])
     shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="integrated")
     share = clf.predict_proba(new, class_prior=alpha / 4)[0]
-    np.testing.assert_allclose(shift["summary"]["mean"], (alpha + share) / 5, rtol=1e-5)
+    summary = shift["summary"]
+    error = summary["sd"] / np.sqrt(summary["ess"])
+    assert (abs(summary["mean"] - (alpha + share) / 5) < 4 * error).all()
     # and the row's own class: rho integrated is the prior mean
     probability = shift["predictions"]["class_probability"][0]
     np.testing.assert_allclose(probability, share, atol=0.05)
@@ -150,26 +151,8 @@ def test_a_new_row_under_integrated_proportions():
     like = np.prod(f[:-1, :1] * (1 - rho) + f[:-1, 1:] * rho, axis=0)
     joint = np.array([(like * (1 - rho)).sum() * f[-1, 0], (like * rho).sum() * f[-1, 1]])
     got = clf.predict_proba(new[-1:], class_prior=shift["summary"]["mean"])
-    np.testing.assert_allclose(got[0], joint / joint.sum(), rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_quadrature_is_deterministic_and_agrees_with_gibbs():
-    clf, new, _ = binary(np.random.default_rng(11), 5, 20, 60, 0.7)
-    a, b = (
-        bg.estimate_class_prior(clf, new, theta="integrated", draws=100, random_state=seed)
-        for seed in (0, 1)
-    )
-    xr.testing.assert_equal(
-        a["summary"].to_dataset()[["mean", "sd", "interval", "map"]],
-        b["summary"].to_dataset()[["mean", "sd", "interval", "map"]],
-    )
-    gibbs = bg.estimate_class_prior(clf, new, theta="integrated", method="gibbs", draws=1000)
-    exact, drawn = a["summary"], gibbs["summary"]
-    assert (np.abs(drawn["mean"] - exact["mean"]) < 4 * drawn["sd"] / np.sqrt(drawn["ess"])).all()
-    np.testing.assert_allclose(drawn["sd"], exact["sd"], rtol=0.06)
-    np.testing.assert_allclose(drawn["interval"], exact["interval"], atol=0.02)
-    assert (drawn["r_hat"] < 1.02).all()
+    error = float(shift["summary"]["sd"][1] / np.sqrt(shift["summary"]["ess"].min()))
+    np.testing.assert_allclose(got[0], joint / joint.sum(), atol=4 * 2 * error)
 
 
 def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
@@ -255,8 +238,7 @@ def test_draws_of_another_route_replace_the_closed_form(gaussian):
 
 
 @pytest.mark.parametrize("theta", ["drawn", "integrated"])
-@pytest.mark.parametrize("method", ["quadrature", "gibbs"])
-def test_given_draws_decide(theta, method):
+def test_given_draws_decide(theta):
     """Draws of the same classes with their names exchanged exchange the proportions."""
     rng = np.random.default_rng(12)
     y = np.repeat(["a", "b"], 20)
@@ -264,7 +246,7 @@ def test_given_draws_decide(theta, method):
     exchanged = bg.GaussianNB().fit(X, np.where(y == "a", "b", "a")).draw_posterior(300, 2)
     new = rng.normal(size=(30, 1))
     clf = bg.GaussianNB().fit(X, y)
-    asked = {"theta": theta, "method": method, "draws": 300, "chains": 2}
+    asked = {"theta": theta, "draws": 300, "chains": 2}
     own = bg.estimate_class_prior(clf, new, **asked)["summary"]["mean"]
     given = bg.estimate_class_prior(clf.with_posterior(exchanged), new, **asked)["summary"]["mean"]
     assert own.values[0] > 0.9
@@ -272,23 +254,15 @@ def test_given_draws_decide(theta, method):
 
 
 @pytest.mark.parametrize("position", [0, -1])
-@pytest.mark.parametrize(
-    ("theta", "method"),
-    [
-        (t, m)
-        for t in ROUTES
-        for m in ("quadrature", "gibbs")
-        if (t, m) != ("updated", "quadrature")
-    ],
-)
-def test_every_unlabelled_row_counts(theta, method, position):
+@pytest.mark.parametrize("theta", ROUTES)
+def test_every_unlabelled_row_counts(theta, position):
     """One row of class b among rows that tell nothing: the mean is that of one draw, 2/3."""
     y = np.repeat(["a", "b"], 60)
     X = np.where(y == "a", 0.0, 9.0)[:, None] + np.tile([-1.0, 0.0, 1.0], 40)[:, None]
     new = np.full((4, 1), np.nan)
     new[position] = 9.0
     clf = bg.GaussianNB().fit(X, y)
-    found = bg.estimate_class_prior(clf, new, theta=theta, method=method, draws=100)["summary"]
+    found = bg.estimate_class_prior(clf, new, theta=theta, draws=100)["summary"]
     error = found["sd"].values[1] / np.sqrt(min(found["ess"].values[1], 400))
     assert abs(found["mean"].values[1] - 2 / 3) < 5 * error
 
@@ -342,28 +316,26 @@ def test_rows_of_hugely_different_density():
     clf = bg.BernoulliNB().fit(np.r_[zeros, zeros, ones, ones], ["a", "a", "b", "b"])
     for theta in ("drawn", "integrated"):
         shift = bg.estimate_class_prior(clf, np.r_[zeros, zeros, zeros, ones], theta=theta)
-        tolerance = 1e-5 if theta == "integrated" else 0.025
-        np.testing.assert_allclose(shift["summary"]["mean"], [4 / 6, 2 / 6], atol=tolerance)
+        np.testing.assert_allclose(shift["summary"]["mean"], [4 / 6, 2 / 6], atol=0.025)
 
 
 def test_chains_that_disagree_are_reported(monkeypatch, gaussian):
     from bayesgen.predict import label_shift
 
     clf, new = gaussian
-    monkeypatch.setattr(label_shift, "sweep", lambda rng, f, alpha, rho: rho)
-    with (
-        pytest.warns(MonteCarloWarning, match="chains disagree on the class proportions"),
-        np.errstate(all="ignore"),
-    ):
-        label_shift.estimate_class_prior(clf, new, draws=50)
+
+    def stays(rng, f, alpha, around, l):
+        return l + np.log(rng.uniform(1, 1.1, l.shape)), None
+
+    monkeypatch.setattr(label_shift, "step", stays)
+    with pytest.warns(MonteCarloWarning, match="chains disagree on the class proportions"):
+        label_shift.estimate_class_prior(clf, new, theta="integrated", draws=50)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"theta": "known"}, "theta must be one of 'drawn', 'updated', 'integrated', got 'known'"),
-        ({"method": "em"}, "method must be one of"),
-        ({"method": "quadrature"}, "for two classes at known theta, not for 3 classes"),
         ({"prior": 0}, "prior must be > 0"),
         ({"prior": [1, 2]}, r"prior has shape \(2,\)"),
         ({"prior": {"a": 1, "b": 1}}, r"prior has no concentration for \['c'\]"),
@@ -386,12 +358,6 @@ def test_bad_rows(gaussian):
         bg.estimate_class_prior(clf, np.ones((4, 3)))
     with pytest.raises(NoClosedFormError, match="with_posterior gave the classifier draws"):
         bg.estimate_class_prior(clf.with_posterior(clf.posterior_), new, theta="updated")
-
-
-def test_log_odds_and_weights_agree():
-    from bayesgen.predict.label_shift import _on_simplex
-
-    np.testing.assert_allclose(_on_simplex(np.array([-800.0, 0, 3]))[:, 1], expit([-800, 0, 3]))
 
 
 def test_draws_that_were_given_are_used():

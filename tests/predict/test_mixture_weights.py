@@ -1,13 +1,13 @@
-"""Posterior of mixture weights against quadrature, enumeration and conditions of optimality."""
+"""Posterior of mixture weights against meshes, enumeration and conditions of optimality."""
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
-from scipy.special import expit, gammaln
+from scipy import stats
+from scipy.special import expit, gammaln, log_expit, softmax
 
 from bayesgen.predict import label_shift
 from tests.selection import crossed
@@ -32,104 +32,89 @@ def by_enumeration(f, alpha):
     return w @ first / w.sum(), w @ second / w.sum()
 
 
-@pytest.mark.parametrize(
-    "alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.02, 0.05), (900, 100), (50, 1e6)]
-)
-def test_quadrature_without_rows_is_a_beta_distribution(alpha):
-    density = label_shift.two_components(np.ones((1, 2, 0)), np.array(alpha, float), 2049)
-    p = np.array([[0.01, 0.05, 0.5, 0.95, 0.99]])
-    q = density.quantile(p)
-    beta = stats.beta(alpha[1], alpha[0])
-    rho = expit(q)
-    inside = (rho > 1e-300) & (rho < 1 - 1e-12)
-    np.testing.assert_allclose(beta.cdf(rho)[inside], p[inside], atol=1e-5)
-    np.testing.assert_allclose(density.expectation(expit(density.l)), beta.mean(), atol=1e-5)
+def draw(f, alpha, n, seed=0):
+    """Weights (n, C) of independent samplers for f (C, m)."""
+    start = np.full((1, len(alpha)), 1 / len(alpha))
+    around = label_shift.reference(f[None], alpha, start)
+    around = label_shift.Reference(*(np.repeat(value, n, axis=0) for value in around))
+    rng = np.random.default_rng(seed)
+    return softmax(label_shift.draw_weights(rng, f[None], alpha, around), axis=1)
+
+
+@pytest.mark.parametrize("alpha", [(1, 1), (0.5, 3), (30, 0.2), (0.2, 0.5), (50, 1e6)])
+def test_rows_that_tell_nothing_leave_the_prior(alpha):
+    """A sampler by labels alone would need some m = 1000 steps to forget its start."""
+    rho = draw(np.ones((2, 1000)), np.array(alpha, float), 2000)
+    assert stats.kstest(rho[:, 0], stats.beta(*alpha).cdf).pvalue > 0.001
+
+
+@pytest.mark.parametrize("alpha", [(900.0, 100.0, 30.0), (1.0, 1.0, 1.0), (0.05, 0.05, 2.0)])
+def test_labels_that_are_certain_are_counted(alpha):
+    alpha = np.array(alpha)
+    codes = np.repeat([0, 1], [30, 5])  # none of the last class
+    rho = draw(np.eye(3)[codes].T, alpha, 2000)
+    after = alpha + np.bincount(codes, minlength=3)
+    for c in range(3):
+        expected = stats.beta(after[c], after.sum() - after[c])
+        assert stats.kstest(rho[:, c], expected.cdf).pvalue > 0.001
 
 
 @pytest.mark.parametrize(("m", "spread"), [(1, 1), (1, 500), (40, 1), (40, 0.01), (2000, 3)])
-@pytest.mark.parametrize("alpha", [(1.0, 1.0), (2.0, 0.7)])
-def test_quadrature_against_adaptive_quadrature(m, spread, alpha):
+@pytest.mark.parametrize("alpha", [(1.0, 1.0), (2.0, 0.3)])
+def test_two_components_against_a_mesh(m, spread, alpha):
     f = densities(m, 2, m, spread)
-    density = label_shift.two_components(f[None], np.array(alpha), 2049)
-    p = np.array([0.05, 0.5, 0.95])
-    rho = expit(density.quantile(p[None])[0])
-
-    def log_density(r):
-        return stats.beta.logpdf(r, alpha[1], alpha[0]) + np.log(f[0] * (1 - r) + f[1] * r).sum()
-
-    top = log_density(rho[1])
-    edges = [0.0, 1e-6, *rho, 1 - 1e-9, 1.0]
-    parts = [
-        integrate.quad(lambda r: np.exp(log_density(r) - top), a, b, limit=400, epsrel=1e-9)[0]
-        for a, b in pairwise(edges)
-    ]
-    below = np.cumsum(parts)[[1, 2, 3]] / sum(parts)
-    np.testing.assert_allclose(below, p, atol=2e-5)
-
-
-def test_mass_far_from_even_weights_and_a_peak_between_wide_tails():
-    certain = np.stack([np.zeros(50_000), np.ones(50_000)])
-    found = label_shift.two_components(certain[None], np.array([40.0, 20.0]), 2049)
-    expected = stats.beta(50_020, 40)
-    rho = expit(found.quantile(np.array([[0.05, 0.95]])))[0]
-    np.testing.assert_allclose(expected.cdf(rho), [0.05, 0.95], atol=1e-4)
-    f = np.repeat([[1.0, 0.1], [0.1, 1.0]], 50, axis=1)
-    mean = label_shift.two_components(f[None], np.full(2, 1e-3), 2049)
-    np.testing.assert_allclose(mean.expectation(expit(mean.l)), 0.5, atol=1e-5)
-    inside = mean.quantile(np.array([[0.01, 0.99]]))
-    assert np.abs(inside).max() < 2
-
-
-def test_gibbs_under_a_concentrated_prior():
-    alpha = np.array([900.0, 100.0, 30.0])
-    codes = np.repeat([0, 1, 2], [3, 4, 5])
-    f = np.eye(3)[codes].T
-    rng = np.random.default_rng(0)
-    now = label_shift.far_apart(40, 3)
-    kept = []
-    for _ in range(60):
-        now = label_shift.sweep(rng, np.broadcast_to(f, (40, *f.shape)), alpha, now)
-        kept.append(now)
-    after = alpha + np.bincount(codes, minlength=3)
-    expected = stats.dirichlet(after)
-    z = (np.concatenate(kept[20:]).mean(axis=0) - expected.mean()) / np.sqrt(expected.var())
-    assert np.abs(z).max() < 0.2
-
-
-def test_meshes_of_many_densities_are_their_own():
-    f = np.stack([densities(s, 2, 30, spread) for s, spread in enumerate([0.1, 1, 30])])
-    alpha = np.ones(2)
-    p = np.full((3, 1), 0.3)
-    together = label_shift.two_components(f, alpha, 513).quantile(p)
-    alone = [label_shift.two_components(f[[s]], alpha, 513).quantile(p[:1])[0] for s in range(3)]
-    np.testing.assert_allclose(together, alone, rtol=1e-10)
+    odds = np.linspace(-120, 40, 40_001)
+    log_p = alpha[1] * log_expit(odds) + alpha[0] * log_expit(-odds)
+    for block in np.array_split(f, max(1, m // 50), axis=1):
+        log_p += np.log(block[0] * expit(-odds[:, None]) + block[1] * expit(odds[:, None])).sum(1)
+    below = np.cumsum(np.exp(log_p - log_p.max()))
+    rho = draw(f, np.array(alpha), 2000)
+    probability = np.interp(np.log(rho[:, 1] / rho[:, 0]), odds, below / below[-1])
+    assert stats.kstest(probability, "uniform").pvalue > 0.001
 
 
 @pytest.mark.parametrize(("n_classes", "concentration"), crossed([2, 3, 4], [1.0, 5.0, 0.4]))
-def test_gibbs_against_enumeration(n_classes, concentration):
+def test_weights_against_enumeration(n_classes, concentration):
     f = densities(n_classes, n_classes, 5, 2.0)
     alpha = concentration * np.linspace(0.5, 1.5, n_classes)
-    rng = np.random.default_rng(3)
-    n = 4000
-    rho = np.full((n, n_classes), 1 / n_classes)
-    for _ in range(12):  # n independent samplers: their last draws are independent
-        rho = label_shift.sweep(rng, np.broadcast_to(f, (n, *f.shape)), alpha, rho)
+    rho = draw(f, alpha, 4000, seed=3)
     np.testing.assert_allclose(rho.sum(axis=1), 1)
     for power, exact in zip((1, 2), by_enumeration(f, alpha), strict=True):
         value = rho**power
-        z = (value.mean(axis=0) - exact) / (value.std(axis=0) / np.sqrt(n))
+        z = (value.mean(axis=0) - exact) / (value.std(axis=0) / np.sqrt(len(rho)))
         assert np.abs(z).max() < 4
 
 
-def test_gibbs_forgets_its_start_where_rows_tell_nothing():
-    """Drawing the rows' labels as well would take some m = 1000 sweeps."""
-    rng = np.random.default_rng(4)
-    n = 500
-    f = np.ones((n, 3, 1000))
-    rho = np.tile(label_shift.far_apart(1, 3), (n, 1))
-    for _ in range(6):
-        rho = label_shift.sweep(rng, f, np.ones(3), rho)
-    assert stats.kstest(rho[:, 0], stats.beta(1, 2).cdf).pvalue > 0.001
+def test_many_classes_most_of_them_absent_against_labels_in_turn():
+    """The plain sampler of labels and weights, run for long, has the same means."""
+    rng = np.random.default_rng(6)
+    alpha, codes = np.ones(8), rng.integers(0, 3, 60)
+    f = label_shift.relative(2 * rng.normal(size=(60, 8)) + 2 * np.eye(8)[codes])
+    rho, kept = np.full((400, 8), 1 / 8), []
+    for sweep in range(120):
+        labels = label_shift.draw_labels(rng, f[None], rho)
+        counts = np.stack([(labels == c).sum(axis=1) for c in range(8)], axis=1)
+        gamma = rng.standard_gamma(alpha + counts)
+        rho = gamma / gamma.sum(axis=1, keepdims=True)
+        if sweep % 20 == 19:
+            kept.append(rho)
+    plain, ours = np.concatenate(kept[1:]), draw(f, alpha, 2000)
+    for power in (1, 2):
+        a, b = plain**power, ours**power
+        error = np.hypot(a.std(axis=0) / np.sqrt(400), b.std(axis=0) / np.sqrt(len(b)))
+        assert np.abs((a.mean(axis=0) - b.mean(axis=0)) / error).max() < 4
+
+
+@pytest.mark.parametrize("alpha", [(1.0, 1.0, 1.0), (0.01, 3.0, 0.5), (1e4, 2.0, 1.0)])
+def test_the_reference_is_at_the_mode(alpha):
+    alpha, f = np.array(alpha), densities(1, 3, 50, 2.0)
+    around = label_shift.reference(f[None], alpha, np.full((1, 3), 1 / 3))
+    for _ in range(3):
+        around = label_shift.reference(f[None], alpha, np.exp(around.mode))
+    shares = label_shift.responsibilities(f[None], np.exp(around.mode))[0].sum(axis=1)
+    np.testing.assert_allclose(
+        np.exp(around.mode[0]), (shares + alpha) / (50 + alpha.sum()), rtol=0.02
+    )
 
 
 def test_responsibilities_by_hand():
