@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import xarray as xr
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
@@ -21,7 +20,7 @@ from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts
 from bayesgen.inference.nuts import Diagnosis
-from tests.selection import rest_is_slow
+from tests.selection import checks_of_a_fit, rest_is_slow
 
 RNG = np.random.default_rng(6)
 N = 24
@@ -271,27 +270,16 @@ def test_a_prior_object_is_asked_for_when_a_file_is_read(tmp_path):
 
 # ------------------------------------------------------------------------ scikit-learn's checks
 
-GUESSES = "draws of the prior, which stand for those of NUTS here, know nothing of the rows"
-OTHER_DRAWS = "with weights the graph is another, and so are the draws of one seed"
-
-
-def expected_failures(clf):
-    """{check: reason}; nothing else may fail."""
-    out = {"check_classifiers_train": GUESSES}
-    if isinstance(clf, bg.StudentTNB):
-        out["check_sample_weight_equivalence_on_dense_data"] = OTHER_DRAWS
-    return out
-
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    # a model of the columns, and one of the labels alone
-    [
+@pytest.mark.parametrize(
+    ("clf", "check"),
+    checks_of_a_fit(
+        # a model of the columns, and one of the labels alone
         estimator(draws=20, tune=1, chains=1, random_state=0)
         for estimator in (bg.StudentTNB, bg.BayesianLogisticRegression)
-    ],
-    expected_failed_checks=expected_failures,
+    ),
 )
-def test_scikit_learn(estimator, check):
-    check(estimator)
+def test_scikit_learn(clf, check):
+    check(clf)

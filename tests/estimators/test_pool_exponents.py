@@ -1,0 +1,203 @@
+"""Numbers of pools: the exponents and what they do, calibration, leave-one-out."""
+
+import warnings
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import log_softmax
+from sklearn.datasets import load_breast_cancer
+
+import bayesgen as bg
+from bayesgen.encoding.suspects import ColumnWarning
+from bayesgen.inference.exponents import sample
+from bayesgen.posterior.pooled import Evidence, LogLinear, comparable
+from tests.drawn import drawn
+from tests.inference.test_exponents import log_posterior, logits
+
+
+@pytest.fixture(scope="module")
+def flowers(iris):
+    X, y = iris
+    return X[::3], y[::3]
+
+
+@pytest.fixture(scope="module")
+def pool(flowers):
+    return bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(*flowers)
+
+
+def test_definition(flowers, pool):
+    X, y = flowers
+    fits = [bg.GaussianNB().fit(X, y), bg.LinearDiscriminant().fit(X, y)]
+    rows = np.arange(len(y))
+    others = np.full((len(y), 3), np.bincount(y) + 1.0)  # rows of each class, and a pseudo-count
+    others[rows, y] -= 1
+    log_pi = np.log(others / (len(y) + 2))
+    scores = comparable(np.stack([f.loo_log_joint(X, y) - log_pi for f in fits]))
+    evidence = Evidence(scores, log_pi, np.ones(len(y)))
+    drawn = sample(evidence, y, np.ones(len(y)), LogLinear(1 / 2))
+    np.testing.assert_allclose(pool.exponents_, drawn.exponents.mean(axis=(0, 1)))
+    log_w = np.log((np.bincount(y) + 1) / (len(y) + 3))
+    densities = [f.predict_joint_log_proba(X) - log_w for f in fits]
+    logit = np.einsum("cdm,mnk->cdnk", drawn.exponents, densities) + log_w
+    p = np.exp(log_softmax(logit + drawn.intercepts[:, :, None], axis=-1)).mean(axis=(0, 1))
+    np.testing.assert_allclose(pool.predict_proba(X), p, atol=1e-9)
+
+
+def test_one_member_is_calibrated():
+    X, y = load_breast_cancer(return_X_y=True)
+    train = np.arange(len(y)) % 3 != 2
+    plain = bg.GaussianNB().fit(X[train], y[train])
+    pool = bg.LogLinearPool([bg.GaussianNB()]).fit(X[train], y[train])
+    test = np.flatnonzero(~train)
+
+    def loss(clf):
+        return -clf.predict_log_proba(X[test])[np.arange(len(test)), y[test]].mean()
+
+    assert pool.exponents_[0] < 0.2
+    assert loss(pool) < 0.35 * loss(plain)
+    assert "overconfident" in repr(pool.summary())
+
+
+def rare_rows(rng, n, share):
+    """Rows of a rare class that two dependent columns tell, and a third a little."""
+    y = (np.arange(n) < share * n).astype(int)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3 * y
+    X[:, 1] = 0.8 * X[:, 0] + 0.6 * X[:, 1]
+    X[:, 2] += 0.5 * y
+    return pd.DataFrame(X, columns=list("abcd")), y
+
+
+def test_rows_that_lack_the_strong_columns_are_calibrated():
+    """Exponents temper the evidence and not the class weights."""
+    rng = np.random.default_rng(0)
+    X, y = rare_rows(rng, 1000, 0.03)
+    new, truth = rare_rows(rng, 4000, 0.03)
+    pool = bg.LogLinearPool().fit(X, y)
+    p = pool.predict_proba(new.assign(a=np.nan, b=np.nan))[:, 1]
+    assert 0.02 < p.mean() < 0.045
+
+    def loss(p):
+        return -np.log(np.where(truth == 1, p, 1 - p)).mean()
+
+    assert loss(p) < 1.01 * loss(truth.mean())
+
+
+@pytest.mark.usefixtures("few_exponents")
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_row_without_cells_has_the_class_frequencies(gaps):
+    X, y = rare_rows(np.random.default_rng(0), 100, 0.1)
+    if gaps:
+        X.loc[::7, "a"] = np.nan
+    empty = bg.LogLinearPool().fit(X, y).predict_proba(X.iloc[:1] * np.nan)
+    np.testing.assert_allclose(empty, [[91 / 102, 11 / 102]], rtol=1e-12)
+
+
+def test_intervals_hold_parameters_and_exponents(penguins):
+    X, y = penguins
+    X = X[["bill_length_mm", "sex"]]
+    one = bg.MixedNB().fit(X, y).predict_interval(X[:40], prob=0.9, kind="eti")
+    single = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
+    both = single.predict_interval(X[:40], prob=0.9, kind="eti")
+    wider = both["log_odds"].diff("bound").mean() / one["log_odds"].diff("bound").mean()
+    assert 0.7 < float(wider) < 2.5  # the exponent is about 1 and uncertain
+    entropy = single.predict_uncertainty(X[:40], unit="bits")
+    assert (entropy["epistemic"] > -1e-9).all()
+
+
+def test_a_sampled_member_takes_part_by_importance_sampling(iris):
+    X, y = iris
+    member = drawn(bg.GaussianNB(), X, y, draws=400)
+    pool = bg.LogLinearPool([member, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
+    evidence, codes, _ = pool.fitted_.posterior.scored
+    a, b = log_softmax(evidence.scores, axis=2)[:, np.arange(len(y)), codes]
+    np.testing.assert_allclose(a, b, atol=0.1)
+    assert "importance sampling" in repr(pool.summary())
+    assert pool.predict_interval(X[:3])["interval"].shape == (3, 3, 2)
+
+
+def test_leave_one_out_is_that_of_refits_of_the_exponents():
+    """The members' scores of the other rows stay as they are."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1, 2], 16)
+    X = rng.normal(size=(48, 3)) + rng.normal(size=(48, 1)) + y[:, None] * [1.0, 0.8, 0.0]
+    members = [bg.GaussianNB(), bg.GaussianNB(variance="tied")]
+    pool = bg.LogLinearPool(members).fit(X, y)
+    posterior = pool.fitted_.posterior
+    evidence, codes, weight = posterior.scored
+    loo = pool.loo(X, y)
+    for i in (0, 24):
+        others = np.arange(len(y)) != i
+        refit = sample(evidence[others], codes[others], weight[others], posterior.prior.family, i)
+        expected = refit.log_proba(evidence[[i]])[0, y[i]]
+        p = np.exp(log_softmax(logits(*refit, evidence[[i]])[:, :, 0], axis=2))[..., y[i]]
+        mcse = array_stats.mcse(p, chain_axis=0, draw_axis=1, method="mean") / p.mean()
+        assert abs(loo.elpd_i.values[i] - expected) <= 8 * mcse  # of both: weights cost draws
+    in_sample = pool.predict_log_proba(X)[np.arange(len(y)), y].sum()
+    assert loo.elpd < in_sample - 4  # nats
+    np.testing.assert_allclose(loo.p, in_sample - loo.elpd)
+    assert loo.pareto_k.max() < 0.7
+
+
+def test_a_column_without_cells_says_next_to_nothing(flowers):
+    X, y = flowers
+    wider = np.c_[X, np.full(len(y), np.nan)]
+    p = bg.LogLinearPool().fit(wider, y).predict_proba(wider)
+    known = bg.LogLinearPool().fit(X, y)
+    posterior = known.fitted_.posterior
+    joint = logits(*posterior.exponents.flat, posterior.evidence(known.fitted_.encoded(X)))
+    mcse = np.exp(log_softmax(joint, axis=2)).std(axis=0) * np.sqrt(2 / 1000)  # effective draws
+    gap = np.abs(p - known.predict_proba(X))
+    assert (gap < 5 * mcse + 0.01).all()  # a forest has one tree more
+
+
+def test_pymc_density_is_that_of_the_draws(pool):
+    """The compiled log density of (log eta, b), up to a constant."""
+    logp = pool.to_pymc().compile_logp(mode="FAST_COMPILE")
+    rng = np.random.default_rng(0)
+    values, posterior = [], pool.fitted_.posterior
+    for _ in range(3):
+        u, b = rng.normal(size=2), rng.normal(size=3)
+        known = log_posterior(np.exp(u), b, *posterior.scored, posterior.prior.family) + u.sum()
+        values.append(float(logp({"exponent_log__": u, "intercept": b})) - known)
+    np.testing.assert_allclose(values, 0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_draws_are_those_of_nuts():
+    X, y = load_breast_cancer(return_X_y=True)
+    members = [bg.GaussianNB(), bg.LinearDiscriminant()]
+    pool = bg.LogLinearPool(members, random_state=1).fit(X[::2, :4], y[::2])
+    with pool.to_pymc():
+        nuts = pm.sample(
+            2000, tune=1000, chains=4, random_seed=1, target_accept=0.99, progressbar=False
+        )
+    ours, others = pool.posterior_["posterior"], nuts["posterior"]
+    assert pool.posterior_.attrs["r_hat"] < 1.01
+    for name in ("exponent", "intercept"):
+        for f in (lambda v: v, np.square, np.sqrt) if name == "exponent" else (lambda v: v,):
+            a, b = f(ours[name]), f(others[name])
+            mcse = [az.mcse(v.to_dataset(name="v"))["v"].values for v in (a, b)]
+            gap = a.mean(("chain", "draw")).values - b.mean(("chain", "draw")).values
+            assert (np.abs(gap) < 5 * np.hypot(*mcse)).all()
+
+
+def test_categories_of_single_rows_do_not_tell_the_label_left_out():
+    """A class that has lost a row is one row smaller than the others of a balanced design."""
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1, 2], 14)
+    names = [f"p{i}" for i in range(30)] + ["q", "r", "s"] * 4
+    X = pd.DataFrame({"x": rng.normal(size=42), "who": rng.permutation(names)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)  # so many categories
+        pool = bg.LogLinearPool().fit(X, y)
+        only = bg.LogLinearPool().fit(X.iloc[:30].assign(who=names[:30]).drop(columns="x"), y[:30])
+    evidence, codes, _ = pool.fitted_.posterior.scored
+    score = log_softmax(evidence.scores + evidence.log_weights, axis=2)[:, np.arange(42), codes]
+    assert (score.mean(axis=1) < 0.8 * np.log(1 / 3)).all()  # labels at random: none knows more
+    assert {"linear", "quadratic on normal scores"} <= {*only.left_out_}
