@@ -5,6 +5,7 @@ class knows.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
-from tests.selection import rest_is_slow
 
 NAN = np.nan
 LABELS = np.array(["ash", "birch", "cedar"])
@@ -161,13 +161,10 @@ CASES = {
     ),
     "MultinomialNB empirical": Case(lambda: bg.MultinomialNB(prior="empirical"), counts, tol=1e-4),
 }
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-# of an estimator's settings, which the laws of families tell apart, the first is fast
-first_cases = pytest.mark.parametrize(
-    "case",
-    rest_is_slow(CASES.values(), {type(c.make()): c for c in [*CASES.values()][::-1]}.values()),
-    ids=CASES,
-)
+# one of each estimator, and settings that change what is read or how priors are found
+EVERY = {type(case.make()): name for name, case in [*CASES.items()][::-1]}
+EVERY = [*EVERY.values(), "LinearDiscriminant full", "MixedNB real", "GaussianNB empirical"]
+every_case = pytest.mark.parametrize("case", [CASES[name] for name in EVERY], ids=EVERY)
 # small parts often ask for a degenerate prior, which is what the warning says
 degenerate = pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior")
 
@@ -185,23 +182,14 @@ def fitted(case, **size):
     return case.make().fit(X, y), X, y
 
 
-def stack(X, Z):
-    """Rows of X, then rows of Z."""
-    if isinstance(X, pd.DataFrame):
-        return pd.concat([X, Z], ignore_index=True)
-    return [*X, *Z] if isinstance(X, list) else np.concatenate([X, Z])
-
-
 def defined(clf, X):
     """The methods whose estimate exists, and their log joint densities."""
-    out = {}
+    joint = {}
     for method in METHODS:
-        try:
-            out[method] = clf.predict_joint_log_proba(X, method=method)
-        except UndefinedEstimateError:
-            continue
-    assert "posterior_predictive" in out
-    return out
+        with suppress(UndefinedEstimateError):
+            joint[method] = clf.predict_joint_log_proba(X, method=method)
+    assert "posterior_predictive" in joint
+    return joint
 
 
 def assert_same(a, b, X, tol=1e-9):

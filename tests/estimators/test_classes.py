@@ -4,40 +4,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from bayesgen.families.errors import UndefinedEstimateError
-from tests.estimators.cases import CASES, LABELS, NAN, degenerate, every_case, sample
-
-
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-@degenerate
-@every_case
-def test_one_class_is_certain(case):
-    X, codes, y = sample(case)
-    rows = np.flatnonzero(codes == 1)
-    clf = case.make().fit(take(X, rows), y[rows])
-    np.testing.assert_array_equal(clf.predict_proba(X), np.ones((60, 1)))
-    assert set(clf.predict(X)) == {"birch"}
-    assert np.isfinite(clf.log_evidence_)
-
-
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-@every_case
-def test_a_class_without_rows_keeps_its_prior(case):
-    X, codes, y = sample(case)
-    rows = np.flatnonzero(codes < 2)
-    clf = case.make().partial_fit(take(X, rows), y[rows], classes=LABELS)
-    assert clf.classes_.tolist() == LABELS.tolist()
-    joint = clf.predict_joint_log_proba(X)
-    assert np.isfinite(joint).all()
-    alpha = np.broadcast_to(clf.class_alpha, 3)
-    weight = alpha + np.bincount(codes[rows], minlength=3)
-    np.testing.assert_allclose(clf.model_.alpha, weight)
-    with pytest.raises(UndefinedEstimateError, match="'cedar'"):
-        clf.predict(X, method="mle")
-
+from tests.estimators.cases import CASES, LABELS, NAN, sample
 
 LABEL_TYPES = {
     "str": ["p", "q", "r"],

@@ -9,7 +9,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
@@ -49,72 +48,50 @@ def entries():
     """(name, classifier, X, y, weight, rows to predict, outcome)."""
     tied, diagonal = bg.GaussianNB(variance="tied"), bg.LinearDiscriminant(covariance="diagonal")
     for clf in (*REAL, tied, diagonal):
-        for value in (1e100, 1e-300, 5e-324):
+        for value in (1e100, 5e-324):
             yield f"cell {value}", clf, cell(value), Y, None, None, FINE
-        for value in (1.1e151, 1e154, -1e155, 1e200, 1.7e308):
+        for value in (1.1e151, -1e155, 1.7e308):
             yield f"cell {value}", clf, cell(value), Y, None, None, LARGE
-        for scale in (1e-100, 1e100):
-            yield f"scale {scale}", clf, X * scale, Y, None, None, FINE
-        for scale in (1e155, 1e300):
-            yield f"scale {scale}", clf, X * scale, Y, None, None, LARGE
-        for scale in (1e-160, 1e-300):
-            yield f"scale {scale}", clf, X * scale, Y, None, None, SMALL
+        for scale, outcome in ((1e-100, FINE), (1e100, FINE), (1e155, LARGE), (1e-160, SMALL)):
+            yield f"scale {scale}", clf, X * scale, Y, None, None, outcome
         yield "infinite", clf, cell(np.inf), Y, None, None, (ValueError, "infinity")
         far = type(clf)(mu0=-1e155)
         yield "mu0 -1e155", far, X, Y, None, None, (ValueError, "mu0 must be at most 1e[+]152")
-    for clf in REAL[1:]:
-        yield "cell to predict", clf, X, Y, None, cell(1e200), LARGE
-    yield "cell to predict", REAL[0], X, Y, None, cell(1e200), FINE
+    for clf, outcome in zip(REAL, (FINE, LARGE, LARGE), strict=True):
+        yield "cell to predict", clf, X, Y, None, cell(1e200), outcome
     for clf in COUNT:
         yield "count 1e15", clf, cell(1e15, C), Y, None, None, FINE
         yield "count 1e100", clf, cell(1e100, C), Y, None, None, LARGE
-        yield "count 1.7e308", clf, cell(1.7e308, C), Y, None, None, LARGE
         yield "count to predict", clf, C, Y, None, cell(1.7e308, C), LARGE
-        yield "negative", clf, cell(-1, C), Y, None, None, (ValueError, "[Nn]egative|>= 0")
     beyond = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
     far = F.assign(a=np.where(F.index == 3, 1e200, F["a"]))
     yield "column", bg.MixedNB(), far, Y, None, None, beyond
-    for clf, own in ALL:
-        yield "one column", clf, own[:, :1], Y, None, None, FINE
-        yield "one dimension", clf, own[:, 0], Y, None, None, (ValueError, "2D array, got 1D")
-        yield "complex", clf, own.astype(complex), Y, None, None, (ValueError, "Complex data")
-        dates = own.astype("datetime64[D]")
+    for clf, rows in ALL:
+        dates = rows.astype("datetime64[D]")
         yield "cells that are dates", clf, dates, Y, None, None, (TypeError, r"holds datetime64")
-        uneven = (ValueError, "inconsistent numbers of samples|rows")
-        yield "one label too many", clf, own, np.append(Y, 0), None, None, uneven
-        yield "weight NaN", clf, own, Y, weights(np.nan), None, (ValueError, "weight contains NaN")
-        yield "weight infinite", clf, own, Y, weights(np.inf), None, (ValueError, "infinity")
-        yield "labels real", clf, own, Y + 0.5, None, None, (ValueError, "continuous")
         for value in (0.0, 0.5, 1e15):
-            yield f"weight {value:g}", clf, own, Y, weights(value), None, FINE
+            yield f"weight {value:g}", clf, rows, Y, weights(value), None, FINE
         for value in (1e17, 1.7e308):
-            yield f"weight {value:g}", clf, own, Y, weights(value), None, WEIGHT
+            yield f"weight {value:g}", clf, rows, Y, weights(value), None, WEIGHT
         small = (ValueError, "sample_weight holds 1e-310 in row 0, below")
-        yield "weight 1e-310", clf, own, Y, weights(1e-310), None, small
+        yield "weight 1e-310", clf, rows, Y, weights(1e-310), None, small
+        yield "weight -1", clf, rows, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
+        yield "weights 0", clf, rows, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
         small = type(clf)(class_alpha=1e-320)
-        yield "class_alpha 1e-320", small, own, Y, None, None, (ValueError, "must be >= 2.225e-308")
+        yield (
+            "class_alpha 1e-320",
+            small,
+            rows,
+            Y,
+            None,
+            None,
+            (ValueError, "must be >= 2.225e-308"),
+        )
         large, most = type(clf)(class_alpha=1e308), (ValueError, "must be at most 1e[+]152")
-        yield "class_alpha 1e308", large, own, Y, None, None, most
-        yield "weight -1", clf, own, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
-        yield "weights 0", clf, own, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
-        yield "no rows", clf, own[:0], Y[:0], None, None, (ValueError, "0 sample|no rows|empty")
-        yield "one row", clf, own[:1], Y[:1], None, None, FINE
-        yield "one class", clf, own, np.zeros(N), None, None, FINE
+        yield "class_alpha 1e308", large, rows, Y, None, None, most
+        yield "one row", clf, rows[:1], Y[:1], None, None, FINE
         yield "constant", clf, np.ones((N, 3)), Y, None, None, FINE
-        yield "no columns", clf, own[:, :0], Y, None, None, (ValueError, "0 feature|no column")
-        gaps, missing = np.where(Y, np.nan, 1.0), (ValueError, "NaN|missing")
-        yield "labels NaN", clf, own, gaps, None, None, missing
-        mixed = np.array([1, "a"] * 10, dtype=object)
-        yield "labels mixed", clf, own, mixed, None, None, (ValueError, "Unknown label")
-        two = np.array(["a", 1], dtype=object)
-        unlike = (TypeError, "one sortable type, got int, str")
-        yield "two labels of two types", clf, own[:2], two, None, None, unlike
-        yield "labels boolean", clf, own, Y > 0, None, None, FINE
-        dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")[Y]
-        yield "labels dates", clf, own, dates, None, None, FINE
-        yield "too few columns", clf, own, Y, None, own[:, :2], (ValueError, "2 (features|columns)")
-        yield "polars", clf, pl.DataFrame(own, schema=["a", "b", "c"]), Y, None, None, FINE
-        table = pa.table({name: own[:, j] for j, name in enumerate("abc")})
+        table = pa.table({name: rows[:, j] for j, name in enumerate("abc")})
         yield "Arrow", clf, table, Y, None, None, FINE
     many, labels = rng.normal(size=(20_000, 1)), np.arange(20_000) % 10_000
     yield "1e4 classes", bg.GaussianNB(), many, labels, None, X[:2, :1], FINE
@@ -122,24 +99,20 @@ def entries():
     yield "all missing", bg.GaussianNB(), missing, Y, None, None, FINE
     yield "all missing", bg.CategoricalNB(), missing, Y, None, None, FINE
     yield "nullable", bg.GaussianNB(), F.astype("Float64"), Y, None, None, FINE
-    yield "reordered", bg.GaussianNB(), F, Y, None, F[["b", "a", "c"]], (ValueError, "order")
-    yield "missing column", bg.GaussianNB(), F, Y, None, F[["a", "b"]], (ValueError, "missing")
-    yield "extra column", bg.GaussianNB(), F, Y, None, F.assign(d=1), (ValueError, "unseen")
     for kind in ("csr", "csc", "lil", "dok", "bsr", "dia"):
-        for form in (f"{kind}_matrix", f"{kind}_array"):
-            yield form, bg.MultinomialNB(), getattr(sparse, form)(C), Y, None, None, FINE
+        form = getattr(sparse, f"{kind}_array")(C)
+        yield kind, bg.MultinomialNB(), form, Y, None, None, FINE
+    yield "matrix", bg.MultinomialNB(), sparse.csr_matrix(C), Y, None, None, FINE
     yield "sparse", bg.GaussianNB(), sparse.csr_array(X), Y, None, None, (TypeError, "dense")
     structured = np.zeros(N, dtype=[("a", float), ("b", float)])
     kept = (ValueError, "structured array.: give")
     yield "structured", bg.GaussianNB(), structured, Y, None, None, kept
-    yield "masked", bg.GaussianNB(), np.ma.masked_array(X, X > 1), Y, None, None, FINE
     heavy = bg.TreeAugmentedNB(class_alpha=2.0**53)  # the first row leaves nothing of the second
     yield "weight 2**53", heavy, X[:2], [1, 1], [2.0**53, 0.5], None, FINE
     yield "beta 1e-320", bg.BernoulliNB(beta=1e-320), B, Y, None, None, (ValueError, "beta must be")
     hidden = np.ma.masked_array(C, C > 4)
     yield "masked", bg.MultinomialNB(), hidden, Y, None, None, (ValueError, "NaN|missing")
     yield "1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), Y[:4], None, None, FINE
-    yield "unseen category", bg.CategoricalNB(), B, Y, None, cell(7, B), FINE
     text = pd.DataFrame(B.astype(str), columns=[*"abc"]).astype("category")
     for clf in (bg.BernoulliNB(), bg.GaussianNB(), bg.PoissonNB()):
         yield "numbers as categories of text", clf, text, Y, None, None, FINE
@@ -149,12 +122,9 @@ def entries():
     yield "labels mixed", bg.LogLinearPool(), B, mixed, None, None, (ValueError, "Unknown label")
     limit = (ValueError, r"need .* counts, .* GB; the limit is")
     yield "n_bins 1e6", bg.TreeAugmentedNB(n_bins=10**6), X, Y, None, None, limit
-    wide = np.zeros((4, 50_000))
-    for clf in REAL[1:]:
-        limit = (ValueError, "covariances of 50000 columns need")
+    wide, limit = np.zeros((4, 50_000)), (ValueError, "(covariances|pairs) of 50000 columns need")
+    for clf in (*REAL[1:], bg.TreeAugmentedNB()):
         yield "5e4 columns", clf, wide, Y[:4], None, None, limit
-    limit = (ValueError, "pairs of 50000 columns need")
-    yield "5e4 columns", bg.TreeAugmentedNB(), wide, Y[:4], None, None, limit
     unseen, none = bg.CategoricalNB(unseen="raise"), (ValueError, "not among its categories")
     yield "unseen category", unseen, B, Y, None, cell(7, B), none
 
@@ -177,28 +147,18 @@ def outcome_of(clf, rows, y, weight, new):
     return p
 
 
-LARGE = ("1e6 columns", "n_bins 1e6")  # beside test_a_million_features_stay_sparse, 1e4 classes
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [pytest.param(e, marks=pytest.mark.slow if e[0] in LARGE else ()) for e in TABLE],
-    ids=[f"{name}-{clf}" for name, clf, *_ in TABLE],
-)
+@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
 def test_extremes(entry):
     _, *case, expected = entry
-    found = outcome_of(*case)
+    outcome = outcome_of(*case)
     if expected is not None:
-        assert isinstance(found, expected[0])
-        assert re.search(expected[1], str(found))
+        assert isinstance(outcome, expected[0])
+        assert re.search(expected[1], str(outcome))
         return
-    if isinstance(found, Exception):
-        raise found
-    assert ((found >= 0) & (found <= 1)).all()
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
-
-
-TREE = bg.TreeAugmentedNB(prior="default")
+    if isinstance(outcome, Exception):
+        raise outcome
+    assert ((outcome >= 0) & (outcome <= 1)).all()
+    np.testing.assert_allclose(outcome.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

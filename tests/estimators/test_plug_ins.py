@@ -10,36 +10,13 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
-from bayesgen.families.errors import UndefinedEstimateError
-from tests.estimators.cases import CASES, PLUG_INS, every_case, fitted
+from tests.estimators.cases import CASES, fitted
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
 REALS = RNG.normal(size=(90, 4)) + Y[:, None] * [1.0, 0.0, 2.0, -1.0]
 COUNTS = RNG.poisson(1 + Y[:, None] * [0.0, 1.0, 2.0, 0.5])
 TINY = 1e-10  # a prior that weighs nothing: posterior means are maximum likelihood
-
-
-@every_case
-def test_estimates_are_what_is_plugged_in(case):
-    clf, _, _ = fitted(case)
-    for method in PLUG_INS:
-        try:
-            theta = clf.model_.estimate(method, clf.stats_)
-        except UndefinedEstimateError:
-            with pytest.raises(ValueError, match=method):
-                clf.estimates(method)
-            continue
-        found = clf.estimates(method)
-        assert list(found["pi"]["class"].values) == list(clf.classes_)
-        np.testing.assert_allclose(found["pi"], clf.model_.class_weights(method, clf.stats_))
-        for name, value in theta.items():
-            own = found[name]
-            if own.shape == np.shape(value):
-                np.testing.assert_array_equal(own, value)
-            else:  # categories that exist, in one dim
-                assert own.dims[-1].endswith("feature_category")
-                assert own.sum() == pytest.approx(np.sum(value))
 
 
 def test_attributes_are_those_of_scikit_learn_where_the_prior_weighs_nothing():

@@ -1,6 +1,5 @@
 """`posterior_`: a tree that ArviZ takes, with the user's names."""
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,40 +7,7 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from tests.estimators.cases import CASES, KINDS, LABELS, REAL_KINDS, first_cases, fitted, sample
-
-
-@first_cases
-def test_posterior_is_a_tree_that_arviz_takes(case):
-    clf, X, y = fitted(case)
-    tree = clf.posterior_
-    assert isinstance(tree, xr.DataTree)
-    assert set(tree.children) == {"posterior", "fit", "constant_data", "observed_data"}
-    assert tree.attrs["route"] == "closed form"
-    assert tree.attrs["estimator"] == type(clf).__name__
-    assert "stats_class" in tree["observed_data"]
-    draws = tree["posterior"].to_dataset()
-    assert draws.sizes["chain"] == 4
-    assert draws.sizes["draw"] == 500
-    assert draws["pi"].dims == ("chain", "draw", "class")
-    np.testing.assert_allclose(draws["pi"].sum("class"), 1)
-    assert draws["class"].values.tolist() == LABELS.tolist()
-    order = ["chain", "draw", "class", "context", "feature", "feature_bis", "category", "token"]
-    order.append("feature_category")
-    prefixes = tuple(KINDS | REAL_KINDS)
-    for variable in draws.data_vars.values():
-        dims = [d.split("_", 1)[-1] if d.startswith(prefixes) else d for d in variable.dims]
-        assert dims == sorted(dims, key=[*order, "axis", "axis_pair"].index)
-        assert dims[:2] == ["chain", "draw"]
-        assert np.isfinite(variable).all()
-    fit = tree["fit"].to_dataset()
-    np.testing.assert_array_equal(fit["stats_class"], np.bincount(np.searchsorted(LABELS, y)))
-    summary = az.summary(tree, var_names=["pi"])
-    assert len(summary) == 3
-    assert summary.index.tolist() == [f"pi[{label}]" for label in LABELS]
-    assert clf.posterior_ is tree  # made once
-    clf.partial_fit(X, y)
-    assert clf.posterior_ is not tree  # and made anew
+from tests.estimators.cases import CASES, KINDS, LABELS, fitted, sample
 
 
 def test_draws_are_reproducible_and_as_many_as_asked():

@@ -4,26 +4,9 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
-from tests.estimators.cases import CASES, LABELS, every_case, fitted
+from tests.estimators.cases import CASES, fitted
 
 HOSTILE = "<script>alert(1)</script>"
-
-
-@every_case
-def test_every_estimator(case):
-    clf, X, y = fitted(case)
-    found = clf.summary()
-    text = str(found)
-    assert text.startswith(f"{type(clf).__name__}, closed form: 60 rows\n")
-    assert f"Log evidence: {clf.log_evidence_:.2f} nats." in text
-    assert found.table["rows"].values.tolist() == [np.sum(y == label) for label in LABELS]
-    assert found.table.attrs["log_evidence"] == clf.log_evidence_
-    cells = pd.DataFrame(X).isna().sum()
-    if clf.prior_.family.missing == "marginalised" and len(found.to_dataframe()):
-        assert found.table["missing"].values.tolist() == cells.tolist()
-    assert len(found.to_dataframe()) == found.table.sizes.get("feature", 0)
-    assert " nan" not in text
-    assert clf.summary()._repr_html_() in clf._repr_html_()
 
 
 def test_a_gaussian_prior_in_units():
