@@ -1,4 +1,4 @@
-"""Parts, merges and weights are one fit."""
+"""Fits in parts: what is merged, forgotten or refused, and that a refusal changes nothing."""
 
 import numpy as np
 import pandas as pd
@@ -7,6 +7,8 @@ from scipy import optimize
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
+from bayesgen.families.errors import NoClosedFormError
+from tests.drawn import drawn
 from tests.estimators.cases import CASES, NAN, assert_same, defined, fitted, sample
 
 
@@ -31,15 +33,24 @@ def test_the_empirical_prior_has_the_largest_evidence():
             assert near.log_evidence_ < best.log_evidence_
 
 
-def test_merge_refuses_what_does_not_belong_together():
-    X, _, y = sample(CASES["LinearDiscriminant"])
-    clf = bg.LinearDiscriminant().fit(X, y)
-    with pytest.raises(TypeError, match="QuadraticDiscriminant into LinearDiscriminant"):
-        clf.merge(bg.QuadraticDiscriminant().fit(X, y))
-    with pytest.raises(ValueError, match="differ in covariance: 'full' and 'diagonal'"):
-        clf.merge(bg.LinearDiscriminant(covariance="diagonal").fit(X, y))
-    with pytest.raises(ValueError, match="differ in nu0"):
-        clf.merge(bg.LinearDiscriminant(nu0=9.0).fit(X, y))
+LDA = CASES["LinearDiscriminant"]
+MERGED = {
+    "classifier": (bg.QuadraticDiscriminant(), "QuadraticDiscriminant into LinearDiscriminant"),
+    "form": (bg.LinearDiscriminant(covariance="diagonal"), "covariance: 'full' and 'diagonal'"),
+    "prior": (bg.LinearDiscriminant(nu0=9.0), "differ in nu0"),
+}
+
+
+@pytest.mark.parametrize(("other", "message"), MERGED.values(), ids=MERGED)
+def test_other_models_are_not_merged(other, message):
+    clf, X, y = fitted(LDA)
+    with pytest.raises((TypeError, ValueError), match=message):
+        clf.merge(other.fit(X, y))
+    assert_same(clf, bg.LinearDiscriminant().fit(X, y), X)  # and nothing of it stayed
+
+
+def test_other_columns_and_labels_are_not_merged():
+    clf, X, y = fitted(LDA)
     with pytest.raises(ValueError, match="n_features_in_: 3 and 2"):
         clf.merge(bg.LinearDiscriminant().fit(X[:, :2], y))
     with pytest.raises(TypeError, match="labels of one type"):
@@ -49,11 +60,9 @@ def test_merge_refuses_what_does_not_belong_together():
         named.merge(bg.LinearDiscriminant().fit(pd.DataFrame(X, columns=list("abd")), y))
     with pytest.raises(ValueError, match=r"binarize: 0\.0 and 0\.5"):
         bg.BernoulliNB().fit(X, y).merge(bg.BernoulliNB(binarize=0.5).fit(X, y))
+    one, other = (NormalInverseGamma(variance=v) for v in ("class", "tied"))
     with pytest.raises(ValueError, match="differ in family"):
-        bg.GenerativeClassifier(NormalInverseGamma()).fit(X, y).merge(
-            bg.GenerativeClassifier(NormalInverseGamma(variance="tied")).fit(X, y)
-        )
-    assert_same(clf, bg.LinearDiscriminant().fit(X, y), X)  # and nothing of it stayed
+        bg.GenerativeClassifier(one).fit(X, y).merge(bg.GenerativeClassifier(other).fit(X, y))
 
 
 def test_equal_arguments_may_be_different_objects():
@@ -80,3 +89,59 @@ def test_a_call_that_fails_changes_nothing(name):
             call(bad, np.full(len(y), "yew"))
         after = defined(clf, X), clf.log_evidence_, clf.n_rows_seen_, clf.classes_
         np.testing.assert_equal(after, before)
+
+
+# --------------------------------------------------------------------------------------- forget
+
+RNG = np.random.default_rng(8)
+N = 120
+Y = np.array(["a", "b", "c"])[RNG.integers(0, 3, N)]
+REAL = RNG.normal(size=(N, 3)) + 1e6
+COUNTS = RNG.poisson(2.0, size=(N, 4))
+FRAME = pd.DataFrame(
+    {"size": REAL[:, 0], "colour": RNG.choice(["red", "blue"], N), "wet": RNG.random(N) < 0.5}
+)
+TEXTS = np.array(["".join(RNG.choice(list("abc"), 6)) for _ in range(N)], dtype=object)
+
+
+def test_a_class_that_is_forgotten_stays_known():
+    clf = bg.PoissonNB().fit(COUNTS, Y).forget(COUNTS[Y == "b"], Y[Y == "b"])
+    declared = bg.PoissonNB().partial_fit(COUNTS[Y != "b"], Y[Y != "b"], classes=["a", "b", "c"])
+    assert clf.stats_.count[1] == 0
+    np.testing.assert_allclose(clf.predict_proba(COUNTS), declared.predict_proba(COUNTS))
+
+
+COLOURS = FRAME[["colour", "wet"]]
+ROWS = {bg.GaussianNB: REAL, bg.CategoricalNB: COLOURS, bg.MarkovNB: TEXTS}
+MANY = pd.concat([COLOURS[:1]] * 99), Y[:1].repeat(99)
+NOT_LEARNED = [
+    (bg.GaussianNB, REAL[:1], ["z"], r"labels that are not in classes: \['z'\]; the classes are"),
+    (bg.GaussianNB, np.tile(REAL[:40], (9, 1)), ["a"] * 360, "would become negative"),
+    (bg.GaussianNB, REAL[:2] + 1e5, ["a", "b"], "'scatter' would become negative"),
+    (bg.GaussianNB, REAL, Y, "there are 120 .by weight., and this would leave none"),
+    (bg.GaussianNB, REAL[:, :2], Y, "X has 2 features, but GaussianNB is expecting 3"),
+    (bg.GaussianNB, np.full((50, 3), NAN), ["a"] * 50, "'count' would become negative"),
+    (bg.CategoricalNB, COLOURS[:1].assign(colour="green"), ["a"], "or tokens that were never"),
+    (bg.CategoricalNB, *MANY, "would become negative"),
+    (bg.MarkovNB, ["xyz"], ["a"], "categories or tokens that were never learned"),
+    (bg.MarkovNB, ["ab" * 300], ["a"], "would become negative"),
+]
+
+
+@pytest.mark.parametrize(("make", "X", "y", "message"), NOT_LEARNED)
+def test_rows_that_were_never_learned_are_not_forgotten(make, X, y, message):
+    clf = make().fit(ROWS[make], Y)
+    before = clf.log_evidence_, clf.classes_.tolist(), clf.predict_proba(ROWS[make])
+    with pytest.raises(ValueError, match=message):
+        clf.forget(X, y)
+    np.testing.assert_equal(
+        (clf.log_evidence_, clf.classes_.tolist(), clf.predict_proba(ROWS[make])), before
+    )
+
+
+def test_neither_unfitted_nor_of_draws():
+    with pytest.raises(ValueError, match="not fitted yet"):
+        bg.GaussianNB().forget(REAL, Y)
+    clf = drawn(bg.GaussianNB(), REAL, Y)
+    with pytest.raises(NoClosedFormError, match="forget works on sufficient statistics"):
+        clf.forget(REAL[:1], Y[:1])

@@ -1,7 +1,7 @@
 """What holds for every estimator in closed form and any data: drawn by hypothesis.
 
-Class probabilities are probabilities; they do not depend on the order of rows, on how rows arrive,
-on names, types or containers; input is never changed; and a copy is the same model.
+Answers do not depend on the order of rows or columns, on how rows arrive, on names, types or
+containers; input is never changed; and a copy, or a file, is the same model.
 """
 
 import copy
@@ -64,11 +64,74 @@ def data(draw, kind):
     return X, y, np.array(draw(st.permutations(range(n))))
 
 
+DRAWS = 4000
+
+
+def percentiles(clf, X):
+    """(row, class, bound) of the ends of intervals among draws of the posterior."""
+    ends = clf.predict_interval(X)["interval"].transpose("bound", "obs_id", "class").values
+    drawn = clf.predict_posterior(X, draws=DRAWS)["predictions"]["class_probability"].values[0]
+    below = [(drawn < end).mean(axis=0) / 2 + (drawn <= end).mean(axis=0) / 2 for end in ends]
+    return np.stack(below, axis=-1)
+
+
+BY_CLASS = {  # (row, class, ...)
+    "log probabilities": lambda clf, X, y: clf.predict_log_proba(X),
+    "joint": lambda clf, X, y: clf.predict_joint_log_proba(X),
+    "posterior means": lambda clf, X, y: clf.predict_proba(X, method="posterior_mean"),
+    "without the row": lambda clf, X, y: clf.loo_log_joint(X, y),
+    "typicality": lambda clf, X, y: clf.typicality(X, training=(X, y))["by_class"],
+    "interval": lambda clf, X, y: percentiles(clf, X),
+    "average over draws": lambda clf, X, y: clf.predict_uncertainty(X)["mean"],
+}
+BY_ROW = {
+    "density": lambda clf, X, y: clf.score_samples(X),
+    "label": lambda clf, X, y: clf.loo(X, y).elpd_i,
+    "row and label": lambda clf, X, y: clf.loo(X, y, target="joint").elpd_i,
+    "typicality of any class": lambda clf, X, y: clf.typicality(X, training=(X, y))["overall"],
+    "wrong label": lambda clf, X, y: bg.label_errors(clf, X, y, form="one flip")["wrong"],
+    "margin": lambda clf, X, y: bg.decide(clf, X, 1.0 - np.eye(len(clf.classes_)))["margin"],
+    "entropy": lambda clf, X, y: clf.predict_uncertainty(X)["total"],
+}
+OF_THE_MODEL = {
+    "evidence": lambda clf, X, y: clf.log_evidence_,
+    "information": lambda clf, X, y: bg.mutual_information(clf),
+    "log loss": lambda clf, X, y: bg.compare_predictives(clf, X, y)["log_loss"][0],
+}
+ERROR = {  # standard errors of what is found by quadrature or draws
+    "interval": lambda clf, X: np.hypot(clf.predict_interval(X)["error"].max(), DRAWS**-0.5 / 2),
+    "average over draws": lambda clf, X: clf.predict_uncertainty(X)["error"].max(),
+    "entropy": lambda clf, X: clf.predict_uncertainty(X)["error"].max(),
+}
+
+
+def said(clf, X, y):
+    """{function: array} of what the estimator defines."""
+    answers = {}
+    for name, ask in (BY_CLASS | BY_ROW | OF_THE_MODEL).items():
+        try:
+            answers[name] = np.asarray(ask(clf, X, y), float)
+        except bg.UndefinedEstimateError:  # averages over structures have no posterior mean
+            assert name in ("posterior means", "information")
+    return answers
+
+
+def same(answers, expected, errors, rows=slice(None), classes=slice(None)):
+    """Each array, with its rows and classes in the order of the other."""
+    assert answers.keys() == expected.keys()
+    for name, value in expected.items():
+        if name not in OF_THE_MODEL:
+            value = value[rows]
+        if name in BY_CLASS:
+            value = value[:, classes]
+        close = {"rtol": 0, "atol": 1e-6 + 7 * errors[name]} if name in errors else CLOSE
+        np.testing.assert_allclose(answers[name], value, **close, err_msg=name)
+
+
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 @pytest.mark.parametrize("case", rest_is_slow(ALL, [ALL[0], ALL[4]]))
-def test_laws_of_any_data(case, tmp_path_factory):
+def test_probabilities_of_any_data(case):
     kind, estimator = case
-    path = tmp_path_factory.mktemp("model") / "m.nc"
 
     @FEW
     @given(data(kind))
@@ -85,30 +148,59 @@ def test_laws_of_any_data(case, tmp_path_factory):
             np.testing.assert_allclose(other.predict_proba(rows)[:, columns], p, **CLOSE)
 
         same(estimator().fit(X[order], y[order]))
-        twice, two = np.concatenate([X, X]), np.full(len(y), 2.0)
-        doubled = estimator().fit(twice, np.concatenate([y, y])).predict_proba(X)
-        weighted = estimator().fit(X, y, sample_weight=two).predict_proba(X)
+        twice = np.concatenate([X, X]), np.concatenate([y, y])
+        doubled = estimator().fit(*twice).predict_proba(X)
+        weighted = estimator().fit(X, y, sample_weight=np.full(len(y), 2.0)).predict_proba(X)
         np.testing.assert_allclose(weighted, doubled, **CLOSE)
         backwards = slice(None, None, -1)
         same(estimator().fit(X[:, backwards], y), rows=X[:, backwards])
         same(estimator().fit(X, -y), columns=backwards)
         parts = estimator().partial_fit(X[:1], y[:1], classes=np.unique(y))
         same(parts.partial_fit(X[1:], y[1:]))
-        rows = np.concatenate([clf.predict_proba(X[i : i + 1]) for i in range(len(X))])
-        np.testing.assert_allclose(rows, p, **CLOSE)
+        one_by_one = [clf.predict_proba(X[i : i + 1]) for i in range(len(X))]
+        np.testing.assert_allclose(np.concatenate(one_by_one), p, **CLOSE)
         names = [f"c{j}" for j in range(X.shape[1])]
         narrow = X if X.dtype == bool else X.astype(np.float32)
         for other in (narrow, np.asfortranarray(X), pd.DataFrame(X, columns=names)):
             same(estimator().fit(other, y), rows=other)
-        clf.save(path)
-        for again in (copy.deepcopy(clf), pickle.loads(pickle.dumps(clf)), bg.load(path)):
-            np.testing.assert_array_equal(again.predict_proba(X), p)
         np.testing.assert_array_equal(clone(clf).fit(X, y).predict_proba(X), p)
         with ThreadPoolExecutor(2) as pool:
-            for found in pool.map(clf.predict_proba, [X, X]):
-                np.testing.assert_array_equal(found, p)
+            for at_once in pool.map(clf.predict_proba, [X, X]):
+                np.testing.assert_array_equal(at_once, p)
         np.testing.assert_array_equal(X, before[0])
         np.testing.assert_array_equal(y, before[1])
+
+    law()
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ALL)
+def test_every_public_function_of_any_rows(case, tmp_path_factory):
+    kind, estimator = case
+    path = tmp_path_factory.mktemp("model") / "m.nc"
+
+    @FEW
+    @given(data(kind))
+    def law(drawn):
+        X, y, order = drawn
+        clf = estimator().fit(X, y)
+        state = pickle.dumps(clf)
+        clf.save(path)
+        whole = said(clf, X, y)
+        errors = {name: float(error(clf, X)) for name, error in ERROR.items()}
+        same(said(clf, X[order], y[order]), whole, errors, rows=order)
+        same(said(estimator().fit(X[order], y[order]), X, y), whole, errors)
+        renamed = said(estimator().fit(X, -y), X, -y)
+        same(renamed, whole, errors, classes=slice(None, None, -1))
+        for other in (clf, pickle.loads(state), copy.deepcopy(clf), bg.load(path)):
+            for name, again in said(other, X, y).items():
+                np.testing.assert_array_equal(again, whole[name], err_msg=name)
+        assert (whole["interval"][..., 0] <= whole["interval"][..., 1]).all()
+        for name in ("typicality", "typicality of any class", "interval"):
+            assert (whole[name] >= 0).all(), name
+            assert (whole[name] <= 1).all(), name
 
     law()
 
@@ -130,19 +222,19 @@ def digests():
         bg.MixedNB: table,
         bg.MarkovNB: texts,
     }
-    out = {}
+    hashes = {}
     for estimator, X in rows.items():
-        clf, found = estimator().fit(X, y), hashlib.sha256()
-        found.update(clf.predict_proba(X).tobytes())
+        clf, digest = estimator().fit(X, y), hashlib.sha256()
+        digest.update(clf.predict_proba(X).tobytes())
         for ask in (clf.predict_interval, clf.predict_uncertainty):
             try:
                 answer = ask(X[:2] if not hasattr(X, "iloc") else X.iloc[:2])
             except NotImplementedError:
                 continue
             for name in sorted(map(str, answer.data_vars)):
-                found.update(np.ascontiguousarray(answer[name].values).astype(str).tobytes())
-        out[estimator.__name__] = found.hexdigest()
-    return out
+                digest.update(np.ascontiguousarray(answer[name].values).astype(str).tobytes())
+        hashes[estimator.__name__] = digest.hexdigest()
+    return hashes
 
 
 @pytest.mark.slow
