@@ -188,3 +188,10 @@ def test_a_cell_without_a_density_is_refused_by_all_that_reads_densities(method)
     fitted = bg.LinearDiscriminant().fit(X[:, :2], Y)
     with pytest.raises(ValueError, match=r"column 'x0' holds 1e\+200 in row 1, beyond"):
         getattr(fitted, method)([[0.0, 0.0], [1e200, 0.0]])
+
+
+def test_many_features_do_not_underflow():
+    bits = np.random.default_rng(0).random((20, 100_000)) < 0.5
+    clf = bg.BernoulliNB().fit(bits, Y)
+    assert clf.predict_joint_log_proba(bits).max() < -10_000
+    np.testing.assert_allclose(clf.predict_proba(bits).sum(axis=1), 1, rtol=1e-14)
