@@ -183,17 +183,6 @@ def test_a_category_of_its_own_for_missing_cells():
 
 
 @each
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-def test_parts_need_declared_bins(make):
-    X, y = table()
-    left = make().fit(X[:70], y[:70])
-    with pytest.raises(ValueError, match="declare cuts="):
-        left.merge(make().fit(X[70:], y[70:]))
-    with pytest.raises(ValueError, match="first rows"):
-        left.partial_fit(X[:2].assign(colour="pink"), y[:2])
-
-
-@each
 def test_later_rows_need_bins_of_the_first(make):
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
     with pytest.raises(ValueError, match=r"column 0 had one value in the first rows.*cuts="):
@@ -277,14 +266,6 @@ def test_draws_of_other_variables_are_refused_before_sampling(monkeypatch):
     for ask in (clf.sample_posterior, lambda: bg.validate(clf, X, y)):
         with pytest.raises(NotImplementedError, match="are not the parameters of posterior_"):
             ask()
-
-
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-def test_a_further_chunk_with_a_new_category_is_refused():
-    clf = bg.TreeAugmentedNB(missing="category", prior="default")
-    clf.fit([["red", "S"], ["blue", "M"], ["red", "M"]], ["a", "b", "a"])
-    with pytest.raises(ValueError, match="column 0: missing, or a category"):
-        clf.partial_fit([["green", "S"]], ["a"])
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")

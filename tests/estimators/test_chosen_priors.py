@@ -225,7 +225,7 @@ def test_the_choice_is_told_and_kept(tmp_path):
         assert words in str(again.summary())
 
 
-@pytest.mark.parametrize("rows", [[0, 1], [0, 0, 1], [0], [0, 0, 0, 1, 2]])
+@pytest.mark.parametrize("rows", [[0], [0, 1], [0, 0, 0, 1, 2]])
 @pytest.mark.parametrize("model", [bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant])
 def test_next_to_no_rows(model, rows):
     """Classes of one row, and one class alone, choose no factor by the noise of so few scores."""
@@ -244,33 +244,18 @@ def test_the_order_of_rows_changes_nothing(case):
     np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_nor_where_a_part_of_the_rows_is_scored(kind, monkeypatch):
+def test_nor_where_a_part_of_the_rows_is_scored(monkeypatch):
     monkeypatch.setattr(chosen_priors, "_MOST_ROWS", 20)
-    X, y = counts()
-    X = sp.csr_matrix(X) if kind == "sparse" else X
+    X, y = sp.csr_matrix(counts()[0]), counts()[1]
     order = np.random.default_rng(1).permutation(len(y))
-    rows = search_of(DirichletMultinomial(), X, y).scored
-    again = search_of(DirichletMultinomial(), X[order], y[order]).scored
-    dense = [sp.csr_matrix(r.X).toarray() for r in (rows, again)]
-    assert len(rows.codes) == 20
-    assert sorted(map(tuple, dense[0])) == sorted(map(tuple, dense[1]))
-    assert 0.3 < np.mean(np.isin(np.arange(len(y))[:18], np.flatnonzero(_among(X, rows.X)))) < 0.8
-    fits = [bg.MultinomialNB(prior="loo").fit(X[o], y[o]) for o in (slice(None), order)]
+    orders = ((X, y), (X[order], y[order]))
+    parts = [search_of(DirichletMultinomial(), *rows).scored for rows in orders]
+    tokens = [sorted(map(tuple, part.X.toarray())) for part in parts]
+    assert tokens[0] == tokens[1]
+    assert len(parts[0].codes) == 20
+    assert len(np.unique(parts[0].codes)) == 3  # of rows in the order of their classes
+    fits = [bg.MultinomialNB(prior="loo").fit(*rows) for rows in orders]
     np.testing.assert_array_equal(*(f.prior_.family.alpha for f in fits))
-
-
-def _among(X, some):
-    X, some = (sp.csr_matrix(a).toarray() for a in (X, some))
-    return (X[:, None] == some[None]).all(axis=2).any(axis=1)
-
-
-def test_documents_are_known_by_their_tokens():
-    texts = ["one fish two fish", "red fish blue fish", "one fish two fish", "fish two fish one"]
-    clf = bg.MarkovNB(prior="loo").fit(texts, [0, 1, 0, 1])
-    keys = chosen_priors._keys(clf.fitted_.encoded(texts))
-    assert keys[0] == keys[2]
-    assert len(set(keys)) == 3
 
 
 @pytest.mark.parametrize("name", ["GaussianNB", "QuadraticDiscriminant", "MixedNB"])
@@ -305,22 +290,7 @@ def test_statistics_alone_are_refused_with_the_reason():
     np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 
-def test_it_helps_where_columns_repeat_each_other():
-    """Naive Bayes counts ten copies of a column ten times; a firm, wide scale mends some of it."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], 100)
-    signal = rng.normal(size=(200, 1)) + y[:, None]
-    X = signal + 0.1 * rng.normal(size=(200, 10))
-    train = np.arange(200) % 2 == 0
-
-    def loss(prior):
-        log_p = bg.GaussianNB(prior=prior).fit(X[train], y[train]).predict_log_proba(X[~train])
-        return -log_p[np.arange(100), y[~train]].mean()
-
-    assert loss("loo") < 0.8 * loss("default")
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_step_of_a_factor_has_a_larger_penalised_score(seed):
     """The score by `loo`, and the prior of the log factor."""
     rng = np.random.default_rng(seed)
@@ -349,12 +319,11 @@ def test_classes_that_differ_in_nothing_but_rows_keep_the_default():
 
 
 @pytest.mark.filterwarnings("ignore:prior='empirical'. the evidence has no interior maximum")
-@pytest.mark.parametrize("rows", [8, 20])
 @pytest.mark.parametrize("model", [bg.LinearDiscriminant, bg.QuadraticDiscriminant, bg.GaussianNB])
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-def test_the_largest_evidence_does_not_give_up_the_classes(load, model, rows):
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer])
+def test_the_largest_evidence_does_not_give_up_the_classes(load, model):
     """Without limits the class means became one, and every row got the class weights."""
-    X, y, T, _ = few(load, rows)
+    X, y, T, _ = few(load, 8)
     p = model(prior="empirical").fit(X, y).predict_proba(T)
     assert np.all(np.isfinite(p))
     assert np.median(p.max(axis=1)) > 0.7

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 import arviz as az
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
 
 import bayesgen as bg
 from bayesgen.families.errors import NoClosedFormError
@@ -95,17 +94,12 @@ def test_other_rows_are_refused(iris):
     np.testing.assert_allclose(part.elpd_i, clf.loo(X, y).elpd_i[::10], rtol=1e-9)
 
 
-def test_draws_without_a_closed_form():
-    X, y = load_wine(return_X_y=True)
-    X = X[:, :2]
-    with pytest.raises(NoClosedFormError, match="groups="):
-        drawn(bg.GaussianNB(), X, y).loo(X, y, groups=5)
-
-
 def test_other_labels_and_weights_are_refused_after_a_fit_by_draws(iris):
     X, y = iris
     w = np.linspace(0.5, 2, len(y))
     clf = drawn(bg.GaussianNB(), X, y, w, draws=50)
+    with pytest.raises(NoClosedFormError, match="groups="):
+        clf.loo(X, y, groups=5)
     for arguments in ({}, {"sample_weight": w[::-1]}, {"sample_weight": 3 * w, "partial": True}):
         with pytest.raises(ValueError, match="got weights"):
             clf.loo_log_joint(X, y, **arguments)

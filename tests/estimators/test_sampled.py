@@ -197,13 +197,6 @@ def test_groups_for_arviz(name):
         clf.posterior_groups(X, Y, ["log_prior"])
 
 
-@some_estimators
-def test_weights_are_taken(name):
-    X = KINDS[DATA[name]]
-    clf = fit(name, sample_weight=np.linspace(0.5, 2, N))
-    assert np.isfinite(clf.predict_proba(X)).all()
-
-
 @every_estimator
 def test_rows_are_observed_as_they_are(name):
     clf, X = fitted(name)
@@ -231,17 +224,6 @@ def test_what_needs_a_closed_form_says_so(name):
     with pytest.raises(NoClosedFormError, match=r"call to_pymc\(X, y\)"):
         clf.to_pymc()
     assert "label" in clf.to_pymc(X, Y).named_vars
-
-
-@some_estimators
-def test_it_is_a_scikit_learn_estimator(name):
-    clf, X = fitted(name)
-    twin = clone(clf)
-    assert twin.get_params() == clf.get_params()
-    assert not hasattr(twin, "classes_")
-    np.testing.assert_array_equal(
-        twin.fit(X, Y, progressbar=False).predict_proba(X), clf.predict_proba(X)
-    )
 
 
 def test_a_regression_names_the_column_of_a_missing_cell():

@@ -17,7 +17,6 @@ import bayesgen as bg
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.training import kept
 from tests.drawn import drawn
-from tests.estimators.cases import CASES, sample
 from tests.selection import rest_is_slow
 
 NO_SCORES = "pass training="
@@ -109,8 +108,6 @@ def test_weights_are_rows(iris):
 
 SIMULATED = {
     "GaussianNB": lambda: bg.GaussianNB([1.0, 0.0], 0.5, 4.0, 1.5),
-    "QuadraticDiscriminant": lambda: bg.QuadraticDiscriminant([1.0, 0.0], 0.5, 5.0, np.eye(2)),
-    "LinearDiscriminant": lambda: bg.LinearDiscriminant([1.0, 0.0], 0.5, 5.0, np.eye(2)),
     "PoissonNB": lambda: bg.PoissonNB(2.0, 0.02),
 }
 
@@ -153,34 +150,7 @@ def test_sets_cover(by_class):
     assert np.mean(hits) < 0.8 + 3 * se + (0.06 if by_class else 0.02)  # 1/(n + 1), n_c about 30
 
 
-@pytest.mark.slow
-def test_sets_cover_although_the_model_is_wrong():
-    """Copies of one column: naive Bayes is far too sure, its sets are not."""
-    hits, sure = [], []
-    for r in range(300):
-        rng = np.random.default_rng([r, 3])
-        y = rng.integers(0, 2, 80)
-        y[:2] = 0, 1
-        X = np.repeat(rng.normal(size=(80, 1)) + y[:, None], 12, axis=1)
-        clf = bg.GaussianNB().fit(X[:79], y[:79])
-        hits.append(bool(clf.predict_set(X[79:], 0.9)["included"][0, y[79]]))
-        sure.append(clf.predict_proba(X[79:]).max() - (clf.predict(X[79:])[0] == y[79]))
-    assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 300)
-    assert np.mean(sure) > 0.1
-
-
 # -------------------------------------------------------------------------------- what is kept
-
-
-@pytest.mark.parametrize("name", ["MixedNB", "MarkovNB 2", "CategoricalNB", "MultinomialNB"])
-def test_every_kind_of_rows(name):
-    X, _, y = sample(CASES[name])
-    clf = CASES[name].make().fit(X, y)
-    found = clf.typicality(X)
-    assert found["by_class"].shape == (len(y), 3)
-    assert (found["overall"] > 0).all()
-    assert (found["overall"] <= 1).all()
-    assert clf.predict_set(X, 0.9)["included"].sel({"class": "ash"}).dtype == bool
 
 
 def test_fit_keeps_a_reference_and_no_copy(iris):
@@ -192,20 +162,6 @@ def test_fit_keeps_a_reference_and_no_copy(iris):
         assert other.fitted_.training.rows is None
     with pytest.raises(ValueError, match=NO_SCORES):
         pickle.loads(pickle.dumps(clf)).typicality(X)
-
-
-def test_a_pool_does_not_keep_what_it_made_for_its_members(iris):
-    X, y = iris
-    pool = bg.LogLinearPool("auto").fit(X, y)
-    held = [clf.fitted_.training.rows for clf in pool.members_.values()]
-    assert None in held
-    assert all(training is None or training.X is X for training in held)
-    one = bg.LogLinearPool([bg.GaussianNB()]).fit(X, y)
-    (member,) = one.members_.values()
-    assert (
-        member.typicality(X[:1])["overall"].item()
-        == bg.GaussianNB().fit(X, y).typicality(X[:1])["overall"].item()
-    )
 
 
 def test_rows_that_changed_since_are_noticed(iris):
@@ -298,13 +254,6 @@ def test_draws_give_nearly_the_same(iris):
         assert float(abs(gap).max()) < 0.06
     same = exact.predict_set(X)["included"] == clf.predict_set(X)["included"]
     assert float(same.mean()) > 0.98
-
-
-def test_draws_that_cannot_leave_a_row_out_say_so(iris):
-    X, y = iris
-    few = drawn(bg.QuadraticDiscriminant(), X, y, draws=30, chains=2)
-    with pytest.warns(MonteCarloWarning, match="Pareto k"):
-        few.typicality(X[:1])
 
 
 @pytest.mark.slow
