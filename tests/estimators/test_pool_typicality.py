@@ -108,11 +108,3 @@ def test_a_row_like_none_is_told_by_one_member(iris):
     assert pool.typicality(odd)["overall"].item() == pytest.approx(1 / 51)
     decided = bg.decide(pool, np.r_[odd, X[:1]], typicality=0.06)  # of 17 flowers
     assert decided["decision"].values.tolist() == ["reject", 0]
-
-
-def test_files_keep_the_ranks(iris, tmp_path):
-    X, y = iris
-    pool = bg.LogLinearPool([bg.GaussianNB(), bg.LinearDiscriminant()]).fit(X, y)
-    pool.save(tmp_path / "pool.nc")
-    again = bg.load(tmp_path / "pool.nc")
-    np.testing.assert_array_equal(again.typicality(X)["by_class"], pool.typicality(X)["by_class"])

@@ -20,7 +20,7 @@ from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts
 from bayesgen.inference.nuts import Diagnosis
-from tests.selection import checks_of_a_fit, rest_is_slow
+from tests.selection import checks_of_a_fit
 
 RNG = np.random.default_rng(6)
 N = 24
@@ -42,8 +42,6 @@ SAMPLED = {
     for estimator in ESTIMATORS
     if issubclass(estimator, SampledClassifier)
 }
-
-
 SOUND = Diagnosis(0, 1.0, "pi", 1e4, "pi", 2)
 
 
@@ -81,42 +79,23 @@ def fitted(name: str) -> tuple[Any, Any]:
     return copy.copy(fit_once(name)), KINDS[DATA[name]]
 
 
-def test_every_estimator_has_data():
-    assert set(DATA) == set(SAMPLED)
-
-
-def test_counts_in_float32_are_the_same_numbers():
-    clf = bg.NegativeBinomialNB(draws=30, tune=1, chains=2, random_state=4)
-    X = COUNTS.astype(np.float32)
-    found, expected = (clone(clf).fit(rows, Y, progressbar=False) for rows in (X, COUNTS))
-    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-6)
-
-
-every_estimator = pytest.mark.parametrize("name", DATA)
-some_estimators = pytest.mark.parametrize(
-    "name",
-    rest_is_slow(
-        DATA,
-        [
-            "BayesianLogisticRegression",
-            "NegativeBinomialNB",
-            "StudentTNB",
-        ],
-    ),
-)
 pytestmark = pytest.mark.filterwarnings("ignore::bayesgen.posterior.drawn.MonteCarloWarning")
 
 
-@every_estimator
-def test_predictions(name):
-    clf, X = fitted(name)
+@pytest.fixture(params=sorted(SAMPLED))
+def each(request):
+    """A classifier and its rows."""
+    return fitted(request.param)
+
+
+def test_predictions(each):
+    clf, X = each
     p = clf.predict_proba(X)
     assert p.shape == (N, 3)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
-    assert set(clf.predict(X)) <= set("abc")
-    found = clf.predict_interval(X, prob=0.8)
-    assert found["interval"].shape == (N, 3, 2)
-    np.testing.assert_allclose(found["predictive"], p)
+    intervals = clf.predict_interval(X, prob=0.8)
+    assert intervals["interval"].shape == (N, 3, 2)
+    np.testing.assert_allclose(intervals["predictive"], p)
     table = clf.predict_uncertainty(X)
     np.testing.assert_allclose(table["total"], table["aleatoric"] + table["epistemic"])
     rho = clf.predict_posterior(X[:5])["predictions"]["class_probability"]
@@ -125,37 +104,29 @@ def test_predictions(name):
     np.testing.assert_allclose(plug_in.sum(axis=1), 1, rtol=1e-12)
 
 
-@every_estimator
-def test_summary(name):
-    clf, _ = fitted(name)
-    found = clf.summary()
-    text = str(found)
-    assert text.startswith(f"{name}, sampled by NUTS: 24 rows")
+def test_summary(each):
+    clf, _ = each
+    summary = clf.summary()
+    text = str(summary)
+    assert text.startswith(f"{type(clf).__name__}, sampled by NUTS: 24 rows")
     assert "Log evidence" not in text
-    assert np.isnan(found.table.attrs["log_evidence"])
-    assert found.table.sizes.get("feature", 3) == 3
+    assert np.isnan(summary.table.attrs["log_evidence"])
     assert " nan" not in text
-    if name != "BayesianLogisticRegression":
-        assert "Rows: a (8), b (8), c (8)." in text
+    assert "Rows: a (8), b (8), c (8)." in text or clf.prior_.family.discriminative
 
 
-@pytest.mark.parametrize("name", rest_is_slow(DATA, ["HierarchicalBernoulliNB"]))
-def test_report(name):
-    clf, X = fitted(name)
-    found = bg.report(clf, X, Y, training=(X, Y))
-    keys = [section.key for section in found.sections]
+def test_report():
+    clf, X = fitted("HierarchicalBernoulliNB")
+    report = bg.report(clf, X, Y, training=(X, Y))
+    keys = [section.key for section in report.sections]
     assert {"verdict", "doubts", "sampling"} <= set(keys)
-    assert found.sections[keys.index("sampling")].data["divergences"] == 0
-    assert len(found.to_html()) < 300_000
+    assert report.sections[keys.index("sampling")].data["divergences"] == 0
+    assert len(report.to_html()) < 300_000
 
 
-@some_estimators
-def test_contributions_add_up_or_are_refused(name):
-    clf, X = fitted(name)
-    try:
-        table = clf.explain(X[:4])
-    except NotImplementedError:
-        pytest.skip("it has no density of incomplete rows")
+def test_contributions_add_up(each):
+    clf, X = each
+    table = clf.explain(X[:4])
     total = table["predictive"].sum("feature") + table["predictive_intercept"]
     total = total + table.get("rest", 0.0)
     np.testing.assert_allclose(total, table["predictive_log_odds"], rtol=0, atol=1e-9)
@@ -164,9 +135,8 @@ def test_contributions_add_up_or_are_refused(name):
     assert (ends.diff("bound") >= 0).all()
 
 
-@some_estimators
-def test_new_rows(name):
-    clf, X = fitted(name)
+def test_new_rows_come_from_a_density_of_rows(each):
+    clf, X = each
     if clf.prior_.family.discriminative:
         assert not hasattr(clf, "simulate")
         assert not hasattr(clf, "score_samples")
@@ -174,11 +144,13 @@ def test_new_rows(name):
     rows, labels = clf.simulate(7, random_state=1)
     assert (len(rows), len(labels)) == (7, 7)
     assert np.isfinite(clf.score_samples(X)).all()
+    model = clf.to_pymc(X[:5], Y[:5], likelihood="rows")
+    assert [v.name for v in model.observed_RVs] == ["label", "x"]
+    assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
 
 
-@some_estimators
-def test_a_file_holds_it(name, tmp_path):
-    clf, X = fitted(name)
+def test_a_file_holds_it(each, tmp_path):
+    clf, X = each
     clf.save(tmp_path / "m.nc")
     again = bg.load(tmp_path / "m.nc")
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
@@ -186,9 +158,8 @@ def test_a_file_holds_it(name, tmp_path):
     assert again.get_params() == clf.get_params()
 
 
-@some_estimators
-def test_groups_for_arviz(name):
-    clf, X = fitted(name)
+def test_groups_for_arviz(each):
+    clf, X = each
     groups = clf.posterior_groups(X, Y, ["log_likelihood", "posterior_predictive", "prior"])
     assert groups["log_likelihood"]["label"].shape == (2, 30, N)
     assert ("joint" in groups["log_likelihood"]) != clf.prior_.family.discriminative
@@ -197,26 +168,14 @@ def test_groups_for_arviz(name):
         clf.posterior_groups(X, Y, ["log_prior"])
 
 
-@every_estimator
-def test_rows_are_observed_as_they_are(name):
-    clf, X = fitted(name)
-    if clf.prior_.family.discriminative:
-        return
-    model = clf.to_pymc(X[:5], Y[:5], likelihood="rows")
-    assert [v.name for v in model.observed_RVs] == ["label", "x"]
-    assert model.named_vars_to_dims["x"] == ("obs_id", "feature")
-    assert "x" not in {v.name for v in model.potentials}
-
-
-@some_estimators
-def test_what_needs_a_closed_form_says_so(name):
-    clf, X = fitted(name)
+def test_what_needs_a_closed_form_says_so(each):
+    clf, X = each
     for use in (
         lambda: clf.log_evidence_,
         lambda: clf.merge(clf),
-        lambda: clf.linear_form(),
-        lambda: clf.draw_posterior(),
-        lambda: clf.sample_posterior(),
+        clf.linear_form,
+        clf.draw_posterior,
+        clf.sample_posterior,
     ):
         with pytest.raises(NoClosedFormError):
             use()
@@ -224,6 +183,18 @@ def test_what_needs_a_closed_form_says_so(name):
     with pytest.raises(NoClosedFormError, match=r"call to_pymc\(X, y\)"):
         clf.to_pymc()
     assert "label" in clf.to_pymc(X, Y).named_vars
+
+
+def test_weights_are_taken_and_counts_may_be_float32():
+    weight = np.linspace(0.5, 2, N)
+    X = COUNTS.astype(np.float32)
+    one, other = (
+        SAMPLED["NegativeBinomialNB"](draws=30, tune=1, chains=2, random_state=4).fit(
+            rows, Y, sample_weight=weight, progressbar=False
+        )
+        for rows in (X, COUNTS)
+    )
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-6)
 
 
 def test_a_regression_names_the_column_of_a_missing_cell():

@@ -101,12 +101,6 @@ def test_a_loaded_model_says_the_same(tmp_path):
     assert str(bg.load(tmp_path / "m.nc").summary()).splitlines() == own
 
 
-def _documents():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    return np.array(["".join(rng.choice(list("aab"[c:] + "b"), 8)) for c in y], dtype=object), y
-
-
 def test_to_list_and_to_display_a_classifier_draws_nothing(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a draw")
