@@ -108,45 +108,6 @@ def test_constant_columns_change_neither_evidence_nor_empirical_prior(clf):
     np.testing.assert_allclose(empirical.fit(wide, y).predict_proba(wide), without, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "clf", [bg.LinearDiscriminant(nu0=20.0), bg.QuadraticDiscriminant(nu0=20.0)]
-)
-def test_default_scale_goes_with_the_given_degrees_of_freedom(clf):
-    """psi0 = nu0 T: the prior precision is that of T whatever nu0 is."""
-    X, y = load_iris(return_X_y=True)
-    T = default_scale([X[y == c] for c in range(3)])
-    s2 = bg.GaussianNB().fit(X, y).prior_.family.sigma2[0]
-    np.testing.assert_allclose(np.diag(T), s2, rtol=1e-12)
-    psi = clf.fit(X, y).prior_.family.psi
-    np.testing.assert_allclose(psi, np.broadcast_to(20.0 * T, psi.shape), rtol=1e-12)
-    X = np.insert(X, 1, 7.0, axis=1)
-    live = clf.fit(X, y).prior_.family.marginal(np.array([0, 2, 3, 4]))
-    np.testing.assert_allclose(
-        live.psi, np.broadcast_to(live.nu[:, None, None] * T, live.psi.shape), rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("clf", [bg.LinearDiscriminant(), bg.QuadraticDiscriminant()])
-def test_default_scale_keeps_clear_correlations_and_drops_doubtful_ones(clf):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 20)
-    size = rng.normal(size=(60, 1))
-    lengths = size * [1.0, 2.0, -3.0, 0.5] + 0.05 * rng.normal(size=(60, 4))
-    noise = rng.normal(size=(60, 30))
-
-    def correlations(X):
-        psi = clf.fit(X, y).prior_.family.psi[0]
-        width = np.sqrt(np.diag(psi))
-        return psi / width / width[:, None]
-
-    assert np.abs(correlations(lengths)).min() > 0.95
-    np.testing.assert_allclose(correlations(noise), np.eye(30), atol=1e-12)
-    assert np.all(np.isfinite(clf.fit(np.c_[size, size], y).predict_log_proba(np.c_[size, -size])))
-    two = [0, 1, 20, 40]  # one degree of freedom: every correlation is 1 or -1
-    psi = clf.fit(noise[two], y[two]).prior_.family.psi[0]
-    np.testing.assert_array_equal(psi, np.diag(np.diag(psi)))
-
-
 @pytest.mark.parametrize("variance", ["spherical", "class_spherical"])
 def test_constant_column_of_a_common_unit_counts(variance):
     """Beside columns of its own unit a column that does not move is evidence, and finite."""

@@ -11,8 +11,6 @@ import xarray as xr
 from scipy import special, stats
 
 import bayesgen as bg
-from bayesgen.families.sampled.student_t import StudentT
-from bayesgen.posterior.model import ClassModel
 from tests.graphs import pm
 
 # a dozen draws are too few for a posterior, and enough for arithmetic
@@ -334,17 +332,3 @@ def test_a_model_without_rows_of_their_own_is_refused() -> None:
     model = bg.MarkovNB(2).fit(texts, Y).to_pymc(texts, Y, likelihood="rows")
     with pytest.raises(ValueError, match="its first axis must be the 24 rows"):
         bg.from_pymc(model)
-
-
-def test_masks_of_the_package_are_missing_cells() -> None:
-    X = np.where(REAL > 2, np.nan, REAL)
-    family = StudentT().with_defaults(X, Y, 3)
-    coords = {"class": [0, 1, 2], "feature": ["long", "wide"]}
-    model = ClassModel(np.ones(3), family).to_pymc(coords, X=X, y=Y)
-    graph = bg.from_pymc(model)._known
-    d = start()
-    raw = np.sqrt(d["scale"] ** 2 - family.resolution**2 / 12)
-    standard = (d["pair"] - family.location) / family.scale
-    free = {"nu": np.stack([3 + d["one"]] * 2, axis=-1), "sigma_raw": raw, "mu_raw": standard}
-    expected = family.log_likelihood(X, free | {"mu": d["pair"], "sigma": d["scale"]})
-    np.testing.assert_allclose(graph.log_likelihood(X, free), expected, rtol=1e-10)

@@ -82,16 +82,6 @@ def containers() -> Written:
     return Written(X, lambda d: normal(X, d, 1.5))
 
 
-def student() -> Written:
-    y, nu = three(), pm.Exponential("nu", 0.1)
-    pm.StudentT("x", nu=nu + 1, mu=means()[y], sigma=0.7, observed=X)
-
-    def log_x(d: Draws) -> np.ndarray:
-        return stats.t.logpdf(X[:, None], d["nu"][..., None] + 1, d["mu"], 0.7).sum(axis=-1)
-
-    return Written(X, log_x)
-
-
 def non_centred() -> Written:
     y = three()
     centre, spread = pm.Normal("centre"), pm.HalfNormal("spread")
@@ -349,18 +339,6 @@ def weights_by_log_odds() -> Written:
     return Written(
         x, lambda d: normal(x.astype(float), d), lambda d: special.softmax(d["odds"], axis=-1)
     )
-
-
-def weights_by_sticks() -> Written:
-    v = pm.Beta("v", 2, 2, shape=2)
-    p = pm.Deterministic("p", pt.stack([v[0], (1 - v[0]) * v[1], (1 - v[0]) * (1 - v[1])]))
-    pm.Normal("x", means()[pm.Categorical("label", p, observed=Y)], 1.0, observed=X)
-
-    def weights(d: Draws) -> np.ndarray:
-        a, b = np.moveaxis(d["v"], -1, 0)
-        return np.stack([a, (1 - a) * b, (1 - a) * (1 - b)], axis=-1)
-
-    return Written(X, lambda d: normal(X, d), weights)
 
 
 def transforms_of_priors() -> Written:

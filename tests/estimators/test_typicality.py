@@ -223,22 +223,16 @@ def test_parts_have_no_scores_until_they_are_given(iris):
 
 
 def test_only_small_and_known_rows_are_kept():
-    big = np.zeros((1 << 20, 9))
-    y = np.zeros(3)
-    assert kept(big, y, None) is None
-    assert kept(big[:3], y, None) is None  # a view keeps all of it alive
-    assert kept(big[:3].copy(), y, None) is not None
-    assert kept(iter([]), y, None) is None
-    assert kept(["a text"] * 3, y, y) is not None
-    assert kept(["x" * 1000 + str(i) for i in range(3)] * 30_000, y, None) is None
-    assert kept(pd.DataFrame({"a": ["x" * 2000] * 40_000}, dtype=object), y, None) is None
-    assert kept(pd.DataFrame({"a": [1.0, 2]}), pd.Series(["a", "b"]), None) is not None
-    two = pd.DataFrame([["a", 1], ["b", 2]], columns=["same", "same"])
-    assert kept(two, pd.Categorical(["a", "b"]), None) is not None
-    assert kept(pl.DataFrame({"a": [1, 2]}), pl.Series(["a", "b"]), None) is not None
-    assert kept(sparse.csr_matrix(np.eye(3)), y, None) is not None
-    assert kept(sparse.coo_array(np.eye(3)), y, None) is not None
-    assert kept(np.array(["a", "b"], dtype=object), y, None) is not None
+    big, y = np.zeros((1 << 20, 9)), np.zeros(3)
+    texts = ["x" * 1000 + str(i) for i in range(3)] * 30_000
+    cells = pd.DataFrame({"a": ["x" * 2000] * 40_000}, dtype=object)
+    for rows in (big, big[:3], iter([]), texts, cells):  # a view keeps all of it alive
+        assert kept(rows, y, None) is None
+    two = pd.DataFrame([["a", 1], ["b", 2], ["c", 3]], columns=["same", "same"])
+    for rows in (big[:3].copy(), ["a text"] * 3, two, pl.from_numpy(np.eye(3)), np.eye(3) > 0):
+        assert kept(rows, y, None) is not None
+    for rows in (sparse.csr_matrix(np.eye(3)), sparse.coo_array(np.eye(3))):
+        assert kept(rows, pd.Categorical(["a", "b", "c"]), y) is not None
 
 
 # ------------------------------------------------------------------------------ other posteriors
