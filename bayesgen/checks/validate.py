@@ -56,7 +56,7 @@ from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.inference.nuts import SamplingWarning
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.fitted import refuse_others
+from bayesgen.posterior.fitted import is_pool, refuse_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -365,7 +365,7 @@ def validate(
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
     refuse_others(clf, "validate")
-    if hasattr(type(clf), "members_"):
+    if is_pool(clf):
         options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
         options |= {"nuts_sampler": nuts_sampler, "progressbar": progressbar}
         options["false_alarm"] = false_alarm

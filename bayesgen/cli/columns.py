@@ -80,9 +80,12 @@ def columns_of(
 
 
 def _columns(clf, table: "Table", text: str | None) -> Columns:
+    from bayesgen.posterior.fitted import is_pool
+
     names = getattr(clf, "feature_names_in_", None)
-    members, texts = getattr(clf, "members_", None), getattr(clf, "text_columns_", ())
-    first = clf if members is None else next(iter(members.values()))
+    first, texts = clf, ()
+    if is_pool(clf):
+        first, texts = next(iter(clf.members_.values())), clf.text_columns_
     if hasattr(first, "raw_documents_") and not texts:
         name = _text_column(first, table, text or table.reading.roles.get("text"))
         return Columns({name: "document"}, [name])

@@ -168,6 +168,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     from bayesgen.cli.compare import scores_of
     from bayesgen.cli.learning import fit_rows, prepared
     from bayesgen.encoding.labels import codes_of
+    from bayesgen.posterior.fitted import is_pool
 
     path = plan.table.path
     with blamed_on(path, (InputError,), advice=plan.advice):
@@ -185,7 +186,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
         scores, _ = scores_of(clf, tested)
-    if hasattr(clf, "members_"):  # a pool plugs no estimate in
+    if is_pool(clf):  # which plugs no estimate in
         scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__
     show_scores(console, [(f"{name}, {count(len(tested.labels), 'row')} held out", scores)])

@@ -6,14 +6,26 @@ A classifier that is made with an argument of scikit-learn says which argument t
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesgen.encoding.literals import did_you_mean
 from bayesgen.errors import SPELLINGS, spelled
 from bayesgen.families.records import Record
+
+type RowsLike = Any  # a table of any library, an array, a sparse matrix, or documents
+type Labels = ArrayLike | None  # numbers, texts, dates; a column of any library
+type PerRow = ArrayLike | None  # weights or groups
+type ClassPrior = ArrayLike | Mapping[Any, float] | None  # by position, or by label
+type TrainingRows = tuple[Any, ...] | None  # (X, y) or (X, y, sample_weight)
+type Seed = int | np.random.Generator | None
+type PriorValue = ArrayLike | Mapping[Any, Any] | None  # by position, or by column
+type SampledPrior = Any  # a number, or a prior of PyMC, PreliZ or a function of the name and dims
+type Kinds = Mapping[str, Sequence[Any]] | None  # {kind: columns}
+type Categories = ArrayLike | Mapping[Any, Sequence[Any]] | None
 
 _WEIGHTS = "class_prior= of the predict methods, or class_alpha=, the prior of the class weights"
 _COVARIANCE = "nu0= and psi0=, the prior of the covariance, or prior='loo', which chooses it"

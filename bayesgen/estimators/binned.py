@@ -158,7 +158,7 @@ class BinnedColumns(TableReader):
 
     @property
     def cells_as_read(self) -> list[Any]:
-        """Of each column, its cuts and whether missing cells are a category."""
+        """Return the cuts of each column, and whether missing cells are a category."""
         return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))
 
     @property

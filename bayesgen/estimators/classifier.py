@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +25,18 @@ from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
 from bayesgen.errors import spelled
-from bayesgen.estimators.arguments import answer_arguments, refuse_other_arguments, states_prior
+from bayesgen.estimators.arguments import (
+    ClassPrior,
+    Labels,
+    PerRow,
+    PriorValue,
+    RowsLike,
+    Seed,
+    TrainingRows,
+    answer_arguments,
+    refuse_other_arguments,
+    states_prior,
+)
 from bayesgen.estimators.members import available
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.summary import Summary, summary, with_summary
@@ -39,7 +51,7 @@ from bayesgen.inference.nuts import Sampler
 from bayesgen.io import storage
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_sum_exp
-from bayesgen.posterior.fitted import Fitted, no_density
+from bayesgen.posterior.fitted import Fitted, is_pool, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.leave_one_out import training_rows
@@ -60,7 +72,7 @@ if TYPE_CHECKING:
 
 def _no_density(what: str, clf) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
-    of_members = what == "typicality" and hasattr(type(clf), "members_")  # whose densities do
+    of_members = what == "typicality" and is_pool(clf)  # whose densities do
     if not (of_members or is_generative(clf._family_type)):
         raise NotImplementedError(no_density(what, type(clf).__name__))
 
@@ -162,7 +174,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     )  # arguments that no file can hold, but as text
     _target_accept: ClassVar[float | None] = None  # of NUTS, where its own default is too bold
 
-    class_alpha: Any
+    __bayesgen_pool__: ClassVar[bool] = False  # whether it pools the classifiers in `members_`
+
+    class_alpha: PriorValue
     prior: str | None = "default"
     fitted_: Fitted
 
@@ -171,7 +185,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         answer_arguments(cls)
 
     def __init__(
-        self, family: Any = None, *, class_alpha: Any = 1.0, prior: str = "default"
+        self, family: Any = None, *, class_alpha: PriorValue = 1.0, prior: str = "default"
     ) -> None:
         self.family = family
         self.class_alpha = class_alpha
@@ -280,12 +294,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def prior_(self) -> ClassModel:
-        """The prior: hyper-parameters as arrays."""
+        """Prior: hyper-parameters as arrays."""
         return self._fitted().posterior.prior
 
     @property
     def model_(self) -> ClassModel:
-        """The posterior in closed form: hyper-parameters as arrays."""
+        """Posterior in closed form: hyper-parameters as arrays."""
         return self._fitted().closed_form.model
 
     @property
@@ -354,11 +368,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: RowsLike,
+        y: Labels,
+        sample_weight: PerRow = None,
         *,
-        groups: Any = None,
+        groups: PerRow = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -448,7 +462,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """Warn of a fit that its user should know of."""
 
     @available(_adds_up)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: RowsLike,
+        y: Labels,
+        classes: ArrayLike | None = None,
+        sample_weight: PerRow = None,
+    ) -> Self:
         """Add rows; the result is that of one fit with the stated prior to all rows so far.
 
         Parameters
@@ -485,7 +505,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self.fitted_ = learner.settle(gathered)
         return self
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: RowsLike, y: Labels, sample_weight: PerRow = None) -> Self:
         """Remove rows that were fitted; the result is that of one fit to the other rows.
 
         That fit has the stated prior, as after `partial_fit`.
@@ -524,7 +544,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self.fitted_ = learner.settle(learner.forget(self._fitted(), X, y, sample_weight))
         return self
 
-    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+    def with_posterior(self, tree: Any, X: RowsLike = None, y: Labels = None) -> Self:
         """Return a classifier whose posterior is these draws; all methods work from there.
 
         The draws come from a PyMC model that has the parameters of this classifier: `to_pymc` with
@@ -581,9 +601,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_joint_log_proba(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return log p(y = c, x) (N, C), each row on its own.
 
@@ -608,18 +628,18 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return the log (N, C) of `predict_proba`."""
         return log_proba(self._fitted(), X, method, class_prior)
 
     def predict_proba(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return p(y = c | x) (N, C), by default the exact posterior predictive.
 
@@ -652,9 +672,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return the most probable labels (N,)."""
         fitted = self._fitted()
@@ -662,9 +682,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return log-odds (N,) of ``classes_[1]`` for two classes, else log p(y = c | x) (N, C)."""
         fitted = self._fitted()
@@ -677,9 +697,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @available(partial(_no_density, "score_samples"))
     def score_samples(
         self,
-        X: Any,
+        X: RowsLike,
         method: Method = "posterior_predictive",
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
     ) -> Array:
         """Return log p(x) (N,) of the mixture of classes with their weights; low for unusual rows.
 
@@ -691,8 +711,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def simulate(
         self,
         n: int,
-        y: Any = None,
-        random_state: Any = 0,
+        y: Labels = None,
+        random_state: Seed = 0,
         source: Literal["predictive", "draw"] = "predictive",
     ) -> tuple[Any, Array]:
         """Simulate new labelled rows.
@@ -730,7 +750,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return plug_ins.linear_form(self._fitted(), method)
 
-    def estimates(self, method: Method = "posterior_mean", *, training: Any = None) -> "xr.Dataset":
+    def estimates(
+        self, method: Method = "posterior_mean", *, training: TrainingRows = None
+    ) -> "xr.Dataset":
         """Return the estimate of every parameter that ``predict_proba(X, method=...)`` plugs in.
 
         Without a closed form ``"map"`` and ``"mle"`` are the local optimum that is reached from the
@@ -771,13 +793,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @named_rows
     def predict_interval(
         self,
-        X: Any,
+        X: RowsLike,
         prob: float | None = None,
         kind: "KindName | None" = None,
         draws: int | None = None,
-        class_prior: Any = None,
-        random_state: Any = 0,
-        training: Any = None,
+        class_prior: ClassPrior = None,
+        random_state: Seed = 0,
+        training: TrainingRows = None,
     ) -> "ResultTable":
         """Return credible intervals of the class probabilities p(y = c | x, theta).
 
@@ -854,11 +876,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @named_rows
     def predict_posterior(
         self,
-        X: Any,
+        X: RowsLike,
         draws: int | None = None,
-        class_prior: Any = None,
-        random_state: Any = 0,
-        training: Any = None,
+        class_prior: ClassPrior = None,
+        random_state: Seed = 0,
+        training: TrainingRows = None,
     ) -> "xr.DataTree":
         """Draw the class probabilities p(y = c | x, theta) of rows.
 
@@ -888,12 +910,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @named_rows
     def predict_uncertainty(
         self,
-        X: Any,
+        X: RowsLike,
         unit: Literal["nats", "bits"] = "nats",
         draws: int | None = None,
-        class_prior: Any = None,
-        random_state: Any = 0,
-        training: Any = None,
+        class_prior: ClassPrior = None,
+        random_state: Seed = 0,
+        training: TrainingRows = None,
     ) -> "ResultTable":
         """Return the entropy of each row's label, and the part that more rows could remove.
 
@@ -932,12 +954,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @named_rows
     def explain(
         self,
-        X: Any,
-        classes: Any = None,
+        X: RowsLike,
+        classes: ArrayLike | None = None,
         prob: float | None = None,
         kind: "KindName | None" = None,
-        class_prior: Any = None,
-        random_state: Any = 0,
+        class_prior: ClassPrior = None,
+        random_state: Seed = 0,
     ) -> "xr.Dataset":
         r"""Return each feature's contribution to the log-odds of two classes.
 
@@ -1021,11 +1043,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def loo_log_joint(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: RowsLike,
+        y: Labels,
+        sample_weight: PerRow = None,
         *,
-        groups: Any = None,
+        groups: PerRow = None,
         partial: bool = False,
     ) -> Array:
         r"""Return log p(y = c, x_i \| D without row i) (N, C) of the training rows.
@@ -1055,7 +1077,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         Notes
         -----
         One pass over the rows, at the cost of a prediction. Forests that rows choose
-        (``structure="tree"``, ``"map"``)         are chosen again without each row. Other choices
+        (``structure="tree"``, ``"map"``) are chosen again without each row. Other choices
         from all rows stay as they are: means and scales of default priors; strengths and root
         weights that are None, or of ``prior="loo"`` and ``"empirical"``; ends of bins, categories,
         vocabularies. So the score is a little too
@@ -1077,12 +1099,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def loo(
         self,
-        X: Any,
-        y: Any,
+        X: RowsLike,
+        y: Labels,
         target: Literal["label", "joint"] = "label",
-        sample_weight: Any = None,
+        sample_weight: PerRow = None,
         *,
-        groups: Any = None,
+        groups: PerRow = None,
         partial: bool = False,
     ) -> "ELPDData":
         """Return the leave-one-out score of the fit as ArviZ's ELPDData.
@@ -1122,7 +1144,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @available(partial(_no_density, "typicality"))
     @named_rows
-    def typicality(self, X: Any, training: Any = None, *, partial: bool = False) -> "xr.Dataset":
+    def typicality(
+        self, X: RowsLike, training: TrainingRows = None, *, partial: bool = False
+    ) -> "xr.Dataset":
         """Return the tail probability of each row among rows like the training rows.
 
         It is the rank of the row's density among the exact leave-one-out densities of the training
@@ -1187,10 +1211,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @named_rows
     def predict_set(
         self,
-        X: Any,
+        X: RowsLike,
         coverage: float = 0.9,
         by_class: bool = False,
-        training: Any = None,
+        training: TrainingRows = None,
         *,
         partial: bool = False,
     ) -> "ResultTable":
@@ -1307,10 +1331,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self,
         draws: int = 500,
         chains: int = 4,
-        random_state: Any = 0,
+        random_state: Seed = 0,
         *,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         groups: Sequence[str] | None = None,
         replicate: Sequence[str] = ("label",),
     ) -> "xr.DataTree":
@@ -1403,8 +1427,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         random_state: int | None = None,
         nuts_sampler: Sampler = "nutpie",
         *,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         groups: Sequence[str] | None = None,
         replicate: Sequence[str] = ("label",),
         progressbar: bool = True,
@@ -1466,12 +1490,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     @spelled
     def posterior_groups(
         self,
-        X: Any,
-        y: Any,
+        X: RowsLike,
+        y: Labels,
         groups: Sequence[str] | None = None,
         *,
         replicate: Sequence[str] = ("label",),
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> "xr.DataTree":
         """Return ``posterior_`` with groups of labelled rows, for ArviZ.
 
@@ -1511,12 +1535,12 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     def to_pymc(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
-        X_new: Any = None,
+        X_new: RowsLike = None,
     ) -> "pm.Model":
         """Return the model as a PyMC graph: the same priors on the same data.
 

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.errors import InputError, warn
+from bayesgen.estimators.arguments import PriorValue, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
@@ -120,11 +121,11 @@ class BernoulliNB(GenerativeClassifier):
 
     def __init__(
         self,
-        alpha: Any = 1.0,
-        beta: Any = 1.0,
+        alpha: PriorValue = 1.0,
+        beta: PriorValue = 1.0,
         *,
         binarize: float | None = 0.0,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         prior: str | None = None,
     ) -> None:
         self.alpha = alpha
@@ -188,7 +189,9 @@ class Counts(Reader):
                 )
             )
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(
+        self, X: RowsLike, *, first: bool = False, lenient: bool = False
+    ) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`."""
         reader, rows = super().admit(X, first=first, lenient=lenient)
         X = rows.X
@@ -279,7 +282,11 @@ class MultinomialNB(CountColumns):
     _by_column = ("alpha",)
 
     def __init__(
-        self, alpha: Any = 1.0, *, class_alpha: Any = 1.0, prior: str | None = None
+        self,
+        alpha: PriorValue = 1.0,
+        *,
+        class_alpha: PriorValue = 1.0,
+        prior: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -334,10 +341,10 @@ class PoissonNB(CountColumns):
 
     def __init__(
         self,
-        shape: Any = 1.0,
-        rate: Any = None,
+        shape: PriorValue = 1.0,
+        rate: PriorValue = None,
         *,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         prior: str | None = None,
     ) -> None:
         self.shape = shape

@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.views import MissingCells
+from bayesgen.estimators.arguments import Categories, Kinds, Labels, PriorValue, RowsLike
 from bayesgen.estimators.binned import BinnedColumns
 from bayesgen.estimators.tables import TableClassifier
 from bayesgen.families.conjugate import dirichlet_forest
@@ -114,18 +115,18 @@ class TreeAugmentedNB(TableClassifier):
 
     def __init__(
         self,
-        strength: Any = None,
-        root_weight: Any = None,
+        strength: PriorValue = None,
+        root_weight: PriorValue = None,
         *,
         structure: StructureName = "average",
         edges: Any = None,
         n_bins: int = 5,
         cuts: Any = None,
-        columns: Any = None,
-        categories: Any = None,
+        columns: Kinds = None,
+        categories: Categories = None,
         missing: MissingCells = "auto",
         unseen: str = "ignore",
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         prior: Any = None,
     ) -> None:
         self.strength = strength
@@ -200,12 +201,12 @@ class TreeAugmentedNB(TableClassifier):
 
     def to_pymc(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
-        X_new: Any = None,
+        X_new: RowsLike = None,
         structure: Any = None,
     ) -> "pm.Model":
         """Return the model of the tables of given forests, as a forest is a discrete parameter.

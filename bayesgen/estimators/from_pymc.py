@@ -22,6 +22,7 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
 from bayesgen.errors import InputError
+from bayesgen.estimators.arguments import Labels, PerRow, PriorValue, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
@@ -144,7 +145,7 @@ def find_roles(model: Any, label: str, columns: bool = True) -> Roles:
     codes = evaluated(model.rvs_to_values[y]).astype(np.int64)
     label_data = container(model.rvs_to_values[y])
     parts = [part_of(model, v) for v in observed]
-    held = [label_data, *(part.data for part in parts)]
+    held = [label_data, *(block.data for block in parts)]
     parts, masks = _with_given(model, label, len(codes), parts, held, columns)
     _refuse_other_lengths(parts, y, codes)
     _refuse_independent(y, label_data, codes, parts)
@@ -156,13 +157,13 @@ def find_roles(model: Any, label: str, columns: bool = True) -> Roles:
             )
     p = _probabilities(y)
     needed = _needed(parts, masks, ancestors([p]))
-    names = [name for part in parts for name in part.columns]
+    names = [name for block in parts for name in block.columns]
     if len(set(names)) < len(names):
         parts = [k._replace(columns=[f"{k.name}[{c}]" for c in k.columns]) for k in parts]
-    imputed = {f"{part.name}_unobserved" for part in parts if part.joined is not None}
+    imputed = {f"{block.name}_unobserved" for block in parts if block.joined is not None}
     free = [v for v in model.free_RVs if v.name not in imputed]
     length = model.dim_lengths.get((model.named_vars_to_dims.get(label) or (None,))[0])
-    by_row = p.ndim > 1 or bool({part.data for part in parts} - {None} & ancestors([p]))
+    by_row = p.ndim > 1 or bool({block.data for block in parts} - {None} & ancestors([p]))
     classes = _class_labels(model, y, p)
     order = np.argsort(classes, kind="stable")
     ways = masks, needed, length, classes[order], order, by_row
@@ -233,7 +234,7 @@ def _with_given(
         if not of_rows or data not in direct or any(data is k for k in held):
             continue
         of = data.name.removesuffix("seen") + "cells"  # as `pymc_parts.observe_cells` has them
-        if data.name.endswith("seen") and any(part.name == of for part in parts):
+        if data.name.endswith("seen") and any(block.name == of for block in parts):
             masks[of] = data
         else:
             parts = [*parts, part_of(model, None, data)]
@@ -243,11 +244,11 @@ def _with_given(
 def _refuse_other_lengths(parts: list[Part], y, codes: Array) -> None:
     """Raise where the first axis of a part are not the rows."""
     n, counts = len(codes), np.bincount(codes)
-    for part in parts:
-        shape = part.value.shape
+    for block in parts:
+        shape = block.value.shape
         if shape[:1] == (n,):
             continue
-        depends = part.variable is not None and y in ancestors(part.variable.owner.inputs)
+        depends = block.variable is not None and y in ancestors(block.variable.owner.inputs)
         advice = ""
         if depends:
             advice = (
@@ -260,7 +261,7 @@ def _refuse_other_lengths(parts: list[Part], y, codes: Array) -> None:
                 f"theta[{y.name}] for its parameters"
             )
         raise ValueError(
-            f"{part.name!r} has shape {shape}: its first axis must be the {n} rows{advice}"
+            f"{block.name!r} has shape {shape}: its first axis must be the {n} rows{advice}"
         )
 
 
@@ -269,20 +270,20 @@ def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
     from pytensor.graph.basic import Constant
 
     depends = False
-    observed = [part for part in parts if part.variable is not None]
-    for part in observed:
-        reached = ancestors(part.variable.owner.inputs)
+    observed = [block for block in parts if block.variable is not None]
+    for block in observed:
+        reached = ancestors(block.variable.owner.inputs)
         depends |= y in reached or label_data in reached
         copies = (c.data for c in reached if isinstance(c, Constant) and np.size(c.data) > 1)
         if any(np.shape(c) == codes.shape and np.array_equal(c, codes) for c in copies):
             raise ValueError(
-                f"{part.name!r} depends on an array that equals the label, not on the label: in "
+                f"{block.name!r} depends on an array that equals the label, not on the label: in "
                 f"the graph it is the same for every class. Write theta[{y.name}] with the "
                 f"variable that pm.{name_of(y)} returns (or one pm.Data for both) in place of the "
                 "raw array"
             )
     if not depends:
-        names = ", ".join(repr(part.name) for part in observed)
+        names = ", ".join(repr(block.name) for block in observed)
         raise ValueError(
             f"{names} do not depend on {y.name!r}, and are not evidence of the class: write "
             f"theta[{y.name}] with the variable that pm.{name_of(y)} returns"
@@ -292,24 +293,26 @@ def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
 def _needed(parts: list[Part], masks: dict[str, Any], of_label: set[Any]) -> dict[str, str]:
     """{part whose cells must be known: why}; the masks of all others are added to `masks`."""
     needed = {}
-    variables = [part.variable for part in parts if part.variable is not None]
+    variables = [block.variable for block in parts if block.variable is not None]
     reached = ancestors(i for v in variables for i in v.owner.inputs) | of_label
-    for part in parts:
-        if part.name in masks:
+    for block in parts:
+        if block.name in masks:
             continue
-        if part.variable is None:
-            needed[part.name] = "the model has no distribution of this column: fill its cells"
-        elif part.variable.owner.op.ndim_supp:
-            needed[part.name] = (
-                f"the density of {part.name!r} ({name_of(part.variable)}) is of whole rows: leave "
-                "incomplete rows out"
+        if block.variable is None:
+            needed[block.name] = "the model has no distribution of this column: fill its cells"
+        elif block.variable.owner.op.ndim_supp:
+            needed[block.name] = (
+                f"the density of {block.name!r} ({name_of(block.variable)}) is of whole rows: "
+                "leave incomplete rows out"
             )
-        elif {part.data, part.variable, part.joined} & reached - {None}:
-            needed[part.name] = f"other columns depend on {part.name!r}: leave incomplete rows out"
+        elif {block.data, block.variable, block.joined} & reached - {None}:
+            needed[block.name] = (
+                f"other columns depend on {block.name!r}: leave incomplete rows out"
+            )
         else:
-            masks[part.name] = None
-        if part.name in needed and part.joined is not None:
-            raise ValueError(f"cells of {part.name!r} are missing: {needed[part.name]}")
+            masks[block.name] = None
+        if block.name in needed and block.joined is not None:
+            raise ValueError(f"cells of {block.name!r} are missing: {needed[block.name]}")
     return needed
 
 
@@ -359,7 +362,7 @@ class PyMCFamily(Family):
     roles : Roles
     shared : bool
         Whether one label serves all rows of a call; else each has its own, at a higher cost.
-    given : (N, D), optional
+    covariates : (N, D), optional
         Rows whose covariates the simulated rows have.
     """
 
@@ -370,7 +373,7 @@ class PyMCFamily(Family):
 
     roles: Any = field(default=None, metadata={"graph": True})
     shared: bool = field(default=True, metadata={"graph": True})
-    given: Any = field(default=None, metadata={"graph": True})
+    covariates: Any = field(default=None, metadata={"graph": True})
 
     @cached_property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -428,7 +431,7 @@ class PyMCFamily(Family):
 
     @cached_property
     def _probability(self):
-        """(*rows, *draws) to (S, C), or (S, n, C), p(y | theta)."""
+        """Return a function of rows and draws: p(y | theta) (S, C), or (S, n, C)."""
         free = {v: v.type(name=v.name) for v in self.roles.free}
         p = self.roles.p
         p = free[p] if p in free else rebuilt(p, self.graph.replaced | free)
@@ -445,13 +448,13 @@ class PyMCFamily(Family):
         NotImplementedError
             If rows depend on data without a distribution in the model.
         """
-        absent = [part.name for part in self.roles.parts if part.variable is None]
-        if absent and self.given is None:
+        absent = [block.name for block in self.roles.parts if block.variable is None]
+        if absent and self.covariates is None:
             raise NotImplementedError(
                 f"the model has no distribution of {', '.join(map(repr, absent))}, so rows cannot "
                 "be simulated: posterior_groups draws the other columns given these"
             )
-        return self.graph.simulate(rng, theta, y, self.given)
+        return self.graph.simulate(rng, theta, y, self.covariates)
 
     # -- a local optimum -----------------------------------------------------------------------
 
@@ -480,19 +483,21 @@ class PyMCFamily(Family):
 
     def given_rows(self, X: Matrix) -> "PyMCFamily":
         """Return the family whose simulated rows have the covariates of X."""
-        family = replace(self, given=X)
+        family = replace(self, covariates=X)
         family.__dict__["graph"] = self.graph  # with what it has compiled
         return family
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns of X."""
-        return [name for part in self.roles.parts for name in part.columns]
+        return [name for block in self.roles.parts for name in block.columns]
 
     @property
     def exposure(self) -> Array:
-        """(D,) whether a column is given, and has no distribution in the model."""
-        return np.array([part.variable is None for part in self.roles.parts for _ in part.columns])
+        """Return (D,) whether a column is given, and has no distribution in the model."""
+        return np.array(
+            [block.variable is None for block in self.roles.parts for _ in block.columns]
+        )
 
 
 def family_of(model: Any, label: str) -> PyMCFamily:
@@ -536,8 +541,8 @@ def family_of(model: Any, label: str) -> PyMCFamily:
 def _rows(roles: Roles) -> Array:
     """Return (N, D) rows of the model; NaN is a missing cell."""
     blocks = []
-    for part in roles.parts:
-        cells, mask = part.value.astype(np.float64), roles.masks.get(part.name)
+    for block in roles.parts:
+        cells, mask = block.value.astype(np.float64), roles.masks.get(block.name)
         cells = cells if mask is None else np.where(mask.get_value(), cells, np.nan)
         blocks.append(cells.reshape(len(cells), -1))
     return np.concatenate(blocks, axis=1)
@@ -582,9 +587,9 @@ class PartsReader(Reader):
     @property
     def columns(self) -> list[Any]:
         """Names of the columns."""
-        return [name for part in self.parts for name in part.columns]
+        return [name for block in self.parts for name in block.columns]
 
-    def checked(self, X: Any, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
+    def checked(self, X: RowsLike, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
         """Numbers in an array, of these columns in this order."""
         names = self.columns
         if hasattr(X, "data_vars") or isinstance(X, Mapping):  # an xarray.Dataset
@@ -607,14 +612,14 @@ class PartsReader(Reader):
     def refuse_missing(self, X: Array, why: str) -> None:
         """Raise at the first missing cell of a column that must be known."""
         start = 0
-        for part in self.parts:
-            cells = X[:, start : start + len(part.columns)]
-            if part.name in self.needed and has_nan(cells):
+        for block in self.parts:
+            cells = X[:, start : start + len(block.columns)]
+            if block.name in self.needed and has_nan(cells):
                 row, j = np.argwhere(np.isnan(cells))[0]
-                what = f"Input X contains NaN: column {part.columns[j]!r}"
-                advice = self.needed[part.name]
-                raise InputError(what, row=row, column=part.columns[j], advice=advice)
-            start += len(part.columns)
+                what = f"Input X contains NaN: column {block.columns[j]!r}"
+                advice = self.needed[block.name]
+                raise InputError(what, row=row, column=block.columns[j], advice=advice)
+            start += len(block.columns)
 
     def _refuse_absent(self, names: list[str], known: list[Any]) -> None:
         if absent := [name for name in names if name not in known]:
@@ -639,7 +644,7 @@ class PyMCClassifier(GenerativeClassifier):
     """
 
     _unsaved = ("model",)
-    class_alpha: Any = 1.0
+    class_alpha: PriorValue = 1.0
     prior = "default"
 
     def __init__(self, model: Any = None, label: str = "label") -> None:
@@ -666,7 +671,7 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _reader(self) -> Reader:
         roles = self._parsed()._known.roles
-        covariates = {part.name for part in roles.parts if part.variable is None}
+        covariates = {block.name for block in roles.parts if block.variable is None}
         return PartsReader(
             type(self).__name__,
             whole=next((why for name, why in roles.needed.items() if name not in covariates), ""),
@@ -681,7 +686,11 @@ class PyMCClassifier(GenerativeClassifier):
     # -- learning ------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, **sample_options: Any
+        self,
+        X: RowsLike = None,
+        y: Labels = None,
+        sample_weight: PerRow = None,
+        **sample_options: Any,
     ) -> Self:
         """Sample the model, which holds the rows.
 
@@ -711,7 +720,7 @@ class PyMCClassifier(GenerativeClassifier):
         self.fitted_ = self._drawn_fit(undrawn, tree)
         return self
 
-    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+    def with_posterior(self, tree: Any, X: RowsLike = None, y: Labels = None) -> Self:
         """Return a classifier with these draws of the model's free variables as its posterior.
 
         Parameters
@@ -748,21 +757,25 @@ class PyMCClassifier(GenerativeClassifier):
         roles = self._parsed()._known.roles
         return _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
 
-    def loo_log_joint(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Array:
+    def loo_log_joint(
+        self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any
+    ) -> Array:
         """Return log p(y = c, x_i | D without row i); X and y may be left out.
 
         All else is as `GenerativeClassifier.loo_log_joint` has it.
         """
         return super().loo_log_joint(*self._own_rows(X, y), *args, **options)
 
-    def loo(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Any:
+    def loo(self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any) -> Any:
         """Return the leave-one-out score of the model's rows; X and y may be left out.
 
         All else is as `GenerativeClassifier.loo` has it.
         """
         return super().loo(*self._own_rows(X, y), *args, **options)
 
-    def posterior_groups(self, X: Any = None, y: Any = None, *args: Any, **options: Any) -> Any:
+    def posterior_groups(
+        self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any
+    ) -> Any:
         """Return ``posterior_`` with groups of the model's rows; X and y may be left out.
 
         All else is as `GenerativeClassifier.posterior_groups` has it.
@@ -771,12 +784,12 @@ class PyMCClassifier(GenerativeClassifier):
 
     def to_pymc(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         *,
         likelihood: Literal["statistics", "rows"] = "rows",
         observed: bool = True,
-        X_new: Any = None,
+        X_new: RowsLike = None,
     ) -> Any:
         """Return the model."""
         if likelihood != "rows" or not observed or any(v is not None for v in (X, y, X_new)):

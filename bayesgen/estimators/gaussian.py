@@ -1,13 +1,14 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.errors import warn
+from bayesgen.estimators.arguments import Labels, PerRow, PriorValue, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -111,13 +112,13 @@ class GaussianNB(GenerativeClassifier):
 
     def __init__(
         self,
-        mu0: Any = None,
-        kappa0: Any = None,
-        nu0: Any = None,
-        sigma2_0: Any = None,
+        mu0: PriorValue = None,
+        kappa0: PriorValue = None,
+        nu0: PriorValue = None,
+        sigma2_0: PriorValue = None,
         *,
         variance: Literal["class", "tied", "spherical", "class_spherical"] = "class",
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         prior: str | None = None,
     ) -> None:
         self.mu0 = mu0
@@ -270,7 +271,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     _diagonal = "tied"
     _spherical = "spherical"
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Return (N, K) rows in the K = min(C - 1, D) directions that separate the classes most.
 
         Fisher's discriminant coordinates, of the posterior means of the parameters: distances from
@@ -294,7 +295,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
         rows = np.asarray(fitted.encoded(X), dtype=np.float64)
         return (rows - centre) @ scalings
 
-    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: RowsLike, y: Labels, sample_weight: PerRow = None) -> Array:
         """Fit, then transform the same rows."""
         return self.fit(X, y, sample_weight).transform(X)
 

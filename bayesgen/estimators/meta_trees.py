@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.estimators.arguments import Categories, Kinds
 from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
@@ -134,8 +135,8 @@ class MetaTreeForest(TableClassifier):
         split: float = 0.999,
         alpha: float | None = None,
         *,
-        columns: Any = None,
-        categories: Any = None,
+        columns: Kinds = None,
+        categories: Categories = None,
         unseen: str = "ignore",
         candidates: float = 18.0,
         random_state: int = 0,

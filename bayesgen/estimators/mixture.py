@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.arguments import PriorValue, SampledPrior
 from bayesgen.estimators.sampled import SampledClassifier
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.numerics.special import Array
@@ -74,13 +75,13 @@ class MixtureDiscriminant(SampledClassifier):
     def __init__(
         self,
         n_components: Any = 2,
-        mu: Any = None,
-        sigma: Any = None,
+        mu: SampledPrior = None,
+        sigma: SampledPrior = None,
         *,
         covariance: Literal["full", "diagonal"] = "full",
         component_alpha: float = 10.0,
         eta: float = 2.0,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -30,6 +31,7 @@ from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
 from bayesgen.encoding.views import Selection, TableView, view_from_json
 from bayesgen.errors import warn
+from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.pool_summary import PoolSummary
@@ -84,7 +86,9 @@ class PoolReader(Reader):
 
     members: tuple[Member, ...] = ()
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(
+        self, X: RowsLike, *, first: bool = False, lenient: bool = False
+    ) -> tuple[Self, Rows]:
         """Rows as they are, sparse formats as CSR: members check them."""
         if sparse.issparse(X):
             X = X.tocsr()
@@ -312,6 +316,7 @@ class LogLinearPool(GenerativeClassifier):
     """
 
     _short_name = "auto"  # on the command line
+    __bayesgen_pool__ = True
     _family_type: type[Family] = LogLinear
     class_alpha = 1.0  # members have their own
 
@@ -336,8 +341,8 @@ class LogLinearPool(GenerativeClassifier):
         return PoolReader(type(self).__name__)
 
     def _pooled(self) -> PooledPosterior:
-        own: Any = self._fitted().posterior
-        return own
+        pooled: Any = self._fitted().posterior
+        return pooled
 
     def _check_arguments(self) -> None:
         if not self.max_rows > 0:
@@ -378,11 +383,11 @@ class LogLinearPool(GenerativeClassifier):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: RowsLike,
+        y: Labels,
+        sample_weight: PerRow = None,
         *,
-        groups: Any = None,
+        groups: PerRow = None,
         unlabelled: Unlabelled | None = None,
         **sample_options: Any,
     ) -> Self:
@@ -560,7 +565,7 @@ class LogLinearPool(GenerativeClassifier):
         """For streams and workers."""
         return PoolLearner(self)
 
-    def with_posterior(self, tree: Any, X: Any = None, y: Any = None) -> Self:
+    def with_posterior(self, tree: Any, X: RowsLike = None, y: Labels = None) -> Self:
         """Return a pool with these draws of exponents and intercepts; its members stay the same.
 
         Parameters
@@ -584,12 +589,12 @@ class LogLinearPool(GenerativeClassifier):
 
     @property
     def exponents_(self) -> Array:
-        """(member,) posterior means."""
+        """Posterior means (member,)."""
         return self._pooled().exponents.mean[0]
 
     @property
     def intercepts_(self) -> Array:
-        """(class,) posterior means."""
+        """Posterior means (class,)."""
         return self._pooled().exponents.mean[1]
 
     @property
@@ -637,12 +642,12 @@ class LogLinearPool(GenerativeClassifier):
 
     def to_pymc(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike = None,
+        y: Labels = None,
         *,
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
-        X_new: Any = None,
+        X_new: RowsLike = None,
     ) -> "pm.Model":
         """Return the PyMC model of exponents and intercepts, given the members' scores.
 
@@ -747,8 +752,8 @@ class LogLinearPool(GenerativeClassifier):
             fit, state, draws = member.clf.__bayesgen_record__(member.fitted)
             for name, group in {_FIT: fit, **draws}.items():
                 groups[f"member_{k}_{name}"] = group
-            parts = {"view": member.view, "selection": member.selection}
-            seen = {key: None if part is None else part.to_json() for key, part in parts.items()}
+            views = {"view": member.view, "selection": member.selection}
+            seen = {key: None if view is None else view.to_json() for key, view in views.items()}
             entry = {"name": member.name, "state": state, "draws": list(draws)}
             entries.append(
                 entry | seen | {"mean_root": member.mean_root, "most_known": member.most_known}
@@ -900,10 +905,10 @@ class PoolLearner:
     def gather(
         self,
         before: RowSample | None,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        classes: Any = None,
+        X: RowsLike,
+        y: Labels,
+        sample_weight: PerRow = None,
+        classes: ArrayLike | None = None,
     ) -> RowSample:
         """Return a sample of some rows and of those `before`."""
         if classes is not None:

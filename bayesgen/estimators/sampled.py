@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.arguments import PriorValue, SampledPrior
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, CountColumns, refuse_no_threshold
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
@@ -64,11 +65,11 @@ class StudentTNB(SampledClassifier):
 
     def __init__(
         self,
-        mu: Any = None,
-        sigma: Any = None,
-        nu: Any = None,
+        mu: SampledPrior = None,
+        sigma: SampledPrior = None,
+        nu: SampledPrior = None,
         *,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
@@ -143,12 +144,12 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
 
     def __init__(
         self,
-        mu: Any = None,
-        delta: Any = None,
-        spread: Any = None,
+        mu: SampledPrior = None,
+        delta: SampledPrior = None,
+        spread: SampledPrior = None,
         *,
         exposure: int | str | None = None,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
@@ -224,11 +225,11 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     def __init__(
         self,
-        mu: Any = None,
-        tau: Any = None,
+        mu: SampledPrior = None,
+        tau: SampledPrior = None,
         *,
         binarize: float | None = 0.0,
-        class_alpha: Any = 1.0,
+        class_alpha: PriorValue = 1.0,
         draws: int = 1000,
         tune: int = 1000,
         chains: int = 4,
@@ -303,8 +304,8 @@ class BayesianLogisticRegression(SampledClassifier):
         features: Features = "linear",
         coef_scale: float = 2.5,
         intercept_scale: float = 5.0,
-        coef: Any = None,
-        intercept: Any = None,
+        coef: SampledPrior = None,
+        intercept: SampledPrior = None,
         *,
         draws: int = 1000,
         tune: int = 1000,

@@ -37,8 +37,8 @@ def refuse_subclass(clf: Any) -> None:
 
 def unsaved(clf: Any) -> tuple[str, ...]:
     """Constructor arguments that a file cannot hold."""
-    own = [name for name in clf._unsaved if name in clf.get_params(deep=False)]
-    return tuple(name for name in own if not isinstance(getattr(clf, name), str))
+    names = [name for name in clf._unsaved if name in clf.get_params(deep=False)]
+    return tuple(name for name in names if not isinstance(getattr(clf, name), str))
 
 
 def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
@@ -53,7 +53,7 @@ def record(
     clf: Any, fitted: Fitted
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """Return the record that `storage.write` takes."""
-    own, training, reader = fitted.posterior, fitted.training, fitted.reader
+    posterior, training, reader = fitted.posterior, fitted.training, fitted.reader
     absent = unsaved(clf)
     parameters = {
         name: storage.to_json(by_column(clf, name, value, reader), name)
@@ -73,21 +73,21 @@ def record(
         "inference": training.inference,
         "unlabelled_weight": training.unlabelled_weight,
         "prior": None if training.prior is None else list(training.prior),
-        "mixture": [mass for mass, _ in getattr(own, "mixture", ())],
+        "mixture": [mass for mass, _ in getattr(posterior, "mixture", ())],
         **reader.state(),
     }
     coords = fitted.coords
-    fit = fit_dataset(own.prior, own.model, own.stats, coords)
+    fit = fit_dataset(posterior.prior, posterior.model, posterior.stats, coords)
     fit = fit.drop_vars(_OF_STATE, errors="ignore")
     draws = {}
-    for k, (_, part) in enumerate(getattr(own, "mixture", ())):
-        group = fit_dataset(part.prior, part.model, part.stats, coords)
+    for k, (_, component) in enumerate(getattr(posterior, "mixture", ())):
+        group = fit_dataset(component.prior, component.model, component.stats, coords)
         draws[f"{_MIXED}_{k}"] = group.drop_vars(_OF_STATE, errors="ignore")
-    if isinstance(own, DrawnPosterior):
-        known = training.draws
-        assert known is not None, "a fit by draws has them"
-        state["draws"] = {str(k): storage.to_json(v, str(k)) for k, v in known.attrs.items()}
-        draws = {name: known[name].to_dataset() for name in known.children}
+    if isinstance(posterior, DrawnPosterior):
+        tree = training.draws
+        assert tree is not None, "a fit by draws has them"
+        state["draws"] = {str(k): storage.to_json(v, str(k)) for k, v in tree.attrs.items()}
+        draws = {name: tree[name].to_dataset() for name in tree.children}
         draws = {
             name: group.drop_vars(list(coords), errors="ignore")  # known by `state`
             for name, group in draws.items()
@@ -107,8 +107,8 @@ def loaded(
     classes = storage.labels_from_json(state["classes"])
     learner = clf._learner()
     reader = storage.with_columns(learner.reader, state).restored(state)
-    given = learner.unresolved(reader, classes)
-    family = type(given.family)
+    unresolved = learner.unresolved(reader, classes)
+    family = type(unresolved.family)
     if family.__name__ != fit.attrs["family"]:
         raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
     draws = dict(draws)
@@ -119,7 +119,7 @@ def loaded(
     mass = state["mixture"]
     mixed = [read_fit(draws.pop(f"{_MIXED}_{k}"), family) for k in range(len(mass))]
     resolved, model, stats = read_fit(fit, family)
-    prior = replace(resolved, family=resolved.family.with_prior_objects(given.family))
+    prior = replace(resolved, family=resolved.family.with_prior_objects(unresolved.family))
     by_formula = state["inference"] == "closed form"
     training = Training(
         state["n_rows_seen"],

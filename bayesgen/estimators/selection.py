@@ -1,6 +1,6 @@
 """Feature selection by mutual information, as a scikit-learn transformer."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.encoding.reader import validated
 from bayesgen.estimators import BernoulliNB, GenerativeClassifier
+from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.explain.mutual_information import PlugIn, mutual_information
 from bayesgen.numerics.special import Array
 
@@ -53,7 +54,7 @@ class MutualInformationSelector(SelectorMixin, BaseEstimator):
         self.n_features = n_features
         self.method = method
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: Labels, sample_weight: PerRow = None) -> Self:
         """Fit the classifier and score the features.
 
         Parameters

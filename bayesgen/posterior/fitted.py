@@ -292,9 +292,14 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def is_pool(clf: Any) -> bool:
+    """Return whether an estimator pools the classifiers in its ``members_``."""
+    return getattr(clf, "__bayesgen_pool__", False) is True
+
+
 def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
     """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
-    pool = hasattr(type(clf), "members_")
+    pool = is_pool(clf)
     if hasattr(type(clf), "estimates") and (pools or not pool):
         return
     name = type(clf).__name__
