@@ -8,11 +8,11 @@ from bayesgen.estimators.counts import BernoulliNB, MultinomialNB, PoissonNB
 from bayesgen.estimators.forests import TreeAugmentedNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
 from bayesgen.estimators.meta_trees import MetaTreeForest
-from bayesgen.estimators.mixture import MixtureDiscriminant
 from bayesgen.estimators.pool import LogLinearPool
 from bayesgen.estimators.sampled import (
     BayesianLogisticRegression,
     HierarchicalBernoulliNB,
+    MixtureDiscriminant,
     NegativeBinomialNB,
     StudentTNB,
 )

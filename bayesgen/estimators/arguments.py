@@ -1,13 +1,15 @@
-"""Constructor arguments: answers to those of scikit-learn's classes, and whether two agree.
+"""Arguments and methods of classifiers: their types, and what says that there is none.
 
 A classifier that is made with an argument of scikit-learn says which argument takes its place:
-``GaussianNB(var_smoothing=1e-9)`` names ``nu0`` and ``sigma2_0``.
+``GaussianNB(var_smoothing=1e-9)`` names ``nu0`` and ``sigma2_0``. A method that a classifier does
+not have is absent for `hasattr`, with the reason in the error.
 """
 
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,3 +104,38 @@ def _same(a, b) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_same, a, b))
     return np.array_equal(np.asarray(a), np.asarray(b))
+
+
+if TYPE_CHECKING:
+
+    def available[Of](refuse: Callable[[Any], None]) -> Callable[[Of], Of]:
+        """Mark a method that is absent where `refuse(classifier)` raises: for what it says."""
+
+else:
+
+    class available:  # noqa: N801 - a decorator
+        """Mark a method that is absent where `refuse(classifier)` raises: for what it says."""
+
+        def __init__(self, refuse):
+            self.refuse = refuse
+
+        def __call__(self, method):
+            """Take the method."""
+            functools.update_wrapper(self, method)
+            self.method = method
+            return self
+
+        def __get__(self, clf, cls=None):
+            """Return the function for a class, which documentation shows; else the bound method."""
+            if clf is None:
+                return self.method
+            try:
+                self.refuse(clf)
+            except (NotImplementedError, ValueError) as error:
+                name = self.method.__name__
+                raise AttributeError(
+                    f"{type(clf).__name__!r} object has no attribute {name!r}: {error}",
+                    name=name,
+                    obj=clf,
+                ) from error
+            return MethodType(self.method, clf)

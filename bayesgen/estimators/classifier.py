@@ -34,10 +34,10 @@ from bayesgen.estimators.arguments import (
     Seed,
     TrainingRows,
     answer_arguments,
+    available,
     refuse_other_arguments,
     states_prior,
 )
-from bayesgen.estimators.members import available
 from bayesgen.estimators.saving import by_column, loaded, record, refuse_subclass, unsaved
 from bayesgen.estimators.summary import Summary, summary, with_summary
 from bayesgen.explain import contributions

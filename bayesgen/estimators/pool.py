@@ -34,8 +34,8 @@ from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
-from bayesgen.estimators.pool_summary import PoolSummary
 from bayesgen.estimators.saving import refuse_subclass
+from bayesgen.estimators.summary import PoolSummary
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
