@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME PYTHONSTARTUP PYENV_VERS
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow fuzz oldest package lint types imports structure format lock notebooks docs bench bench-sizes figures clean
+.PHONY: help env demo test test-slow fuzz oldest package lint types imports structure format lock notebooks docs browser bench bench-sizes figures clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,14 @@ notebooks: env ## execute the notebooks in place
 docs: env ## the documentation site, in docs/_build/html
 	$(ONE_THREAD) PYTENSOR_FLAGS=cxx= $(BIN)/sphinx-build -W --keep-going -qE -b html docs docs/_build/html $(ARGS)
 	@echo 'open docs/_build/html/index.html'
+
+# Chromium is Debian's; what drives it has a lock of its own, so that nobody else installs it.
+browser: env ## after `make docs`: the site and two reports in Chromium (ARGS="--screenshots DIR")
+	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends chromium; } >/dev/null || \
+		{ echo 'make browser needs chromium, and apt-get cannot install it here'; exit 1; }
+	@uv=$$(tools/bootstrap --find-uv) && $$uv pip install --quiet --python $(BIN)/python --target build/browser \
+		--no-deps --require-hashes -r docs/browser.lock
+	PYTHONPATH=build/browser $(BIN)/python -W ignore docs/browser.py $(ARGS)
 
 bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
 	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)

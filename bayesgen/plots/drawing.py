@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from bayesgen.numerics.special import Array
-from bayesgen.plots.style import CLASSES, HAIR, INK, MUTED, Look, Options, look, written
+from bayesgen.plots.style import (
+    CLASSES,
+    HAIR,
+    INK,
+    MUTED,
+    Look,
+    Options,
+    look,
+    written,
+    written_apart,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +35,7 @@ def grid(ax: "Axes", axis: Literal["x", "y", "both"] = "both") -> None:
 
 def name_lines(ax: "Axes", names: Sequence[object], longest: int = 32, lines: int = 1) -> None:
     """Label one place per name, the first on top."""
-    ax.set_yticks(range(len(names)), [written(name, longest, lines) for name in names])
+    ax.set_yticks(range(len(names)), written_apart(names, longest, lines))
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0, labelcolor=INK)
     ax.spines["left"].set_visible(False)
@@ -33,7 +43,7 @@ def name_lines(ax: "Axes", names: Sequence[object], longest: int = 32, lines: in
 
 def name_columns(ax: "Axes", names: Sequence[object], letters: int = 44, longest: int = 26) -> None:
     """Name the places below the axes; turn the names where `letters` have no room for them."""
-    ax.set_xticks(range(len(names)), [written(name, longest) for name in names])
+    ax.set_xticks(range(len(names)), written_apart(names, longest))
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.tick_params(axis="x", length=0, labelcolor=INK)
     if are_turned(names, letters):
@@ -116,10 +126,11 @@ def row_intervals(
     p, ends : (n, k), (n, k, 2)
     """
     grid(ax, "x")
-    for c in np.unique(classes):
+    named = np.unique(classes)
+    for c, name in zip(named, written_apart([labels[c] for c in named], _NAME), strict=True):
         i, k = np.nonzero(classes == c)
         heights = i + 0.3 * (k - 0.5)
-        intervals(ax, heights, p[i, k], ends[i, k], look(c), label=written(labels[c], _NAME), ls="")
+        intervals(ax, heights, p[i, k], ends[i, k], look(c), label=name, ls="")
     name_lines(ax, names)
     ax.set(xlim=(-0.02, 1.02), xlabel=xlabel)
     _legend_above(ax)

@@ -146,8 +146,20 @@ def legend_beside(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None
     """Draw a legend to the right of the axes, off the data; a few long names on two lines."""
     place: Options = {"loc": "upper left", "bbox_to_anchor": (1.03, 1), "borderaxespad": 0}
     texts = ax.legend(frameon=False, handles=handles, **place).get_texts()
-    for text in texts:
-        text.set_text(written(text.get_text(), 26, 2 if len(texts) <= _FEW else 1))
+    names = [text.get_text() for text in texts]
+    lines = 2 if len(texts) <= _FEW else 1
+    for text, name in zip(texts, written_apart(names, 26, lines), strict=True):
+        text.set_text(name)
+
+
+def written_apart(names: Sequence[object], width: int = 26, lines: int = 1) -> list[str]:
+    """Set names as `written`; those that differ in their middle lose the start they share."""
+    texts = [written(name, width, lines) for name in names]
+    if len(set(texts)) < len(set(names)):
+        columns = enumerate(zip(*map(str, names), strict=False))
+        start = next((i for i, letters in columns if len(set(letters)) > 1), 0)
+        texts = [written(f"…{str(name)[start:]}", width, lines) for name in names]
+    return texts
 
 
 def written(name: object, width: int = 26, lines: int = 1) -> str:

@@ -125,8 +125,8 @@ def typicality(held: HeldOut) -> Section:
     n_strange, expected = int((tail < _UNLIKE).sum()), _UNLIKE * held.n
     text = (
         f"Of {count(held.n, 'row')}, {n_strange} {'is' if n_strange == 1 else 'are'} less "
-        f"probable than all but 1 % of the training rows; {expected:.1f} would be if they came "
-        "from the same source."
+        f"probable than all but 1 % of the training rows; {expected:.1f} would be expected if they "
+        "came from the same source."
     )
     if n_strange > expected + 3 * np.sqrt(expected) + 1:
         text += " They do not seem to come from the same source."

@@ -240,8 +240,7 @@ def report(
     notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
     if prob is None:
         first.notes.append(
-            f"Intervals hold {share(held.prob)}, the default of ArviZ. Every width is a "
-            "convention; this one is not mistaken for a test at 5\u00a0%. prob= sets another."
+            f"Intervals hold {share(held.prob)}, the default of ArviZ; prob= sets another width."
         )
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     page = Report(

@@ -289,8 +289,8 @@ def calibration(held: HeldOut) -> Section:
     )
     far = _unlikely_classes(held)
     text = [
-        f"{off} of {len(bins.size)} intervals miss the diagonal; of a calibrated classifier "
-        f"{diagram.expected_off:.1f} would on average, and so many with probability "
+        f"{off} of {len(bins.size)} intervals miss the diagonal. For a calibrated classifier, "
+        f"{diagram.expected_off:.1f} would on average; the probability of {off} or more is "
         f"{number(diagram.chance)}."
     ]
     if far:
@@ -305,7 +305,7 @@ def calibration(held: HeldOut) -> Section:
         f"Reliability diagram of {len(bins.size)} groups of rows: {off} of the intervals miss "
         f"the diagonal. Predicted {predicted}; observed {observed}.",
         f"Each point: {size} of about the same predicted probability. Bars: {prob} intervals "
-        "of the frequency; points on the diagonal keep their word.",
+        "of the frequency. On the diagonal, predicted and observed frequencies are equal.",
     )
     numbers = {"bins": bins._asdict(), "classes": data}
     if held.n < _DRAWN:

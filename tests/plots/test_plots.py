@@ -508,3 +508,11 @@ def test_what_is_refused(two, three):
     for name in ("effects", "densities"):
         with pytest.raises(TypeError, match="reads sequences"):
             getattr(plots, f"plot_{name}")(sequences, ["ab"])
+
+
+def test_long_names_that_differ_in_their_middle_stay_apart():
+    from bayesgen.plots.style import written_apart
+
+    names = [f"a name that is long, number {i}, and goes on and on" for i in range(3)]
+    assert written_apart(names, 20)[1].startswith("…1, and")
+    assert len(set(written_apart(names, 20))) == 3
