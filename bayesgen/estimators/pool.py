@@ -34,7 +34,7 @@ from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
-from bayesgen.estimators.saving import refuse_subclass
+from bayesgen.estimators.saving import refuse_subclass, state_of
 from bayesgen.estimators.summary import PoolSummary
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
@@ -62,6 +62,7 @@ from bayesgen.posterior.pooled import (
 )
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
+    TrainingRows,
     check_training_rows,
     rows_of_fit,
     training_rows,
@@ -69,7 +70,6 @@ from bayesgen.predict.leave_one_out import (
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
 from bayesgen.predict.typicality import member_ranks, of_labels
-from bayesgen.version import __version__
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -495,39 +495,25 @@ class LogLinearPool(GenerativeClassifier):
         with_label = np.flatnonzero(codes >= 0)
         sampled = self._sample_of(codes[with_label])
         places = with_label[sampled]
-        some_rows, some_codes = seen[places], codes[places]
-        some_weights = rows.weight_of_each()[places]
         groups = None if rows.groups is None else rows.groups[places]
-        leaving = leaving_weight(some_codes, some_weights, groups)
-        joints, inside = [], []
-        for member in members:
-            weighed = member.fitted.training.weighed
-            if self.prefit:
-                are_some = len(places) != member.fitted.training.n_rows
-                member_rows = some_rows.read(member)
-                check_training_rows(member.fitted, member_rows, some_codes, some_weights, are_some)
-            if weighed is None:
-                own_rows = some_codes, some_weights, groups
-                joints.append(some_rows.log_joint_without(member, *own_rows))
-                inside.append(member.log_class_weights(some_codes, leaving))
-            else:
-                joints.append(weighed.joint[sampled])
-                generative = member.fitted.posterior.model.generative
-                inside.append(weighed.log_pi[sampled] if generative else None)
-        row_weights = rows.weight_of_each()[with_label]
-        count = class_counts(codes[with_label], len(classes), row_weights)
-        log_pi = weights_without(count, some_codes, leaving)
+        weight = rows.weight_of_each()
+        some = TrainingRows(seen[places], codes[places], weight[places], groups)
+        if self.prefit:
+            _refuse_other_rows(members, some)
+        leaving = leaving_weight(some.codes, some.weight, groups)
+        joints, inside = _joints_without(members, some, sampled, leaving)
+        count = class_counts(codes[with_label], len(classes), weight[with_label])
         members = [
             replace(
                 m,
-                mean_root=float(some_rows.roots(m).mean()),
-                most_known=float(some_rows.known_share(m).max()) or 1.0,
+                mean_root=float(some.X.roots(m).mean()),
+                most_known=float(some.X.known_share(m).max()) or 1.0,
             )
             for m in members
         ]
-        evidence = Evidence.of(joints, inside, log_pi, some_rows.known(members))
-        evidence = evidence.tempered(some_rows.tempers(members))
-        scored = Scored(evidence, some_codes, some_weights)
+        log_pi = weights_without(count, some.codes, leaving)
+        evidence = Evidence.of(joints, inside, log_pi, some.X.known(members))
+        scored = Scored(evidence.tempered(some.X.tempers(members)), some.codes, some.weight)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
@@ -555,7 +541,7 @@ class LogLinearPool(GenerativeClassifier):
             rows=kept(seen.X, rows.labels, rows.weight),
             unlabelled_weight=unlabelled_weight,
             suspects=odd_columns,
-            ranks=member_ranks(members, joints, some_codes, some_weights),
+            ranks=member_ranks(members, joints, some.codes, some.weight),
             left_out=left_out,
         )
         reader = replace(reader, members=posterior.members)
@@ -767,26 +753,12 @@ class LogLinearPool(GenerativeClassifier):
                 "intercepts": ((CHAIN, DRAW, CLASS), pooled.exponents.intercepts),
             }
         )
-        prior, names = pooled.model.family, fitted.reader.names
-        state = {
-            "estimator": fitted.name,
-            "version": __version__,
-            "parameters": {
-                name: storage.to_json(value, name)
-                for name, value in self.get_params(deep=False).items()
-                if name != "members"
-            },
+        state = state_of(self, fitted, ("members",)) | {
             "unsaved": [],
             "auto": isinstance(self.members, str),
-            "classes": storage.labels_to_json(fitted.classes),
-            "n_features": fitted.reader.n_features,
-            "feature_names": None if names is None else [str(name) for name in names],
             "n_rows": pooled.n_rows,
             "class_weight": pooled.count.tolist(),
-            "n_rows_seen": fitted.training.n_rows,
-            "n_unlabelled": fitted.training.n_unlabelled,
-            "unlabelled_weight": fitted.training.unlabelled_weight,
-            "prior_mean": prior.mean,
+            "prior_mean": pooled.model.family.mean,
             "left_out": fitted.training.left_out,
             "members": entries,
         }
@@ -860,6 +832,32 @@ def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str
     if reader.names is None:
         return None
     return {*reader.names} - {name for member in members for name in member.texts}
+
+
+def _refuse_other_rows(members: list[Member], some: TrainingRows) -> None:
+    """Raise unless these are rows that the members were fitted to."""
+    for member in members:
+        are_some = len(some.codes) != member.fitted.training.n_rows
+        rows = some.X.read(member)
+        check_training_rows(member.fitted, rows, some.codes, some.weight, are_some)
+
+
+def _joints_without(
+    members: list[Member], some: TrainingRows, sampled: Array, leaving: Array
+) -> tuple[list[Array], list[Array | None]]:
+    """Return log joints of rows without themselves, and the class weights in them, by member."""
+    joints: list[Array] = []
+    inside: list[Array | None] = []
+    for member in members:
+        weighed = member.fitted.training.weighed
+        if weighed is None:
+            joints.append(some.X.log_joint_without(member, *some[1:]))
+            inside.append(member.log_class_weights(some.codes, leaving))
+        else:
+            joints.append(weighed.joint[sampled])
+            generative = member.fitted.posterior.model.generative
+            inside.append(weighed.log_pi[sampled] if generative else None)
+    return joints, inside
 
 
 def _common_classes(members: list[Member]) -> Array:

@@ -1,6 +1,6 @@
 """A fitted classifier as a netCDF file, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,29 +49,35 @@ def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
     return named
 
 
+def state_of(clf: Any, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
+    """Return what the file of any classifier holds: arguments but the absent, classes, columns."""
+    training, reader = fitted.training, fitted.reader
+    return {
+        "estimator": type(clf).__name__,
+        "version": __version__,
+        "parameters": {
+            name: storage.to_json(by_column(clf, name, value, reader), name)
+            for name, value in clf.get_params(deep=False).items()
+            if name not in absent
+        },
+        "classes": storage.labels_to_json(fitted.classes),
+        "n_features": reader.n_features,
+        "feature_names": None if reader.names is None else reader.names.tolist(),
+        "n_rows_seen": int(training.n_rows),
+        "n_unlabelled": int(training.n_unlabelled),
+        "unlabelled_weight": training.unlabelled_weight,
+    }
+
+
 def record(
     clf: Any, fitted: Fitted
 ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """Return the record that `storage.write` takes."""
     posterior, training, reader = fitted.posterior, fitted.training, fitted.reader
     absent = unsaved(clf)
-    parameters = {
-        name: storage.to_json(by_column(clf, name, value, reader), name)
-        for name, value in clf.get_params(deep=False).items()
-        if name not in absent
-    }
-    state = {
-        "estimator": type(clf).__name__,
-        "version": __version__,
-        "parameters": parameters,
+    state = state_of(clf, fitted, absent) | {
         "unsaved": [name for name in absent if getattr(clf, name) is not None],
-        "classes": storage.labels_to_json(fitted.classes),
-        "n_features": reader.n_features,
-        "feature_names": None if reader.names is None else reader.names.tolist(),
-        "n_rows_seen": int(training.n_rows),
-        "n_unlabelled": int(training.n_unlabelled),
         "inference": training.inference,
-        "unlabelled_weight": training.unlabelled_weight,
         "prior": None if training.prior is None else list(training.prior),
         "mixture": [mass for mass, _ in getattr(posterior, "mixture", ())],
         **reader.state(),
