@@ -201,3 +201,19 @@ def assert_same(a, b, X, tol=1e-9):
     assert mine.keys() == theirs.keys()
     for method in mine:
         np.testing.assert_allclose(mine[method], theirs[method], rtol=tol, atol=tol)
+
+
+def densities_by_refits(clf, X, codes, new):
+    """(n,) of a row's own class and of all, without the row; (N, C) and (N,) of new rows."""
+    prior = clf.prior_
+
+    def densities(keep, rows):
+        posterior = prior.update(prior.stats(X[keep], codes[keep], len(clf.classes_)))
+        log_x = posterior.family.log_predictive(rows)
+        return log_x, np.logaddexp.reduce(log_x + np.log(posterior.mean_weights()), axis=1)
+
+    of_class, of_all = np.empty(len(codes)), np.empty(len(codes))
+    for i, c in enumerate(codes):
+        log_x, overall = densities(np.arange(len(codes)) != i, X[i : i + 1])
+        of_class[i], of_all[i] = log_x[0, c], overall[0]
+    return of_class, of_all, *densities(np.full(len(codes), True), new)

@@ -88,31 +88,6 @@ def test_blocks_of_workers_need_declared_bins(make):
         bg.fit_dask(make(), blocks[list(X.columns)], blocks["label"])
 
 
-@each
-@pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-def test_missing_cells_of_new_rows_are_summed_over(make):
-    X, y = table(gaps=False)
-    clf = make(**(DECLARED | {"missing": "auto"})).fit(X, y)
-    row = X[:1].astype(object)
-    row.loc[0, ["colour", "size"]] = None
-    filled = pd.concat([row] * 9, ignore_index=True)
-    filled["colour"] = np.repeat(["red", "green", "blue"], 3)
-    filled["size"] = ["S", "M", "L"] * 3
-    filled = filled.astype({"length": float, "old": bool})
-    expected = np.logaddexp.reduce(clf.predict_joint_log_proba(filled), axis=0)
-    found = clf.predict_joint_log_proba(row.astype({"length": float, "old": bool}))[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    unseen = X[:1].assign(colour="pink")
-    known = pd.concat([X[:1].assign(colour=c) for c in ("red", "green", "blue")])
-    np.testing.assert_allclose(
-        clf.predict_joint_log_proba(unseen)[0],
-        np.logaddexp.reduce(clf.predict_joint_log_proba(known), axis=0),
-        rtol=1e-12,
-    )
-    with pytest.raises(ValueError, match="pink"):
-        clf.set_params(unseen="raise").predict(unseen)
-
-
 @pytest.mark.parametrize("structure", ["average", "tree", "map"])
 def test_forests_sum_over_many_missing_cells(structure, monkeypatch):
     rng = np.random.default_rng(0)
@@ -286,3 +261,5 @@ def test_a_category_never_seen_is_summed_over_or_named():
     for ask in (clf.predict_interval, clf.predict_uncertainty):
         with pytest.raises(ValueError, match="column 'size' in row 0: missing, or a category that"):
             ask(new)
+    with pytest.raises(ValueError, match="XL"):
+        clf.set_params(unseen="raise").predict(new)

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.predict.left_out import MemberRanks
+from tests.estimators.cases import densities_by_refits
 
 pytestmark = pytest.mark.usefixtures("few_exponents")
 
@@ -14,24 +15,6 @@ pytestmark = pytest.mark.usefixtures("few_exponents")
 def iris():
     X, y = load_iris(return_X_y=True)
     return X[::3], y[::3]
-
-
-def densities(clf, X, codes, n_classes, rows):
-    """(n,) of a row's own class and of all, without it; (N, C) and (N,) of new rows: by refits."""
-    prior = clf.prior_
-
-    def posterior(keep):
-        model = prior.update(prior.stats(X[keep], codes[keep], n_classes))
-        return model.family.log_predictive, np.log(model.mean_weights())
-
-    own, every = np.empty(len(codes)), np.empty(len(codes))
-    for i, c in enumerate(codes):
-        log_x, log_pi = posterior(np.arange(len(codes)) != i)
-        found = log_x(X[i : i + 1])[0]
-        own[i], every[i] = found[c], np.logaddexp.reduce(found + log_pi)
-    log_x, log_pi = posterior(np.full(len(codes), True))
-    new = log_x(rows)
-    return own, every, new, np.logaddexp.reduce(new + log_pi, axis=1)
 
 
 def combined(left_out, new):
@@ -55,7 +38,7 @@ def test_ranks_are_those_of_refits(iris):
     members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
     pool = bg.LogLinearPool(members).fit(X, y)
     found = pool.typicality(rows)
-    parts = [densities(clf, X, y, 3, rows) for clf in pool.members_.values()]
+    parts = [densities_by_refits(clf, X, y, rows) for clf in pool.members_.values()]
     own, every, new, overall = (np.stack(part) for part in zip(*parts, strict=True))
     np.testing.assert_allclose(found["overall"], combined(every, overall))
     for c in range(3):

@@ -17,6 +17,7 @@ import bayesgen as bg
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.training import kept
 from tests.drawn import drawn
+from tests.estimators.cases import densities_by_refits
 from tests.selection import rest_is_slow
 
 NO_SCORES = "pass training="
@@ -31,33 +32,14 @@ def iris():
 # ------------------------------------------------------------------------------- against refits
 
 
-def by_refits(clf, X, codes, Z):
-    """Tail probabilities (by class, overall) and label probabilities, posterior by posterior."""
-    n, n_classes = len(codes), len(clf.classes_)
-    prior = clf.prior_
+def log_wrong(joint):
+    """(N, C) log probability that the label is another one."""
+    others = [np.logaddexp.reduce(np.delete(joint, c, axis=1), axis=1) for c in range(3)]
+    return np.stack(others, axis=1) - np.logaddexp.reduce(joint, axis=1)[:, None]
 
-    def densities(rows, others):
-        model = prior.update(prior.stats(X[others], codes[others], n_classes))
-        return model.family.log_predictive(rows), np.log(model.mean_weights())
 
-    own, overall, label = np.empty(n), np.empty(n), np.empty(n)  # label: 1 - p, in logs
-    for i in range(n):
-        log_x, log_pi = densities(X[i : i + 1], np.arange(n) != i)
-        joint = (log_x + log_pi)[0]
-        own[i], overall[i] = log_x[0, codes[i]], np.logaddexp.reduce(joint)
-        label[i] = np.logaddexp.reduce(np.delete(joint, codes[i])) - overall[i]
-    log_x, log_pi = densities(Z, np.ones(n, dtype=bool))
-    by_class = np.array(
-        [
-            [(1 + np.sum(own[codes == c] <= s)) / (1 + np.sum(codes == c)) for c, s in enumerate(r)]
-            for r in log_x
-        ]
-    )
-    total = np.logaddexp.reduce(log_x + log_pi, axis=1)
-    everyone = np.array([(1 + np.sum(overall <= s)) / (1 + n) for s in total])
-    joint = log_x + log_pi
-    wrong = [np.logaddexp.reduce(np.delete(joint, c, axis=1), axis=1) - total for c in range(3)]
-    return by_class, everyone, label, np.stack(wrong, axis=1)
+def ranks(left_out, new):
+    return np.array([(1 + np.sum(left_out <= s)) / (1 + len(left_out)) for s in new])
 
 
 @pytest.mark.parametrize(
@@ -70,11 +52,22 @@ def test_ranks_are_those_of_refits(iris, make):
     Z = X[::10] + np.random.default_rng(0).normal(scale=0.4, size=(15, 4))
     clf = make().fit(X, y)
     codes = np.searchsorted(clf.classes_, y)
-    by_class, overall, error, wrong = by_refits(clf, X, codes, Z)
-    found = clf.typicality(Z)
-    np.testing.assert_allclose(found["by_class"], by_class)
-    np.testing.assert_allclose(found["overall"], overall)
-    assert found["by_class"].dims == ("obs_id", "class")
+    of_class, of_all, new, overall = densities_by_refits(clf, X, codes, Z)
+    table = clf.typicality(Z)
+    for c in range(3):
+        np.testing.assert_allclose(table["by_class"][:, c], ranks(of_class[codes == c], new[:, c]))
+    np.testing.assert_allclose(table["overall"], ranks(of_all, overall))
+    assert table["by_class"].dims == ("obs_id", "class")
+
+
+@pytest.mark.parametrize("make", [bg.GaussianNB, bg.LinearDiscriminant], ids=["own", "LDA"])
+def test_sets_hold_what_the_training_labels_reached(iris, make):
+    X, y = iris
+    Z = X[::10] + np.random.default_rng(0).normal(scale=0.4, size=(15, 4))
+    clf = make().fit(X, y)
+    codes = np.searchsorted(clf.classes_, y)
+    error = log_wrong(clf.loo_log_joint(X, y))[np.arange(150), codes]
+    wrong = log_wrong(clf.predict_joint_log_proba(Z))
     sets = clf.predict_set(Z, coverage=0.8)
     most = np.sort(error)[int(np.ceil(151 * 0.8)) - 1]
     np.testing.assert_array_equal(sets["included"], wrong <= most)
