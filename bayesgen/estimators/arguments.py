@@ -57,7 +57,7 @@ def answer_arguments(cls: type) -> None:
     init = spelled(init)
 
     @functools.wraps(init)
-    def __init__(self: Any, *args, **arguments) -> None:  # noqa: N807
+    def __init__(self, *args, **arguments) -> None:  # noqa: N807
         for name in answered & arguments.keys():
             raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
         for name in arguments.keys() - names - SPELLINGS.keys():
@@ -74,7 +74,7 @@ _OF_REALS = frozenset({"mu0", "kappa0", "nu0", "sigma2_0", "psi0"})
 _HYPER_PARAMETERS = _OF_REALS | {"alpha", "beta", "shape", "rate", "strength", "root_weight"}
 
 
-def states_prior(clf: Any) -> bool:
+def states_prior(clf) -> bool:
     """Return whether a hyper-parameter of the features was given: it is not at its default."""
     parameters = inspect.signature(type(clf)).parameters
     names = _HYPER_PARAMETERS & parameters.keys()

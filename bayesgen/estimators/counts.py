@@ -147,7 +147,7 @@ class BernoulliNB(GenerativeClassifier):
         return tags
 
 
-def refuse_no_threshold(binarize: Any) -> None:
+def refuse_no_threshold(binarize) -> None:
     """Raise for what is neither None nor one finite number."""
     if binarize is not None:
         broadcast_prior("binarize", binarize, (), positive=False)

@@ -1,8 +1,10 @@
 """Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Reader
@@ -119,15 +121,15 @@ class TreeAugmentedNB(TableClassifier):
         root_weight: PriorValue = None,
         *,
         structure: StructureName = "average",
-        edges: Any = None,
+        edges: ArrayLike | None = None,
         n_bins: int = 5,
-        cuts: Any = None,
+        cuts: Mapping[Any, ArrayLike] | None = None,
         columns: Kinds = None,
         categories: Categories = None,
         missing: MissingCells = "auto",
         unseen: str = "ignore",
         class_alpha: PriorValue = 1.0,
-        prior: Any = None,
+        prior: str | None = None,
     ) -> None:
         self.strength = strength
         self.root_weight = root_weight
@@ -207,7 +209,7 @@ class TreeAugmentedNB(TableClassifier):
         likelihood: Literal["statistics", "rows"] = "statistics",
         observed: bool = True,
         X_new: RowsLike = None,
-        structure: Any = None,
+        structure: ArrayLike | None = None,
     ) -> "pm.Model":
         """Return the model of the tables of given forests, as a forest is a discrete parameter.
 

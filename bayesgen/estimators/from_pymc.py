@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -53,12 +53,20 @@ from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
 from bayesgen.posterior.training import GIVEN, Training, kept
 
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+    from arviz_stats.utils import ELPDData
+
 _OWN_ROWS = (
     "{} takes no rows: the model holds them. Set them there (pm.set_data), and call from_pymc again"
 )
 
 
-def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
+type Variable = Any  # of PyTensor, which has no types
+
+
+def from_pymc(model: "pm.Model", label: str = "label") -> "PyMCClassifier":
     """Return a classifier from a PyMC model of labels and rows.
 
     Parameters
@@ -115,22 +123,22 @@ def from_pymc(model: Any, label: str = "label") -> "PyMCClassifier":
 class Roles(NamedTuple):
     """Which variable of a PyMC model is what."""
 
-    model: Any
-    label: Any
-    label_data: Any  # the data container that it observes, if it is one
+    model: Variable
+    label: Variable
+    label_data: Variable  # the data container that it observes, if it is one
     codes: Array  # (N,) the observed label
-    p: Any  # its probabilities, the last axis of which are classes
-    free: list[Any]  # free variables, without cells that PyMC imputes
+    p: Variable  # its probabilities, the last axis of which are classes
+    free: list[Variable]  # free variables, without cells that PyMC imputes
     parts: list[Part]  # observed first
-    masks: dict[str, Any]  # of parts whose cells may be missing: see `GraphRows`
+    masks: dict[str, Variable]  # of parts whose cells may be missing: see `GraphRows`
     needed: dict[str, str]  # {part whose cells must be known: why}
-    length: Any  # of the dim of rows, if that can change
+    length: Variable  # of the dim of rows, if that can change
     classes: Array  # sorted
     order: Array  # (C,) the model's codes of the sorted classes
     by_row: bool  # whether the probabilities of labels depend on the row
 
 
-def find_roles(model: Any, label: str, columns: bool = True) -> Roles:
+def find_roles(model, label: str, columns: bool = True) -> Roles:
     """Find labels, rows and classes; refuse what is no model of labelled rows.
 
     `columns`: whether data of N entries without a dim of the rows are a column.
@@ -218,8 +226,8 @@ def _label(model, label: str):
 
 
 def _with_given(
-    model, label: str, n: int, parts: list[Part], held: list[Any], columns: bool
-) -> tuple[list[Part], dict[str, Any]]:
+    model, label: str, n: int, parts: list[Part], held: list[Variable], columns: bool
+) -> tuple[list[Part], dict[str, Variable]]:
     """Parts of observed variables, and of the data that rows are given with; masks of cells.
 
     Hyper-parameters, which rows depend on through free variables alone, are no columns.
@@ -290,7 +298,9 @@ def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
         )
 
 
-def _needed(parts: list[Part], masks: dict[str, Any], of_label: set[Any]) -> dict[str, str]:
+def _needed(
+    parts: list[Part], masks: dict[str, Variable], of_label: set[Variable]
+) -> dict[str, str]:
     """{part whose cells must be known: why}; the masks of all others are added to `masks`."""
     needed = {}
     variables = [block.variable for block in parts if block.variable is not None]
@@ -500,7 +510,7 @@ class PyMCFamily(Family):
         )
 
 
-def family_of(model: Any, label: str) -> PyMCFamily:
+def family_of(model, label: str) -> PyMCFamily:
     """Return the family whose density of the model's own rows is the model's.
 
     Data of as many entries as rows are columns, or else a hyper-parameter.
@@ -589,7 +599,7 @@ class PartsReader(Reader):
         """Names of the columns."""
         return [name for block in self.parts for name in block.columns]
 
-    def checked(self, X: RowsLike, first: bool, ensure_all_finite: Any) -> tuple[Self, Any]:
+    def checked(self, X: RowsLike, first: bool, ensure_all_finite) -> tuple[Self, Array]:
         """Numbers in an array, of these columns in this order."""
         names = self.columns
         if hasattr(X, "data_vars") or isinstance(X, Mapping):  # an xarray.Dataset
@@ -621,8 +631,8 @@ class PartsReader(Reader):
                 raise InputError(what, row=row, column=block.columns[j], advice=advice)
             start += len(block.columns)
 
-    def _refuse_absent(self, names: list[str], known: list[Any]) -> None:
-        if absent := [name for name in names if name not in known]:
+    def _refuse_absent(self, names: list[str], columns: list[str]) -> None:
+        if absent := [name for name in names if name not in columns]:
             raise ValueError(
                 f"X has no column {absent[0]!r}: the model's data are {', '.join(names)}"
             )
@@ -746,7 +756,7 @@ class PyMCClassifier(GenerativeClassifier):
         clf.fitted_ = clf._drawn_fit(undrawn, draws)
         return clf
 
-    def _own_rows(self, X, y) -> tuple[Any, Any]:
+    def _own_rows(self, X, y):
         """Return the rows given, or else those of the model."""
         if (X is None) != (y is None):
             raise TypeError("give X and y together, or neither: the model holds its rows")
@@ -766,7 +776,7 @@ class PyMCClassifier(GenerativeClassifier):
         """
         return super().loo_log_joint(*self._own_rows(X, y), *args, **options)
 
-    def loo(self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any) -> Any:
+    def loo(self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any) -> "ELPDData":
         """Return the leave-one-out score of the model's rows; X and y may be left out.
 
         All else is as `GenerativeClassifier.loo` has it.
@@ -775,7 +785,7 @@ class PyMCClassifier(GenerativeClassifier):
 
     def posterior_groups(
         self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any
-    ) -> Any:
+    ) -> "xr.DataTree":
         """Return ``posterior_`` with groups of the model's rows; X and y may be left out.
 
         All else is as `GenerativeClassifier.posterior_groups` has it.
@@ -790,7 +800,7 @@ class PyMCClassifier(GenerativeClassifier):
         likelihood: Literal["statistics", "rows"] = "rows",
         observed: bool = True,
         X_new: RowsLike = None,
-    ) -> Any:
+    ) -> "pm.Model":
         """Return the model."""
         if likelihood != "rows" or not observed or any(v is not None for v in (X, y, X_new)):
             raise ValueError("the model is the user's own, with the rows that it observes")

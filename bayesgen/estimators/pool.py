@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,7 +106,7 @@ class PoolReader(Reader):
         reader = replace(self, n_features=int(shape[1]) if wide else None, names=named)
         return reader, Rows(X, reader)
 
-    def encode(self, rows: Rows) -> Any:
+    def encode(self, rows: Rows) -> MemberRows:
         """Rows as the members read them."""
         return MemberRows(rows, log_joint)
 
@@ -136,7 +136,7 @@ def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     """Return a member fitted to labelled rows; the pipeline first."""
     clf = member.clf
-    how: dict[str, Any] = {"unlabelled": "weighted"} if y.unlabelled else {}
+    how: dict[str, object] = {"unlabelled": "weighted"} if y.unlabelled else {}
     with warnings.catch_warnings():
         for told_by_the_pool in (ColumnWarning, CopiedRowsWarning):
             warnings.simplefilter("ignore", told_by_the_pool)
@@ -156,7 +156,7 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     return replace(member, clf=clf)
 
 
-def named(members: Any) -> list[tuple[str, Any]]:
+def named(members) -> list[tuple[str, Any]]:
     """Return (name, estimator) pairs of the user's members."""
     members_given = list(members.items()) if isinstance(members, dict) else list(members)
     if not members_given:
@@ -341,8 +341,7 @@ class LogLinearPool(GenerativeClassifier):
         return PoolReader(type(self).__name__)
 
     def _pooled(self) -> PooledPosterior:
-        pooled: Any = self._fitted().posterior
-        return pooled
+        return cast(PooledPosterior, self._fitted().posterior)
 
     def _check_arguments(self) -> None:
         if not self.max_rows > 0:
@@ -666,7 +665,7 @@ class LogLinearPool(GenerativeClassifier):
                 "a pool that was read from a file holds no rows: give X and y for its PyMC model"
             )
         evidence, codes, weight = scored
-        prior: Any = pooled.model.family
+        prior = cast(LogLinear, pooled.model.family)
         coords = fitted.coords | {OBS: np.arange(len(codes))}
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
             eta = pm.Gamma("exponent", SHAPE, SHAPE / prior.mean, dims=MEMBER)
@@ -885,7 +884,7 @@ class PoolLearner:
 
     pool: LogLinearPool
 
-    family_type: ClassVar[Any] = LogLinear
+    family_type: ClassVar[type[Family]] = LogLinear
     keeps_rows: ClassVar[bool] = True
     unsaved: ClassVar[tuple[str, ...]] = ()
 

@@ -1,7 +1,6 @@
 """The prior of each column in words and in the column's units."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -28,7 +27,7 @@ _NO_PRIOR = (
 Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over classes}
 
 
-def columns_of(family: Any, n_columns: int) -> list[tuple[str, str]]:
+def columns_of(family, n_columns: int) -> list[tuple[str, str]]:
     """Return (prior in words, range of a cell under it or "") for each column of a block."""
     if n_columns and isinstance(family, Margins):
         family = family.margins()
@@ -88,7 +87,7 @@ def _gaussian(v: Values) -> str:
     )
 
 
-def _gaussian_range(v: Values, unit: Callable[[Any], Any] = float) -> str:
+def _gaussian_range(v: Values, unit=float) -> str:
     mu, kappa, nu, sigma2 = (v[k] for k in ("mu", "kappa", "nu", "sigma2"))
     half = stats.t.isf(_TAIL, nu) * np.sqrt(sigma2 * (1 + 1 / kappa))
     return f"{_number(unit((mu - half).min()))} to {_number(unit((mu + half).max()))}"
@@ -134,7 +133,7 @@ _RANGES: dict[frozenset[str], Callable[[Values], str]] = {
 }
 
 
-def of_all_columns(family: Any) -> str:
+def of_all_columns(family) -> str:
     """Return sentences on a prior that belongs to no single column: tokens, tables of pairs."""
     if isinstance(family, Margins):  # all of it is said column by column
         return ""

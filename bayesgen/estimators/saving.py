@@ -26,7 +26,7 @@ _MIXED = "mixed"  # in a model file, posteriors whose predictives are averaged
 _OF_STATE = [CLASS, CONTEXT, TOKEN]  # labels of dims that `state` has, vocabularies with it
 
 
-def refuse_subclass(clf: Any) -> None:
+def refuse_subclass(clf) -> None:
     """Raise TypeError for a classifier whose file `bayesgen.load` would not know."""
     if type(clf).__module__.partition(".")[0] != "bayesgen":
         raise TypeError(
@@ -35,13 +35,13 @@ def refuse_subclass(clf: Any) -> None:
         )
 
 
-def unsaved(clf: Any) -> tuple[str, ...]:
+def unsaved(clf) -> tuple[str, ...]:
     """Constructor arguments that a file cannot hold."""
     names = [name for name in clf._unsaved if name in clf.get_params(deep=False)]
     return tuple(name for name in names if not isinstance(getattr(clf, name), str))
 
 
-def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
+def by_column(clf, argument: str, value, reader: Reader):
     """{column: value} of an argument by column, a dict or a Series; else the value as it is."""
     named = by_name(value) if argument in clf._by_column else None
     if named is None or not (isinstance(value, Mapping) or reader.names is not None):
@@ -49,7 +49,7 @@ def by_column(clf: Any, argument: str, value: Any, reader: Reader) -> Any:
     return named
 
 
-def state_of(clf: Any, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
+def state_of(clf, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
     """Return what the file of any classifier holds: arguments but the absent, classes, columns."""
     training, reader = fitted.training, fitted.reader
     return {
@@ -69,9 +69,7 @@ def state_of(clf: Any, fitted: Fitted, absent: Collection[str]) -> dict[str, Any
     }
 
 
-def record(
-    clf: Any, fitted: Fitted
-) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+def record(clf, fitted: Fitted) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
     """Return the record that `storage.write` takes."""
     posterior, training, reader = fitted.posterior, fitted.training, fitted.reader
     absent = unsaved(clf)
@@ -107,7 +105,7 @@ def record(
 
 
 def loaded(
-    clf: Any, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
+    clf, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
 ) -> Fitted:
     """Return the fit that a model file holds, of a classifier with the file's arguments."""
     classes = storage.labels_from_json(state["classes"])

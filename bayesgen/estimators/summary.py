@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Summary:
         return without_controls(html)
 
 
-def with_summary(clf: Any) -> str:
+def with_summary(clf) -> str:
     """HTML for notebooks: scikit-learn's diagram, and once fitted the summary below it."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils import estimator_html_repr
@@ -279,7 +279,7 @@ class PoolSummary(Summary):
     @classmethod
     def of(cls, fitted: Fitted, prob: float | None) -> "PoolSummary":
         """Return the summary of a fitted pool."""
-        pooled: Any = fitted.posterior
+        pooled = cast(PooledPosterior, fitted.posterior)
         request = IntervalRequest.of(prob, "eti")
         tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
         exponents, intercepts = (np.quantile(v, tails, axis=0).T for v in pooled.exponents.flat)
@@ -314,7 +314,7 @@ class PoolSummary(Summary):
 
 
 def _pool_sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
-    pooled: Any = fitted.posterior
+    pooled = cast(PooledPosterior, fitted.posterior)
     exponents, members = table["exponent"].values, pooled.members
     total = float(exponents.sum())
     sentences = [rows_of_classes(fitted, pooled.count)]
