@@ -81,10 +81,11 @@ def _concrete():
     return [f for f in registry().values() if not inspect.isabstract(f)]
 
 
-def pytest_generate_tests(metafunc, first_alone=False):
-    """`case`: each example of each conjugate family; `family`: of each that is sampled.
+def pytest_generate_tests(metafunc):
+    """`case`: two examples of each conjugate family; `family`: those of each that is sampled.
 
-    `missing`: with and, where the family takes them, without all cells.
+    `missing`: with and, where the family takes them, without all cells; of a second example
+    without alone.
     """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
@@ -92,28 +93,21 @@ def pytest_generate_tests(metafunc, first_alone=False):
         raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
     chosen = [f for name, f in known.items() if not only or name in only]
     if "case" in metafunc.fixturenames:
-        cases = [
-            Case(family, i)
-            for family in chosen
-            if is_exact(family)
-            for i in ([0] if first_alone else _indices(family, known.values()))
-        ]
+        cases = [Case(family, i) for family in chosen if is_exact(family) for i in _indices(family)]
         _parametrize(metafunc, "case", {f"{c.family.__name__}-{c.index}": c for c in cases})
     if "family" in metafunc.fixturenames:
         found = {
             f"{family.__name__}-{i}": example
             for family in chosen
             if not issubclass(family, ConjugateFamily)
-            for i, example in enumerate(examples(family, 3, 2))
+            for i, example in enumerate(examples(family, 3, 2)[:2])
         }
         _parametrize(metafunc, "family", found)
 
 
-def _indices(family, known):
-    """Of all examples; of a family derived from another the first and the last."""
-    every = range(len(examples(family, 3, 4)))
-    derived = any(issubclass(family, other) for other in known if other is not family)
-    return {*every[:1], *every[-1:]} if derived else every
+def _indices(family):
+    """Of the first and the last example."""
+    return sorted({0, len(examples(family, 3, 4)) - 1})
 
 
 def _parametrize(metafunc, name, found):
@@ -125,12 +119,8 @@ def _parametrize(metafunc, name, found):
     takes, pairs = fits_missing if name == "case" else family_takes_missing, {}
     for k, value in found.items():
         index, both = int(k.rpartition("-")[2]), takes(value)
-        for missing in (False, True) if both else (False,):
-            # fast are both of the first example of a family, and one of each later one in its turn
-            slow = pytest.mark.slow if both and index and index % 2 == missing else ()
-            pairs[f"{k}-{'missing' if missing else 'whole'}"] = pytest.param(
-                value, missing, marks=slow
-            )
+        for missing in ([True] if index else [False, True]) if both else [False]:
+            pairs[f"{k}-{'missing' if missing else 'whole'}"] = value, missing
     metafunc.parametrize((name, "missing"), pairs.values(), ids=pairs)
 
 
@@ -142,6 +132,11 @@ def only(*conditions):
         return law
 
     return of
+
+
+def first_prior(case) -> bool:
+    """For laws that compile a graph for each case."""
+    return case.index == 0 if isinstance(case, Case) else case is examples(type(case), 3, 2)[0]
 
 
 def first(theta):

@@ -28,7 +28,15 @@ from tests.graphs import (
     pytensor,
     values_of,
 )
-from tests.laws.cases import close, first, has_density, in_pymc, only, with_missing
+from tests.laws.cases import (
+    close,
+    first,
+    first_prior,
+    has_density,
+    in_pymc,
+    only,
+    with_missing,
+)
 
 N_POINTS, N_CLASSES = 3, 3
 STEP = 1e-3  # relative; differences of fourth order have about ten digits
@@ -352,7 +360,7 @@ def check_clones(family, X, y):
         assert np.isfinite(moved)
 
 
-@only(in_pymc)
+@only(in_pymc, first_prior)
 def test_a_model_of_rows_takes_other_rows(case, missing):
     case, prior, X = on_rows(case)
     more, y_more = case.rows(len(Y) + 1, salt=1)
@@ -364,6 +372,7 @@ def test_a_model_of_rows_takes_other_rows(case, missing):
     check_other_rows(prior, X, Y, more, y_more)
 
 
+@only(first_prior)
 def test_a_model_of_rows_of_a_sampled_family_takes_other_rows(family, missing):
     X = rows_of(family, missing)
     more = np.concatenate([X[::-1], X[2:3]])
@@ -371,11 +380,12 @@ def test_a_model_of_rows_of_a_sampled_family_takes_other_rows(family, missing):
     check_other_rows(family, X, Y_OF_THREE, more, y_more)
 
 
-@only(in_pymc)
+@only(in_pymc, first_prior)
 def test_clones_of_a_model_have_its_density(case):
     _, prior, X = on_rows(case)
     check_clones(prior, X, Y)
 
 
+@only(first_prior)
 def test_clones_of_a_model_of_a_sampled_family_have_its_density(family):
     check_clones(family, rows_of(family, False), Y_OF_THREE)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.laws.cases import EXACT, N_SIGMA, first, within_mcse
+from tests.laws.cases import EXACT, N_SIGMA, first, first_prior, only, within_mcse
 
 
 def test_simulated_rows_can_be_learnt_from(case):
@@ -56,6 +56,7 @@ def test_rows_are_simulated_from_the_density_that_is_evaluated(case, what):
     assert abs(sides[0].mean() - sides[1].mean()) <= N_SIGMA * mcse + EXACT
 
 
+@only(first_prior)
 @pytest.mark.parametrize("what", ["likelihood", "predictive"])
 def test_one_row_reweights_the_prior_predictive_to_its_posterior(case, what):
     """E over x ~ p(x) of p(x | x1)/p(x) is 1: rows, draws and the update know of each other."""

@@ -62,10 +62,9 @@ def test_a_family_renames_its_classes_in_its_statistics(case):
 
 
 @pytest.mark.filterwarnings("ignore:remove")  # one row of weight 2 is left: it has no scatter
-@pytest.mark.parametrize("weight", [1.0, 0.01, 1e3])
-def test_remove_undoes_merge_in_any_order(case, weight):
+def test_remove_undoes_merge_in_any_order(case):
     X, y = case.rows(20)
-    weights = weight * case.rng().gamma(2.0, size=20)
+    weights = (1e3 if case.index else 0.01) * case.rng().gamma(2.0, size=20)
     kept, a, b = (
         case.stats(X[s], y[s], weights[s]) for s in (slice(0, 9), slice(9, 12), slice(12, 20))
     )
