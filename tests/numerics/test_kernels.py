@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import bayesgen as bg
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
@@ -117,9 +116,3 @@ def test_documents_with_large_counts_and_long_ones(both, form):
     agree(compiled.counts, plain.counts)
     agree(compiled.log_coefficient, plain.log_coefficient)
     agree(*both(lambda: family.log_predictive(X)))
-
-
-def test_texts_with_tokens_never_seen(both):
-    clf = bg.MarkovNB(order=2).fit(["abab abba", "cdcd cdc", "abc abd"], list("xyx"))
-    rows = ["abab" * 30, "", "zzab z", "dcba"]
-    agree(*both(lambda: clf.predict_joint_log_proba(rows)))

@@ -14,7 +14,6 @@ from bayesgen.numerics.rows import (
     exact_parts,
     has_nan,
     refuse_negative_counts,
-    remainder,
     split_missing,
     sum_except,
 )
@@ -123,9 +122,3 @@ def test_sum_except_has_no_cancellation():
     for form in (masks, sparse.csr_matrix(masks.astype(float))):
         np.testing.assert_allclose(sum_except(form, parts), expected, rtol=1e-12, atol=1e-10)
     assert np.all(exact_parts(np.zeros((2, 3))) == 0)
-
-
-def test_remainder_is_never_a_rounding_error():
-    total, part = np.array([1.0, 0.3, 0.0, 5.0]), np.array([0.25, 0.1 + 0.2, 0.0, 5.0])
-    rest = remainder(total, part)
-    np.testing.assert_array_equal(rest, [0.75, 0.0, 0.0, 0.0])

@@ -52,22 +52,6 @@ def test_an_unseen_category_is_one_that_had_been_declared():
             )
 
 
-def test_an_unseen_category_with_less_than_one_pseudo_count_is_impossible_under_the_map():
-    X = np.array([[0.0], [1.0]] * 4)  # every category has more than one count
-    posterior, _ = fitted(X, np.arange(8) // 4, 2, n_categories=(2,), alpha=0.5)
-    plug_in = posterior.for_plug_in("map")
-    assert np.all(plug_in.log_likelihood(np.array([[-1.0]]), posterior.map()) == -np.inf)
-
-
-def test_the_prior_pseudo_count_of_the_unseen_stays_and_scales():
-    posterior, seen = fitted(*some_rows(), alpha=2.0)
-    np.testing.assert_array_equal(posterior.new, np.full((3, 4), 2.0))
-    np.testing.assert_array_equal(posterior.update(seen).new, posterior.new)
-    np.testing.assert_array_equal(posterior.scaled({"alpha": 3.0}).new, np.full((3, 4), 6.0))
-    fixed, _ = fitted(*some_rows(), alpha=2.0, new=0.5)
-    np.testing.assert_array_equal(fixed.new, np.full((3, 4), 0.5))
-
-
 # -- category sets ---------------------------------------------------------------------------
 
 
@@ -83,25 +67,6 @@ def test_chunks_with_different_categories_add_up():
     np.testing.assert_array_equal(whole.remove(a).counts, b.counts)
     with pytest.raises(ValueError, match="only rows that were merged"):
         a.remove(b)
-
-
-def test_reindexed_categories_are_the_same_rows_under_new_codes():
-    X, y = some_rows()
-    _, seen = fitted(X, y)
-    codes = [np.array([4, 0, 2]), np.array([1, 0]), np.array([3, 2, 1, 0]), np.array([2])]
-    renamed = np.stack([c[X[:, j].astype(int)] for j, c in enumerate(codes)], axis=1)
-    sizes = (5, 2, 4, 3)
-    expected = DirichletCategorical(n_categories=sizes).stats(renamed, y, 3)
-    np.testing.assert_array_equal(seen.reindex_categories(codes, sizes).counts, expected.counts)
-    with pytest.raises(ValueError, match="feature 1 has counts beyond its 1 renamed"):
-        seen.reindex_categories([codes[0], np.array([0]), *codes[2:]], sizes)
-
-
-def test_without_declaration_all_features_have_the_categories_of_the_largest():
-    X, y = some_rows()
-    posterior, _ = fitted(X, y, n_categories=())
-    assert posterior.alpha.shape == (3, 4, 4)
-    assert np.all(posterior.alpha >= 1)
 
 
 def test_alpha_may_be_given_for_classes_features_or_categories():
@@ -194,16 +159,6 @@ def test_huge_counts():
         assert posterior.log_evidence(one) == pytest.approx(
             posterior.log_predictive(x[None])[0, 0], rel=1e-11
         )
-
-
-def test_an_unseen_category_under_draws_and_the_mean():
-    posterior, _ = fitted(*some_rows(), alpha=2.0)
-    row = np.array([[-1.0, np.nan, np.nan, np.nan]])
-    expected = posterior.log_predictive(row)
-    draws = posterior.draw(np.random.default_rng(0), 3)
-    for theta in (posterior.mean(), draws):
-        got = posterior.log_likelihood(row, theta)
-        np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-12)
 
 
 def test_an_unseen_category_under_the_other_plug_ins():

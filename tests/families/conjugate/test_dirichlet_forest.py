@@ -9,7 +9,6 @@ from scipy.stats import dirichlet
 
 from bayesgen.families.conjugate import dirichlet_forest
 from bayesgen.families.conjugate.dirichlet_forest import DirichletForest
-from bayesgen.numerics import kernels
 from tests.families.conjugate.forests import (
     A,
     counts_of,
@@ -142,17 +141,6 @@ def test_strengths_by_evidence_are_the_best_of_the_lattice_nearby():
         assert other.resolve(stats).log_evidence(stats) <= best + 1e-9 or not (
             1e-2 < prior.root_weight[0] * factor < 1e3
         )
-
-
-@pytest.mark.slow
-def test_many_rows_are_scored_as_few(monkeypatch):
-    X = rows(300, (2, 3, 4, 2), seed=6)
-    edges = np.ones((4, 4))
-    edges[0, 1] = edges[1, 0] = 0.0
-    _, _, fitted = posterior(X, (2, 3, 4, 2), edges=edges)
-    plain = fitted.log_predictive(X)
-    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)
-    np.testing.assert_allclose(fitted.log_predictive(X), plain, rtol=1e-12)
 
 
 def test_what_is_wrong_is_refused():

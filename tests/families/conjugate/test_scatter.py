@@ -98,24 +98,6 @@ def test_many_and_few_columns(d, both_ways):
     check(X, y, n_classes)
 
 
-def test_no_row_and_no_column(both_ways):
-    for shape in ((0, 3), (4, 0)):
-        found = ScatterStats.of_rows(np.empty(shape), np.zeros(shape[0], int), 2)
-        assert found.scatter.shape == (2, shape[1], shape[1])
-        assert not found.scatter.any()
-
-
-def test_weights_of_nothing_are_no_rows():
-    X, y, n_classes = rows(n=20)
-    weight = np.ones(20)
-    weight[3:5] = 0
-    X[3, 1] = np.nan
-    keep = weight > 0
-    found = ScatterStats.of_rows(X, y, n_classes, weight)
-    expected = ScatterStats.of_rows(X[keep], y[keep], n_classes)
-    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-12)
-
-
 def test_the_first_missing_cell_is_named(both_ways):
     X, y, n_classes = rows()
     X[150, 3] = X[120, 2] = X[120, 4] = np.nan

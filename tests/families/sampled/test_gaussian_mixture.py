@@ -70,18 +70,6 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
 
 
-def test_weights_are_dirichlet():
-    own = family(sizes=[3, 2], component_alpha=1.5)
-    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
-    with model:
-        w = np.asarray(pm.draw(model["weight"], draws=4000, random_seed=1, mode=PYTHON))
-    for c, k in enumerate([3, 2]):
-        for j in range(k):
-            beta = stats.beta(1.5, 1.5 * (k - 1))
-            assert stats.kstest(w[:, c, j], beta.cdf).pvalue > 1e-3
-    assert np.all(w[:, 1, 2] == 0)
-
-
 def test_sigma_is_log_normal_above_what_rounding_sets():
     """Draws of the model against the distribution function of the formula."""
     h, s = np.array([0.0, 3.0]), np.array([2.0, 0.5])
@@ -93,16 +81,6 @@ def test_sigma_is_log_normal_above_what_rounding_sets():
     raw = np.sqrt(np.square(sigma) - np.square(h) / 12)
     for j in range(2):
         assert stats.kstest(raw[:, 0, 1, j], stats.lognorm(1.0, scale=s[j]).cdf).pvalue > 1e-3
-
-
-def test_a_prior_of_sigma_that_is_given_has_no_floor():
-    own = family(resolution=np.full(2, 50.0), sigma=pm.Gamma.dist(2, 0.5))
-    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
-    assert "sigma_raw" not in model.named_vars
-    assert model["sigma"] in model.free_RVs
-    with model:
-        sigma = np.asarray(pm.draw(model["sigma"], draws=500, random_seed=2, mode=PYTHON))
-    assert stats.kstest(sigma[:, 0, 0, 0], stats.gamma(2, scale=2).cdf).pvalue > 1e-3
 
 
 def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
@@ -154,27 +132,6 @@ def test_chains_start_where_the_density_is_finite(k):
     assert all(np.isfinite(v).all() for v in point.values())
     assert np.all(point["sigma"] > 0)
     assert np.all(point["sigma_raw"] > 0)
-
-
-def test_chains_start_at_the_clusters_of_rounded_rows():
-    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], [20, 1, 9], axis=0)
-    own = GaussianMixture(n_components=2).with_defaults(X, np.zeros(30, dtype=int), 1)
-    mu = own.start(np.random.default_rng(0), X, np.zeros(30, dtype=int))["mu"]
-    np.testing.assert_allclose(np.sort(mu[0, :, 1]), [0.0, 5.0], atol=0.5)
-
-
-def test_densities_of_rows_do_not_know_the_order_of_clusters():
-    own, theta = family(), drawn_theta("full")
-    turned = {k: np.concatenate([v[:, :1], v[:, 1:, ::-1]], axis=1) for k, v in theta.items()}
-    X, y = np.random.default_rng(1).normal(size=(250, 2)), np.arange(250) % 2
-    (dims, found), (_, other) = (
-        own.row_densities({k: v[None] for k, v in t.items()}, X, y)["log_density"]
-        for t in (theta, turned)
-    )
-    assert dims == ("chain", "draw", "checked_row")
-    assert found.shape[:2] == (1, 3)
-    assert 50 <= found.shape[2] <= 100
-    np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
 def test_arguments_that_make_no_sense_are_refused():

@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.shared import gaussian
 from bayesgen.families.shared.gaussian import (
-    common_patterns,
     inverse_of_lower,
     observed_distances,
     reader,
@@ -90,24 +89,6 @@ def test_inverse_of_columns_in_very_different_units():
     expected = scaled / unit.swapaxes(1, 2)
     found = inverse_of_lower(factor)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
-
-
-@pytest.mark.parametrize(("n_columns", "least"), [(11, 1), (11, 2), (80, 2)])
-def test_each_row_is_in_one_pattern(n_columns, least):
-    X = RNG.standard_normal((40, n_columns))
-    X[RNG.random(X.shape) < 0.2] = np.nan
-    X[3] = X[20] = np.nan
-    X[30:] = X[0]
-    live = np.delete(np.arange(n_columns), [1, 4])
-    rare, common = common_patterns(X, live, least)
-    seen = np.zeros(len(X), dtype=int)
-    seen[rare] += 1
-    for rows, columns in common:
-        assert len(rows) >= least
-        seen[rows] += 1
-        for row in rows:
-            np.testing.assert_array_equal(columns, live[~np.isnan(X[row, live])])
-    assert (seen == 1).all()
 
 
 FORMS = {
