@@ -213,20 +213,25 @@ def test_categorical_by_scipy(name):
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-def test_unseen_categories_as_if_declared_ignored_or_refused():
+def test_unseen_categories_as_if_declared_or_ignored():
     X, codes, y = sample(CASES["CategoricalNB"])
     new = np.array([["violet", "S"], ["red", "XXL"], ["violet", "XXL"]], dtype=object)
-    levels = [["red", "green", "blue"], ["S", "M", "L", "XL"]]
-    wide = [[*levels[0], "violet"], [*levels[1], "XXL"]]
-    clf = bg.CategoricalNB(unseen="prior").fit(X, y)
-    weights = log_class_weights(codes)["posterior_predictive"]
-    for i, known in ((0, [wide[0], levels[1]]), (1, [levels[0], wide[1]]), (2, wide)):
-        # as if that category had been declared for that column
-        expected = categorical(X, codes, new[[i]], known, 1.0)["posterior_predictive"] + weights
-        np.testing.assert_allclose(clf.predict_joint_log_proba(new[[i]]), expected, rtol=1e-12)
-    firm = bg.CategoricalNB(1.5, unseen="prior").fit(X, y)
+    colours, sizes = ["red", "green", "blue"], ["S", "M", "L", "XL"]
+    clf = bg.CategoricalNB(1.5, unseen="prior").fit(X, y)
+    for i, new_colours, new_sizes in (
+        (0, ["violet"], []),
+        (1, [], ["XXL"]),
+        (2, ["violet"], ["XXL"]),
+    ):
+        declared = [colours + new_colours, sizes + new_sizes]
+        with np.errstate(divide="ignore"):
+            oracle = categorical(X, codes, new[[i]], declared, 1.5)
+        weights = log_class_weights(codes)
+        for method in METHODS if i == 2 else METHODS[:1]:
+            joint = clf.predict_joint_log_proba(new[[i]], method=method)
+            np.testing.assert_allclose(joint, oracle[method] + weights[method], rtol=1e-12)
     with pytest.raises(ImpossibleRowError):
-        firm.predict(new, method="mle")
+        clf.predict(new, method="mle")
     clf.unseen = "ignore"  # as by set_params
     gaps = np.array([[None, "S"], ["red", None], [None, None]], dtype=object)
     np.testing.assert_array_equal(clf.predict_proba(new), clf.predict_proba(gaps))
@@ -299,60 +304,43 @@ def test_discriminants_by_scipy(estimator):
     )
 
 
-def test_mixed_columns_are_the_sum_of_their_kinds():
-    X, codes, y = sample(CASES["MixedNB"])
+def sum_of_kinds(columns, models, X, y, new, method):
+    """The class weights once, and the densities of classifiers of some columns each."""
+    total = np.zeros((len(new), 3))
+    for kind, model in models.items():
+        model.fit(X[columns[kind]], y)
+        joint = model.predict_joint_log_proba(new[columns[kind]], method=method)
+        total += joint - np.log(model.model_.class_weights(method, model.stats_))
+    return total + np.log(model.model_.class_weights(method, model.stats_))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mixed_columns_are_the_sum_of_their_kinds(method):
+    X, _, y = sample(CASES["MixedNB"])
     new, _, _ = sample(CASES["MixedNB"], n=15, seed=8)
     hyper = {"mu0": 1.0, "kappa0": 0.5, "nu0": 4.0, "sigma2_0": 1.5}
     clf = bg.MixedNB(KINDS, alpha=1.5, beta=2.0, shape=2.0, rate=0.5, **hyper).fit(X, y)
-
-    def part(kind, dtype=float):
-        return X[KINDS[kind]].to_numpy(dtype), new[KINDS[kind]].to_numpy(dtype)
-
-    def oracle(function, kind, *arguments, dtype=float):
-        rows, others = part(kind, dtype)
-        return function(rows, codes, others, *arguments)
-
-    levels = [["red", "green", "blue"], ["S", "M", "L", "XL"]]
-    with np.errstate(divide="ignore"):
-        parts = [
-            oracle(bernoulli, "bernoulli", 1.5, 2.0),
-            oracle(categorical, "categorical", levels, 1.5, dtype=object),
-            oracle(poisson, "poisson", 2.0, 0.5),
-            oracle(normal_inverse_gamma, "gaussian", 1.0, 0.5, 4.0, 1.5, "class"),
-        ]
-    total = {method: sum(part[method] for part in parts) for method in METHODS}
-    check_against(clf, new, {m: v for m, v in total.items() if np.isfinite(v).all()}, codes)
-    assert np.isfinite(total["posterior_predictive"]).all()
-    possible = np.isfinite(total["mle"]).any(axis=1)
-    joint = clf.predict_joint_log_proba(new[possible], method="mle")
-    expected = total["mle"][possible] + log_class_weights(codes)["mle"]
+    models = {
+        "bernoulli": bg.BernoulliNB(1.5, 2.0),
+        "categorical": bg.CategoricalNB(1.5),
+        "poisson": bg.PoissonNB(2.0, 0.5),
+        "gaussian": bg.GaussianNB(**hyper),
+    }
+    expected = sum_of_kinds(KINDS, models, X, y, new, method)
+    joint = clf.predict_joint_log_proba(new, method=method)
     np.testing.assert_allclose(joint, expected, rtol=1e-9)
 
 
-def test_logarithms_have_a_jacobian():
-    X, codes, y = sample(CASES["MixedNB real"])
+@pytest.mark.parametrize("method", METHODS)
+def test_logarithms_have_a_jacobian(method):
+    X, _, y = sample(CASES["MixedNB real"])
     new, _, _ = sample(CASES["MixedNB real"], n=15, seed=8)
-    clf = bg.MixedNB(REAL_KINDS).fit(X, y)
-    income, more = (t[["income"]].to_numpy() for t in (X, new))
-
-    def unit_information(x):
-        """Within-class squares and one row's worth of the total variance (Notes of the prior)."""
-        within = pd.Series(x[:, 0]).groupby(codes).agg(["count", "var"])
-        dof = within["count"] - 1
-        return np.nanmean(x), ((within["var"] * dof).sum() + np.nanvar(x)) / (1 + dof.sum())
-
-    def normal(x, more):
-        mean, variance = unit_information(x)
-        return normal_inverse_gamma(x, codes, more, mean, 0.1, 3.0, variance, "class")
-
-    jacobian = np.where(np.isnan(more), 0.0, np.log(more))
-    with np.errstate(divide="ignore"):
-        found = normal(np.log(income), np.log(more))
-    alone = new.assign(length=np.nan, rain=np.nan)
-    for method in METHODS:
-        joint = clf.predict_joint_log_proba(alone, method=method)
-        expected = found[method] - jacobian + log_class_weights(codes)[method]
-        np.testing.assert_allclose(joint, expected, rtol=1e-9, err_msg=method)
+    logs, new_logs = (rows.assign(income=np.log(rows["income"])) for rows in (X, new))
+    models = dict.fromkeys(REAL_KINDS, bg.GaussianNB())
+    expected = sum_of_kinds(REAL_KINDS, models, logs, y, new_logs, method)
+    expected -= np.nan_to_num(new_logs["income"].to_numpy())[:, None]
+    joint = bg.MixedNB(REAL_KINDS).fit(X, y).predict_joint_log_proba(new, method=method)
+    np.testing.assert_allclose(joint, expected, rtol=1e-9)
 
 
 def test_perplexity_is_the_geometric_mean_of_surprise():
