@@ -138,8 +138,9 @@ def test_contributions_add_up(each):
 def test_new_rows_come_from_a_density_of_rows(each):
     clf, X = each
     if clf.prior_.family.discriminative:
-        assert not hasattr(clf, "simulate")
-        assert not hasattr(clf, "score_samples")
+        for name in ("simulate", "score_samples", "typicality"):
+            assert not hasattr(clf, name)
+        assert clf.predict_set(X, training=(X, Y))["included"].shape == (N, 3)
         return
     rows, labels = clf.simulate(7, random_state=1)
     assert (len(rows), len(labels)) == (7, 7)

@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import warnings
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,11 +12,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.training import kept
 from tests.drawn import drawn
 from tests.estimators.cases import densities_by_refits
-from tests.selection import rest_is_slow
 
 NO_SCORES = "pass training="
 
@@ -79,54 +75,29 @@ def test_sets_hold_what_the_training_labels_reached(iris, make):
         np.testing.assert_array_equal(sets["included"][:, c], wrong[:, c] <= most)
 
 
-def test_weights_are_rows(iris):
-    X, y = iris
-    rng = np.random.default_rng(5)
-    w = rng.choice([0.0, 1.0, 3.0], size=150)
-    clf = bg.GaussianNB().fit(X, y, sample_weight=w)
-    log_x = clf.predict_joint_log_proba(X[:7]) - np.log(clf.model_.mean_weights())
-    joint = clf.loo_log_joint(X, y, w)
-    codes = np.searchsorted(clf.classes_, y)
-    alpha = clf.model_.alpha
-    for c in range(3):
-        own = (codes == c) & (w > 0)
-        left = [(alpha[c] - wi) / (alpha.sum() - wi) for wi in w[own]]
-        score = joint[own, c] - np.log(left)
-        want = [(1 + w[own][score <= s].sum()) / (1 + w[own].sum()) for s in log_x[:, c]]
-        np.testing.assert_allclose(clf.typicality(X[:7])["by_class"][:, c], want)
-
-
 # --------------------------------------------------------------------------------- simulations
 
 
-SIMULATED = {
-    "GaussianNB": lambda: bg.GaussianNB([1.0, 0.0], 0.5, 4.0, 1.5),
-    "PoissonNB": lambda: bg.PoissonNB(2.0, 0.02),
-}
-
-
-@cache
-def simulated(name, n=60):
+@pytest.fixture(scope="module")
+def simulated(n=60):
     """300 classifiers fitted to rows of one theta of the prior, and one more row of that theta."""
-    make, found = SIMULATED[name], []
-    X = np.random.default_rng(0).normal(size=(6, 2)) ** 2 // 1
-    prior = make().fit(X, [0, 1] * 3).prior_
+    clf, fits = bg.GaussianNB([1.0, 0.0], 0.5, 4.0, 1.5), []
+    prior = clone(clf).fit(np.eye(6)[:, :2], [0, 1] * 3).prior_
     for r in range(300):
         rng = np.random.default_rng([r, 11])
         theta = {k: v[0] for k, v in prior.family.draw(rng, 1).items()}
         codes = np.concatenate([[0, 1], rng.integers(0, 2, n - 2), rng.integers(0, 2, 1)])
         rows = prior.family.simulate(rng, theta, codes)
-        found.append((make().fit(rows[:n], codes[:n]), rows[n:], int(codes[n])))
-    return found
+        fits.append((clone(clf).fit(rows[:n], codes[:n]), rows[n:], int(codes[n])))
+    return fits
 
 
-@pytest.mark.parametrize("name", rest_is_slow(SIMULATED, ["GaussianNB"]))
-def test_uniform_for_rows_like_the_training_rows(name):
+def test_uniform_for_rows_like_the_training_rows(simulated):
     own, overall = [], []
-    for clf, row, code in simulated(name):
-        found = clf.typicality(row)
-        own.append(float(found["by_class"][0, code]))
-        overall.append(float(found["overall"][0]))
+    for clf, row, code in simulated:
+        table = clf.typicality(row)
+        own.append(float(table["by_class"][0, code]))
+        overall.append(float(table["overall"][0]))
     steps = np.random.default_rng(1).uniform(size=len(own)) / 30  # of about 1/(n_c + 1) each
     assert stats.kstest(np.clip(np.array(own) - steps, 0, 1), "uniform").pvalue > 0.01
     steps = np.random.default_rng(2).uniform(size=len(own)) / 61
@@ -134,9 +105,9 @@ def test_uniform_for_rows_like_the_training_rows(name):
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-def test_sets_cover(by_class):
+def test_sets_cover(simulated, by_class):
     hits = []
-    for clf, row, code in simulated("GaussianNB"):
+    for clf, row, code in simulated:
         hits.append(bool(clf.predict_set(row, 0.8, by_class)["included"][0, code]))
     se = np.sqrt(0.8 * 0.2 / len(hits))
     assert np.mean(hits) > 0.8 - 3 * se
@@ -241,20 +212,6 @@ def test_draws_give_nearly_the_same(iris):
         assert float(abs(gap).max()) < 0.06
     same = exact.predict_set(X)["included"] == clf.predict_set(X)["included"]
     assert float(same.mean()) > 0.98
-
-
-@pytest.mark.slow
-def test_a_discriminative_classifier_has_sets_alone(iris):
-    X, y = iris
-    clf = bg.BayesianLogisticRegression(draws=1000, tune=500, random_state=0)
-    clf.fit(X, y, progressbar=False)
-    with pytest.raises(AttributeError, match="typicality needs a density of x"):
-        clf.typicality(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MonteCarloWarning)  # of a row or two
-        sets = clf.predict_set(X, 0.9)
-    right = sets["included"].values[np.arange(150), np.searchsorted(clf.classes_, y)]
-    assert right.mean() > 0.88
 
 
 def test_decisions_reject_what_is_not_typical(iris):
