@@ -118,20 +118,3 @@ def test_no_rows_of_a_table(method):
     found = getattr(bg.MixedNB().fit(X, ["u", "v"]), method)(X[:0])
     found = found["predictions"] if method == "predict_posterior" else found
     assert found.sizes["obs_id"] == 0
-
-
-def test_the_predictive_beside_the_interval_is_another_number():
-    """Thirteen samples of seed bayesian_naive_bayes: shared/MATH.md, I."""
-    X = [[1, 1]] + 4 * [[1, 0]] + 4 * [[0, 1]] + 4 * [[0, 0]]
-    clf = bg.BernoulliNB().fit(X, [1] + 12 * [2])
-    table = clf.predict_uncertainty([[1, 1]])
-    found = clf.predict_interval([[1, 1]], prob=0.9, kind="eti")
-    one = {"class": 1}
-    assert found["predictive"].sel(one).item() == pytest.approx(1568 / 4493, abs=1e-9)
-    error = table["error"].item()
-    assert table["mean"].sel(one).item() == pytest.approx(0.334160, abs=4 * error)
-    assert table["sd"].sel(one).item() == pytest.approx(0.211, abs=4 * error)
-    # the ends that a 40-digit inversion of the characteristic function has
-    rho = clf.predict_posterior([[1, 1]])["predictions"]["class_probability"].sel(one).values
-    shares = [np.mean(rho < 0.0447), np.mean(rho > 0.7232)]
-    np.testing.assert_allclose(shares, 0.05, atol=4 * np.sqrt(0.05 * 0.95 / 2000))
