@@ -600,10 +600,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     # -- new rows ------------------------------------------------------------------------------
 
     def predict_joint_log_proba(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return log p(y = c, x) (N, C), each row on its own.
 
@@ -627,19 +624,13 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return log_joint(self._fitted(), X, method, class_prior, "density")
 
     def predict_log_proba(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return the log (N, C) of `predict_proba`."""
         return log_proba(self._fitted(), X, method, class_prior)
 
     def predict_proba(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return p(y = c | x) (N, C), by default the exact posterior predictive.
 
@@ -671,20 +662,14 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return np.exp(log_p, out=log_p)
 
     def predict(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return the most probable labels (N,)."""
         fitted = self._fitted()
         return fitted.classes[np.argmax(log_proba(fitted, X, method, class_prior), axis=1)]
 
     def decision_function(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return log-odds (N,) of ``classes_[1]`` for two classes, else log p(y = c | x) (N, C)."""
         fitted = self._fitted()
@@ -696,10 +681,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @available(partial(_no_density, "score_samples"))
     def score_samples(
-        self,
-        X: RowsLike,
-        method: Method = "posterior_predictive",
-        class_prior: ClassPrior = None,
+        self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
         """Return log p(x) (N,) of the mixture of classes with their weights; low for unusual rows.
 
