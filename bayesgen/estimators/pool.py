@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR
+from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR, TRAINING_ROWS
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labelled import (
     Labelled,
@@ -34,6 +34,7 @@ from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.pool_members import choose_members
+from bayesgen.estimators.pool_rows import read_rows, written_rows
 from bayesgen.estimators.saving import refuse_subclass, state_of
 from bayesgen.estimators.summary import PoolSummary
 from bayesgen.families.contract import Family
@@ -65,7 +66,6 @@ from bayesgen.predict.leave_one_out import (
     TrainingRows,
     check_training_rows,
     rows_of_fit,
-    training_rows,
 )
 from bayesgen.predict.left_out import LeftOut, MemberRanks
 from bayesgen.predict.probabilities import log_joint
@@ -275,8 +275,8 @@ class LogLinearPool(GenerativeClassifier):
     language models with very many contexts the densities at the posterior mean. The mean of these
     draws (``mean`` of `predict_uncertainty`) and the prediction (`predict_proba`) are two numbers,
     which may differ by .1 with few rows; a prediction, an average over parameters, is often less
-    extreme than every value in its interval. After loading from a
-    file the training rows are needed: ``training=(X, y)``.
+    extreme than every value in its interval. A pool keeps its training rows for them, in files
+    and pickles too, up to 64 MiB; beyond that ``training=(X, y)`` gives them.
 
     *Explanations* are of the pool's own predictions, with cells of the row missing. Sparse counts:
     all counts of a column are left out together. Texts: mean exponents times the members'
@@ -642,7 +642,7 @@ class LogLinearPool(GenerativeClassifier):
         Parameters
         ----------
         X, y : training rows, optional
-            Needed for a pool that was read from a file, which does not hold rows.
+            Needed where the pool does not keep them: more than 64 MiB, or fitted in parts.
         likelihood : {"statistics", "rows"}
             The same here: scores have no sufficient statistics, and labels are observed.
         observed : bool
@@ -657,13 +657,9 @@ class LogLinearPool(GenerativeClassifier):
 
         fitted, pooled = self._fitted(), self._pooled()
         scored = pooled.scored
-        if X is not None:
-            rows = training_rows(fitted, X, y).only_scored()
+        if X is not None or scored is None:
+            rows = rows_of_fit(fitted, None if X is None else (X, y)).only_scored()
             scored = Scored(pooled.evidence(*rows), rows.codes, rows.weight)
-        if scored is None:
-            raise ValueError(
-                "a pool that was read from a file holds no rows: give X and y for its PyMC model"
-            )
         evidence, codes, weight = scored
         prior = cast(LogLinear, pooled.model.family)
         coords = fitted.coords | {OBS: np.arange(len(codes))}
@@ -720,6 +716,11 @@ class LogLinearPool(GenerativeClassifier):
 
     # -- files ---------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the training rows in copies and pickles: draws fit the members to them again."""
+        state: dict[str, Any] = BaseEstimator.__getstate__(self)
+        return state
+
     def __bayesgen_record__(self, fitted: Fitted) -> Any:
         """Return what `storage.write` takes: its own numbers, and a record of each member."""
         import xarray as xr
@@ -744,6 +745,8 @@ class LogLinearPool(GenerativeClassifier):
                 entry | seen | {"mean_root": member.mean_root, "most_known": member.most_known}
             )
         groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
+        if (rows := written_rows(fitted)) is not None:
+            groups[TRAINING_ROWS] = rows
         if fitted.training.ranks is not None:
             groups[MEMBER_RANKS] = xr.Dataset(fitted.training.ranks.arrays())
         numbers = xr.Dataset(
@@ -805,6 +808,9 @@ class LogLinearPool(GenerativeClassifier):
             ranks=ranks,
             left_out=dict(state["left_out"]),
         )
+        if TRAINING_ROWS in draws:
+            rows = read_rows(draws[TRAINING_ROWS], classes, state["feature_names"])
+            training = replace(training, **rows)
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __sklearn_tags__(self) -> Tags:
