@@ -131,7 +131,13 @@ def predict(
     if (interval is not None or reasons) and method is not _EXACT:
         option = "--explain" if interval is None else "--interval"
         raise UserError(f"{option} is of the posterior; leave --method out")
+    fitted = clf.fitted_
     if interval is not None:
+        if fitted.posterior.draws_need_rows and fitted.training.rows is None:
+            raise UserError(
+                "--interval: intervals of this model need its training rows, and its file does not "
+                "hold more than 64 MiB of them: fit it to a sample of the rows"
+            )
         names += [f"{end}_{label}" for label in clf.classes_.tolist() for end in ("low", "high")]
     names += [f"reason_{k + 1}" for k in range(reasons)]
     if twice := [name for name, n in Counter(names).items() if n > 1]:

@@ -243,9 +243,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     # -- scikit-learn, streams and files -------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the training rows out of copies and pickles."""
+        """Leave training rows that are not needed out of copies and pickles."""
         state: dict[str, Any] = super().__getstate__()
-        if "fitted_" in state:
+        if "fitted_" in state and not state["fitted_"].posterior.draws_need_rows:
             state = state | {"fitted_": state["fitted_"].with_training(rows=None)}
         return state
 
@@ -1599,7 +1599,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         return summary(self._fitted())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle."""
+        """Write the model to a netCDF file; `bayesgen.load` reads it. No pickle.
+
+        The file of a pool or of label trees holds the training rows, up to 64 MiB: their intervals
+        need them. All others hold sums over rows, or draws.
+        """
         fitted = self._fitted()
         refuse_subclass(self)
         storage.write(path, *self.__bayesgen_record__(fitted))

@@ -104,8 +104,9 @@ class MetaTreeForest(TableClassifier):
     *Intervals* are by random weights of the training rows, Gamma with mean 1 and variance 4/3, with
     which each draw counts them in every tree again; structures stay. They show how far the forest
     moves with other training rows, and not its error: where trees fit the classes badly, intervals
-    of the forest alone hold few of the true probabilities. Use those of a pool. After loading from
-    a file the training rows are needed: ``training=(X, y)``.
+    of the forest alone hold few of the true probabilities. Use those of a pool. The forest keeps
+    its training rows for them, in files and pickles too, up to 64 MiB; beyond that
+    ``training=(X, y)`` gives them.
 
     *PyMC.* `to_pymc` gives the model of one tree (``n_trees=1``) with few prunings, given the
     labels of the second half.

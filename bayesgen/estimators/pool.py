@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -33,8 +33,8 @@ from bayesgen.encoding.views import Selection, TableView, view_from_json
 from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
+from bayesgen.estimators.kept_rows import read_rows, written_rows
 from bayesgen.estimators.pool_members import choose_members
-from bayesgen.estimators.pool_rows import read_rows, written_rows
 from bayesgen.estimators.saving import refuse_subclass, state_of
 from bayesgen.estimators.summary import PoolSummary
 from bayesgen.families.contract import Family
@@ -716,11 +716,6 @@ class LogLinearPool(GenerativeClassifier):
 
     # -- files ---------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Keep the training rows in copies and pickles: draws fit the members to them again."""
-        state: dict[str, Any] = BaseEstimator.__getstate__(self)
-        return state
-
     def __bayesgen_record__(self, fitted: Fitted) -> Any:
         """Return what `storage.write` takes: its own numbers, and a record of each member."""
         import xarray as xr
@@ -735,7 +730,8 @@ class LogLinearPool(GenerativeClassifier):
                     "pool"
                 )
             refuse_subclass(member.clf)
-            fit, state, draws = member.clf.__bayesgen_record__(member.fitted)
+            without_rows = member.fitted.with_training(rows=None)
+            fit, state, draws = member.clf.__bayesgen_record__(without_rows)
             for name, group in {_FIT: fit, **draws}.items():
                 groups[f"member_{k}_{name}"] = group
             views = {"view": member.view, "selection": member.selection}

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.datatree.fit import drawn_posterior, fit_dataset, read_fit
-from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT
+from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, TRAINING_ROWS
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
+from bayesgen.estimators.kept_rows import read_rows, written_rows
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
 from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.inference.trees import tree_of
@@ -101,6 +102,8 @@ def record(clf, fitted: Fitted) -> tuple["xr.Dataset", dict[str, Any], dict[str,
         import xarray as xr
 
         draws[LEAVE_ONE_OUT] = xr.Dataset(training.scores.arrays())
+    if (rows := written_rows(fitted)) is not None:
+        draws[TRAINING_ROWS] = rows
     return fit, state, draws
 
 
@@ -133,6 +136,9 @@ def loaded(
         scores=scores,
         prior=PriorChoice(*state["prior"]) if state["prior"] else None,
     )
+    if TRAINING_ROWS in draws:
+        rows = read_rows(draws.pop(TRAINING_ROWS), classes, state["feature_names"])
+        training = replace(training, **rows)
     name = type(clf).__name__
     if by_formula:
         components = [ExactPosterior(prior, *component[1:]) for component in mixed]

@@ -39,8 +39,10 @@ context-tree weighting method (the recursion); Dobashi et al. (2021), Meta-tree 
 of several structures); Geurts, Ernst and Wehenkel (2006), Extremely randomized trees (the tests).
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import batched
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -64,6 +66,7 @@ _A_OF_TESTS = 0.1  # pseudo-count of each class where tests are compared
 _SMALLER = 0.2, 0.1, 0.05  # pseudo-counts that leaves may have, if less than the stated one
 _SCORED = 500  # rows that choose among them
 _WIDTH = 16  # columns of a block of rows: each tree is read once for a block
+_COUNTED = 1 << 22  # counts of several weights that are held at a time: 32 MiB
 _NO_KEYS = np.zeros(0, np.uint64), np.zeros(0, np.int64)  # every row is counted
 
 
@@ -287,13 +290,19 @@ class MetaTree(ConjugateFamily):
         return X, y, weight, *self._halves(keys, weight, groups)
 
     def _counts(self, rows: "Rows", n_classes: int) -> Array:
-        """Return (node, C) weights of the rows; of those that choose, if they have keys."""
+        """Return (node, C) weights of the rows; of those that choose, if they have keys.
+
+        For several weights (N, S) they are (node, C, S).
+        """
         from bayesgen.numerics.kernels.meta_trees import count
         from bayesgen.numerics.kernels.threads import run_in_threads
 
-        counts = np.zeros((len(self.test), n_classes))
-        run_in_threads(lambda t: count(rows, t, self._tests, counts), range(self.n_trees))
-        return counts
+        cells, codes, weight, *keys = rows
+        each = np.ascontiguousarray(weight.reshape(len(codes), -1))
+        counts = np.zeros((len(self.test), n_classes, each.shape[1]))
+        of_each = cells, codes, each, *keys
+        run_in_threads(lambda t: count(of_each, t, self._tests, counts), range(self.n_trees))
+        return counts if weight.ndim == 2 else counts[..., 0]
 
     # -- posterior ---------------------------------------------------------------------------
 
@@ -383,6 +392,31 @@ class MetaTree(ConjugateFamily):
                     "chosen: give the groups that fit(groups=) was given, or none if it had none"
                 )
 
+    def refits(
+        self,
+        X: Matrix,
+        y: Array,
+        n_classes: int,
+        weight: Array,
+        new_weights: Iterable[Array],
+        groups: Array | None = None,
+    ) -> Iterator[Self]:
+        """Yield the same trees with counts of new weights, in each half of the rows."""
+        cells, codes, _, *keys = self._rows(
+            _cells(X), np.asarray(y, dtype=np.int64), weight, groups
+        )
+        some = max(1, _COUNTED // (len(self.test) * n_classes))
+        for weights in batched(new_weights, some):
+            each = np.stack(weights, axis=1)
+            chosen = self._counts((cells, codes, each, *keys), n_classes)
+            count = self._counts((cells, codes, each, *_NO_KEYS), n_classes)
+            for s in range(each.shape[1]):
+                yield replace(
+                    self,
+                    chosen=np.ascontiguousarray(chosen[..., s]),
+                    count=np.ascontiguousarray(count[..., s]),
+                )
+
     def reweighted(
         self,
         X: Matrix,
@@ -393,11 +427,7 @@ class MetaTree(ConjugateFamily):
         groups: Array | None = None,
     ) -> Self:
         """Return the same trees with counts of new weights, in each half of the rows."""
-        rows = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight, groups)
-        cells, codes, _, keys, copies = rows
-        chosen = self._counts((cells, codes, new_weight, keys, copies), n_classes)
-        count = self._counts((cells, codes, new_weight, *_NO_KEYS), n_classes)
-        return replace(self, chosen=chosen, count=count)
+        return next(self.refits(X, y, n_classes, weight, [new_weight], groups))
 
     # -- what there is not -------------------------------------------------------------------
 

@@ -404,6 +404,7 @@ class DrawnPosterior:
 
     exact: ClassVar[bool] = False
     drawn: ClassVar[bool] = True
+    draws_need_rows: ClassVar[bool] = False
     members: ClassVar[tuple[Any, ...]] = ()
 
     @property

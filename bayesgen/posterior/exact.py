@@ -432,6 +432,11 @@ class ExactPosterior:
             self._random_fits.clear()
             self._random_fits[key] = fits
 
+    @property
+    def draws_need_rows(self) -> bool:
+        """Whether draws are fits to the training rows with random weights."""
+        return self.model.family.discriminative
+
     @cached_property
     def _random_fits(self) -> dict[tuple[int, int], list["ExactPosterior"]]:
         return {}

@@ -671,8 +671,8 @@ class PooledPosterior:
             rows: tuple[MemberRows, Array, Array] = training()
             return rows
 
-        exact = any(member.fitted.posterior.exact for member in self.members)
-        log_pi = self._class_weights_of_draws(n_draws, seed, rows_of_fit if exact else None)
+        rows_if_needed = rows_of_fit if self.draws_need_rows else None
+        log_pi = self._class_weights_of_draws(n_draws, seed, rows_if_needed)
         shift = log_pi if class_prior is None else log_weights(class_prior)[None]
 
         def densities(k: int, X: MemberRows) -> Iterator[Array]:
@@ -714,6 +714,11 @@ class PooledPosterior:
                 yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))
+
+    @property
+    def draws_need_rows(self) -> bool:
+        """Whether draws fit members to the training rows again."""
+        return any(member.fitted.posterior.exact for member in self.members)
 
     def _class_weights_of_draws(
         self, n_draws: int, seed: int, rows_of_fit: Training | None

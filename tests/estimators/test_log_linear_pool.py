@@ -1,5 +1,7 @@
 """Pools whatever their exponents are: members, ways in, refusals, files."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,10 +95,46 @@ def test_files(penguins, tmp_path):
     again = bg.load(tmp_path / "pool.nc")
     np.testing.assert_array_equal(again.predict_proba(X), pool.predict_proba(X))
     assert repr(again.summary()) == repr(pool.summary())
-    with pytest.raises(ValueError, match="holds no rows"):
-        again.to_pymc()
-    scores = again.to_pymc(X, y)["score"].get_value()
+    scores = again.to_pymc()["score"].get_value()
     np.testing.assert_allclose(scores, pool.to_pymc()["score"].get_value(), atol=1e-9)
+
+
+def _of_penguins(X, y):
+    return X, y, {}
+
+
+def _with_gaps(X, y):
+    X = X.assign(flag=X["body_mass_g"] > 4000, island=X["island"].astype("category"))
+    return X, y.where(np.arange(len(y)) % 5 > 0, None), {"unlabelled": "ignore"}
+
+
+def _grouped(X, y):
+    return X, y, {"groups": np.arange(len(y)) // 3, "sample_weight": np.linspace(0.5, 2, len(y))}
+
+
+def _array(X, y):
+    return X.select_dtypes("number").fillna(0).to_numpy(), y.to_numpy(), {}
+
+
+def _sparse(X, y):
+    return sparse.csr_matrix(_array(X, y)[0].round() % 7), y, {}
+
+
+def _texts(X, y):
+    return X["island"].fillna("no").tolist(), y, {}
+
+
+@pytest.mark.parametrize(
+    "form", [_of_penguins, _with_gaps, _grouped, _array, _sparse, _texts], ids=lambda f: f.__name__
+)
+def test_intervals_after_a_file_and_a_pickle(penguins, tmp_path, form):
+    """They need the training rows, which files and pickles of a pool hold."""
+    X, y, how = form(*(table[::6] for table in penguins))
+    pool = bg.LogLinearPool().fit(X, y, **how)
+    pool.save(tmp_path / "pool.nc")
+    ends = pool.predict_interval(X[:4], draws=10)["interval"].values
+    for again in (bg.load(tmp_path / "pool.nc"), pickle.loads(pickle.dumps(pool))):
+        np.testing.assert_array_equal(again.predict_interval(X[:4], draws=10)["interval"], ends)
 
 
 def test_pipelines_and_names(flowers):

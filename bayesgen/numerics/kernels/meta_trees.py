@@ -298,8 +298,10 @@ def _reach(  # pragma: no cover - compiled
 
 
 @compiled
-def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma: no cover - compiled
-    """Add to out (node, C) the weights of the rows that pass each node of a tree.
+def count(  # pragma: no cover - compiled
+    rows: Rows, tree: int, forest: Forest, counts: Array
+) -> None:
+    """Add to counts (node, C, S) S weights (N, S) of the rows that pass each node of a tree.
 
     Of rows with keys those alone that choose its structure.
     """
@@ -310,7 +312,7 @@ def count(rows: Rows, tree: int, forest: Forest, out: Array) -> None:  # pragma:
         if len(keys) and not chooses(keys[i], copies[i], tree):
             continue
         for k in range(_reach(forest, roots[tree], cells[i], reached)):
-            out[node[k], codes[i]] += weight[i] * share[k]
+            counts[node[k], codes[i]] += weight[i] * share[k]
 
 
 @compiled

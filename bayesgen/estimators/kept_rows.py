@@ -1,4 +1,4 @@
-"""Training rows in the file of a pool, whose draws fit its members to them again."""
+"""Training rows in model files, where draws fit the model to them again: pools and label trees."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,11 @@ _SPARSE = ("data", "indices", "indptr")
 
 
 def written_rows(fitted: Fitted) -> "xr.Dataset | None":
-    """Return the training rows of a pool as arrays; None where a file cannot hold them."""
+    """Return the training rows as arrays; None where a file needs or can hold none."""
     import xarray as xr
 
     training = fitted.training
-    if training.rows is None:
+    if training.rows is None or not fitted.posterior.draws_need_rows:
         return None
     cells = _cells(training.rows.X)
     if cells is None:
