@@ -24,7 +24,6 @@ from bayesgen.families.shared.graph_rows import (
     of_family,
     points,
 )
-from bayesgen.inference.sampled import with_defaults
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -126,7 +125,7 @@ class _Checks:
             self.stats: Any = family.stats(X, y, n_classes)
             self.family: Any = family.resolve(self.stats)
         else:
-            self.stats, self.family = Stats(), with_defaults(family, X, y, n_classes)
+            self.stats, self.family = Stats(), family.with_defaults(X, y, n_classes)
         features = np.arange(X.shape[1])
         sizes = {CLASS: np.arange(n_classes), FEATURE: features, FEATURE_BIS: features}
         self.coords = sizes | self.family.coords()

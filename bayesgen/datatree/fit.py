@@ -19,10 +19,9 @@ from bayesgen.datatree.tree import (
     labelled,
     read_draws,
 )
-from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS
-from bayesgen.families.shared.pymc_parts import Cells, prior_data
+from bayesgen.families.shared.pymc_parts import Cells
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, ClassStats
@@ -89,11 +88,7 @@ def prior_dataset(prior: ClassModel, stats: ClassStats, coords: Coords) -> "xr.D
     """Return hyper-parameters of the prior, as the data containers of its PyMC model hold them."""
     dims = {f"prior_{name}": d for name, (d, _) in prior.family.arrays().items()}
     variables: dict[str, tuple[tuple[str, ...], Array]] = {"prior_class": ((CLASS,), prior.alpha)}
-    coordinates = prior.family.capability(SamplerCoordinates)
-    data = (
-        prior_data(prior.family) if coordinates is None else coordinates.pymc_data(stats.features)
-    )
-    for name, value in data.items():
+    for name, value in prior.family.pymc_data(stats.features).items():
         last = ("",) * value.ndim + dims.get(name, ())
         named = [
             d if d and n == len(coords.get(d, ())) else f"{name}_dim_{i}"

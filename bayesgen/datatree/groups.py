@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.datatree import tree
-from bayesgen.families import capabilities
+from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, FEATURE, OBS
 from bayesgen.families.shared.densities import log_dirichlet_density
@@ -161,16 +161,14 @@ def requested_groups(
     lead = draw_shape(prior.family, theta)
     _refuse_large(asked, lead, theta)
     made: dict[str, Variables] = {}
-    prepared = prior.family.capability(capabilities.PreparedPrior)
-    if prepared is not None:  # of the tables that theta has, where those grow with rows
-        prior = replace(prior, family=prepared.prepared(stats))
+    # of the tables that theta has, where those grow with rows
+    prior = replace(prior, family=prior.family.prepared(stats))
     if tree.PRIOR in names or tree.PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
         flat = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
         drawn = {k: v.reshape(*lead, *v.shape[1:]) for k, v in flat.items()}
         if tree.PRIOR in names:
-            coordinates = prior.family.capability(capabilities.SamplerCoordinates)
-            free = {} if coordinates is None else coordinates.pymc_coordinates(drawn, stats)
+            free = prior.family.pymc_coordinates(drawn, stats)
             params = {k: (prior.params[k], v) for k, v in drawn.items()}
             made[tree.PRIOR] = tree.with_draws(params | free)
         if tree.PRIOR_PREDICTIVE in names and rows is not None:
@@ -209,7 +207,7 @@ def _replicates(
         variables |= _indicators(variables, asked.indicators)
     if asked.with_x:
         assert asked.rows is not None, "features are replicated of rows"
-        x = features_given_label(rng, as_long(family, asked.rows.X), theta, y)
+        x = features_given_label(rng, family.given_rows(asked.rows.X), theta, y)
         variables |= _features(family, theta, (CHAIN, DRAW), x)
     return variables
 
@@ -229,19 +227,14 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     for columns, block, _, block_theta, prefix in family.blocks(theta=theta):
         one = {name: block_theta[name][0, 0] for name in block.params}
         first = X.reshape(-1, X.shape[-1])[:1, columns]
-        drawing = as_long(block, first)
-        drawn = drawing.simulate(np.random.default_rng(0), one, np.zeros(1, dtype=np.int64))
+        drawn = block.given_rows(first).simulate(
+            np.random.default_rng(0), one, np.zeros(1, dtype=np.int64)
+        )
         values = X[..., columns]
         if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
             values = values.astype(np.int64)
         variables[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
     return variables
-
-
-def as_long(family: Family, X: Array) -> Family:
-    """Return the family that draws rows with the lengths or exposures of the rows X."""
-    of_rows = family.capability(capabilities.GivenRows)
-    return family if of_rows is None else of_rows.given_rows(X)
 
 
 def _is_whole(values: Array) -> bool:
@@ -349,7 +342,7 @@ def labels(rng: np.random.Generator, theta: Theta, n: int) -> Array:
 
 def log_prior(prior: ClassModel, theta: Theta) -> dict[str, Array]:
     """Return log prior densities {name: (chain, draw)} of class weights and features' theta."""
-    density = capabilities.require(prior.family, capabilities.ThetaDensity, "the group 'log_prior'")
+    density = require(prior.family, ThetaDensity, "the group 'log_prior'")
     return {
         CLASS_WEIGHTS: log_dirichlet_density(theta[CLASS_WEIGHTS], prior.alpha),
         "theta": density.log_density(theta),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy import stats
 
-from bayesgen.families.capabilities import Margins
 from bayesgen.families.names import CATEGORY, FEATURE, FEATURE_BIS
 from bayesgen.numerics.special import Array
 
@@ -29,7 +28,7 @@ Values = Mapping[str, Array]  # {hyper-parameter: its values of one column, over
 
 def columns_of(family, n_columns: int) -> list[tuple[str, str]]:
     """Return (prior in words, range of a cell under it or "") for each column of a block."""
-    if n_columns and isinstance(family, Margins):
+    if n_columns:
         family = family.margins()
     dims_of = {k: d for k, (d, _) in family.arrays().items()}
     arrays = {k: a for k, (_, a) in family.arrays().items() if a.dtype.kind in "fiub"}
@@ -135,7 +134,7 @@ _RANGES: dict[frozenset[str], Callable[[Values], str]] = {
 
 def of_all_columns(family) -> str:
     """Return sentences on a prior that belongs to no single column: tokens, tables of pairs."""
-    if isinstance(family, Margins):  # all of it is said column by column
+    if family.margins() is not family:  # all of it is said column by column
         return ""
     values = {
         name: np.ravel(value)

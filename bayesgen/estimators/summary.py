@@ -10,7 +10,6 @@ from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, SAMPLE_STATS
 from bayesgen.encoding.literals import listed, one_line, without_controls
 from bayesgen.estimators import prior_words
-from bayesgen.families.capabilities import ObservedCells
 from bayesgen.families.names import BOUND, CLASS, FEATURE, MEMBER
 from bayesgen.inference.unlabelled import unlike_labelled
 from bayesgen.numerics.special import Array
@@ -175,13 +174,13 @@ def sentences_of(
 
 def _n_missing(fitted: Fitted, block) -> float | Array:
     """Missing cells of the columns of a block, NaN where statistics do not tell."""
-    cells = block.family.capability(ObservedCells)
-    if cells is None or block.stats is None:
+    cells = None if block.stats is None else block.family.observed_cells(block.stats)
+    if cells is None:
         family = block.family
         complete = not family.fits_missing or family.missing != "marginalised"
         return 0.0 if complete and block.stats is not None else np.nan
-    observed = cells.observed_cells(block.stats).sum(axis=0)
-    lost: Array = np.maximum(np.round(fitted.posterior.stats.count.sum() - observed, 6), 0.0)
+    lost: Array = fitted.posterior.stats.count.sum() - cells.sum(axis=0)
+    lost = np.maximum(np.round(lost, 6), 0.0)
     return lost
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesgen.datatree.tree import group, read_draws, result_table
 from bayesgen.errors import refuse_below
-from bayesgen.families.capabilities import FeatureInformation, Margins, NullDistribution, require
+from bayesgen.families.capabilities import FeatureInformation, NullDistribution, require
 from bayesgen.families.contract import Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import BOUND, CLASS_WEIGHTS, FEATURE
@@ -234,14 +234,10 @@ def margins(
     prior: ClassModel, model: ClassModel, stats: ClassStats
 ) -> tuple[ClassModel, ClassModel, ClassStats]:
     """Return the same with each feature on its own: correlated ones as independent features."""
-    marginal = prior.family.capability(Margins)
-    if marginal is None:
-        return prior, model, stats
-    posterior = require(model.family, Margins, "the information of each feature on its own")
     return (
-        replace(prior, family=marginal.margins()),
-        replace(model, family=posterior.margins()),
-        replace(stats, features=marginal.margin_stats(stats.features)),
+        replace(prior, family=prior.family.margins()),
+        replace(model, family=model.family.margins()),
+        replace(stats, features=prior.family.margin_stats(stats.features)),
     )
 
 

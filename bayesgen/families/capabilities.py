@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from bayesgen.families.errors import MissingCapabilityError
-from bayesgen.families.names import Method
 from bayesgen.numerics.rows import Matrix, Seed
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from bayesgen.families.contract import ConjugateFamily, Family, Stats, Theta
-
-Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, array)}
+    from bayesgen.families.contract import Family, Stats, Theta
 
 
 def require[K](family: "Family", kind: type[K], what: str) -> K:
@@ -67,40 +64,6 @@ class ThetaDensity(Protocol):
 
 
 @runtime_checkable
-class DataScaledDefaults(Protocol):
-    """Defaults that the rows set, of a family fitted by MCMC: asked by ``fit``.
-
-    A conjugate family takes them from its statistics instead (`ConjugateFamily.resolve`).
-    """
-
-    def with_defaults(
-        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
-    ) -> "Family":
-        """Return the prior with its data-scaled defaults filled in.
-
-        Also in coordinates that suit the posterior of these rows, where they are not set.
-        """
-
-
-@runtime_checkable
-class PartlyIdentified(Protocol):
-    """Theta of which different values are the same density of x: labels, signs.
-
-    Which one a sampler finds is chance. Asked by ``fit`` by MCMC.
-    """
-
-    def row_densities(self, theta: "Theta", X: Matrix, y: Array) -> Variables:
-        """{name: (dims, (chain, draw, row))} of some training rows: by these chains are compared.
-
-        Parameters
-        ----------
-        theta : {name: (chain, draw, *dims)}
-        X, y : training rows
-            `y` as in `DataScaledDefaults.with_defaults`.
-        """
-
-
-@runtime_checkable
 class UnlabelledRows(Protocol):
     """The density of rows under every class as a tensor: asked for weighted and new rows."""
 
@@ -119,37 +82,6 @@ class UnlabelledRows(Protocol):
 
 
 @runtime_checkable
-class PreparedPrior(Protocol):
-    """A prior that is told of the rows before a PyMC model of them: asked by ``fit`` by NUTS.
-
-    By them it may choose what the density does not depend on: coordinates in which to sample,
-    contexts of a table.
-    """
-
-    def prepared(self, stats: Any) -> "Family":
-        """Return the same prior, for rows of which `stats` gives an idea.
-
-        None: whatever the rows will be, theta has the same shape (asked by calibration).
-        """
-
-
-@runtime_checkable
-class SamplerCoordinates(Protocol):
-    """Free variables of `to_pymc` that are not in `params`.
-
-    With them a posterior drawn in closed form has all that PyMC asks of one: asked by
-    ``draw_posterior`` and for the group ``constant_data``. `stats` are those of the rows that the
-    PyMC model is conditioned on; None is the prior.
-    """
-
-    def pymc_coordinates(self, theta: "Theta", stats: Any) -> Variables:
-        """{name: (dims, (..., *dims))} behind draws of theta {name: (..., *dims)}."""
-
-    def pymc_data(self, stats: Any) -> dict[str, Array]:
-        """{name: array} of the data containers in `to_pymc` that are not the rows'."""
-
-
-@runtime_checkable
 class StartingPoint(Protocol):
     """Where chains start, if not near the centre of the prior: asked by ``fit`` by MCMC.
 
@@ -158,44 +90,6 @@ class StartingPoint(Protocol):
 
     def start(self, rng: np.random.Generator, X: Matrix, y: Array) -> dict[str, Array]:
         """Values of the free variables of `to_pymc`, near what the training rows say."""
-
-
-@runtime_checkable
-class ObservedCells(Protocol):
-    """How many cells of a column were not missing: asked by ``summary``."""
-
-    def observed_cells(self, stats: Any) -> Array:
-        """Return (C, D) rows of each class, by weight, in which the column was not missing."""
-
-
-@runtime_checkable
-class GivenRows(Protocol):
-    """A family of which rows have something given, lengths or exposures.
-
-    Asked where rows are replicated: predictive groups, plots of the prior predictive.
-    """
-
-    def given_rows(self, X: Matrix) -> "Family":
-        """Return the family whose `simulate` takes from the rows X what is given."""
-
-
-@runtime_checkable
-class PlugInScore(Protocol):
-    """A likelihood that takes from the prior what theta cannot carry: asked by ``predict_proba``.
-
-    The probability of a category never seen is such a thing.
-    """
-
-    def for_plug_in(self, method: Method) -> "Family":
-        """Return the family whose `log_likelihood` scores the theta of a plug-in method."""
-
-
-@runtime_checkable
-class Discriminant(Protocol):
-    """A cheaper form of the likelihood that is enough for p(y | x, theta): asked by prediction."""
-
-    def discriminant(self, X: Matrix, theta: "Theta") -> Array:
-        """Return `log_likelihood` (..., N, C) up to a term that the classes of a row share."""
 
 
 @runtime_checkable
@@ -288,14 +182,3 @@ class NullDistribution(Protocol):
         Columns are drawn independently. Weights that are not whole numbers are rounded where
         tables are drawn.
         """
-
-
-@runtime_checkable
-class Margins(Protocol):
-    """Correlated columns each on its own: asked by ``bg.mutual_information``."""
-
-    def margins(self) -> "ConjugateFamily":
-        """Return the family of independent columns with the same margins."""
-
-    def margin_stats(self, stats: Any) -> "Stats":
-        """Return the statistics of `margins`, from those of this family."""

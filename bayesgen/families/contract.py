@@ -32,12 +32,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE
+from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE, Method
 from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
+Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, array)}
 _CATEGORIES = (CATEGORY, CATEGORY_BIS)  # the last axes of a table
 _FOLDERS = ("conjugate", "sampled")
 
@@ -214,7 +215,7 @@ class Family(Record, abc.ABC):
             Likelihood through the sufficient statistics, the potential ``x``: the same function
             of theta up to a constant, at a cost that does not depend on the number of rows.
             Neither: the prior alone. With rows as well: the statistics of the fit, which decide
-            on the coordinates that are sampled (`SamplerCoordinates`), and on nothing else.
+            on the coordinates that are sampled (`pymc_coordinates`), and on nothing else.
 
         A family of `sums_rows` also takes ``summed=True``: the log likelihood of all rows together
         as the potential ``x``, by as few terms as the family knows, for MCMC.
@@ -236,6 +237,77 @@ class Family(Record, abc.ABC):
     def no_class_prior(self) -> str:
         """Why the class weights cannot be replaced; "" where they can."""
         return ""
+
+    # -- what most families have nothing to say of ---------------------------------------------
+
+    def with_defaults(
+        self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
+    ) -> Self:
+        """Return the prior of a sampled family with the defaults that the rows set.
+
+        Also in coordinates that suit the posterior of these rows, where they are not set. Rows
+        without a label have y = -1.
+        """
+        return self
+
+    def row_densities(self, theta: Theta, X: Matrix, y: Array) -> Variables:
+        """{name: (dims, (chain, draw, row))} of some training rows: by these chains are compared.
+
+        For theta of which different values are the same density of x (labels, signs): which one
+        a sampler finds is chance.
+        """
+        return {}
+
+    def prepared(self, stats: Any) -> Self:
+        """Return the same prior, told of the rows before a PyMC model of them.
+
+        By `stats` it may choose what the density does not depend on: coordinates in which to
+        sample, contexts of a table. None: whatever the rows will be, theta has the same shape.
+        """
+        return self
+
+    def pymc_coordinates(self, theta: Theta, stats: Any) -> Variables:
+        """{name: (dims, (..., *dims))} of the free variables of `to_pymc` not in `params`.
+
+        With them draws of theta in closed form have all that PyMC asks of a posterior. `stats`
+        are those of the rows that the PyMC model is conditioned on; None is the prior.
+        """
+        return {}
+
+    def pymc_data(self, stats: Any, *, prefix: str = "") -> dict[str, Array]:
+        """{name: array} of the data containers in `to_pymc` that are not the rows'."""
+        numbers = ((name, a) for name, (_, a) in self.arrays().items() if a.dtype.kind in "fiub")
+        return {f"prior_{prefix}{name}": a for name, a in numbers}
+
+    def observed_cells(self, stats: Any) -> Array | None:
+        """Return (C, D) rows of each class, by weight, in which the column was not missing.
+
+        None: the statistics do not tell.
+        """
+        return None
+
+    def given_rows(self, X: Matrix) -> Self:
+        """Return the family whose `simulate` takes lengths or exposures from the rows X."""
+        return self
+
+    def for_plug_in(self, method: Method) -> Self:
+        """Return the family whose `log_likelihood` scores the theta of a plug-in method.
+
+        It takes from the prior what theta cannot carry: the probability of a category never seen.
+        """
+        return self
+
+    def discriminant(self, X: Matrix, theta: Theta) -> Array:
+        """Return `log_likelihood` (..., N, C) up to a term that the classes of a row share."""
+        return self.log_likelihood(X, theta)
+
+    def margins(self) -> "Family":
+        """Return the family of independent columns with the same margins."""
+        return self
+
+    def margin_stats(self, stats: Any) -> Stats:
+        """Return the statistics of `margins`, from those of this family."""
+        return stats
 
     # -- what every family has ---------------------------------------------------------------
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.errors import refuse_other_spelling
-from bayesgen.families import capabilities
-from bayesgen.families.contract import Family, Stats
+from bayesgen.families.capabilities import StartingPoint
+from bayesgen.families.contract import Stats
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
 from bayesgen.inference import nuts
 from bayesgen.inference.chosen_priors import LabelledRows
-from bayesgen.numerics.rows import Matrix, class_counts
+from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.seeds import integer
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import DrawnPosterior
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 Coords = Mapping[str, Any]
 Start = Callable[[np.random.Generator], dict[str, Array]]
-
-
-def with_defaults(
-    family: Family, X: Matrix, codes: Array, n_classes: int, weight: Array | None = None
-) -> Family:
-    """Return the prior with the defaults that the rows set, as in `DataScaledDefaults`."""
-    scaled = family.capability(capabilities.DataScaledDefaults)
-    return family if scaled is None else scaled.with_defaults(X, codes, n_classes, weight)
 
 
 def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> DrawnPosterior:
@@ -45,7 +37,7 @@ def undrawn(unresolved: ClassModel, rows: LabelledRows, n_classes: int) -> Drawn
     """
     X, codes, weight, _ = rows
     alpha = broadcast_prior("class_alpha", unresolved.alpha, (n_classes,))
-    family = with_defaults(unresolved.family, X, codes, n_classes, weight)
+    family = unresolved.family.with_defaults(X, codes, n_classes, weight)
     count = class_counts(codes, n_classes, weight)
     prior, model = ClassModel(alpha, family), ClassModel(alpha + count, family)
     return DrawnPosterior(prior, model, ClassStats(count, Stats()), {})
@@ -59,7 +51,7 @@ def graph(prior: ClassModel, rows: LabelledRows, coords: Coords, X_new=None):
 
 def _chosen_start(prior: ClassModel, rows: LabelledRows) -> Start | None:
     """Return where chains start, if the family has a choice."""
-    family = prior.family.capability(capabilities.StartingPoint)
+    family = prior.family.capability(StartingPoint)
     if family is None:
         return None
     alpha = prior.alpha + class_counts(rows.codes, len(prior.alpha), rows.weight)
@@ -101,8 +93,5 @@ def sample(
     """
     model = graph(prior, rows, coords)
     draws, stats = nuts.sample(model, start=_chosen_start(prior, rows), **options)
-    partly = prior.family.capability(capabilities.PartlyIdentified)
-    if partly is not None:
-        theta = {str(k): np.asarray(v.values) for k, v in draws.data_vars.items()}
-        draws = draws.assign(partly.row_densities(theta, rows.X, rows.codes))
-    return draws, stats
+    theta = {str(k): np.asarray(v.values) for k, v in draws.data_vars.items()}
+    return draws.assign(prior.family.row_densities(theta, rows.X, rows.codes)), stats

@@ -15,7 +15,6 @@ from bayesgen.datatree.fit import assembled
 from bayesgen.datatree.groups import OF_ROWS, Asked, Rows, add_groups, asked_for, requested_groups
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import warn
-from bayesgen.families.capabilities import SamplerCoordinates
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.inference import nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
@@ -50,8 +49,7 @@ def draw_posterior(
     rng = generator(random_state)
     drawn = split_chains(exact.model.draw(rng, draws * chains), chains)
     posterior = tree.draws_dataset(drawn, exact.model.params, fitted.coords)
-    sampler = exact.prior.family.capability(SamplerCoordinates)
-    free = {} if sampler is None else sampler.pymc_coordinates(drawn, exact.stats.features)
+    free = exact.prior.family.pymc_coordinates(drawn, exact.stats.features)
     coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
     posterior = posterior.merge(tree.group(coordinates, fitted.coords))
     with_groups = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)

@@ -14,8 +14,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from bayesgen.families.capabilities import (
-    Discriminant,
-    PlugInScore,
     ThetaDensity,
     UnlabelledRows,
     require,
@@ -331,11 +329,9 @@ def score(family: Family, quantity: Quantity) -> Score:
     Up to a term that the classes of a row have in common, for the ``"probability"`` of a class and
     where the family has it cheaper.
     """
-    cheaper = family.capability(Discriminant) if quantity == "probability" else None
-    return family.log_likelihood if cheaper is None else cheaper.discriminant
+    return family.discriminant if quantity == "probability" else family.log_likelihood
 
 
 def plug_in_score(family: Family, method: Method, quantity: Quantity) -> Score:
     """Return the same for the theta of a plug-in method."""
-    capable = family.capability(PlugInScore)
-    return score(family if capable is None else capable.for_plug_in(method), quantity)
+    return score(family.for_plug_in(method), quantity)

@@ -48,7 +48,7 @@ def arguments(function: Any) -> list[tuple[str, Any, Any]]:
 
 
 def test_capabilities_are_few_small_and_explained():
-    assert 15 <= len(KINDS) <= 30
+    assert len(KINDS) <= 10
     for kind in KINDS.values():
         assert 1 <= len(members(kind)) <= 5
         assert "sked" in kind.__doc__ or "``" in kind.__doc__, kind  # who asks
@@ -108,21 +108,14 @@ def test_a_product_is_linear_if_all_its_blocks_are():
         require(found, capabilities.NullDistribution, "it")
 
 
-def test_a_product_has_coordinates_if_one_block_does():
-    plain = product(of(BetaBernoulli), of(NormalInverseGamma))
-    for kind in (
-        capabilities.SamplerCoordinates,
-        capabilities.PreparedPrior,
-        capabilities.PlugInScore,
-    ):
-        assert plain.capability(kind) is None
+def test_a_product_has_the_coordinates_of_its_blocks():
     mixed = product(of(BetaBernoulli), of(NormalInverseWishart), of(DirichletCategorical))
     rng = np.random.default_rng(0)
     theta = mixed.draw(rng, 5)
-    free = require(mixed, capabilities.SamplerCoordinates, "it").pymc_coordinates(theta, None)
+    free = mixed.pymc_coordinates(theta, None)
     own = mixed.families[1].pymc_coordinates({k: theta[f"b_{k}"] for k in ("mu", "Sigma")}, None)
     assert set(free) == {f"b_{name}" for name in own}
-    score = require(mixed, capabilities.PlugInScore, "it").for_plug_in("mle")
+    score = mixed.for_plug_in("mle")
     assert score.families[:2] == mixed.families[:2]
     assert (score.families[2].new == 0).all()
 

@@ -10,13 +10,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayesgen.families.capabilities import (
-    Discriminant,
     FeatureInformation,
     LinearRule,
-    Margins,
     NullDistribution,
-    ObservedCells,
-    SamplerCoordinates,
     TokenDraws,
 )
 from bayesgen.families.errors import NotLinearError
@@ -42,6 +38,11 @@ def offered(case, kind):
     return *fitted(case), fitted(case)[1].capability(kind)
 
 
+def observed_cells(case):
+    _, posterior, _, _, stats = fitted(case)
+    return posterior.observed_cells(stats)
+
+
 def contrast(log_p):
     """Differences between the classes of a row: all that a common term leaves."""
     return log_p - log_p[..., :1]
@@ -54,20 +55,19 @@ def alone(X, j):
     return out
 
 
-@offering(Discriminant)
 def test_a_discriminant_is_the_likelihood_up_to_a_common_term(case):
-    case, posterior, X, _, _, found = offered(case, Discriminant)
+    case, posterior, X, _, _ = fitted(case)
     theta = posterior.draw(case.rng(1), 3)
-    close(contrast(found.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
+    close(contrast(posterior.discriminant(X, theta)), contrast(posterior.log_likelihood(X, theta)))
 
 
-@offering(ObservedCells)
+@only(lambda case: observed_cells(case) is not None)
 def test_observed_cells_are_those_that_are_not_missing(case):
-    case, _, X, y, _, found = offered(case, ObservedCells)
+    case, posterior, X, y, _ = fitted(case)
     X = X.astype(float)
     X[::5, 1] = np.nan
     weight = np.arange(len(y)) % 3 + 0.5
-    cells = found.observed_cells(case.prior.stats(X, y, 2, weight))
+    cells = posterior.observed_cells(case.prior.stats(X, y, 2, weight))
     expected = [[weight[(y == c) & ~np.isnan(x)].sum() for x in X.T] for c in range(2)]
     close(cells, np.array(expected))
 
@@ -129,13 +129,13 @@ def test_statistics_by_chance_keep_what_is_pooled_and_the_sizes_of_classes(case)
     )
 
 
-@offering(Margins)
+@only(lambda case: fitted(case)[1].margins() is not fitted(case)[1])
 def test_margins_are_the_columns_one_by_one(case):
-    case, posterior, X, _, stats, found = offered(case, Margins)
-    margins, theirs = found.margins(), found.margin_stats(stats)
+    case, posterior, X, _, stats = fitted(case)
+    margins, theirs = posterior.margins(), posterior.margin_stats(stats)
     for j in range(3):
         close(margins.log_predictive(alone(X, j)), posterior.log_predictive(alone(X, j)))
-    prior = case.prior.capability(Margins)
+    prior = case.prior
     close(
         prior.margins().update(prior.margin_stats(stats)).log_predictive(alone(X, 0)),
         posterior.log_predictive(alone(X, 0)),
@@ -143,10 +143,13 @@ def test_margins_are_the_columns_one_by_one(case):
     assert theirs.arrays()
 
 
-@only(in_pymc, lambda case: case.prior.capability(SamplerCoordinates) is not None)
+def has_coordinates(case):
+    return case.prior.pymc_coordinates(case.prior.draw(case.rng(10), 1), None) != {}
+
+
+@only(in_pymc, has_coordinates)
 def test_coordinates_behind_theta_give_theta_in_pymc(case):
     case, prior, X = on_rows(case)
-    found = prior.capability(SamplerCoordinates)
     stats = case.stats(X, Y)
     draws = prior.draw(case.rng(10), 2)
     for given, on in ((None, {}), (stats, {"stats": stats}), (stats, {"X": X, "y": Y})):
@@ -154,8 +157,8 @@ def test_coordinates_behind_theta_give_theta_in_pymc(case):
         values = values_of(model, theta)
         for s in range(2):
             one = {name: value[s] for name, value in draws.items()}
-            behind = {k: v for k, (_, v) in found.pymc_coordinates(one, given).items()}
+            behind = {k: v for k, (_, v) in prior.pymc_coordinates(one, given).items()}
             for name, value in values(one | behind).items():
                 close(value, one[name], 1e-8)
-        for name, value in found.pymc_data(given).items():
+        for name, value in prior.pymc_data(given).items():
             np.testing.assert_allclose(model[name].get_value(), value, err_msg=name)

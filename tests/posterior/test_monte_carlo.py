@@ -21,7 +21,6 @@ from scipy.special import logsumexp
 
 import bayesgen as bg
 from bayesgen.datatree import tree
-from bayesgen.families.capabilities import PlugInScore
 from bayesgen.families.contract import Family
 from bayesgen.families.names import CLASS_WEIGHTS
 from bayesgen.posterior import drawn
@@ -196,9 +195,7 @@ def test_a_plug_in_of_the_mean_over_draws(clf, make):
     theta, rows = draws_of(clf), encoded(clf, X)
     got = log_joint(clf.model_, clf.stats_, rows, "posterior_mean", None, theta)
     mean = {name: value.mean(axis=(0, 1)) for name, value in theta.items()}
-    family = clf.model_.family
-    if (own := family.capability(PlugInScore)) is not None:
-        family = own.for_plug_in("posterior_mean")
+    family = clf.model_.family.for_plug_in("posterior_mean")
     expected = np.log(mean[CLASS_WEIGHTS]) + family.log_likelihood(rows, mean)
     np.testing.assert_allclose(got, expected, rtol=1e-12)
     closed = clf.predict_joint_log_proba(X, method="posterior_mean")

@@ -6,19 +6,29 @@ evidences add.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import reduce
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families import capabilities as kinds
-from bayesgen.families.capabilities import ThetaDensity, require
-from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, registry
+from bayesgen.families.capabilities import (
+    FeatureInformation,
+    LinearRule,
+    NullDistribution,
+    ThetaDensity,
+    UnlabelledRows,
+    require,
+)
+from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, Variables, registry
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.families.shared.densities import log_product
-from bayesgen.families.shared.pymc_parts import prefixed, prior_data
+from bayesgen.families.shared.pymc_parts import prefixed
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
+
+# capabilities that a product has where every block has them
+_OF_EVERY_BLOCK = (ThetaDensity, UnlabelledRows, LinearRule, FeatureInformation, NullDistribution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +97,13 @@ class Columns(ConjugateFamily):
     families: tuple[ConjugateFamily, ...] = ()
     columns: tuple[tuple[int, ...], ...] = ()
 
-    def _blocks(self) -> Iterator[tuple[str, ConjugateFamily, list[int]]]:
-        for name, family, columns in zip(self.names, self.families, self.columns, strict=True):
-            yield name, family, list(columns)
-
     def blocks(self, stats=None, theta=None) -> Iterator[Block]:
         """Yield the blocks."""
-        for k, (name, family, columns) in enumerate(self._blocks()):
-            block_theta = None if theta is None else _part(theta, name, family)
-            yield Block(
-                columns, family, None if stats is None else stats.parts[k], block_theta, f"{name}_"
-            )
+        parts = [None] * len(self.names) if stats is None else stats.parts
+        blocks = zip(self.names, self.families, self.columns, parts, strict=True)
+        for name, family, columns, block_stats in blocks:
+            block_theta = theta and {k: theta[f"{name}_{k}"] for k in family.params}
+            yield Block(list(columns), family, block_stats, block_theta, f"{name}_")
 
     @property
     def no_evidence(self) -> str:
@@ -109,9 +115,11 @@ class Columns(ConjugateFamily):
         return replace(self, families=tuple(families))
 
     def capability[K](self, kind: type[K]) -> K | None:
-        """Combine the capabilities of the blocks."""
-        answer: K | None = product(self, kind)
-        return answer
+        """Return itself for what every block offers and a product has; else None."""
+        offered = kind in _OF_EVERY_BLOCK and all(
+            family.capability(kind) is not None for family in self.families
+        )
+        return super().capability(kind) if offered else None
 
     @property
     def n_features(self) -> int:
@@ -122,48 +130,42 @@ class Columns(ConjugateFamily):
     def params(self) -> dict[str, tuple[str, ...]]:
         """{block_param: dims}; every dim but ``class`` carries the block's name."""
         return {
-            f"{name}_{param}": prefixed(f"{name}_", dims)
-            for name, family, _ in self._blocks()
-            for param, dims in family.params.items()
+            f"{b.prefix}{name}": prefixed(b.prefix, dims)
+            for b in self.blocks()
+            for name, dims in b.family.params.items()
         }
 
     def coords(self) -> dict[str, Any]:
         """Collect those of each block, under its name."""
         return {
-            prefixed(f"{name}_", (dim,))[0]: labels
-            for name, family, _ in self._blocks()
-            for dim, labels in family.coords().items()
+            prefixed(b.prefix, (dim,))[0]: labels
+            for b in self.blocks()
+            for dim, labels in b.family.coords().items()
         }
 
     def log_likelihood(self, X: Matrix, theta: Theta) -> Array:
         """Sum over blocks."""
-        return self._sum(
-            lambda name, family, x: family.log_likelihood(x, _part(theta, name, family)), X
-        )
+        each = self.blocks(theta=theta)
+        return reduce(np.add, (b.family.log_likelihood(X[:, b.columns], b.theta) for b in each))
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """Return (N, D) float rows."""
-        return self._assemble(
-            lambda name, family: family.simulate(rng, _part(theta, name, family), y), len(y)
-        )
+        each = self.blocks(theta=theta)
+        return self._assemble([b.family.simulate(rng, b.theta, y) for b in each])
 
     def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
         """Return (N, D) float rows, a fresh theta for every row."""
-        return self._assemble(lambda _, family: family.simulate_predictive(rng, y), len(y))
+        return self._assemble([family.simulate_predictive(rng, y) for family in self.families])
 
     def to_pymc(
         self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
     ) -> dict[str, Any]:
         """Each block under its own name."""
         variables: dict[str, Any] = {}
-        for k, (name, family, columns) in enumerate(self._blocks()):
-            theta = family.to_pymc(
-                prefix=f"{prefix}{name}_",
-                X=None if X is None else X[:, columns],
-                y=y,
-                stats=None if stats is None else stats.parts[k],
-            )
-            variables |= {f"{name}_{param}": value for param, value in theta.items()}
+        for b in self.blocks(stats):
+            rows = None if X is None else X[:, b.columns]
+            theta = b.family.to_pymc(prefix=f"{prefix}{b.prefix}", X=rows, y=y, stats=b.stats)
+            variables |= {f"{b.prefix}{name}": value for name, value in theta.items()}
         return variables
 
     @classmethod
@@ -190,34 +192,33 @@ class Columns(ConjugateFamily):
         self, X: Matrix, y: Array, n_classes: int, weight: Array | None = None
     ) -> ColumnsStats:
         """Return the statistics of each block."""
-        return self.join(f.stats(X[:, c], y, n_classes, weight) for _, f, c in self._blocks())
+        return self.join(
+            b.family.stats(X[:, b.columns], y, n_classes, weight) for b in self.blocks()
+        )
 
     def resolve(self, stats: ColumnsStats) -> Self:
         """Each block from its own statistics."""
-        pairs = zip(self.families, stats.parts, strict=True)
-        return self.with_blocks([f.resolve(s) for f, s in pairs])
+        return self.with_blocks([b.family.resolve(b.stats) for b in self.blocks(stats)])
 
     def update(self, stats: ColumnsStats) -> Self:
         """Block by block."""
-        pairs = zip(self.families, stats.parts, strict=True)
-        return self.with_blocks([f.update(s) for f, s in pairs])
+        return self.with_blocks([b.family.update(b.stats) for b in self.blocks(stats)])
 
     def mle(self, stats: ColumnsStats) -> dict[str, Array]:
         """Block by block."""
-        parts = dict(zip(self.names, stats.parts, strict=True))
-        return self._estimate(lambda name, family: family.mle(parts[name]))
+        return self._estimate(lambda b: b.family.mle(b.stats), stats)
 
     def map(self) -> dict[str, Array]:
         """Block by block."""
-        return self._estimate(lambda _, family: family.map())
+        return self._estimate(lambda b: b.family.map())
 
     def mean(self) -> dict[str, Array]:
         """Block by block."""
-        return self._estimate(lambda _, family: family.mean())
+        return self._estimate(lambda b: b.family.mean())
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """Independent over blocks."""
-        return self._estimate(lambda _, family: family.draw(rng, n))
+        return self._estimate(lambda b: b.family.draw(rng, n))
 
     def n_parameters(self) -> int:
         """Add up those of all blocks."""
@@ -225,21 +226,75 @@ class Columns(ConjugateFamily):
 
     def log_density(self, theta: Theta) -> Array:
         """Return (...) sum over blocks."""
-        what = "the density of theta"
-        parts = [
-            require(f, ThetaDensity, what).log_density(_part(theta, name, f))
-            for name, f, _ in self._blocks()
+        terms = [
+            require(b.family, ThetaDensity, "the density of theta").log_density(b.theta)
+            for b in self.blocks(theta=theta)
         ]
-        return log_product(np.stack(parts), 0)
+        return log_product(np.stack(terms), 0)
 
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C) sum over blocks."""
-        return self._sum(lambda _, family, x: family.log_predictive(x), X)
+        return reduce(np.add, (b.family.log_predictive(X[:, b.columns]) for b in self.blocks()))
 
     def log_evidence(self, stats: ColumnsStats) -> float:
         """Sum over blocks."""
-        pairs = zip(self.families, stats.parts, strict=True)
-        return sum(f.log_evidence(s) for f, s in pairs)
+        return sum(b.family.log_evidence(b.stats) for b in self.blocks(stats))
+
+    # -- what blocks may have to say -----------------------------------------------------------
+
+    def prepared(self, stats: ColumnsStats | None) -> Self:
+        """Block by block."""
+        return self.with_blocks([b.family.prepared(b.stats) for b in self.blocks(stats)])
+
+    def given_rows(self, X: Matrix) -> Self:
+        """Block by block."""
+        return self.with_blocks([b.family.given_rows(X[:, b.columns]) for b in self.blocks()])
+
+    def for_plug_in(self, method: Method) -> Self:
+        """Block by block."""
+        return self.with_blocks([family.for_plug_in(method) for family in self.families])
+
+    def pymc_coordinates(self, theta: Theta, stats: ColumnsStats | None) -> Variables:
+        """Collect those of each block, under its name."""
+        return {
+            f"{b.prefix}{name}": (prefixed(b.prefix, dims), value)
+            for b in self.blocks(stats, theta)
+            for name, (dims, value) in b.family.pymc_coordinates(b.theta, b.stats).items()
+        }
+
+    def pymc_data(self, stats: ColumnsStats | None, *, prefix: str = "") -> dict[str, Array]:
+        """Collect those of each block, under its name."""
+        data: dict[str, Array] = {}
+        for b in self.blocks(stats):
+            data |= b.family.pymc_data(b.stats, prefix=f"{prefix}{b.prefix}")
+        return data
+
+    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = ""):
+        """Sum over blocks."""
+        first, *others = (
+            b.family.pymc_log_likelihood(X[:, b.columns], b.theta, prefix=f"{prefix}{b.prefix}")
+            for b in self.blocks(theta=theta)
+        )
+        return sum(others, start=first)
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """Return the blocks' weights in the order of the columns."""
+        rules = [b.family.linear_form(b.theta) for b in self.blocks(theta=theta)]
+        w = np.zeros((len(rules[0][0]), self.n_features))
+        for columns, (block_w, _) in zip(self.columns, rules, strict=True):
+            w[:, list(columns)] = block_w
+        return w, sum(w0 for _, w0 in rules)
+
+    def information(self, theta: Theta, weights: Array) -> Array:
+        """Return (D,) each feature by its own family."""
+        nats = np.empty(self.n_features)
+        for b in self.blocks(theta=theta):
+            nats[b.columns] = b.family.information(b.theta, weights)
+        return nats
+
+    def draw_null(self, rng: np.random.Generator, stats: ColumnsStats) -> ColumnsStats:
+        """Block by block."""
+        return self.join(b.family.draw_null(rng, b.stats) for b in self.blocks(stats))
 
     # -- files -------------------------------------------------------------------------------
 
@@ -259,26 +314,20 @@ class Columns(ConjugateFamily):
     @classmethod
     def from_parts(cls, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> Self:
         """Inverse of `arrays` and `settings`; the block's class is looked up in the folder."""
-        kinds_known = registry()
-        families = []
-        for name, kind, block_settings in zip(
-            settings["names"], settings["families"], settings["settings"], strict=True
-        ):
-            families.append(
-                kinds_known[kind].from_parts(
-                    _strip(arrays, name, kinds_known[kind]), block_settings
-                )
-            )
+        classes, families = registry(), []
+        blocks = zip(settings["names"], settings["families"], settings["settings"], strict=True)
+        for name, kind, block_settings in blocks:
+            own_arrays = _strip(arrays, name, classes[kind])
+            families.append(classes[kind].from_parts(own_arrays, block_settings))
         columns = tuple(tuple(c) for c in settings["columns"])
         return cls(tuple(settings["names"]), tuple(families), columns)  # type: ignore[arg-type]
 
     def read_stats(self, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> ColumnsStats:
         """Each block reads its own."""
+        blocks = zip(self.names, self.families, settings["parts"], strict=True)
         return self.join(
             family.read_stats(_strip(arrays, name, family.statistics), block_settings)
-            for (name, family, _), block_settings in zip(
-                self._blocks(), settings["parts"], strict=True
-            )
+            for name, family, block_settings in blocks
         )
 
     def join(self, parts: Iterable[Stats]) -> ColumnsStats:
@@ -287,33 +336,29 @@ class Columns(ConjugateFamily):
 
     # -- plumbing ----------------------------------------------------------------------------
 
-    def _sum(self, term: Callable[[str, ConjugateFamily, Matrix], Array], X: Matrix) -> Array:
-        terms = [term(name, family, X[:, c]) for name, family, c in self._blocks()]
-        return sum(terms[1:], start=terms[0])
-
-    def _assemble(self, part: Callable[[str, ConjugateFamily], Array], n_rows: int) -> Array:
-        cells = np.empty((n_rows, self.n_features))
-        for name, family, columns in self._blocks():
-            cells[:, columns] = part(name, family)
+    def _assemble(self, rows_of_blocks: list[Array]) -> Array:
+        cells = np.empty((len(rows_of_blocks[0]), self.n_features))
+        for columns, rows in zip(self.columns, rows_of_blocks, strict=True):
+            cells[:, list(columns)] = rows
         return cells
 
     def _estimate(
-        self, estimate: Callable[[str, ConjugateFamily], Mapping[str, Array]]
+        self, estimate: Callable[[Block], Mapping[str, Array]], stats: ColumnsStats | None = None
     ) -> dict[str, Array]:
         estimates: dict[str, Array] = {}
-        for name, family, columns in self._blocks():
+        for block in self.blocks(stats):
             try:
-                theta = estimate(name, family)
+                theta = estimate(block)
             except UndefinedEstimateError as error:  # the block counts its own columns
                 j = error.feature_index
                 raise UndefinedEstimateError(
                     error.estimate,
                     error.reason,
                     error.class_index,
-                    None if j is None else columns[j],
+                    None if j is None else block.columns[j],
                     advice=error.advice,
                 ) from None
-            estimates |= {f"{name}_{param}": value for param, value in theta.items()}
+            estimates |= {f"{block.prefix}{name}": value for name, value in theta.items()}
         return estimates
 
 
@@ -331,160 +376,3 @@ def _strip(arrays: Mapping[str, Array], name: str, record: type) -> dict[str, Ar
     """Return the block's own arrays (and no other's: block names may share a beginning)."""
     field_names = {f.name: f"{name}_{f.name}" for f in fields(record)}
     return {field: arrays[key] for field, key in field_names.items() if key in arrays}
-
-
-def _part(theta: Theta, name: str, family: ConjugateFamily) -> dict[str, Array]:
-    return {k: theta[f"{name}_{k}"] for k in family.params}
-
-
-# ------------------------------------------------------------------------------------------------
-# Capabilities of a product of families, made of the blocks' own.
-#
-# A product offers what is listed in `_PRODUCTS`. Some capabilities need every block: a rule is
-# linear if all its parts are. Of others it is enough that one block offers them: the rest have
-# nothing to say, which each class below spells out.
-
-
-class Part(NamedTuple):
-    """A block of columns, and what it offers."""
-
-    name: str
-    family: ConjugateFamily
-    columns: list[int]
-    offer: Any  # the block's capability, or None
-
-    def theta(self, theta: Theta) -> dict[str, Array]:
-        """Return the block's own parameters, without the name in front."""
-        return _part(theta, self.name, self.family)
-
-    def dims(self, dims: tuple[str, ...]) -> tuple[str, ...]:
-        """Dims of the block as those of the product; every one but ``class`` has its name."""
-        return prefixed(f"{self.name}_", dims)
-
-
-@dataclass(frozen=True)
-class _Product:
-    """What a capability of a product is made of."""
-
-    whole: "Columns"
-    parts: list[Part]
-
-    def _stats_of(self, stats) -> list[Any]:
-        return [None] * len(self.parts) if stats is None else list(stats.parts)
-
-    def _each(self, change: Callable[[Any, Part], Any]) -> "Columns":
-        """Change the families that have the capability; keep the others."""
-        pairs = ((p.family if p.offer is None else change(p.offer, p)) for p in self.parts)
-        return self.whole.with_blocks(list(pairs))
-
-
-class _ThetaDensity(_Product):
-    def log_density(self, theta: Theta) -> Array:
-        return self.whole.log_density(theta)
-
-
-class _UnlabelledRows(_Product):
-    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = ""):
-        """Sum over blocks."""
-        first, *others = (
-            p.offer.pymc_log_likelihood(
-                X[:, p.columns], p.theta(theta), prefix=f"{prefix}{p.name}_"
-            )
-            for p in self.parts
-        )
-        return sum(others, start=first)
-
-
-class _PreparedPrior(_Product):
-    def prepared(self, stats: "ColumnsStats | None") -> "Columns":
-        block_stats = dict(zip(self.whole.names, self._stats_of(stats), strict=True))
-        return self._each(lambda offer, part: offer.prepared(block_stats[part.name]))
-
-
-class _SamplerCoordinates(_Product):
-    def pymc_coordinates(self, theta: Theta, stats: "ColumnsStats | None") -> kinds.Variables:
-        """Collect those of each block, under its name."""
-        variables: kinds.Variables = {}
-        for block, block_stats in zip(self.parts, self._stats_of(stats), strict=True):
-            if block.offer is not None:
-                free = block.offer.pymc_coordinates(block.theta(theta), block_stats)
-                variables |= {f"{block.name}_{k}": (block.dims(d), v) for k, (d, v) in free.items()}
-        return variables
-
-    def pymc_data(self, stats: "ColumnsStats | None") -> dict[str, Array]:
-        """Collect those of each block, under the names that ``to_pymc`` gives them."""
-        data: dict[str, Array] = {}
-        for block, block_stats in zip(self.parts, self._stats_of(stats), strict=True):
-            if block.offer is not None:
-                data |= {
-                    f"{block.name}_{k}": value
-                    for k, value in block.offer.pymc_data(block_stats).items()
-                }
-                continue
-            for key, value in prior_data(block.family).items():  # the block's name follows the role
-                role, field = key.split("_", 1)
-                data[f"{role}_{block.name}_{field}"] = value
-        return data
-
-
-class _GivenRows(_Product):
-    def given_rows(self, X: Matrix) -> "Columns":
-        return self._each(lambda offer, part: offer.given_rows(X[:, part.columns]))
-
-
-class _PlugInScore(_Product):
-    def for_plug_in(self, method: Method) -> "Columns":
-        return self._each(lambda offer, _: offer.for_plug_in(method))
-
-
-class _LinearRule(_Product):
-    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
-        """Return the blocks' weights in the order of the columns."""
-        w: Any = None
-        w0: Any = 0.0
-        for block in self.parts:
-            block_w, block_w0 = block.offer.linear_form(
-                None if theta is None else block.theta(theta)
-            )
-            w = np.zeros((len(block_w), self.whole.n_features)) if w is None else w
-            w[:, block.columns] = block_w
-            w0 = w0 + block_w0
-        return w, w0
-
-
-class _FeatureInformation(_Product):
-    def information(self, theta: Theta, weights: Array) -> Array:
-        """Return (D,) each feature by its own family."""
-        nats = np.empty(self.whole.n_features)
-        for block in self.parts:
-            nats[block.columns] = block.offer.information(block.theta(theta), weights)
-        return nats
-
-
-class _NullDistribution(_Product):
-    def draw_null(self, rng: np.random.Generator, stats: "ColumnsStats") -> Stats:
-        pairs = zip(self.parts, stats.parts, strict=True)
-        return self.whole.join(p.offer.draw_null(rng, s) for p, s in pairs)
-
-
-_PRODUCTS: dict[type, tuple[Callable[[Any], bool], type[_Product]]] = {
-    kinds.ThetaDensity: (all, _ThetaDensity),
-    kinds.UnlabelledRows: (all, _UnlabelledRows),
-    kinds.PreparedPrior: (any, _PreparedPrior),
-    kinds.SamplerCoordinates: (any, _SamplerCoordinates),
-    kinds.GivenRows: (any, _GivenRows),
-    kinds.PlugInScore: (any, _PlugInScore),
-    kinds.LinearRule: (all, _LinearRule),
-    kinds.FeatureInformation: (all, _FeatureInformation),
-    kinds.NullDistribution: (all, _NullDistribution),
-}
-
-
-def product(whole: "Columns", kind: type):
-    """Return the object that has the capability `kind` of `whole`, or None."""
-    if kind not in _PRODUCTS:
-        return None
-    enough, made_of = _PRODUCTS[kind]
-    blocks = zip(whole.names, whole.families, whole.columns, strict=True)
-    parts = [Part(n, f, list(columns), f.capability(kind)) for n, f, columns in blocks]
-    return made_of(whole, parts) if enough(p.offer is not None for p in parts) else None

@@ -533,9 +533,9 @@ class NormalInverseWishart(ConjugateFamily):
         """``precision_diagonal``, ``precision_lower`` and ``mu_white`` behind mu and Sigma."""
         return of_draws(coordinates(self, stats), theta, self.shared)
 
-    def pymc_data(self, stats: ScatterStats | None) -> dict[str, Array]:
+    def pymc_data(self, stats: ScatterStats | None, *, prefix: str = "") -> dict[str, Array]:
         """Return the coordinate system, which holds prior and statistics."""
-        return coordinates(self, stats)._asdict()
+        return {f"{prefix}{k}": value for k, value in coordinates(self, stats)._asdict().items()}
 
     @classmethod
     def examples(cls, n_classes: int, n_features: int) -> list[Self]:

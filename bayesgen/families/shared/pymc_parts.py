@@ -148,13 +148,6 @@ def container(name: str, value: Array, dims: tuple[str, ...]):
     return pm.Data(name, value, dims=axis_dims if value.ndim == len(dims) else None)
 
 
-def prior_data(family) -> dict[str, Array]:
-    """{name: array} of the data containers that ``declare(family, "prior", "")`` makes."""
-    return {
-        f"prior_{name}": a for name, (_, a) in family.arrays().items() if a.dtype.kind in "fiub"
-    }
-
-
 Declared = Callable[[str, tuple[str, ...]], Any]  # a function of (name, dims) declares a variable
 
 
