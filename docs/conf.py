@@ -79,6 +79,7 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_",),  # tables; axes and collections of plots have nothing to read
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (840, 560),
     "show_signature": False,
     "min_reported_time": 1000,
     "within_subsection_order": "FileNameSortKey",
@@ -89,17 +90,21 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesgen"
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "tutorial": [], "architecture": []}
+html_sidebars = {"index": [], "tutorial": [], "architecture": [], "pictures/index": []}
 html_theme_options = {
     "show_prev_next": False,
-    # benchmarks: the width is for their tables; no other page begins with b
-    "secondary_sidebar_items": {"[!b]**": ["page-toc"], "benchmarks/*": []},
+    # other pages have wide tables and code, or one heading
+    "secondary_sidebar_items": {
+        page: ["page-toc"] for page in ("how_to/*", "stories/*", "tutorial", "architecture")
+    },
     "icon_links": [
         {"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-github"},
         {"name": "Issues", "url": f"{REPOSITORY}/issues", "icon": "fa-regular fa-circle-dot"},
@@ -176,10 +181,12 @@ def _name_thumbnails(app, docname, source) -> None:
 
 
 def _index_synonyms(app, docname, source) -> None:
-    """Enter "Also called: ..." into the index: the search ranks its entries like titles."""
-    source[0] = re.sub(
-        r"^\*Also called: (.*)\.\*$", r"```{index} \1\n```\n\n\g<0>", source[0], flags=re.M
-    )
+    """Enter "Also called: ..." into the index: the search puts its main entries (!) first."""
+
+    def entered(line: re.Match[str]) -> str:
+        return f"```{{index}} {re.sub(r'(^|, )', r'\1! ', line[1])}\n```\n\n{line[0]}"
+
+    source[0] = re.sub(r"^\*Also called: (.*)\.\*$", entered, source[0], flags=re.M)
 
 
 def setup(app) -> None:

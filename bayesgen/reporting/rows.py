@@ -538,8 +538,8 @@ def least_certain(held: HeldOut) -> Section:
         width = intervals[..., 1] - intervals[..., 0]
         widest = int(np.argmax(width[line, pair].max(axis=1)))
         text += (
-            f" Of those below, the training rows leave most open for row {rows[widest][0]}: an "
-            f"interval of {number(float(width[widest].max()))}."
+            f" Of those below, row {rows[widest][0]} has the widest interval: "
+            f"{number(float(width[widest].max()))}."
         )
     if outside and not held.is_pool:
         notes.append(

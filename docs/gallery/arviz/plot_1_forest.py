@@ -1,6 +1,6 @@
 """
-Forest: how much do more rows tell?
-===================================
+az.plot_forest: how much do more rows tell?
+===========================================
 
 ``plot_forest`` takes the ``posterior_`` of several fits. Mean bill length of three species, after
 five birds of each and after all.
@@ -26,6 +26,6 @@ plot = az.plot_forest(
     coords={"feature": "bill_length_mm"},
     combined=True,
     labels=["class"],
-    figure_kwargs={"figsize": (8, 3.2)},
+    figure_kwargs={"figsize": (6.6, 2.9)},
 )
 plot.add_legend("model", title="", loc="outside upper right", ncols=2)

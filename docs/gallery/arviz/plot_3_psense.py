@@ -1,6 +1,6 @@
 """
-Sensitivity to the prior: what "prior-data conflict" means here
-===============================================================
+az.plot_psense_dist: does the prior matter?
+===========================================
 
 ``psense_summary`` raises the prior and the likelihood to powers near 1. Name the likelihood: a tree
 has that of rows, ``joint``, and that of labels, ``label``, and ArviZ adds up all that it is not
@@ -34,4 +34,4 @@ az.psense_summary(tree, **of)
 # The standard deviations under priors and likelihoods of other powers.
 
 of["var_names"] = ["sd"]
-az.plot_psense_dist(tree, **of, figure_kwargs={"figsize": (8, 5.6)})
+az.plot_psense_dist(tree, **of, figure_kwargs={"figsize": (7.2, 5.2)})

@@ -1,6 +1,6 @@
 """
-PIT and calibration of class indicators
-=======================================
+az.plot_ppc_pava: are class indicators calibrated?
+==================================================
 
 ArviZ takes the codes of several classes for numbers. Each class has an indicator of 0 and 1
 instead, ``is_Adelie``, with its own log likelihood: the frequency of the class against its
@@ -18,9 +18,9 @@ y = y[X.index]
 tree = bg.GaussianNB().fit(X, y).posterior_groups(X, y, replicate=["indicators"])
 species = [f"is_{name}" for name in ("Adelie", "Chinstrap", "Gentoo")]
 
-az.plot_ppc_pava(tree, var_names=species, figure_kwargs={"figsize": (9, 2.8)})
+az.plot_ppc_pava(tree, var_names=species, figure_kwargs={"figsize": (7.2, 2.8)})
 
 # %%
 # The steps stay in their bands, and the PIT near 0: the probabilities can be taken at their word.
 
-az.plot_loo_pit(tree, var_names=species, figure_kwargs={"figsize": (9, 2.6)})
+az.plot_loo_pit(tree, var_names=species, figure_kwargs={"figsize": (7.2, 2.6)})

@@ -1,6 +1,6 @@
 """
-Compare by exact leave-one-out
-==============================
+az.plot_compare: which model has the best score?
+================================================
 
 ``compare_models`` returns entries that ``az.compare`` takes, exact without a refit where the
 posterior has a closed form.
@@ -21,4 +21,4 @@ models = {
 }
 found = bg.compare_models(models, X, y)
 
-az.plot_compare(az.compare(found.loo), figure_kwargs={"figsize": (9, 2.4)})
+az.plot_compare(az.compare(found.loo), figure_kwargs={"figsize": (7.2, 2.4)})

@@ -1,6 +1,6 @@
 """
-Rank and energy of NUTS, and its agreement with the closed form
-===============================================================
+az.plot_rank: have the chains mixed, and do they agree?
+=======================================================
 
 ``validate`` samples the same model by NUTS and compares. Its tree is that of any sampler: ranks of
 the chains are uniform if they have mixed.
@@ -18,12 +18,14 @@ few = y.groupby(y).head(5).index
 result = bg.validate(bg.GaussianNB(), X.loc[few], y[few], progressbar=False)
 
 bills = {"feature": "bill_length_mm"}
-az.plot_rank(result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (9, 2.6)})
+az.plot_rank(result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (7.2, 2.6)})
 
 # %%
 # Draws in their order, and their densities chain by chain.
 
-az.plot_trace_dist(result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (9, 5)})
+az.plot_trace_dist(
+    result.tree, var_names=["mu"], coords=bills, figure_kwargs={"figsize": (7.2, 4.6)}
+)
 
 # %%
 # The energy of the chains, and the share of it that one step renews (BFMI, above 0.3).
