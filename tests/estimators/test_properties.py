@@ -20,8 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
+from tests.estimators.cases import CASES, EVERY, Case, fitted
 from tests.selection import rest_is_slow
 
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
@@ -206,34 +208,16 @@ def test_every_public_function_of_any_rows(case, tmp_path_factory):
 
 
 def digests():
-    """SHA-256 of what each estimator says of the same rows, draws and intervals included."""
-    rng = np.random.default_rng(0)
-    y = np.array(["ash", "birch", "cedar"])[np.arange(24) % 3]
-    reals = rng.normal(size=(24, 3)) + np.arange(24)[:, None] % 3
-    counts = rng.poisson(3.0, (24, 3)).astype(float)
-    words = np.array(["red", "blue", "green"])[rng.integers(0, 3, (24, 2))].astype(object)
-    table = pd.DataFrame(words, columns=["p", "q"]).assign(r=reals[:, 0], s=reals[:, 1] > 1)
-    texts = ["".join(row) for row in rng.choice(list("abc "), (24, 6))]
-    rows = {
-        **dict.fromkeys(KINDS["reals"], reals),
-        **dict.fromkeys(KINDS["counts"] + (bg.LogLinearPool,), counts),
-        **dict.fromkeys((bg.CategoricalNB, bg.TreeAugmentedNB), words),
-        bg.BernoulliNB: counts > 3,
-        bg.MixedNB: table,
-        bg.MarkovNB: texts,
-    }
+    """{case: SHA-256 of what an estimator says of the same rows, draws and intervals included}."""
     hashes = {}
-    for estimator, X in rows.items():
-        clf, digest = estimator().fit(X, y), hashlib.sha256()
-        digest.update(clf.predict_proba(X).tobytes())
-        for ask in (clf.predict_interval, clf.predict_uncertainty):
-            try:
-                answer = ask(X[:2] if not hasattr(X, "iloc") else X.iloc[:2])
-            except NotImplementedError:
-                continue
-            for name in sorted(map(str, answer.data_vars)):
-                digest.update(np.ascontiguousarray(answer[name].values).astype(str).tobytes())
-        hashes[estimator.__name__] = digest.hexdigest()
+    cases = {name: CASES[name] for name in EVERY}
+    cases["pool"] = Case(bg.LogLinearPool, CASES["MixedNB"].rows)
+    for name, case in cases.items():
+        clf, X, _ = fitted(case, n=24)
+        two = X[:2] if isinstance(X, list) else take(X, [0, 1])
+        answers = [clf.predict_interval(two)["interval"], clf.predict_uncertainty(two)["mean"]]
+        values = [clf.predict_proba(X), *(answer.values for answer in answers)]
+        hashes[name] = hashlib.sha256(b"".join(v.tobytes() for v in values)).hexdigest()
     return hashes
 
 
