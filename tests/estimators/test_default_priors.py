@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import bayesgen as bg
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from tests.estimators.cases import LABELS, reals
-from tests.selection import rest_is_slow
 
 VARIANCES = ("class", "tied", "spherical", "class_spherical")
 MODELS = [
@@ -43,10 +42,7 @@ def default_scale(groups):
 
 
 @pytest.mark.parametrize("model", ["GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant"])
-@pytest.mark.parametrize(
-    "load",
-    rest_is_slow([load_iris, load_wine, load_breast_cancer, load_digits], [load_iris, load_wine]),
-)
+@pytest.mark.parametrize("load", [load_iris, load_breast_cancer, load_digits])
 def test_defaults_by_formula(model, load):
     """By cells of the covariance and SciPy's Student t."""
     X, y, T, _ = split(*load(return_X_y=True))

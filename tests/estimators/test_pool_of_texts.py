@@ -8,7 +8,8 @@ import pytest
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
 
-N = 90
+pytestmark = pytest.mark.usefixtures("few_exponents")
+N = 60
 WORDS = {"a": "the cat sat on my old warm mat today", "b": "a dog ran off with your new red ball"}
 
 
