@@ -673,7 +673,7 @@ class LogLinearPool(GenerativeClassifier):
                 row_dims = None if dims is None else dims[1:]
                 scores = pm.Data(f"{name}score", rows.scores, dims=dims)
                 weights = pm.Data(f"{name}log_class_weight", rows.log_weights, dims=row_dims)
-                share = pm.Data(f"{name}known", rows.known, dims=row_dims and row_dims[:1])
+                share = pm.Data(f"{name}known", rows.known_share, dims=row_dims and row_dims[:1])
                 return pt.tensordot(eta, scores, axes=1) + weights + share[:, None] * intercept
 
             logit = logits(evidence, "", (MEMBER, OBS, CLASS))

@@ -163,7 +163,7 @@ def explain(
 def _terms(question: Question, rows) -> Terms:
     """Return the terms of rows that the reader has read, by the rule for their model."""
     fitted = question.fitted
-    posterior: Any = fitted.posterior
+    posterior = fitted.posterior
     family, encoded = fitted.family, rows.encoded
     if posterior.members:
         return _of_pool(question, encoded)
@@ -186,7 +186,7 @@ def _terms(question: Question, rows) -> Terms:
     else:
         present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
         cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
-        terms = _by_orders(question, names, cells, _log_joint_of(fitted))
+        terms = _by_orders(question, names, cells, partial(incomplete.predictive, fitted))
     if question.request is None:
         return terms
     if all(f.separable for f in blocks):
@@ -215,15 +215,13 @@ def _covariates(family, n_columns: int) -> Array:
 class MaskedTable(NamedTuple):
     """Rows of which cells can be left out."""
 
-    known: Array  # (N, D) bool
+    present: Array  # (N, D) bool
     masked: Callable[[Array, Array], Any]  # positions (n,), cells that stay (n, D) -> rows
 
 
-def _by_orders(
-    question: Question, names: list[Any], cells: MaskedTable, log_joint: LogJoint
-) -> Terms:
+def _by_orders(question: Question, names, cells: MaskedTable, log_joint: LogJoint) -> Terms:
     """Return means over pairs of orders, until their error is small in every row."""
-    shape = cells.known.shape
+    shape = cells.present.shape
     rng, left = question.rng(), np.arange(shape[0])
     total, square, error = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_pairs, mean, intercept = 0, np.zeros(shape), np.zeros(shape[0])
@@ -276,19 +274,9 @@ def _along(
         steps = np.diff(odds, axis=-2)  # (..., 2 P, D, n)
     ordering = np.broadcast_to(np.argsort(orders, axis=1)[..., None], steps.shape)
     steps = np.swapaxes(np.take_along_axis(steps, ordering, axis=-2), -1, -2)
-    steps = np.where(cells.known[rows], steps, 0.0)
+    steps = np.where(cells.present[rows], steps, 0.0)
     steps = steps.reshape(*steps.shape[:-3], n_orders // 2, 2, *steps.shape[-2:])
     return steps.mean(axis=-3), odds[..., 0, 0, :]
-
-
-def _log_joint_of(fitted: Fitted) -> LogJoint:
-    """Return the log joint predictive density of encoded rows."""
-    method: Any = "posterior_predictive"
-
-    def log_joint(x: Array) -> Array:
-        return incomplete.log_joint(fitted, fitted.posterior, x, method, None, "probability")
-
-    return log_joint
 
 
 def _draws_of(question: Question) -> LogJoint:
@@ -317,9 +305,10 @@ def _flat(draws: Array) -> Array:
 def _ends_by_orders(question: Question, cells: MaskedTable, draws: LogJoint) -> tuple[Array, Array]:
     """Return the ends (N, D) of intervals of contributions under draws, by the first orders."""
     request: Any = question.request
-    orders = _orders(question.rng(), cells.known.shape[1], _PAIRS)
-    lower, upper = np.zeros(cells.known.shape), np.zeros(cells.known.shape)
-    for i in range(len(cells.known)):
+    shape = cells.present.shape
+    orders = _orders(question.rng(), shape[1], _PAIRS)
+    lower, upper = np.zeros(shape), np.zeros(shape)
+    for i in range(shape[0]):
         each, _ = _along(question, cells, draws, orders, np.array([i]))  # (S, P, 1, D)
         lower[i], upper[i] = request.ends_of_draws(each.mean(axis=1)[:, 0].T)
     return lower, upper
@@ -328,7 +317,7 @@ def _ends_by_orders(question: Question, cells: MaskedTable, draws: LogJoint) -> 
 # --------------------------------------------------------------------------- independent columns
 
 
-def _of_independent(question: Question, names: list[Any], X) -> Terms:
+def _of_independent(question: Question, names, X) -> Terms:
     """Return the log-odds of each cell on its own."""
     mean = np.zeros((X.shape[0], len(names)))
     for columns, family, _, rows, x in _single_cells(question.fitted, X, None):
@@ -343,7 +332,7 @@ def _prior_odds(question: Question) -> Array:
     return np.asarray(log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]])
 
 
-def _single_cells(fitted: Fitted, X, theta) -> Iterator[tuple[Array, Any, Any, Array, Array]]:
+def _single_cells(fitted: Fitted, X, theta):
     """Yield some columns, their family and draws, and rows (n * columns) of one known cell each."""
     width = X.shape[1]
     for columns, family, _, drawn, _ in fitted.family.blocks(theta=theta):
@@ -376,12 +365,8 @@ def _theta_of(family, theta, columns: Array):
 
 def _ends_of_single_cells(question: Question, X: Array) -> tuple[Array, Array]:
     """Return the ends (N, D) of intervals of cells that are independent given theta."""
-    posterior: Any = question.fitted.posterior
     request: Any = question.request
-    if posterior.exact:
-        theta = posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
-    else:
-        theta = posterior.theta
+    theta = question.fitted.posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
     lower, upper = np.zeros(X.shape), np.zeros(X.shape)
     for columns, family, drawn, rows, x in _single_cells(question.fitted, X, theta):
         covariates = _covariates(family, len(columns))
@@ -397,21 +382,17 @@ def _ends_of_single_cells(question: Question, X: Array) -> tuple[Array, Array]:
 # --------------------------------------------------------------------------------- other models
 
 
-def _by_pair(pairs: Array) -> Iterator[tuple[list[int], Array]]:
-    """Yield each distinct pair of classes of (N, 2), and its rows."""
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    for k, pair in enumerate(distinct.tolist()):
-        yield pair, np.flatnonzero(which.ravel() == k)
-
-
-def _of_regression(question: Question, names: list[Any], X: Array) -> Terms:
+def _of_regression(question: Question, names, X: Array) -> Terms:
     """Return posterior means of coefficients times cells; no cell may be missing."""
-    posterior: Any = question.fitted.posterior
+    posterior = question.fitted.posterior
     family = require(posterior.model.family, FeatureTerms, "explain")
+    theta = posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
     mean, lower, upper = (np.zeros((len(X), len(names))) for _ in range(3))
     intercept = np.zeros(len(X))
-    for (a, b), rows in _by_pair(question.pairs):
-        terms, constant = family.log_odds_terms(X[rows], a, b, posterior.theta)
+    distinct, which = np.unique(question.pairs, axis=0, return_inverse=True)
+    for k, (a, b) in enumerate(distinct.tolist()):
+        rows = np.flatnonzero(which.ravel() == k)
+        terms, constant = family.log_odds_terms(X[rows], a, b, theta)
         mean[rows], intercept[rows] = terms.mean(axis=(0, 1)), constant.mean(axis=(0, 1))
         if question.request is not None:
             draws = np.moveaxis(_flat(terms), 0, -1)
@@ -419,9 +400,9 @@ def _of_regression(question: Question, names: list[Any], X: Array) -> Terms:
     return Terms(names, mean, intercept, None, (lower, upper), adds_up=False)
 
 
-def _of_tokens(question: Question, names: list[Any], X) -> Terms:
+def _of_tokens(question: Question, names, X) -> Terms:
     """Return means over all orders of a document's tokens, in closed form."""
-    posterior: Any = question.fitted.posterior
+    posterior = question.fitted.posterior
     if not posterior.exact:
         raise NotImplementedError(
             "explain of tokens needs the posterior in closed form, and this classifier has draws"
@@ -468,7 +449,7 @@ def _of_pool(question: Question, X) -> Terms:
     if sparse.issparse(X.X) or fitted.reader.n_features is None:
         question.refuse_intervals("a pool of texts or sparse rows has no intervals")
     if sparse.issparse(X.X):
-        return _of_kinds(question, X.X, _counts(fitted.reader.columns, X.X), log_joint)
+        return _of_counts(question, X.X, log_joint)
     if fitted.reader.n_features is None:
         return _of_documents(question, X)
     _refuse_large(X.shape[0], fitted.reader.n_features)
@@ -503,34 +484,26 @@ def _table(X) -> MaskedTable:
     return MaskedTable(~pd.isna(cells), lambda at, keep: np.where(keep, cells[at], missing))
 
 
-class Kinds(NamedTuple):
-    """The kinds of tokens that rows hold, K in all."""
-
-    names: list[Any]
-    row: Array  # (K,)
-    kind: Array  # (K,) position in names
-    without: Callable[[Array], Any]  # some of the K -> rows, each without all tokens of the kind
-    empty: Any  # a row without tokens
-
-
-def _of_kinds(question: Question, X, kinds: Kinds, log_joint: LogJoint) -> Terms:
-    """Return the log-odds of rows less those without all tokens of a kind."""
-    every = np.arange(len(question.pairs))
-    _refuse_large(len(every), len(kinds.names))
-    mean = np.zeros((len(every), len(kinds.names)))
+def _of_counts(question: Question, X: sparse.csr_matrix, log_joint: LogJoint) -> Terms:
+    """Return the log-odds of sparse rows less those without all counts of a column."""
+    _refuse_large(*X.shape)
+    every, mean = np.arange(X.shape[0]), np.zeros(X.shape)
     whole = question.odds(log_joint(X), every)
-    for block in row_blocks(len(kinds.row), 1, _TEXTS):
-        some, row = np.arange(len(kinds.row))[block], kinds.row[block]
-        less = question.odds(log_joint(kinds.without(some)), row)
-        mean[row, kinds.kind[block]] = whole[row] - less
-    nothing = np.repeat(log_joint(kinds.empty), len(every), axis=0)
-    return Terms(kinds.names, mean, question.odds(nothing, every), adds_up=False)
+    all_rows, all_columns = X.nonzero()
+    for block in row_blocks(len(all_rows), 1, _TEXTS):
+        row, column = all_rows[block], all_columns[block]
+        less = X[row].tolil()
+        less[np.arange(len(row)), column] = 0
+        mean[row, column] = whole[row] - question.odds(log_joint(less.tocsr()), row)
+    nothing = np.repeat(log_joint(sparse.csr_matrix((1, X.shape[1]))), len(every), axis=0)
+    names = question.fitted.reader.columns
+    return Terms(names, mean, question.odds(nothing, every), adds_up=False)
 
 
 def _of_documents(question: Question, X: MemberRows) -> Terms:
     """Return mean exponents times the members' contributions, n-grams added up by word."""
     posterior: Any = question.fitted.posterior
-    places: dict[Any, int] = {}
+    places: dict[str, int] = {}
     row, column, value = [], [], []
     factors = posterior.exponents.mean[0][:, None] * X.tempers(posterior.members)
     for member, factor in zip(posterior.members, factors, strict=True):
@@ -543,14 +516,12 @@ def _of_documents(question: Question, X: MemberRows) -> Terms:
     cells = np.concatenate(row), np.concatenate(column)
     mean = sparse.coo_matrix((np.concatenate(value), cells), shape).toarray()
     order = sorted(range(len(names)), key=lambda k: str(names[k]))
-    log_pi = log_weights(posterior.class_weights())
-    intercept = log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]]
-    return Terms([names[k] for k in order], mean[:, order], intercept, adds_up=False)
+    return Terms([names[k] for k in order], mean[:, order], _prior_odds(question), adds_up=False)
 
 
 def _of_member(
     question: Question, member: Member, X: MemberRows
-) -> Iterator[tuple[list[Any], Array, Array]]:
+) -> Iterator[tuple[list[str], Array, Array]]:
     """Yield names, rows and log-odds of the tokens of documents; of other rows of the member."""
     encoded = X.read(member).encoded
     family: Any = member.fitted.family
@@ -570,18 +541,6 @@ def _of_member(
         row,
         odds[entry],
     )
-
-
-def _counts(names: list[Any], X: sparse.csr_matrix) -> Kinds:
-    """Return the columns of sparse rows of counts."""
-    row, column = X.nonzero()
-
-    def without(at: Array) -> sparse.csr_matrix:
-        rows = X[row[at]].tolil()
-        rows[np.arange(len(at)), column[at]] = 0
-        return rows.tocsr()
-
-    return Kinds(names, row, column, without, sparse.csr_matrix((1, X.shape[1])))
 
 
 # --------------------------------------------------------------------------------- the classes

@@ -192,9 +192,7 @@ def _base(base: float | None, unit: str | None) -> tuple[float, float]:
     return base, float(1 / np.log(base))
 
 
-def _posterior(
-    clf, sampled: Theta | None, draws: int, prob: float | None, kind, random_state
-) -> dict[str, Any]:
+def _posterior(clf, sampled: Theta | None, draws: int, prob: float | None, kind, random_state):
     """Variables in nats, and attributes."""
     refuse_below(2, draws=draws)
     request = IntervalRequest.of(prob, kind)

@@ -191,7 +191,9 @@ class _Search:
         self.n_rows = float(stats.count.sum())
         self.prefixes = [block.prefix for block in prior.family.blocks()]
         self.scales = _scales(given, prior, stats)
-        self.names = [(k, n) for k, own in enumerate(self.scales) for n in own[0][1].tunable]
+        self.names = [
+            (k, n) for k, of_block in enumerate(self.scales) for n in of_block[0][1].tunable
+        ]
         if not self.names:
             name = type(prior.family).__name__
             raise ValueError(f"{name} has no hyper-parameters for prior='loo'")
@@ -199,7 +201,9 @@ class _Search:
         self.rows = LabelledRows(rows.X, rows.codes, weight)
         self.folds: list[_Fold] = []
         scored = np.arange(len(weight))
-        in_folds = rows.groups is not None or any(own[0][1].learns_scales for own in self.scales)
+        in_folds = rows.groups is not None or any(
+            of_block[0][1].learns_scales for of_block in self.scales
+        )
         if in_folds or len(weight) > _MOST_ROWS:
             keys = _keys(rows.X)
             if len(weight) > _MOST_ROWS:
@@ -320,8 +324,8 @@ class _Search:
 
     def _sum_of_scores(self, joints: list[Array], parts: list[LabelledRows]) -> float:
         """Return the weighted sum, of all rows if only some are scored."""
-        codes = np.concatenate([part.codes for part in parts])
-        weight = np.concatenate([part.weight for part in parts])
+        codes = np.concatenate([of_part.codes for of_part in parts])
+        weight = np.concatenate([of_part.weight for of_part in parts])
         log_p = log_softmax(np.concatenate(joints))[np.arange(len(codes)), codes]
         return float(weight @ log_p / weight.sum() * self.n_rows)
 
@@ -333,7 +337,9 @@ class _Search:
             if log_factor
         }
         parts = zip(self.prefixes, self.scales, point.scales, strict=True)
-        scales = [f"{prefix}{own[scale][0]}" for prefix, own, scale in parts if scale]
+        scales = [
+            f"{prefix}{alternatives[scale][0]}" for prefix, alternatives, scale in parts if scale
+        ]
         return PriorChoice("loo", factors, tuple(scales))
 
 
@@ -348,8 +354,11 @@ def _scales(given: ConjugateFamily, prior: ClassModel, stats: ClassStats) -> _Sc
     """Return the names and families of the scales of each block, the default first."""
     pairs = zip(given.blocks(), prior.family.blocks(stats.features), strict=True)
     return [
-        [("", own.family), *own.family.other_scales(user.family, own.stats).items()]
-        for user, own in pairs
+        [
+            ("", block_now.family),
+            *block_now.family.other_scales(user.family, block_now.stats).items(),
+        ]
+        for user, block_now in pairs
     ]
 
 

@@ -81,7 +81,7 @@ def sample(
     count = np.bincount(codes, weight, scores.shape[2])
     order = np.lexsort([-count, -(weight @ scores.sum(axis=0))])
     place = np.argsort(order)
-    ordered = Evidence(scores[..., order], evidence.log_weights[:, order], evidence.known)
+    ordered = Evidence(scores[..., order], evidence.log_weights[:, order], evidence.known_share)
     target = _Target(ordered, place[codes], weight, prior)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # too long a step: rejected
         draws = _hamiltonian(target, rng)
@@ -101,7 +101,7 @@ class _Block(NamedTuple):
 
     scores: Array  # (M, (C - 1) n)
     prior_odds: Array  # (C - 1, n) of the class weights
-    known: Array  # (n,)
+    known_share: Array  # (n,)
     weight: Array  # (n,)
 
 
@@ -115,7 +115,7 @@ class _Rows:
     def __init__(self, evidence: Evidence, codes: Array, weight: Array) -> None:
         scores = evidence.scores
         self.m, n, n_classes = scores.shape
-        of_class = np.bincount(codes, weight * evidence.known, n_classes)[1:]
+        of_class = np.bincount(codes, weight * evidence.known_share, n_classes)[1:]
         of_own = (scores[:, np.arange(n), codes] - scores[:, :, 0]) @ weight
         self.own = np.concatenate([of_own, of_class])
         many = n * (n_classes - 1) > _MANY
@@ -128,15 +128,15 @@ class _Rows:
             j = np.ascontiguousarray(j).reshape(self.m, -1)
             log_weights = evidence.log_weights[rows]
             prior_odds = np.ascontiguousarray((log_weights[:, 1:] - log_weights[:, :1]).T)
-            parts = j, prior_odds, evidence.known[rows], weight[rows]
-            self.blocks.append(_Block(*(part.astype(self.dtype) for part in parts)))
+            parts = j, prior_odds, evidence.known_share[rows], weight[rows]
+            self.blocks.append(_Block(*(values.astype(self.dtype) for values in parts)))
 
     def _logits(self, block: "_Block", u: Array) -> Array:
         """Return (K, C - 1, n) log odds against the first class."""
         u = u.astype(self.dtype)
         z: Array = (u[:, : self.m] @ block.scores).reshape(len(u), *block.prior_odds.shape)
         z += block.prior_odds
-        z += u[:, self.m :, None] * block.known
+        z += u[:, self.m :, None] * block.known_share
         return z
 
     def _proba(self, block: "_Block", u: Array) -> Array:
@@ -165,7 +165,7 @@ class _Rows:
             p = self._proba(block, u)
             p *= block.weight
             gradient[:, : self.m] -= p.reshape(len(p), -1) @ block.scores.T
-            gradient[:, self.m :] -= p @ block.known
+            gradient[:, self.m :] -= p @ block.known_share
         return gradient
 
     def curvature(self, u: Array) -> Array:
@@ -174,7 +174,7 @@ class _Rows:
         bend = np.zeros((len(u),) * 2)
         for block in self.blocks:
             (p,) = self._proba(block, u[None])
-            p_w, share = p * block.weight, block.known
+            p_w, share = p * block.weight, block.known_share
             j = block.scores.reshape(m, *p.shape)
             weighted = (j - (j * p).sum(axis=1, keepdims=True)) * p_w
             bend[:m, :m] += weighted.reshape(m, -1) @ j.reshape(m, -1).T

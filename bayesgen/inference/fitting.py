@@ -115,7 +115,7 @@ class Learner:
     options: dict[str, Any] = field(default_factory=dict)
     text: bool = False
     unsaved: tuple[str, ...] = ()
-    _made: dict[Any, ClassModel] = field(default_factory=dict)
+    _made: dict[tuple[int, int], ClassModel] = field(default_factory=dict)
 
     def unresolved(self, reader: Reader, classes: Array) -> ClassModel:
         """Hyper-parameters as the user gave them, made once."""
@@ -392,21 +392,23 @@ class Learner:
         fitted = self._settled(reader, classes, of_known, len(codes))
         if len(with_label) == len(codes):
             return fitted
-        found, own = weighed(fitted.closed_form, data, weights)
+        weighed_rows, summed_posterior = weighed(fitted.closed_form, data, weights)
         narrow, few = reader.learnt(read.take(with_label), True)
         if weights == WEIGHTS and not narrow.reads_as(reader):
             of_known = of_known._replace(X=few.encoded)
             alone = self._settled(narrow, classes, of_known, len(codes))
             scored = labelled_alone(alone.closed_form, of_known)
-            if better_alone(scored, found):
-                fitted, own = alone, alone.closed_form
-                found = scored._replace(unlike=found.unlike)
-        if len(found.unlike):
-            at = found.unlike if rows.at is None else rows.at[found.unlike]
-            found = found._replace(unlike=at)
-            warn(unlike_labelled(at), UserWarning)
-        return replace(fitted, posterior=own).with_training(
-            n_unlabelled=len(codes) - len(with_label), unlabelled_weight=found.weight, weighed=found
+            if better_alone(scored, weighed_rows):
+                fitted, summed_posterior = alone, alone.closed_form
+                weighed_rows = scored._replace(unlike=weighed_rows.unlike)
+        if len(weighed_rows.unlike):
+            places = weighed_rows.unlike if rows.at is None else rows.at[weighed_rows.unlike]
+            weighed_rows = weighed_rows._replace(unlike=places)
+            warn(unlike_labelled(places), UserWarning)
+        return replace(fitted, posterior=summed_posterior).with_training(
+            n_unlabelled=len(codes) - len(with_label),
+            unlabelled_weight=weighed_rows.weight,
+            weighed=weighed_rows,
         )
 
     def _settled(self, reader: Reader, classes: Array, rows: LabelledRows, n_rows: int) -> Fitted:
@@ -416,7 +418,7 @@ class Learner:
 
     # -- by draws
 
-    def _sampled(self, X, y, sample_weight, options: dict[str, Any]) -> Fitted:
+    def _sampled(self, X, y, sample_weight, options) -> Fitted:
         """Return a fit by NUTS."""
         options = sampled.check_options(self.options, options)
         fitted, rows = self._undrawn(X, y, sample_weight)
@@ -493,7 +495,7 @@ def sampled_tree(
     fitted: Fitted,
     draws: "xr.Dataset",
     sample_stats: "xr.Dataset",
-    options: dict[str, Any],
+    options,
 ) -> "xr.DataTree":
     """Return draws by NUTS as a tree; warn where they are not to be trusted."""
     sampler = options.get("nuts_sampler", "nutpie")
@@ -504,7 +506,7 @@ def sampled_tree(
     return tree
 
 
-def _names(reader: Reader, family: Family) -> Callable[[], list[Any]]:
+def _names(reader: Reader, family: Family):
     return lambda: reader.feature_names(family)
 
 

@@ -85,7 +85,7 @@ class Diagnosis(NamedTuple):
     n_chains: int
     broken: str = ""  # what no number tells: chains that do not move, or are one chain
 
-    def attributes(self) -> dict[Hashable, Any]:
+    def attributes(self) -> dict[Hashable, float | str]:
         """For the attributes of a tree; ``verdict`` is ``"sound"`` or `complaints`."""
         numbers = {"divergences": self.divergences, "r_hat": self.r_hat, "ess": self.ess}
         return numbers | {"verdict": "; ".join(self.complaints()) or "sound"}
@@ -256,7 +256,7 @@ _COMPILING = (
 )
 
 
-def graph_of(model: Any) -> tuple[list[Any], list[Any], tuple[Any, ...]]:
+def graph_of(model):
     """Return what a model computes, from what, and the names and shapes of all of it."""
     outputs = [model.logp(), *model.replace_rvs_by_values(model.deterministics)]
     inputs = [*model.value_vars, *model.data_vars, *model.dim_lengths.values()]
@@ -272,7 +272,7 @@ def graph_of(model: Any) -> tuple[list[Any], list[Any], tuple[Any, ...]]:
     return outputs, inputs, layout
 
 
-def compiled(model: Any, progressbar: bool) -> Compiled:
+def compiled(model, progressbar: bool) -> Compiled:
     """Return a compiled model of the same structure with the data of `model`; hold the lock."""
     import nutpie
     from pytensor.graph.basic import clone, equal_computations
@@ -298,7 +298,7 @@ def compiled(model: Any, progressbar: bool) -> Compiled:
 
 
 def sample(
-    model: Any,
+    model,
     *,
     draws: int = 1000,
     tune: int = 1000,
@@ -383,7 +383,7 @@ def _by_pymc(
     random_state: int | None,
     progressbar: bool,
     start: Start | None,
-    options: dict[str, Any],
+    options,
 ):
     import pymc as pm
 
@@ -411,7 +411,7 @@ def _by_nutpie(
     random_state: int | None,
     progressbar: bool,
     start: Start | None,
-    options: dict[str, Any],
+    options,
 ):
     import nutpie
 
@@ -451,7 +451,7 @@ def _points(model, start: "Start", default):
         values = start(np.random.default_rng(seed))
         with one_at_a_time, np.errstate(all="ignore"):
             parts = forward(*(values[v.name] for v in model.free_RVs))
-        flat = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+        flat = np.concatenate([np.ravel(coordinate) for coordinate in parts]).astype(np.float64)
         return flat if np.isfinite(flat).all() else default(seed)  # a probability underflowed to 0
 
     return point
@@ -468,7 +468,7 @@ _OF_ADAPTATION = (
 
 
 def draw_prior(
-    model: Any, names: Iterable[str], n: int, random_state: int | None = None
+    model, names: Iterable[str], n: int, random_state: int | None = None
 ) -> dict[str, Array]:
     """{name: (n, *dims)} of a model that is conditioned on nothing.
 

@@ -62,7 +62,7 @@ def _chosen_start(prior: ClassModel, rows: LabelledRows) -> Start | None:
     return start
 
 
-def check_options(defaults: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def check_options(defaults, options) -> dict[str, Any]:
     """Return the options of the sampler, checked before any work.
 
     Parameters
@@ -80,7 +80,7 @@ def check_options(defaults: dict[str, Any], options: dict[str, Any]) -> dict[str
 
 
 def sample(
-    prior: ClassModel, rows: LabelledRows, coords: Coords, options: dict[str, Any]
+    prior: ClassModel, rows: LabelledRows, coords: Coords, options
 ) -> tuple["xr.Dataset", "xr.Dataset"]:
     """Draw from the posterior of rows under a prior that `undrawn` has made.
 

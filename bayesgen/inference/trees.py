@@ -5,7 +5,7 @@ Arguments are those of the methods of `GenerativeClassifier` of the same subject
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -165,8 +165,8 @@ def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Ar
     """{name: (n, *dims)} from the prior; of a family that only PyMC can draw, by PyMC."""
     coords, prior = fitted.coords, fitted.posterior.prior
     if prior.family.conjugate:
-        found: dict[str, Array] = prior.draw(rng, n)
-        return found
+        drawn_here: dict[str, Array] = prior.draw(rng, n)
+        return drawn_here
     seed = int(rng.integers(1 << 31))
     drawn = nuts.draw_prior(prior.to_pymc(coords), prior.params, n, seed)
     return tree.as_in_numpy(drawn, prior.params, coords)
@@ -210,7 +210,7 @@ def to_pymc(
     return posterior.prior.to_pymc(coords, stats=stats, **new)
 
 
-def _pymc_of_rows(fitted: Fitted, X, y, likelihood: str, new: dict[str, Any]):
+def _pymc_of_rows(fitted: Fitted, X, y, likelihood: str, new):
     """`to_pymc` of a family without sufficient statistics."""
     prior, coords = fitted.posterior.prior, fitted.coords
     if X is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
-from bayesgen.posterior.joint_draws import JointDraws
+from bayesgen.posterior.joint_draws import JointDraws, Training
 from bayesgen.posterior.model import (
     ClassModel,
     ClassStats,
@@ -405,16 +405,18 @@ class DrawnPosterior:
     exact: ClassVar[bool] = False
     drawn: ClassVar[bool] = True
     draws_need_rows: ClassVar[bool] = False
-    members: ClassVar[tuple[Any, ...]] = ()
+    members: ClassVar[tuple[()]] = ()
+    mixture: ClassVar[tuple[()]] = ()
+    scored: ClassVar[None] = None
 
     @property
     def n_draws(self) -> int:
-        """Of all chains."""
+        """Return the number of draws of all chains."""
         return int(np.prod(self.shape))
 
     @property
     def has_weights(self) -> bool:
-        """Whether there are class weights."""
+        """Return whether there are class weights."""
         return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
@@ -538,7 +540,7 @@ class DrawnPosterior:
         n_draws: int | None,
         seed: int,
         class_prior: Array | None = None,
-        training: Any = None,
+        training: Training | None = None,
     ) -> JointDraws:
         """Return the draws that there are, or `n_draws` of them, evenly spaced along each chain."""
         theta, (chains, length) = self.theta, self.shape
@@ -590,11 +592,11 @@ class DrawnPosterior:
         if exact:
             alpha = self.model.alpha
             log_joint += log_weights(alpha / alpha.sum())
-            at = np.flatnonzero(inside)
-            log_joint[at] += log_weights_without(
-                self.prior.alpha, self.stats.count, codes[at], weight[at]
+            places = np.flatnonzero(inside)
+            log_joint[places] += log_weights_without(
+                self.prior.alpha, self.stats.count, codes[places], weight[places]
             )
-            log_joint[at] -= log_weights(alpha / alpha.sum())
+            log_joint[places] -= log_weights(alpha / alpha.sum())
         warn_large_k(k, self.n_draws)
         return log_joint, k
 
@@ -606,7 +608,7 @@ class DrawnPosterior:
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
-    ) -> tuple[Any, Array]:
+    ) -> tuple[Matrix, Array]:
         """New rows and their class codes (n,).
 
         A row of a given class has a theta drawn with weight pi_c: class weights and theta are
@@ -654,7 +656,7 @@ class DrawnPosterior:
 
 
 def log_joint_blocks(
-    family: Any,
+    family: Family,
     theta: Theta,
     X: Matrix,
     class_weights: Array | None = None,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesgen.families.capabilities import DensityDraws
-from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Theta
 from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.numerics.rows import LEAST_LEFT, Matrix, class_counts, row_blocks
 from bayesgen.numerics.special import Array, draw_log_gamma, log_sum_exp
@@ -61,11 +61,11 @@ def fragile(left: Array, log_x: Array) -> Array:
     return np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
 
 
-def leave_out_each(
+def leave_out_each[S: Stats](
     groups: Sequence[Array],
-    stats_of: Callable[[Array], Any],
-    rest,
-    visit: Callable[[Array, Any], None],
+    stats_of: Callable[[Array], S],
+    others: S,
+    visit: Callable[[Array, S], None],
 ) -> None:
     """Call ``visit(rows, statistics of all other rows)`` for each group of rows in turn.
 
@@ -73,7 +73,7 @@ def leave_out_each(
     ----------
     groups : sequence of (n,) positions of rows, without overlap
     stats_of : rows to their statistics
-    rest : Stats
+    others : Stats
         Of the rows that are in no group.
 
     Notes
@@ -81,13 +81,14 @@ def leave_out_each(
     Every row is read log2(number of groups) times and statistics are only ever added.
     """
     if len(groups) == 1:
-        visit(groups[0], rest)
+        visit(groups[0], others)
         return
     if groups:
         middle = len(groups) // 2
         halves = groups[:middle], groups[middle:]
         for half, other_half in (halves, halves[::-1]):
-            leave_out_each(half, stats_of, rest.merge(stats_of(np.concatenate(other_half))), visit)
+            more = stats_of(np.concatenate(other_half))
+            leave_out_each(half, stats_of, others.merge(more), visit)
 
 
 def averaged(mass: Array, joints: Array) -> Array:
@@ -127,11 +128,12 @@ class ExactPosterior:
     exact: ClassVar[bool] = True
     drawn: ClassVar[bool] = False  # whether theta is known by draws
     n_draws: ClassVar[int] = 0
-    members: ClassVar[tuple[Any, ...]] = ()  # of a pool
+    members: ClassVar[tuple[()]] = ()  # of a pool
+    scored: ClassVar[None] = None
 
     @property
     def has_weights(self) -> bool:
-        """Whether there are class weights, which others may replace."""
+        """Return whether there are class weights, which others may replace."""
         return self.model.generative
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> DrawnPosterior:
@@ -176,7 +178,7 @@ class ExactPosterior:
             return self._plugged_in(X, method, class_prior, quantity)
         if self.mixture:
             mass, parts = zip(*self.mixture, strict=True)
-            joints = [part.log_joint(X, class_prior=class_prior) for part in parts]
+            joints = [component.log_joint(X, class_prior=class_prior) for component in parts]
             return averaged(np.array(mass), np.stack(joints))
         weights = self.model.mean_weights() if class_prior is None else class_prior
         log_pi = log_weights(weights)
@@ -347,10 +349,10 @@ class ExactPosterior:
 
     @cached_property
     def _thetas(self) -> dict[tuple[int, int], Theta]:
-        """The draws of theta that were last asked for, by seed and number."""
+        """Return the draws of theta that were last asked for, by seed and number."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self):
         """Return what is pickled and copied: draws are made again."""
         return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_random_fits")}
 
@@ -451,7 +453,7 @@ class ExactPosterior:
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
-    ) -> tuple[Any, Array]:
+    ) -> tuple[Matrix, Array]:
         """New rows and their class codes (n,).
 
         Parameters

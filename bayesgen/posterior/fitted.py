@@ -50,7 +50,7 @@ class Fitted:
 
     # -- rows and labels ---------------------------------------------------------------------
 
-    def read(self, X: Any) -> Rows:
+    def read(self, X) -> Rows:
         """New rows, checked against the columns of the fit; `Rows` have been so."""
         if hasattr(X, "map_partitions"):
             raise TypeError(
@@ -59,13 +59,13 @@ class Fitted:
             )
         return X if isinstance(X, Rows) else self.reader.read(X)
 
-    def encoded(self, X: Any) -> Any:
+    def encoded(self, X):
         """New rows as the family takes them; IncompleteRowError where a cell must be known."""
         encoded = self.read(X).encoded
         self.reader.refuse_incomplete(encoded)
         return encoded
 
-    def encoded_near(self, X: Any) -> Any:
+    def encoded_near(self, X):
         """Return the same; a ValueError for a cell too far away to say how sure the classes are.
 
         Where no cell is beyond `LARGE`, one pass is all.
@@ -82,11 +82,11 @@ class Fitted:
                 )
         return encoded
 
-    def codes_of(self, labels: Any) -> Array:
+    def codes_of(self, labels) -> Array:
         """Return (N,) positions of labels among the classes; refuse one that is not known."""
         return codes_of(labels, self.classes, True)
 
-    def weights_of(self, class_prior: Any) -> Array | None:
+    def weights_of(self, class_prior) -> Array | None:
         """Return (C,) class weights that replace the fitted ones."""
         if class_prior is None:
             return None
@@ -101,7 +101,7 @@ class Fitted:
         """Itself, or the members of a pool."""
         return [member.fitted for member in self.posterior.members] or [self]
 
-    def parts(self, X: Any, *, of_training: bool = False) -> list[tuple["Fitted", Rows]]:
+    def parts(self, X, *, of_training: bool = False) -> list[tuple["Fitted", Rows]]:
         """`models`, and new rows as each has read them, or rows of training."""
         rows = self.read(X)
         members = self.posterior.members
@@ -114,7 +114,7 @@ class Fitted:
 
     @property
     def family(self) -> Family:
-        """The posterior's family."""
+        """Return the posterior's family."""
         family: Family = self.posterior.model.family
         return family
 
@@ -144,7 +144,7 @@ class Fitted:
         ------
         NoClosedFormError
         """
-        posterior: Any = self.posterior
+        posterior = self.posterior
         if posterior.exact:
             return cast(ExactPosterior, posterior)
         conjugate = posterior.prior.family.conjugate
@@ -177,11 +177,11 @@ class Fitted:
 
     # -- the next one ------------------------------------------------------------------------
 
-    def with_training(self, **known: Any) -> "Fitted":
+    def with_training(self, **facts) -> "Fitted":
         """Return the same with what has become known of the training rows."""
-        return replace(self, training=replace(self.training, **known))
+        return replace(self, training=replace(self.training, **facts))
 
-    def with_posterior(self, **parts: Any) -> "Fitted":
+    def with_posterior(self, **parts) -> "Fitted":
         """Return the same with other parts of the posterior."""
         return replace(self, posterior=replace(self.posterior, **parts))
 
@@ -292,12 +292,12 @@ def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def is_pool(clf: Any) -> bool:
+def is_pool(clf) -> bool:
     """Return whether an estimator pools the classifiers in its ``members_``."""
     return getattr(clf, "__bayesgen_pool__", False) is True
 
 
-def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
+def refuse_others(clf, function: str, *, pools: bool = True) -> None:
     """Raise TypeError unless `clf` is a classifier of this package; a pool too if none may be."""
     pool = is_pool(clf)
     if hasattr(type(clf), "estimates") and (pools or not pool):
@@ -311,7 +311,7 @@ def refuse_others(clf: Any, function: str, *, pools: bool = True) -> None:
     raise TypeError(f"{function} takes a generative classifier of bayesgen, got a {name}{hint}")
 
 
-def fitted_of(clf: Any, function: str, *, pools: bool = False) -> Fitted:
+def fitted_of(clf, function: str, *, pools: bool = False) -> Fitted:
     """Return what a classifier of this package, and no pool unless `pools`, has learnt.
 
     Raises

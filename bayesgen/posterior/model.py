@@ -76,7 +76,7 @@ class ClassModel(Record):
 
     @property
     def generative(self) -> bool:
-        """Whether rows have a density and classes have weights; else p(y | x, theta) is all."""
+        """Return whether rows have a density and classes weights, not p(y | x, theta) alone."""
         return is_generative(self.family)
 
     def stats(
@@ -182,7 +182,7 @@ class ClassModel(Record):
             return pm.Deterministic(CLASS_WEIGHTS, pt.ones(1), dims=CLASS)
         return pm.Dirichlet(CLASS_WEIGHTS, a=alpha, dims=CLASS)
 
-    def _counted(self, coords: Mapping[str, Any]) -> dict[str, Any]:
+    def _counted(self, coords) -> dict[str, Any]:
         """Numbers for the dims of the parameters that have no labels."""
         labelled = set(coords) | set(self.family.coords())
         bare = {k: d for k, d in self.family.params.items() if not set(d) <= labelled}

@@ -30,7 +30,7 @@ from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.families.shared.ngrams import without_lone_tokens
-from bayesgen.numerics.rows import row_blocks
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
 from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_of_draws
@@ -84,7 +84,7 @@ class LogLinear(Family):
         joint = np.einsum("...m,mnc->...nc", theta["exponent"], X.scores, optimize=True)
         joint += X.log_weights
         if self.intercepts:
-            joint += theta["intercept"][..., None, :] * X.known[:, None]
+            joint += theta["intercept"][..., None, :] * X.known_share[:, None]
         return log_softmax(joint)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array):
@@ -102,13 +102,13 @@ class Evidence:
         `comparable` log densities of the rows given their class.
     log_weights : (N, C)
         Log class weights.
-    known : (N,)
+    known_share : (N,)
         Shares of the cells that are known; intercepts count so much.
     """
 
     scores: Array
     log_weights: Array
-    known: Array
+    known_share: Array
 
     @classmethod
     def of(
@@ -116,7 +116,7 @@ class Evidence:
         joints: Sequence[Array],
         inside: Sequence[Array | None],
         log_weights: Array,
-        known: Array,
+        known_share: Array,
     ) -> Self:
         """From the members' log joint densities (N, C), and the log class weights in them.
 
@@ -129,8 +129,8 @@ class Evidence:
                 for joint, weights in zip(joints, inside, strict=True)
             ]
         )
-        scores[:, known == 0] = 0.0
-        return cls(scores, log_weights, known)
+        scores[:, known_share == 0] = 0.0
+        return cls(scores, log_weights, known_share)
 
     def tempered(self, factors: Array) -> Self:
         """Return the same with the members' scores times factors (M, N)."""
@@ -139,10 +139,10 @@ class Evidence:
     @property
     def shape(self) -> tuple[int]:
         """Number of rows."""
-        return (len(self.known),)
+        return (len(self.known_share),)
 
     def __getitem__(self, rows) -> "Evidence":
-        return Evidence(self.scores[:, rows], self.log_weights[rows], self.known[rows])
+        return Evidence(self.scores[:, rows], self.log_weights[rows], self.known_share[rows])
 
 
 class Exponents(NamedTuple):
@@ -153,18 +153,18 @@ class Exponents(NamedTuple):
 
     @property
     def n_draws(self) -> int:
-        """Of all chains."""
+        """Return the number of draws of all chains."""
         return int(np.prod(self.exponents.shape[:2]))
 
     @property
     def flat(self) -> tuple[Array, Array]:
-        """(S, M) and (S, C), chains in turn."""
-        eta, b = (part.reshape(-1, part.shape[-1]) for part in self)
+        """Return draws (S, M) and (S, C), chains in turn."""
+        eta, b = (draws.reshape(-1, draws.shape[-1]) for draws in self)
         return eta, b
 
     @property
     def mean(self) -> tuple[Array, Array]:
-        """(M,) and (C,)."""
+        """Return the means (M,) and (C,)."""
         return self.exponents.mean(axis=(0, 1)), self.intercepts.mean(axis=(0, 1))
 
     def log_proba(self, evidence: Evidence) -> Array:
@@ -185,10 +185,10 @@ class Exponents(NamedTuple):
         """Blocks of rows; (C, n, S) log probabilities up to a constant of each row and draw."""
         eta, b = self.flat
         eta, b = np.ascontiguousarray(eta.T), b.T[:, None]
-        for rows in row_blocks(len(evidence.known), b.size):
+        for rows in row_blocks(len(evidence.known_share), b.size):
             some = evidence[rows]
             z = some.scores.transpose(2, 1, 0) @ eta
-            z += b * some.known[:, None]
+            z += b * some.known_share[:, None]
             z += some.log_weights.T[..., None]
             z -= z.max(axis=0)
             yield rows, z
@@ -293,7 +293,7 @@ class Member:
 
     @property
     def fitted(self):
-        """What it has learnt, a `Fitted`."""
+        """Return what it has learnt, a `Fitted`."""
         return self.clf.fitted_
 
     def log_class_weights(self, codes: Array | None, weight: Array | None) -> Array | None:
@@ -303,7 +303,7 @@ class Member:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The column whose texts it sees."""
+        """Return the column whose texts it sees."""
         return self.selection.chosen if self.selection and self.selection.documents else ()
 
 
@@ -345,15 +345,16 @@ class MemberRows:
 
     @cached_property
     def as_training(self) -> "MemberRows":
-        """The same rows as members learn from them."""
+        """Return the same rows as members learn from them."""
         return self if self.of_training else MemberRows(self.rows, self._joint, True)
 
     def _once[T](self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        found: T | None = next((value for known, value in self._made if known == key), None)
-        if found is None:
-            found = make()
-            self._made.append((key, found))
-        return found
+        for earlier, value in self._made:
+            if earlier == key:
+                return value
+        made = make()
+        self._made.append((key, made))
+        return made
 
     def selected(self, selection: "Selection | None") -> Rows:
         """All columns or some, read once for all who see them."""
@@ -435,7 +436,7 @@ class MemberRows:
 
         A column that is empty in training is no column of the member.
         """
-        shares: list[tuple[Any, Array]] = []
+        shares: list[tuple[Rows, Array]] = []
         total = np.zeros(len(self.rows))
         for member in members:
             rows = self.read(member)
@@ -559,10 +560,11 @@ class PooledPosterior:
     stats: ClassVar[Any] = None
     has_weights: ClassVar[bool] = True  # of classes, which others may replace
     exact_weights: ClassVar[bool] = False
+    mixture: ClassVar[tuple[()]] = ()
 
     @property
     def prior(self) -> ClassModel:
-        """Its family has the hyper-parameters of the prior, which draws do not change."""
+        """Return the model: draws do not change the hyper-parameters of its family."""
         return self.model
 
     @property
@@ -572,7 +574,7 @@ class PooledPosterior:
 
     @property
     def n_draws(self) -> int:
-        """Of exponents."""
+        """Return the number of draws of exponents."""
         return self.exponents.n_draws
 
     def with_draws(self, theta: Theta, exact_weights: bool) -> Self:
@@ -589,7 +591,7 @@ class PooledPosterior:
 
     def simulate(
         self, rng: np.random.Generator, n: int, codes: Array | None, one_theta: bool
-    ) -> tuple[Any, Array]:
+    ) -> tuple[Matrix, Array]:
         """Refused: there is no density of x."""
         return self.model.family.simulate(rng, {}, np.zeros(n)), np.zeros(n)
 
@@ -685,7 +687,7 @@ class PooledPosterior:
                 yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
                 return
 
-            def own_rows() -> tuple[Any, Array, Array]:
+            def own_rows():
                 rows, codes, weight, *_ = rows_of_fit()
                 return rows.as_training.read(member).encoded, codes, weight
 
@@ -704,12 +706,12 @@ class PooledPosterior:
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
                 some = X[rows]
-                known = some.known(self.members)[:, None]
+                shares = some.known(self.members)[:, None]
                 tempers = some.tempers(self.members)[..., None]
-                joint = b[:, None] * known + shift[:, None]
+                joint = b[:, None] * shares + shift[:, None]
                 for k in range(len(self.members)):
                     for s, log_x in enumerate(densities(k, some)):
-                        score = np.where(known, comparable(log_x), 0.0)
+                        score = np.where(shares, comparable(log_x), 0.0)
                         joint[s] += eta[s, k] * tempers[k] * score
                 yield rows, joint[None]
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 GIVEN: Final = "draws given"  # how a posterior was found that the user brings
 
 _MOST = 64 << 20  # bytes: more are not kept alive
-_LOOKED_AT = 200  # objects of a column, columns of a frame, whose size is taken for that of all
 
 
 class KeptRows(NamedTuple):
@@ -73,62 +72,33 @@ class Training:
 
     @property
     def estimated(self) -> str:
-        """The argument of `fit` by which weights of rows were estimated, or ""."""
+        """Return the argument of `fit` by which weights of rows were estimated, or ""."""
         return "unlabelled='weighted'" if self.unlabelled_weight else ""
 
 
 def kept(X, y, sample_weight) -> KeptRows | None:
     """Return a reference to rows of at most 64 MiB; None for more, and for unknown sizes."""
-    sizes = [_size(part) for part in (X, y, sample_weight) if part is not None]
-    known_sizes = [size for size in sizes if size is not None]
-    small = len(known_sizes) == len(sizes) and sum(known_sizes) <= _MOST
-    return KeptRows(X, y, sample_weight) if small else None
+    size = sum(_size(values) for values in (X, y, sample_weight) if values is not None)
+    return KeptRows(X, y, sample_weight) if size <= _MOST else None
 
 
-def _size(values) -> float | None:
-    """Bytes that a reference keeps alive, about."""
+def _size(values) -> float:
+    """Return the bytes that a reference keeps alive, about; infinite where nothing tells."""
+    if isinstance(values, list | tuple):
+        return sys.getsizeof(values) + sum(map(_size_of_object, values))
     if isinstance(values, np.ndarray):
         base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
-        return base.nbytes + (_of_objects(values.ravel()) if values.dtype.kind == "O" else 0)
-    if hasattr(values, "iloc"):  # pandas
-        dtypes = [values.dtype] if values.ndim == 1 else values.dtypes.tolist()
-        plain = len(values) * sum(getattr(dtype, "itemsize", 8) for dtype in dtypes)
-        objects = np.flatnonzero([getattr(dtype, "kind", "") == "O" for dtype in dtypes])
-        if not len(objects):
-            return float(plain)
-        columns = [values if values.ndim == 1 else values.iloc[:, j] for j in _some(objects)]
-        sizes = [_of_cells(getattr(c, "array", c)) for c in columns]  # a Categorical is its own
-        return plain + float(np.mean(sizes)) * len(objects)
+        objects = values.ravel() if values.dtype.kind == "O" else ()
+        return base.nbytes + sum(map(_size_of_object, objects))
+    if hasattr(values, "memory_usage"):  # pandas
+        return float(np.sum(values.memory_usage(deep=True)))
     if hasattr(values, "estimated_size"):  # polars
         return float(values.estimated_size())
     if hasattr(values, "tocsr"):
         return 16.0 * values.nnz + 8.0 * values.shape[0]
-    if isinstance(values, list | tuple):
-        return sys.getsizeof(values) + _of_objects(values)
     size = getattr(values, "nbytes", None)
-    return float(size) if isinstance(size, int | np.integer) else None
+    return float(size) if isinstance(size, int | np.integer) else np.inf
 
 
-def _of_cells(values) -> float:
-    """Bytes of a column of pandas that is not of numbers."""
-    in_python = getattr(values.dtype, "storage", "python") == "python"
-    return _of_objects(values) if in_python else float(values.nbytes)
-
-
-def _of_objects(values) -> float:
-    """Bytes of objects, from the size of some of them."""
-    n = len(values)
-    if not n:
-        return 0.0
-    positions = _some(np.arange(n))
-    some = [values[i] for i in positions] if isinstance(values, list | tuple) else values[positions]
-    sizes = [
-        sys.getsizeof(v) + (_of_objects(v) if isinstance(v, list | tuple) else 0) for v in some
-    ]
-    return float(np.mean(sizes)) * n
-
-
-def _some(positions: np.ndarray) -> np.ndarray:
-    """At most `_LOOKED_AT` of them, evenly spread."""
-    n = len(positions)
-    return positions[np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(int)]
+def _size_of_object(value) -> float:
+    return _size(value) if isinstance(value, list | tuple) else sys.getsizeof(value)

@@ -89,7 +89,7 @@ def decide(
     """
     check_is_fitted(clf, "classes_")
     costs = read_costs(cost, clf.classes_, reject)
-    options: dict[str, Any] = {} if class_prior is None else {"class_prior": class_prior}
+    options = {} if class_prior is None else {"class_prior": class_prior}
     if method != "posterior_predictive":  # which a pool does not have
         options["method"] = method
     p = np.asarray(clf.predict_proba(X, **options))
@@ -144,7 +144,7 @@ class _Costs(NamedTuple):
         return cost
 
 
-def read_costs(cost: Any, classes: Array, reject: float | None = None) -> _Costs:
+def read_costs(cost, classes: Array, reject: float | None = None) -> _Costs:
     """Costs in the order of `classes`, checked; arguments as in `decide`."""
     if reject is not None:
         return _with_reject(read_costs(cost, classes), reject)
@@ -192,7 +192,7 @@ def _of_frame(cost, classes: Array) -> _Costs:
     return _Costs(_numbers(cost)[order], _labels(decisions))
 
 
-def _of_mapping(cost: Mapping[Any, Any], classes: Array) -> _Costs:
+def _of_mapping(cost, classes: Array) -> _Costs:
     order = _rows_by_class(list(cost), classes, "the keys of cost")
     rows = [list(cost.values())[i] for i in order]
     if not all(isinstance(row, Mapping) for row in rows):
@@ -211,7 +211,7 @@ def _of_mapping(cost: Mapping[Any, Any], classes: Array) -> _Costs:
     return _Costs(_numbers(values), _labels(decisions))
 
 
-def _rows_by_class(labels: list[Any], classes: Array, what: str) -> Array:
+def _rows_by_class(labels, classes: Array, what: str) -> Array:
     """Return where each class is among `labels`, which must be the classes in any order."""
     try:
         codes = codes_of(_labels(labels), classes)
@@ -236,7 +236,7 @@ def _with_reject(costs: _Costs, reject: float) -> _Costs:
     return _Costs(np.hstack([costs.values, column]), _labels([*decisions, REJECT]))
 
 
-def _labels(values: list[Any]) -> Array:
+def _labels(values) -> Array:
     """One array of labels; what NumPy would turn into strings stays what it is."""
     if all(isinstance(v, str) for v in values) or not any(isinstance(v, str) for v in values):
         return np.array(values)

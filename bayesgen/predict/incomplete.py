@@ -43,11 +43,11 @@ def log_joint(
     incomplete = np.flatnonzero(np.isnan(X).any(axis=1))
     if not len(incomplete):
         return ask(X)
-    if getattr(own, "mixture", ()) and method == "posterior_predictive":
+    if own.mixture and method == "posterior_predictive":
         mass, parts = zip(*own.mixture, strict=True)
         joints = [log_joint(fitted, block, X, method, weights, quantity) for block in parts]
         return averaged(np.array(mass), np.stack(joints))
-    family: Any = own.model.family
+    family = own.model.family
     exact = own.exact and method == "posterior_predictive"
     if hasattr(family, "log_likelihood_of_known") and not exact:
         return ask(X, replace(own, model=replace(own.model, family=_KnownCells(family))))
@@ -68,6 +68,11 @@ def log_joint(
         )
         _warn_of_error(log_softmax(joint[unfilled]), error, unfilled, quantity)
     return joint
+
+
+def predictive(fitted: Fitted, X: Matrix) -> Array:
+    """Return (N, C) log joint predictive densities of encoded rows, for class probabilities."""
+    return log_joint(fitted, fitted.posterior, X, "posterior_predictive", None, "probability")
 
 
 @dataclass(frozen=True)

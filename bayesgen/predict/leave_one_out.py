@@ -169,7 +169,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     training = fitted.training
     if training.inference not in _LEAVES_OUT:
         return None
-    scored, kept_rows = getattr(posterior, "scored", None), rows or training.rows
+    scored, kept_rows = posterior.scored, rows or training.rows
     if rows is None and training.scores is not None:
         codes, weight = training.scores.codes, training.scores.weight
         log_p = -np.logaddexp(0.0, -training.scores.label)
@@ -187,7 +187,7 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
             if kept_rows.sample_weight is None
             else np.asarray(kept_rows.sample_weight)[positions]
         )
-        X, y = (_safe_indexing(part, positions) for part in (kept_rows.X, kept_rows.y))
+        X, y = (_safe_indexing(rows_of, positions) for rows_of in (kept_rows.X, kept_rows.y))
         try:
             of_groups = None if training.groups is None else training.groups[positions]
             some = rows is not None or len(positions) < n

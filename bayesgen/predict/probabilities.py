@@ -33,9 +33,9 @@ def check_method(method: str) -> Method:
 
 def log_joint(
     fitted: Fitted,
-    X: Any,
+    X,
     method: Method = "posterior_predictive",
-    class_prior: Any = None,
+    class_prior=None,
     quantity: Quantity = "probability",
 ) -> Array:
     """Return (N, C) log p(y = c, x) of each row on its own; `quantity` is what becomes of it.
@@ -67,7 +67,7 @@ def log_joint(
     return joint
 
 
-def log_proba(fitted: Fitted, X: Any, method: Method, class_prior: Any = None) -> Array:
+def log_proba(fitted: Fitted, X, method: Method, class_prior=None) -> Array:
     """Return (N, C) log probabilities of the classes."""
     return log_class_probability(log_joint(fitted, X, method, class_prior), method)
 

@@ -4,7 +4,7 @@ Arguments are those of the methods of `GenerativeClassifier` of the same subject
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
@@ -14,6 +14,7 @@ from bayesgen.datatree import tree
 from bayesgen.datatree.tree import PREDICTIONS
 from bayesgen.errors import refuse_below
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
+from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
@@ -36,7 +37,7 @@ def _log_joint_draws(
     random_state,
     training,
     what: str,
-) -> tuple[JointDraws, Any, Array | None]:
+) -> tuple[JointDraws, Matrix, Array | None]:
     """Draws of the log joint densities of rows; the rows; class weights that replace the fitted."""
     fitted.refuse_estimated_weights(what)
     if n_draws is not None:
@@ -112,10 +113,10 @@ def posterior(
     return predictions
 
 
-def _provenance(fitted: Fitted, random_state) -> dict[Any, Any]:
+def _provenance(fitted: Fitted, random_state):
     """Attributes of a tree made from draws."""
     family = type(fitted.posterior.prior.family).__name__
-    fit_draws: Any = fitted.training.draws
+    fit_draws = fitted.training.draws
     route = fitted.training.inference
     if fit_draws is None or route == "closed form":
         return tree.provenance(family, route, random_state)
@@ -157,7 +158,7 @@ def uncertainty(
     return tree.result_table(table, f"entropy of each row's label, in {unit}")
 
 
-def simulated(fitted: Fitted, n: int, y, random_state, source: str) -> tuple[Any, Array]:
+def simulated(fitted: Fitted, n: int, y, random_state, source: str):
     """New rows, as the user writes them, and their labels."""
     if source not in ("predictive", "draw"):
         raise ValueError(f"source must be 'predictive' or 'draw', got {source!r}")

@@ -43,7 +43,7 @@ def problem():
 def logits(eta, b, evidence):
     """(..., N, C) of points eta (..., M) and b (..., C)."""
     s = np.einsum("...m,mnc->...nc", eta, evidence.scores) + evidence.log_weights
-    return s + b[..., None, :] * evidence.known[:, None]
+    return s + b[..., None, :] * evidence.known_share[:, None]
 
 
 def log_posterior(eta, b, evidence, codes, weight, prior):
@@ -91,7 +91,7 @@ def test_one_exponent_by_quadrature(slope):
 def test_exponent_and_intercepts_by_quadrature(problem):
     evidence, codes, weight = problem
     scores, codes = comparable(evidence.scores[:1, :, :2]), codes % 2
-    evidence = Evidence(scores, evidence.log_weights[:, :2], evidence.known)
+    evidence = Evidence(scores, evidence.log_weights[:, :2], evidence.known_share)
     prior = LogLinear(1.0)
     found = sample(evidence, codes, weight, prior)
     assert worst(found) < 1.01
@@ -298,7 +298,9 @@ def test_the_order_of_classes_does_not_matter(problem):
     evidence, codes, weight = problem
     found = sample(*problem, LogLinear(1 / M))
     order = np.array([2, 0, 3, 1])
-    other = Evidence(evidence.scores[..., order], evidence.log_weights[:, order], evidence.known)
+    other = Evidence(
+        evidence.scores[..., order], evidence.log_weights[:, order], evidence.known_share
+    )
     again = sample(other, np.argsort(order)[codes], weight, LogLinear(1 / M))
     np.testing.assert_allclose(again.exponents, found.exponents, rtol=1e-12)
     np.testing.assert_allclose(again.intercepts, found.intercepts[..., order], rtol=1e-9)
