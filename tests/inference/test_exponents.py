@@ -18,7 +18,6 @@ from bayesgen.posterior.pooled import (
     LogLinear,
     comparable,
 )
-from tests.selection import rest_is_slow
 
 N, M, C = 60, 3, 4
 
@@ -146,24 +145,6 @@ def test_many_exponents_whose_sum_alone_is_known():
     assert found.exponents.std(axis=(0, 1)).min() > total.std()
 
 
-@pytest.mark.slow
-def test_two_members_that_rows_confuse(monkeypatch):
-    """Only the sum of two exponents among nine is known: a run or two will do."""
-    monkeypatch.setattr(exponents, "_LONGEST_RUN", 2)
-    rng = np.random.default_rng(1)
-    codes = rng.integers(5, size=800)
-    base = rng.normal(size=(800, 5)) * 2 + 3 * np.eye(5)[codes]
-    noise = 4 * rng.normal(size=(7, 800, 5)) + np.eye(5)[codes]
-    alike = base + 0.1 * rng.normal(size=(2, 800, 5))
-    scores = complete(np.concatenate([noise[:4], alike, noise[4:]]))
-    found = sample(scores, codes, np.ones(800), LogLinear(1 / 9), seed=5)
-    one, two = found.exponents[..., 4], found.exponents[..., 5]
-    assert (one + two).std() < 0.3 * (one - two).std()
-    for values in (one, two):
-        assert array_stats.ess(values, chain_axis=0, draw_axis=1) > 600
-    assert worst(found) < 1.01
-
-
 def test_r_hat_is_that_of_arviz():
     """Of means, of spreads, and where draws repeat."""
     rng = np.random.default_rng(2)
@@ -228,11 +209,10 @@ def test_no_rows_are_refused():
         sample(complete(np.zeros((1, 0, 2))), np.zeros(0, int), np.zeros(0), LogLinear(1.0, False))
 
 
-@pytest.mark.parametrize("intercepts", rest_is_slow([True, False], [True]))
-def test_draws_without_a_row(problem, intercepts):
+def test_draws_without_a_row(problem):
     """Against draws anew for each row; of one row's error about half is that of the new draws."""
     scores, codes, weight = problem
-    prior = LogLinear(1 / M, intercepts)
+    prior = LogLinear(1 / M)
     found = sample(*problem, prior)
     again = partial(sample, prior=prior)
     without, k = found.without_each_row(*problem, again)

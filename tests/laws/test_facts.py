@@ -66,11 +66,6 @@ def test_no_module_knows_a_family_or_a_classifier_by_the_name_of_its_class():
     assert not any(found.values()), found
 
 
-def test_what_is_quoted_is_found_and_what_is_annotated_is_not():
-    text = "__all__ = ['A']\ndef f(a: 'B', b='C') -> 'list[D]':\n    'E'\n    return {'F': 'G'}"
-    assert quoted(text) == {"C", "F", "G"}
-
-
 def test_the_command_line_has_a_name_for_every_classifier_in_closed_form():
     closed = [one for one in CLASSIFIERS if not issubclass(one, SampledClassifier)]
     closed.remove(bg.GenerativeClassifier)

@@ -144,14 +144,3 @@ def test_far_away_the_wider_class_wins():
     for method in ("posterior_predictive", "posterior_mean", "map", "mle"):
         p = clf.predict_proba([[100.0], [-1e4], [rng.normal() + 1e8]], method=method)
         assert np.all(p[:, 1] > 1 - 1e-6), method
-
-
-# 6. the class prior belongs in predict_proba
-
-
-def test_class_prior_is_in_the_probabilities():
-    X = np.array([[0], [1]] * 50)
-    y = np.array([0] * 10 + [1] * 90)
-    for clf in (bg.BernoulliNB(), bg.CategoricalNB(), bg.GaussianNB(), bg.LinearDiscriminant()):
-        p = clf.fit(X, y).predict_proba(X)
-        assert p[:, 1].mean() == pytest.approx(0.9, abs=0.03), type(clf).__name__

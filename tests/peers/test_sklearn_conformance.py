@@ -181,16 +181,6 @@ def test_grid_search_over_hyper_parameters():
     assert best.classes_.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("clf", list(configurations()), ids=str)
-def test_clone_is_unfitted_and_has_the_same_parameters(clf):
-    again = clone(clf)
-    mine, theirs = clf.get_params(deep=False), again.get_params(deep=False)
-    assert mine.keys() == theirs.keys()
-    assert all(str(mine[name]) == str(theirs[name]) for name in mine)
-    assert not [name for name in vars(again) if name.endswith("_") and not name.startswith("_")]
-    assert set(clf.set_params(**mine).get_params(deep=False)) == set(mine)
-
-
 def test_selector_hands_names_on():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=5)
@@ -253,17 +243,6 @@ def test_weights_are_routed_through_cross_validation_and_grid_search():
     assert len(scores) == 3
     direct = bg.GaussianNB(variance="tied").fit(X, y, weight)
     np.testing.assert_allclose(best.predict_proba(X), direct.predict_proba(X), rtol=1e-12)
-
-
-def test_method_is_routed_to_predict():
-    X, y = IRIS
-    with config_context(enable_metadata_routing=True):
-        clf = bg.GaussianNB().set_predict_proba_request(method=True, class_prior=True)
-        pipeline = make_pipeline(StandardScaler(), clf).fit(X, y)
-        mle = pipeline.predict_proba(X, method="mle", class_prior=[0.2, 0.3, 0.5])
-    Z = StandardScaler().fit_transform(X)
-    expected = bg.GaussianNB().fit(Z, y).predict_proba(Z, "mle", [0.2, 0.3, 0.5])
-    np.testing.assert_array_equal(mle, expected)
 
 
 # ------------------------------------------------------------------- calibration and ensembles

@@ -13,42 +13,14 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_predict, learning_curve
+from sklearn.model_selection import cross_val_predict, learning_curve
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
-from sklearn.pipeline import Pipeline
 
 import bayesgen as bg
 
 TINY = 1e-10  # a prior that weighs nothing
 # ---------------------------------------------------- sklearn/tests/test_naive_bayes.py
-
-y = np.array([1, 1, 1, 2, 2, 2])
-
-
-def integers():
-    rng = np.random.default_rng(42)
-    return rng.integers(5, size=(6, 100)), np.array([1, 1, 2, 2, 3, 3])
-
-
-def test_bnb_of_manning_raghavan_and_schuetze():
-    rows = [[1, 1, 0, 0, 0, 0], [0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 0], [0, 1, 1, 0, 0, 1]]
-    clf = bg.BernoulliNB(class_alpha=TINY).fit(rows, [0, 0, 0, 1])
-    expected = [[0.4, 0.8, 0.2, 0.4, 0.4, 0.2], [1 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3, 2 / 3]]
-    np.testing.assert_allclose(np.exp(clf.feature_log_prob_), expected)
-    joint = np.exp(clf.predict_joint_log_proba([[0, 1, 1, 0, 0, 1]]))
-    np.testing.assert_allclose(joint, [[0.005184, 0.02194787379972565]], rtol=1e-8)
-
-
-def test_alpha_vector():
-    clf = bg.MultinomialNB([1.0, 2.0], class_alpha=TINY).fit([[1, 0], [1, 1]], [0, 1])
-    np.testing.assert_allclose(np.exp(clf.feature_log_prob_), [[1 / 2, 1 / 2], [2 / 5, 3 / 5]])
-    p = clf.predict_proba([[1, 0], [1, 1]], method="posterior_mean")
-    np.testing.assert_allclose(p, [[5 / 9, 4 / 9], [25 / 49, 24 / 49]])
-    with pytest.raises(ValueError, match="alpha must be > 0"):
-        bg.MultinomialNB([1.0, -0.1]).fit([[1, 0], [1, 1]], [0, 1])
-    with pytest.raises(ValueError, match="alpha"):
-        bg.MultinomialNB([1.0, 2.0, 3.0]).fit([[1, 0], [1, 1]], [0, 1])
 
 
 def test_categoricalnb():
@@ -121,16 +93,6 @@ def test_plug_ins_of_vectorised_texts(vectorizer):
         expected = theirs().fit(rows, KIND).predict_proba(new)
         found = clf.predict_proba(new, method="posterior_mean")
         np.testing.assert_allclose(found, expected, rtol=1e-5 if rows.dtype.itemsize < 8 else 1e-9)
-
-
-@pytest.mark.parametrize("estimator", [bg.MultinomialNB, bg.BernoulliNB, bg.PoissonNB])
-def test_vectorizer_pipeline_grid_selection(estimator):
-    pipeline = Pipeline([("vect", CountVectorizer()), ("nb", estimator())])
-    grid = {"vect__ngram_range": [(1, 1), (1, 2)], "vect__binary": [True, False]}
-    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss", error_score="raise")
-    search.fit(DOCUMENTS[1:-1], KIND[1:-1])
-    assert search.predict([DOCUMENTS[0], DOCUMENTS[-1]]).tolist() == [-1, 1]
-    assert search.best_score_ > -0.2
 
 
 # ------------------------------------------------- what takes a classifier as an argument
