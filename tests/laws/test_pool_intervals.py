@@ -81,14 +81,15 @@ def test_draws_of_one_member_are_of_its_densities():
 
 
 @pytest.mark.usefixtures("few_exponents")
-def test_a_pool_from_a_file_needs_the_training_rows(tmp_path):
+def test_a_pool_without_its_training_rows_asks_for_them():
     clf, X, y, new = of_table()
-    clf.fit(X, y).save(tmp_path / "pool.nc")
-    loaded = bg.load(tmp_path / "pool.nc")
+    clf.fit(X, y)
+    expected = clf.predict_interval(new)["interval"]
+    clf.fitted_ = clf.fitted_.with_training(rows=None)  # they take more than 64 MiB
     with pytest.raises(ValueError, match=r"pass training=\(X, y\)"):
-        loaded.predict_interval(new)
-    found = loaded.predict_interval(new, training=(X, y))["interval"]
-    np.testing.assert_allclose(found, clf.predict_interval(new)["interval"], atol=1e-9)
+        clf.predict_interval(new)
+    found = clf.predict_interval(new, training=(X, y))["interval"]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.QuadraticDiscriminant, bg.MetaTreeForest])
