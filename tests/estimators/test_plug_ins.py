@@ -1,4 +1,4 @@
-"""Estimates by name, scikit-learn's attributes and arguments, priors by column name."""
+"""Estimates by name, linear forms, scikit-learn's attributes and arguments, priors by column."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,9 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.pipeline import make_pipeline
 
 import bayesgen as bg
-from tests.estimators.cases import CASES, fitted
+from bayesgen.families.errors import NotLinearError
+from bayesgen.families.names import METHODS
+from tests.estimators.cases import CASES, PLUG_INS, fitted, sample
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
@@ -123,37 +125,39 @@ def test_arguments_of_scikit_learn_are_answered(estimator, argument, what):
         estimator(**{argument: 1.0})
 
 
-def test_priors_by_column_name(tmp_path):
-    table = pd.DataFrame(REALS, columns=list("abcd"))
-    values = {"d": 4.0, "a": 1.0, "c": 3.0, "b": [2.0, 2.5, 1.5]}
-    clf = bg.GaussianNB(mu0=values, sigma2_0=dict.fromkeys("abcd", 2.0)).fit(table, Y)
-    mu0 = [[1.0, 2.0, 3.0, 4.0], [1.0, 2.5, 3.0, 4.0], [1.0, 1.5, 3.0, 4.0]]
-    expected = bg.GaussianNB(mu0=mu0, sigma2_0=2.0).fit(table, Y)
-    np.testing.assert_array_equal(clf.predict_proba(table), expected.predict_proba(table))
-    clf.save(tmp_path / "model.nc")
-    again = bg.load(tmp_path / "model.nc").partial_fit(table, Y)
-    np.testing.assert_array_equal(
-        again.predict_proba(table), expected.partial_fit(table, Y).predict_proba(table)
-    )
-    psi = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
-    for covariance in ("full", "diagonal"):
-        by_name = bg.LinearDiscriminant(psi0=psi, covariance=covariance).fit(table, Y)
-        by_place = bg.LinearDiscriminant(psi0=[1.0, 2, 3, 4], covariance=covariance).fit(table, Y)
-        assert by_name.log_evidence_ == by_place.log_evidence_
-    means = {"d": 4.0, "a": 1.0, "c": 3.0, "b": 2.0}
-    expected = bg.GaussianNB(mu0=means).fit(table, Y)
-    for given in (pd.Series(means), xr.DataArray([*means.values()], {"column": [*means]})):
-        clf = bg.GaussianNB(mu0=given).fit(table, Y)
-        assert clf.log_evidence_ == expected.log_evidence_
-        clf.save(tmp_path / "labelled.nc")
-        again = bg.load(tmp_path / "labelled.nc").fit(table, Y)
-        assert again.log_evidence_ == expected.log_evidence_
-    by_place = bg.GaussianNB(mu0=pd.Series(means)).fit(REALS, Y)
-    assert by_place.log_evidence_ == bg.GaussianNB(mu0=[4.0, 1, 3, 2]).fit(REALS, Y).log_evidence_
+TABLE = pd.DataFrame(REALS, columns=list("abcd"))
+MEANS = {"d": 4.0, "a": 1.0, "c": 3.0, "b": 2.0}
+BY_CLASS = [[1.0, 2.0, 3.0, 4.0], [1.0, 2.5, 3.0, 4.0], [1.0, 1.5, 3.0, 4.0]]
+HELD = xr.DataArray([*MEANS.values()], {"column": [*MEANS]})
+BY_NAME = {
+    "dict": (bg.GaussianNB(mu0=MEANS), bg.GaussianNB(mu0=[1.0, 2, 3, 4])),
+    "Series": (bg.GaussianNB(mu0=pd.Series(MEANS)), bg.GaussianNB(mu0=[1.0, 2, 3, 4])),
+    "DataArray": (bg.GaussianNB(mu0=HELD), bg.GaussianNB(mu0=[1.0, 2, 3, 4])),
+    "by class": (bg.GaussianNB(mu0=MEANS | {"b": [2.0, 2.5, 1.5]}), bg.GaussianNB(mu0=BY_CLASS)),
+    "full": (bg.LinearDiscriminant(psi0=MEANS), bg.LinearDiscriminant(psi0=[1.0, 2, 3, 4])),
+    "diagonal": (
+        bg.LinearDiscriminant(psi0=MEANS, covariance="diagonal"),
+        bg.LinearDiscriminant(psi0=[1.0, 2, 3, 4], covariance="diagonal"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("by_name", "by_position"), BY_NAME.values(), ids=BY_NAME)
+def test_priors_by_column_name(by_name, by_position, tmp_path):
+    expected = by_position.fit(TABLE, Y).log_evidence_
+    assert by_name.fit(TABLE, Y).log_evidence_ == expected
+    by_name.save(tmp_path / "model.nc")
+    assert bg.load(tmp_path / "model.nc").fit(TABLE, Y).log_evidence_ == expected
+
+
+def test_columns_without_names_have_positions_and_others_are_refused():
+    by_position = bg.GaussianNB(mu0=pd.Series(MEANS)).fit(REALS, Y)
+    expected = bg.GaussianNB(mu0=[4.0, 1, 3, 2]).fit(REALS, Y)
+    assert by_position.log_evidence_ == expected.log_evidence_
     with pytest.raises(ValueError, match="mu0 has no value for column 'b'"):
-        bg.GaussianNB(mu0={"a": 1.0}).fit(table, Y)
+        bg.GaussianNB(mu0={"a": 1.0}).fit(TABLE, Y)
     with pytest.raises(ValueError, match="mu0: no column 'e'"):
-        bg.GaussianNB(mu0={"e": 1.0}).fit(table, Y)
+        bg.GaussianNB(mu0={"e": 1.0}).fit(TABLE, Y)
 
 
 def test_class_alpha_with_labels_in_another_order_is_refused():
@@ -179,3 +183,67 @@ def test_positions_of_columns_have_no_mean_over_draws():
     with pytest.warns(UserWarning, match="one draw"):
         one = clf.with_posterior(draws.isel(chain=[0], draw=[0]))
     assert np.isfinite(one.predict_proba(X, method="posterior_mean")).all()
+
+
+# ----------------------------------------------------------------------------------- linear form
+
+LINEAR_BY = [
+    ("BernoulliNB", METHODS),
+    ("MultinomialNB", PLUG_INS),
+    ("GaussianNB tied", PLUG_INS),
+    ("LinearDiscriminant", PLUG_INS),
+    ("LinearDiscriminant full", PLUG_INS),
+]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in LINEAR_BY])
+def test_linear_form_is_the_decision_function(name):
+    case, methods = CASES[name], dict(LINEAR_BY)[name]
+    X, codes, y = sample(case)
+    complete = np.flatnonzero(~np.isnan(X).any(axis=1))
+    for rows in (complete, complete[codes[complete] < 2]):
+        clf = case.make().fit(X[rows], y[rows])
+        for method in methods:
+            w, w0 = clf.linear_form(method)
+            if method == "mle" and not np.isfinite(w).all():  # a bit that a class never varies
+                continue
+            joint = clf.predict_joint_log_proba(X[rows], method=method)
+            if len(clf.classes_) == 2:
+                assert w.shape == (X.shape[1],)
+                assert isinstance(w0, float)
+                d = clf.decision_function(X[rows], method=method)
+                np.testing.assert_allclose(X[rows] @ w + w0, d, rtol=1e-8, atol=1e-8)
+            else:
+                assert w.shape == (3, X.shape[1])
+                rest = joint - (X[rows] @ w.T + w0)  # a constant of the row
+                np.testing.assert_allclose(rest, rest[:, :1] * np.ones(3), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "reason"),
+    [
+        ("MultinomialNB", "posterior_predictive", "Dirichlet-multinomial"),
+        ("PoissonNB", "posterior_predictive", "negative binomial"),
+        ("GaussianNB", "posterior_predictive", "Student t"),
+        ("GaussianNB", "map", "own variances and the rule is quadratic"),
+        ("GaussianNB tied", "posterior_predictive", "Student t"),
+        ("LinearDiscriminant", "posterior_predictive", "curved unless"),
+        ("QuadraticDiscriminant", "mle", "LinearDiscriminant is linear"),
+        ("CategoricalNB", "posterior_mean", "indicator for each category"),
+        ("MixedNB", "map", "quadratic|indicator"),
+        ("MarkovNB 2", "posterior_mean", "not linear"),
+    ],
+)
+def test_rules_that_are_not_linear_say_why(name, method, reason):
+    clf, _, _ = fitted(CASES[name])
+    with pytest.raises(NotLinearError, match=reason):
+        clf.linear_form(method)
+
+
+def test_mixed_bits_and_tied_normals_are_linear():
+    X, _, y = sample(CASES["MixedNB"])
+    X = X[["wild", "length"]].dropna()
+    clf = bg.MixedNB(variance="tied").fit(X, y[X.index])
+    w, w0 = clf.linear_form("map")
+    rest = clf.predict_joint_log_proba(X, "map") - (X.to_numpy(dtype=float) @ w.T + w0)
+    np.testing.assert_allclose(rest, rest[:, :1] * np.ones(3), rtol=1e-8)
