@@ -28,16 +28,16 @@ from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
 from bayesgen.families.shared.graph_rows import (
     GraphRows,
-    Part,
+    RowColumns,
     ancestors,
     at_a_point,
     believed,
+    columns_of,
     container,
     evaluated,
     likely_point,
     log_p_of,
     name_of,
-    part_of,
     points,
     rebuilt,
     to_class_order,
@@ -129,7 +129,7 @@ class Roles(NamedTuple):
     codes: Array  # (N,) the observed label
     p: Variable  # its probabilities, the last axis of which are classes
     free: list[Variable]  # free variables, without cells that PyMC imputes
-    parts: list[Part]  # observed first
+    parts: list[RowColumns]  # observed first
     masks: dict[str, Variable]  # of parts whose cells may be missing: see `GraphRows`
     needed: dict[str, str]  # {part whose cells must be known: why}
     length: Variable  # of the dim of rows, if that can change
@@ -152,7 +152,7 @@ def find_roles(model, label: str, columns: bool = True) -> Roles:
         )
     codes = evaluated(model.rvs_to_values[y]).astype(np.int64)
     label_data = container(model.rvs_to_values[y])
-    parts = [part_of(model, v) for v in observed]
+    parts = [columns_of(model, v) for v in observed]
     held = [label_data, *(block.data for block in parts)]
     parts, masks = _with_given(model, label, len(codes), parts, held, columns)
     _refuse_other_lengths(parts, y, codes)
@@ -226,8 +226,8 @@ def _label(model, label: str):
 
 
 def _with_given(
-    model, label: str, n: int, parts: list[Part], held: list[Variable], columns: bool
-) -> tuple[list[Part], dict[str, Variable]]:
+    model, label: str, n: int, parts: list[RowColumns], held: list[Variable], columns: bool
+) -> tuple[list[RowColumns], dict[str, Variable]]:
     """Parts of observed variables, and of the data that rows are given with; masks of cells.
 
     Hyper-parameters, which rows depend on through free variables alone, are no columns.
@@ -245,11 +245,11 @@ def _with_given(
         if data.name.endswith("seen") and any(block.name == of for block in parts):
             masks[of] = data
         else:
-            parts = [*parts, part_of(model, None, data)]
+            parts = [*parts, columns_of(model, None, data)]
     return parts, masks
 
 
-def _refuse_other_lengths(parts: list[Part], y, codes: Array) -> None:
+def _refuse_other_lengths(parts: list[RowColumns], y, codes: Array) -> None:
     """Raise where the first axis of a part are not the rows."""
     n, counts = len(codes), np.bincount(codes)
     for block in parts:
@@ -273,7 +273,7 @@ def _refuse_other_lengths(parts: list[Part], y, codes: Array) -> None:
         )
 
 
-def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
+def _refuse_independent(y, label_data, codes: Array, parts: list[RowColumns]) -> None:
     """Raise where rows do not depend on the label that is observed, or on a copy of it."""
     from pytensor.graph.basic import Constant
 
@@ -299,7 +299,7 @@ def _refuse_independent(y, label_data, codes: Array, parts: list[Part]) -> None:
 
 
 def _needed(
-    parts: list[Part], masks: dict[str, Variable], of_label: set[Variable]
+    parts: list[RowColumns], masks: dict[str, Variable], of_label: set[Variable]
 ) -> dict[str, str]:
     """{part whose cells must be known: why}; the masks of all others are added to `masks`."""
     needed = {}
@@ -591,7 +591,7 @@ def _no_row_density(roles: Roles, why) -> str:
 class PartsReader(Reader):
     """Columns of the data of a model, by their names; of arrays by position."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[RowColumns, ...] = ()
     needed: Mapping[str, str] = field(default_factory=dict)  # {part whose cells are known: why}
 
     @property

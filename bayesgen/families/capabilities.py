@@ -10,8 +10,7 @@ The object is the family itself, or, of a product of families over blocks of col
 the blocks' own. Shapes as in `contract`.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from bayesgen.numerics.rows import Matrix, Seed
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from bayesgen.families.contract import Family, Stats, Theta
+    from bayesgen.families.contract import Family, Stats, Tensors, Theta
 
 
 def require[K](family: "Family", kind: type[K], what: str) -> K:
@@ -67,7 +66,7 @@ class ThetaDensity(Protocol):
 class UnlabelledRows(Protocol):
     """The density of rows under every class as a tensor: asked for weighted and new rows."""
 
-    def pymc_log_likelihood(self, X: Matrix, theta: Mapping[str, Any], *, prefix: str = "") -> Any:
+    def pymc_log_likelihood(self, X: Matrix, theta: "Tensors", *, prefix: str = ""):
         """Return (N, C) tensor of log p(x_i | theta_c).
 
         Parameters
@@ -155,7 +154,7 @@ class TokenDraws(Protocol):
 class BetaMargins(Protocol):
     """Words or bits whose probabilities are Beta, each on its own: asked by ``bg.top_words``."""
 
-    def beta_margins(self, stats: Any) -> tuple[Array, Array, Array]:
+    def beta_margins(self, stats) -> tuple[Array, Array, Array]:
         """Return (C, D) both parameters of each probability, and the counts behind them."""
 
 
@@ -176,7 +175,7 @@ class NullDistribution(Protocol):
     statistics of each class can be drawn anew, whatever theta is.
     """
 
-    def draw_null(self, rng: np.random.Generator, stats: Any) -> "Stats":
+    def draw_null(self, rng: np.random.Generator, stats) -> "Stats":
         """Statistics of the same pooled rows, in classes of the same sizes, by chance alone.
 
         Columns are drawn independently. Weights that are not whole numbers are rounded where

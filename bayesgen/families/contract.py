@@ -32,12 +32,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE, Method
+from bayesgen.families.names import CATEGORY, CATEGORY_BIS, CLASS, FEATURE, Method, Tensor
 from bayesgen.families.records import Record
 from bayesgen.numerics.rows import Matrix, remainder, row_blocks
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
+Tensors = dict[str, Tensor]  # {name: tensor of a PyMC model}
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, array)}
 _CATEGORIES = (CATEGORY, CATEGORY_BIS)  # the last axes of a table
 _FOLDERS = ("conjugate", "sampled")
@@ -158,7 +159,7 @@ class Family(Record, abc.ABC):
         """
         return self._graph(theta, X).log_likelihood(X, theta)
 
-    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Any:
+    def simulate(self, rng: np.random.Generator, theta: Theta, y: Array):
         """Draw (N, D) rows of classes `y`; `theta` is one value, or one for each row (N, *dims).
 
         A family that leaves it out draws them by PyMC, as its `to_pymc` says.
@@ -171,7 +172,7 @@ class Family(Record, abc.ABC):
         """Maximum-likelihood theta of a sampled family; None: there is no closed form of it."""
         return None
 
-    def held_model(self, theta: Theta) -> tuple[Any, dict[str, Array]] | None:
+    def held_model(self, theta: Theta) -> tuple[Tensor, dict[str, Array]] | None:
         """Return a PyMC model that holds the training rows, and draws of its free variables.
 
         None: the fit keeps the rows, and `to_pymc` makes the model.
@@ -199,9 +200,7 @@ class Family(Record, abc.ABC):
             self._graphs[key] = of_family(self, sizes, X)
         return self._graphs[key]
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y: Any = None, stats: Any = None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Declare theta in the PyMC model on the stack, and condition it on rows or statistics.
 
         Parameters
@@ -258,7 +257,7 @@ class Family(Record, abc.ABC):
         """
         return {}
 
-    def prepared(self, stats: Any) -> Self:
+    def prepared(self, stats) -> Self:
         """Return the same prior, told of the rows before a PyMC model of them.
 
         By `stats` it may choose what the density does not depend on: coordinates in which to
@@ -266,7 +265,7 @@ class Family(Record, abc.ABC):
         """
         return self
 
-    def pymc_coordinates(self, theta: Theta, stats: Any) -> Variables:
+    def pymc_coordinates(self, theta: Theta, stats) -> Variables:
         """{name: (dims, (..., *dims))} of the free variables of `to_pymc` not in `params`.
 
         With them draws of theta in closed form have all that PyMC asks of a posterior. `stats`
@@ -274,12 +273,12 @@ class Family(Record, abc.ABC):
         """
         return {}
 
-    def pymc_data(self, stats: Any, *, prefix: str = "") -> dict[str, Array]:
+    def pymc_data(self, stats, *, prefix: str = "") -> dict[str, Array]:
         """{name: array} of the data containers in `to_pymc` that are not the rows'."""
         numbers = ((name, a) for name, (_, a) in self.arrays().items() if a.dtype.kind in "fiub")
         return {f"prior_{prefix}{name}": a for name, a in numbers}
 
-    def observed_cells(self, stats: Any) -> Array | None:
+    def observed_cells(self, stats) -> Array | None:
         """Return (C, D) rows of each class, by weight, in which the column was not missing.
 
         None: the statistics do not tell.
@@ -305,7 +304,7 @@ class Family(Record, abc.ABC):
         """Return the family of independent columns with the same margins."""
         return self
 
-    def margin_stats(self, stats: Any) -> Stats:
+    def margin_stats(self, stats) -> Stats:
         """Return the statistics of `margins`, from those of this family."""
         return stats
 
@@ -320,11 +319,11 @@ class Family(Record, abc.ABC):
         """Return the object that answers for a protocol of `capabilities`, or None."""
         return self if isinstance(self, kind) else None
 
-    def blocks(self, stats: Any = None, theta: Any = None) -> Iterator[Block]:
+    def blocks(self, stats=None, theta=None) -> Iterator[Block]:
         """Blocks of columns with a family of their own."""
         yield Block(slice(None), self, stats, theta)
 
-    def with_blocks(self, families: Sequence[Any]) -> Any:
+    def with_blocks(self, families: Sequence[Any]):
         """Return the family of the same blocks, in their order, with other families."""
         (family,) = families
         return family
@@ -370,7 +369,7 @@ class ConjugateFamily(Family):
         """Sufficient statistics of the rows, in one pass."""
 
     @abc.abstractmethod
-    def resolve(self, stats: Any) -> Self:
+    def resolve(self, stats) -> Self:
         """Return the prior with every hyper-parameter a full array.
 
         Hyper-parameters that are None are set from the *pooled* statistics, hence equivariant
@@ -378,16 +377,16 @@ class ConjugateFamily(Family):
         one factor), and the same for one fit, many chunks, or a merge.
         """
 
-    def further(self, stats: Any) -> Self:
+    def further(self, stats) -> Self:
         """Return the unresolved prior whose `stats` may be merged with these of earlier rows."""
         return self
 
     @abc.abstractmethod
-    def update(self, stats: Any) -> Self:
+    def update(self, stats) -> Self:
         """Return the posterior: same class, new numbers."""
 
     @abc.abstractmethod
-    def mle(self, stats: Any) -> dict[str, Array]:
+    def mle(self, stats) -> dict[str, Array]:
         """Maximum-likelihood theta; raises `UndefinedEstimateError` where there is none."""
 
     @abc.abstractmethod
@@ -411,7 +410,7 @@ class ConjugateFamily(Family):
         """Return (N, C) log p(x_i | y_i = c), theta integrated out, each row on its own."""
 
     @abc.abstractmethod
-    def log_evidence(self, stats: Any) -> float:
+    def log_evidence(self, stats) -> float:
         """log p(X | y) of the rows behind `stats`, with this family as their prior."""
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
@@ -451,7 +450,7 @@ class ConjugateFamily(Family):
         for new in new_weights:
             yield self.reweighted(X, y, n_classes, weight, new)
 
-    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Any:
+    def simulate_predictive(self, rng: np.random.Generator, y: Array):
         """Return (N, D) rows of the posterior predictive: a fresh theta for every row."""
         blocks = [
             self.simulate(rng, self.draw(rng, len(rows)), rows)
@@ -476,7 +475,7 @@ class ConjugateFamily(Family):
         """Scale for ``prior="loo"``: like `scaled`, but the weight of a scale leaves the scale."""
         return self.scaled(factors)
 
-    def other_scales(self, given: Any, stats: Any) -> dict[str, Any]:
+    def other_scales(self, given, stats) -> dict[str, Any]:
         """Return named resolved priors that ``prior="loo"`` tries next to this one.
 
         Parameters

@@ -48,10 +48,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy.special import gammaln
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NoPosteriorError, UndefinedEstimateError
 from bayesgen.families.names import CLASS, FEATURE, LABEL
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.numerics.row_keys import RowKeys, key_groups, mixed
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array
@@ -123,22 +123,22 @@ class MetaTree(ConjugateFamily):
     )
     statistics: ClassVar[type[Stats]] = MetaTreeStats
 
-    nominal: Any = array(FEATURE)
+    nominal: Hyperparameter = array(FEATURE)
     n_trees: int = 200
     split: float = 0.999
     alpha: float | None = None
     seed: int = 0
     candidates: float = 6.0
-    roots: Any = array(TREE, default=None)
-    test: Any = array(NODE, default=None)
-    cut: Any = array(NODE, default=None)
-    child: Any = array(NODE, default=None)
-    chosen: Any = array(NODE, CLASS, default=None)
-    count: Any = array(NODE, CLASS, default=None)
-    value: Any = array(VALUE, default=None)
-    value_key: Any = array(VALUE, default=None)
-    n_values: Any = array(FEATURE, default=None)
-    class_key: Any = array(CLASS, default=None)
+    roots: Hyperparameter = array(TREE, default=None)
+    test: Hyperparameter = array(NODE, default=None)
+    cut: Hyperparameter = array(NODE, default=None)
+    child: Hyperparameter = array(NODE, default=None)
+    chosen: Hyperparameter = array(NODE, CLASS, default=None)
+    count: Hyperparameter = array(NODE, CLASS, default=None)
+    value: Hyperparameter = array(VALUE, default=None)
+    value_key: Hyperparameter = array(VALUE, default=None)
+    n_values: Hyperparameter = array(FEATURE, default=None)
+    class_key: Hyperparameter = array(CLASS, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -468,9 +468,7 @@ class MetaTree(ConjugateFamily):
         """Nodes by their numbers."""
         return {} if self.test is None else {NODE: np.arange(len(self.test))}
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """One tree: Dirichlet leaves, and all prunings summed out of the labels of half B."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -4,7 +4,10 @@ Every array that leaves the package carries dimensions from this page, in this o
 closed-form posterior and a PyMC trace of the same model are interchangeable in ArviZ.
 """
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+type Tensor = Any  # of PyTensor, which has no types
+type Label = Any  # of a class, feature or category
 
 CHAIN: Final = "chain"
 DRAW: Final = "draw"

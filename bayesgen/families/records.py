@@ -12,6 +12,9 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 
+type Hyperparameter = Any  # number, array or None as the user gives it; resolved, an array
+type PriorObject = Any  # what `pymc_parts.variable` takes
+
 
 def array(*dims: str, default=MISSING, signed: bool = False):
     """Dataclass field of an array with named dims; the names are its shape comment.

@@ -8,15 +8,15 @@ Source: Murphy, Machine Learning: a Probabilistic Perspective (2012), section 3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, polygamma, xlogy
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import (
     checked_bits,
     deal,
@@ -72,8 +72,8 @@ class BetaBernoulli(ConjugateFamily):
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
     separable: ClassVar[bool] = True
 
-    alpha: Any = array(CLASS, FEATURE, default=1.0)
-    beta: Any = array(CLASS, FEATURE, default=1.0)
+    alpha: Hyperparameter = array(CLASS, FEATURE, default=1.0)
+    beta: Hyperparameter = array(CLASS, FEATURE, default=1.0)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -128,9 +128,7 @@ class BetaBernoulli(ConjugateFamily):
         p = self.rows_of(theta, "theta", y)
         return (rng.random((len(y), p.shape[-1])) < p).astype(np.uint8)
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Beta priors; Bernoulli rows (the observed cells), or the counts of ones and zeros."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -19,7 +19,15 @@ from bayesgen.families.capabilities import (
     UnlabelledRows,
     require,
 )
-from bayesgen.families.contract import Block, ConjugateFamily, Stats, Theta, Variables, registry
+from bayesgen.families.contract import (
+    Block,
+    ConjugateFamily,
+    Stats,
+    Tensors,
+    Theta,
+    Variables,
+    registry,
+)
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import Method
 from bayesgen.families.shared.densities import log_product
@@ -157,9 +165,7 @@ class Columns(ConjugateFamily):
         """Return (N, D) float rows, a fresh theta for every row."""
         return self._assemble([family.simulate_predictive(rng, y) for family in self.families])
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Each block under its own name."""
         variables: dict[str, Any] = {}
         for b in self.blocks(stats):

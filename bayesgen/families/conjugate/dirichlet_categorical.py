@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta, padded
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY, Method
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
     Codes,
@@ -107,9 +107,9 @@ class DirichletCategorical(ConjugateFamily):
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
     separable: ClassVar[bool] = True
 
-    alpha: Any = array(CLASS, FEATURE, CATEGORY, default=1.0)
+    alpha: Hyperparameter = array(CLASS, FEATURE, CATEGORY, default=1.0)
     n_categories: Sequence[int] = ()
-    new: Any = array(CLASS, FEATURE, default=None)
+    new: Hyperparameter = array(CLASS, FEATURE, default=None)
 
     # methods with a page of their own
 
@@ -141,9 +141,7 @@ class DirichletCategorical(ConjugateFamily):
         """Return (N, D) codes, as int64."""
         return draw_codes(rng, theta["theta"], y)
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 
         ``theta`` is one variable whatever the numbers of categories. Where features differ in

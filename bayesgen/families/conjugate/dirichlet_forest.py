@@ -41,7 +41,7 @@ from bayesgen.families.names import (
     PROBABILITY,
     StructureName,
 )
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -360,11 +360,11 @@ class DirichletForest(ConjugateFamily):
         "of the tables for given forests, or of the mixture over all of few columns"
     )
 
-    strength: Any = array(CLASS, default=None)
-    root_weight: Any = array(CLASS, default=None)
-    levels: Any = array(FEATURE, default=None)
-    edges: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
-    pairs: Any = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
+    strength: Hyperparameter = array(CLASS, default=None)
+    root_weight: Hyperparameter = array(CLASS, default=None)
+    levels: Hyperparameter = array(FEATURE, default=None)
+    edges: Hyperparameter = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    pairs: Hyperparameter = array(CLASS, FEATURE, FEATURE_BIS, CATEGORY, CATEGORY_BIS, default=None)
     structure: StructureName = "average"
 
     @property

@@ -19,19 +19,20 @@ context never seen still has its prior.
 Source: MacKay and Peto (1995), A hierarchical Dirichlet language model, section 2.
 """
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.families.capabilities import Urns
-from bayesgen.families.contract import ConjugateFamily, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN
-from bayesgen.families.records import array
+from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN, TOKENS
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import (
     density_by_draws,
@@ -48,74 +49,9 @@ from bayesgen.numerics.rows import (
 )
 from bayesgen.numerics.special import Array, draw_dirichlet, draw_log_gamma, log_gamma_difference
 
-# ------------------------------------------------------------------------------------------------
-# Documents drawn token by token: by urns, or from the rows of a table.
-#
-# Polya's urn: after context h a token has weight alpha + its training count after h + how often it
-# followed h in this very document. No table is drawn, and a document has exactly the predictive.
-
-
-def draw(
-    f: "DirichletMarkov",
-    rng: np.random.Generator,
-    y: Array,
-    rows_of_theta: Callable[[slice, Array], Array] | None = None,
-) -> Array:
-    """Return (N,) documents of the classes `y`, all in step.
-
-    Parameters
-    ----------
-    rows_of_theta : callable, optional
-        (rows, contexts) to the probabilities of the next token, (n, V); a context that theta does
-        not tell is at -1, and one without probabilities has zeros: an urn stands for both.
-    """
-    y = np.asarray(y)
-    documents = np.empty(len(y), dtype=object)
-    back = f.order - 1
-    width = f.length if rows_of_theta is None else max(f.length, f.n_tokens)
-    for rows in row_blocks(len(y), width):
-        text = np.full((len(y[rows]), back + f.length), ngrams.START, dtype=np.int64)
-        for i in range(f.length):
-            new = _next(f, rng, y[rows], text, i)
-            if rows_of_theta is not None:
-                context = f.index.prefixes.find(text[:, i : i + back])
-                p = np.cumsum(rows_of_theta(rows, context), axis=-1)
-                drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
-                new = np.where((context >= 0) & (p[:, -1] > 0), drawn, new)
-            text[:, back + i] = new
-        for k, document in enumerate(text[:, back:]):
-            documents[rows.start + k] = document.copy()
-    return documents
-
-
-def _next(f: "DirichletMarkov", rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
-    """Token `i` of each document: from the prior, the training counts, or a copy."""
-    back = f.order - 1
-    same = np.ones((len(y), i), dtype=bool)  # earlier places with the same context
-    for k in range(back):
-        same &= text[:, k : k + i] == text[:, i + k, None]
-    context = f.index.tree.find(text[:, i : i + back])
-    prior_sum, count_sum = f.running_sums
-    prior, seen = prior_sum[y, -1], f.totals[y, context]
-    u = rng.random(len(y)) * (prior + seen + same.sum(axis=1))
-    pick = np.floor(u - prior - seen)  # the how-manieth of the earlier places, if >= 0
-    new = np.zeros(len(y), dtype=np.int64)
-    for c in np.unique(y):
-        mine = (y == c) & (u < prior)
-        new[mine] = np.searchsorted(prior_sum[c], u[mine], side="right")
-        mine = (y == c) & (u >= prior) & (pick < 0)
-        below = count_sum[c, f.index.starts[context[mine]]]
-        gram = np.searchsorted(count_sum[c], below + (u - prior)[mine], side="right") - 1
-        new[mine] = f.grams[np.minimum(gram, len(f.grams) - 1), -1]
-    new = np.minimum(new, f.n_tokens - 1)
-    if i:
-        place = np.argmax(np.cumsum(same, axis=1) > pick[:, None], axis=1)
-        new = np.where(pick >= 0, text[np.arange(len(y)), back + place], new)
-    return new
-
 
 @dataclass(frozen=True, eq=False)
-class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
+class DirichletMarkov(ConjugateFamily):
     """N-gram language model of documents, with a Dirichlet prior on every context's table.
 
     X is a 1-D object array (N,) of integer arrays: the token codes 0 .. V-1 of each document, -1
@@ -159,20 +95,36 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
            [0.2  , 0.6  ]])
     """
 
+    describes: ClassVar[str] = TOKENS
+    holds: ClassVar[str] = "token"
+    kind: ClassVar[str] = "text"
+    missing: ClassVar[str] = (
+        "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
+        "token out, or give it a name of its own"
+    )
+    statistics: ClassVar[type[Stats]] = ngrams.MarkovStats
     default_draws: ClassVar[int] = 500
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
 
     order: int = 2
     n_tokens: int = 0
-    alpha: Any = array(CLASS, TOKEN, default=1.0)
+    alpha: Hyperparameter = array(CLASS, TOKEN, default=1.0)
     length: int = 100
-    grams: Any = array("gram", "position", default=None)
-    counts: Any = array(CLASS, "gram", default=None)
+    grams: Hyperparameter = array("gram", "position", default=None)
+    counts: Hyperparameter = array(CLASS, "gram", default=None)
 
     # -- the tables ----------------------------------------------------------------------------
 
-    # methods with a page of their own
-    simulate_predictive = draw
+    def __post_init__(self) -> None:
+        """Refuse what is no integer, or too small."""
+        for name, least in (("order", 1), ("n_tokens", 0), ("length", 0)):
+            try:
+                value = operator.index(getattr(self, name))
+            except TypeError:
+                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}") from None
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
+            object.__setattr__(self, name, value)
 
     @cached_property
     def index(self) -> ngrams.GramIndex:
@@ -245,18 +197,18 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             log_p[:, c] = docs.sum(entries, runs)
         return log_p
 
+    def pseudo_counts(self, grams: Array, starts: Array) -> tuple[Array, Array]:
+        """Return those of n-grams (C, U), and of the contexts that begin at `starts`."""
+        *_, context, place = self.index.tree.path(grams)
+        cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
+        return cell, self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+
     def cells(self, docs: ngrams.DocumentCounts) -> Iterator[tuple[Array, Array]]:
         """For each class the posterior pseudo-counts of the entries (P,) and of the runs (R,)."""
-        *_, context, gram = self.index.tree.path(docs.grams)
-        token = docs.grams[docs.gram, -1]
-        gram, context = gram[docs.gram], context[docs.run_gram]
-        for c, alpha in enumerate(self.alpha):
-            cell = alpha[token] + np.append(self.counts[c], 0.0)[gram]
-            yield cell, alpha.sum() + self.totals[c, context]
+        for cell, total in zip(*self.pseudo_counts(docs.grams, docs.run_gram), strict=True):
+            yield cell[docs.gram], total
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Array | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Array | None = None, y=None, stats=None) -> Tensors:
         """Dirichlet priors; Categorical tokens given their contexts, or the counts of n-grams.
 
         ``theta`` spans the contexts of this family's n-grams and of the documents or statistics:
@@ -274,7 +226,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             new = self.stats(X, np.zeros(len(X), dtype=np.int64), len(self.alpha))
         whole = self
         if new is not None:
-            whole = self.update(replace(new, counts=np.zeros_like(new.counts)))
+            whole = self.prepared(new)
         index = whole.index
         dims = prefixed(prefix, self.params["theta"])
         named = pm.modelcontext(None).coords.get(dims[1])
@@ -343,7 +295,72 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             which = (np.arange(len(y))[rows],) if one_each else ()
             return table[(*which, y[rows], context)]
 
-        return draw(self, rng, y, rows_of_theta)
+        return self._draw(rng, y, rows_of_theta)
+
+    def simulate_predictive(self, rng: np.random.Generator, y: Array) -> Array:
+        """Draw (N,) documents by urns: no table is drawn."""
+        return self._draw(rng, y)
+
+    def _draw(
+        self,
+        rng: np.random.Generator,
+        y: Array,
+        rows_of_theta: Callable[[slice, Array], Array] | None = None,
+    ) -> Array:
+        """Return (N,) documents of the classes `y`, all in step, token by token.
+
+        By Polya's urn: after context h a token has weight alpha + its training count after h + how
+        often it followed h in this very document. No table is drawn, and a document has exactly
+        the predictive.
+
+        Parameters
+        ----------
+        rows_of_theta : callable, optional
+            (rows, contexts) to the probabilities of the next token, (n, V); a context that theta
+            does not tell is at -1, and one without probabilities has zeros: an urn stands for both.
+        """
+        y = np.asarray(y)
+        documents = np.empty(len(y), dtype=object)
+        back = self.order - 1
+        width = self.length if rows_of_theta is None else max(self.length, self.n_tokens)
+        for rows in row_blocks(len(y), width):
+            text = np.full((len(y[rows]), back + self.length), ngrams.START, dtype=np.int64)
+            for i in range(self.length):
+                new = self._next(rng, y[rows], text, i)
+                if rows_of_theta is not None:
+                    context = self.index.prefixes.find(text[:, i : i + back])
+                    p = np.cumsum(rows_of_theta(rows, context), axis=-1)
+                    drawn = (p <= rng.random(len(p))[:, None] * p[:, -1:]).sum(axis=-1)
+                    new = np.where((context >= 0) & (p[:, -1] > 0), drawn, new)
+                text[:, back + i] = new
+            for k, document in enumerate(text[:, back:]):
+                documents[rows.start + k] = document.copy()
+        return documents
+
+    def _next(self, rng: np.random.Generator, y: Array, text: Array, i: int) -> Array:
+        """Token `i` of each document: from the prior, the training counts, or a copy."""
+        back = self.order - 1
+        same = np.ones((len(y), i), dtype=bool)  # earlier places with the same context
+        for k in range(back):
+            same &= text[:, k : k + i] == text[:, i + k, None]
+        context = self.index.tree.find(text[:, i : i + back])
+        prior_sum, count_sum = self.running_sums
+        prior, seen = prior_sum[y, -1], self.totals[y, context]
+        u = rng.random(len(y)) * (prior + seen + same.sum(axis=1))
+        pick = np.floor(u - prior - seen)  # the how-manieth of the earlier places, if >= 0
+        new = np.zeros(len(y), dtype=np.int64)
+        for c in np.unique(y):
+            mine = (y == c) & (u < prior)
+            new[mine] = np.searchsorted(prior_sum[c], u[mine], side="right")
+            mine = (y == c) & (u >= prior) & (pick < 0)
+            below = count_sum[c, self.index.starts[context[mine]]]
+            gram = np.searchsorted(count_sum[c], below + (u - prior)[mine], side="right") - 1
+            new[mine] = self.grams[np.minimum(gram, len(self.grams) - 1), -1]
+        new = np.minimum(new, self.n_tokens - 1)
+        if i:
+            place = np.argmax(np.cumsum(same, axis=1) > pick[:, None], axis=1)
+            new = np.where(pick >= 0, text[np.arange(len(y)), back + place], new)
+        return new
 
     @cached_property
     def running_sums(self) -> tuple[Array, Array]:
@@ -363,18 +380,59 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
                 order,
                 n_features,
                 alpha,
-                length=6,
-                grams=np.empty((0, order), dtype=np.int64),
-                counts=np.empty((n_classes, 0)),
+                6,
+                np.empty((0, order), np.int64),
+                np.empty((n_classes, 0)),
             )
             for order, alpha in ((1, flat), (1, pattern), (2, pattern[::-1]), (3, 0.5 * flat))
         ]
 
+    def stats(
+        self, X: Array, y: Array, n_classes: int, weight: Array | None = None
+    ) -> ngrams.MarkovStats:
+        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
+        return ngrams.count_ngrams(X, y, n_classes, weight, self.order, self.n_tokens)
+
     def resolve(self, stats: ngrams.MarkovStats) -> Self:
         """Size of the vocabulary, and the pseudo-counts broadcast to (class, token)."""
-        family = self._known(stats)
-        shape = (len(stats.counts), family["n_tokens"])
-        return replace(self, **family, alpha=broadcast_prior("alpha", self.alpha, shape))
+        n_classes, n_tokens = len(stats.counts), self.n_tokens or stats.n_tokens
+        if n_tokens == 0:
+            raise ValueError("the vocabulary is empty: every document is empty")
+        ngrams.check_ngrams(stats, self.order, n_tokens)
+        alpha = broadcast_prior("alpha", self.alpha, (n_classes, n_tokens))
+        resolved = replace(self, n_tokens=n_tokens, alpha=alpha)
+        if self.grams is not None:
+            return resolved
+        nothing = np.empty((0, self.order), dtype=np.int64)
+        return replace(resolved, grams=nothing, counts=np.empty((n_classes, 0)))
+
+    def update(self, stats: ngrams.MarkovStats) -> Self:
+        """Counts added over the union of the n-grams; the rest stays the prior's."""
+        ngrams.check_ngrams(stats, self.order, self.n_tokens)
+        grams, mine, new = ngrams.union_of_counts(
+            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
+        )
+        return replace(self, grams=grams, counts=mine + new)
+
+    def refits(
+        self, X: Array, y: Array, n_classes: int, weight: Array, new_weights: Iterable[Array]
+    ) -> Iterator[Self]:
+        """Yield the posteriors of documents with new weights; n-grams are found once."""
+        whole = self.prepared(self.stats(X, y, n_classes))
+        grams, gram, row = ngrams.known_ngrams(X, self.order, self.n_tokens)
+        shape = n_classes, len(whole.grams)
+        cell = y[row] * shape[1] + whole.index.tree.find(grams)[gram]
+        for new in new_weights:
+            counts = np.bincount(cell, new[row], shape[0] * shape[1]).reshape(shape)
+            family = replace(whole, counts=whole.counts + counts)
+            vars(family)["index"] = whole.index
+            yield family
+
+    def prepared(self, stats: ngrams.MarkovStats | None) -> Self:
+        """Prepare tables for the contexts of `stats`; None: for all contexts there are."""
+        if stats is None:
+            stats = ngrams.every_ngram(len(self.counts), self.order, self.n_tokens)
+        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))
 
     def mle(self, stats: ngrams.MarkovStats) -> dict[str, Array]:
         """Relative frequencies after each context, over the contexts of `stats`.
@@ -472,10 +530,8 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         from bayesgen.numerics.kernels.words import sum_urns
 
         grams, gram, row = ngrams.known_ngrams(X, self.order, self.n_tokens)
-        *_, context, place = self.index.tree.path(grams)
-        cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
         starts = ngrams.first_of_contexts(grams)
-        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+        cell, total = self.pseudo_counts(grams, starts)
         first = np.searchsorted(row, np.arange(len(X) + 1))
         log_mass = np.zeros((len(X), len(self.alpha)))
         sum_urns(gram, first, np.cumsum(starts) - 1, cell.T.copy(), total.T.copy(), log_mass)
@@ -485,9 +541,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
         """Sum over classes and contexts of log B(posterior) - log B(prior)."""
         ngrams.check_ngrams(stats, self.order, self.n_tokens)
         new = ngrams.GramIndex(stats.grams, self.n_tokens)
-        *_, context, gram = self.index.tree.path(stats.grams)
-        cell = self.alpha[:, stats.grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, gram]
-        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[new.starts]]
+        cell, total = self.pseudo_counts(stats.grams, new.starts)
         cells = log_gamma_difference(cell, stats.counts)
         return float(cells.sum() - log_gamma_difference(total, new.totals(stats.counts)).sum())
 
@@ -532,9 +586,7 @@ class DirichletMarkov(ngrams.NgramFamily, ConjugateFamily):
             return log_p
         starts = np.flatnonzero(ngrams.first_of_contexts(grams))
         of = np.repeat(np.arange(len(starts)), np.diff([*starts, len(grams)]))
-        *_, context, place = self.index.tree.path(grams)
-        cell = self.alpha[:, grams[:, -1]] + np.pad(self.counts, ((0, 0), (0, 1)))[:, place]
-        total = self.alpha.sum(axis=1)[:, None] + self.totals[:, context[starts]]
+        cell, total = self.pseudo_counts(grams, starts)
         others = total - np.add.reduceat(cell, starts, axis=1)
         left = others > _ROUNDING * total
         counts = sparse.csr_matrix((docs.n, (docs.row, docs.gram)), (docs.n_rows, len(grams)))

@@ -21,17 +21,17 @@ and Elkan (2005), Modeling word burstiness using the Dirichlet distribution, ICM
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
 from bayesgen.families.capabilities import Urns
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import deal
 from bayesgen.families.shared.densities import (
@@ -164,7 +164,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
 
-    alpha: Any = array(CLASS, FEATURE, default=1.0)
+    alpha: Hyperparameter = array(CLASS, FEATURE, default=1.0)
     length: int = 100
 
     # methods with a page of their own
@@ -209,9 +209,7 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         p = p / p.sum(axis=-1, keepdims=True)
         return rng.multinomial(self.length, np.broadcast_to(p, (len(y), p.shape[-1])))
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Dirichlet priors; Multinomial rows of whole counts, or the sums of the counts."""
         import pymc as pm
         import pytensor.tensor as pt

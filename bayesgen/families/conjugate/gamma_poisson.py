@@ -9,15 +9,15 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed., 2013), section 2.6.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import look_up
 from bayesgen.families.shared.hyperparameters import broadcast_prior
@@ -79,8 +79,8 @@ class GammaPoisson(ConjugateFamily):
     tunable: ClassVar[tuple[str, ...]] = ("shape", "rate")
     separable: ClassVar[bool] = True
 
-    shape: Any = array(CLASS, FEATURE, default=1.0)
-    rate: Any = array(CLASS, FEATURE, default=None)
+    shape: Hyperparameter = array(CLASS, FEATURE, default=1.0)
+    rate: Hyperparameter = array(CLASS, FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -130,9 +130,7 @@ class GammaPoisson(ConjugateFamily):
         rate = self.rows_of(theta, "rate", y)
         return rng.poisson(rate, size=(len(y), rate.shape[-1]))
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Gamma priors; Poisson rows (the observed cells, whole counts), or the sums of counts."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -9,12 +9,12 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.3.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
-from bayesgen.families.contract import Theta
+from bayesgen.families.contract import Tensors, Theta
 from bayesgen.families.errors import NotLinearError
 from bayesgen.families.shared.pymc_parts import observe_cells
 from bayesgen.numerics.rows import Matrix
@@ -85,9 +85,7 @@ class LogNormal(NormalInverseGamma):
         """Return (N, D) positive rows."""
         return np.exp(np.clip(super().simulate(rng, theta, y), -_LARGEST, _LARGEST))
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Declare as `NormalInverseGamma` does; rows are log-Normal, statistics of logarithms."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import (
     NotLinearError,
     refuse_negative,
@@ -29,7 +29,7 @@ from bayesgen.families.errors import (
     refuse_unknown,
 )
 from bayesgen.families.names import CLASS, DENSITY, FEATURE
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.densities import (
     density_by_draws,
@@ -284,12 +284,12 @@ class NormalInverseGamma(ConjugateFamily):
     attributes: ClassVar[Mapping[str, str]] = {"theta_": "mu", "means_": "mu", "var_": "sigma2"}
     separable: ClassVar[bool] = True
 
-    mu: Any = array(CLASS, FEATURE, default=None)
-    kappa: Any = array(CLASS, FEATURE, default=None)
-    nu: Any = array(CLASS, FEATURE, default=None)
-    sigma2: Any = array(CLASS, FEATURE, default=None)
-    shift: Any = array(FEATURE, default=0.0)
-    ignored: Any = array(FEATURE, default=False)
+    mu: Hyperparameter = array(CLASS, FEATURE, default=None)
+    kappa: Hyperparameter = array(CLASS, FEATURE, default=None)
+    nu: Hyperparameter = array(CLASS, FEATURE, default=None)
+    sigma2: Hyperparameter = array(CLASS, FEATURE, default=None)
+    shift: Hyperparameter = array(FEATURE, default=0.0)
+    ignored: Hyperparameter = array(FEATURE, default=False)
     variance: Variance = "class"
 
     # methods with a page of their own
@@ -380,9 +380,7 @@ class NormalInverseGamma(ConjugateFamily):
             sigma2 = sigma2[..., None]
         return mean + np.sqrt(sigma2) * rng.standard_normal((len(y), mean.shape[-1]))
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Inverse-gamma variances, Normal means; Normal rows, or their counts, means and scatter.
 
         Columns that are `ignored` keep their prior.

@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.errors import Facts
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
-from bayesgen.families.contract import ConjugateFamily, Stats, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import (
     NotLinearError,
     UndefinedEstimateError,
@@ -31,7 +31,7 @@ from bayesgen.families.errors import (
     refuse_undefined,
 )
 from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS, OBS
-from bayesgen.families.records import array
+from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, gaussian
 from bayesgen.families.shared.gaussian import prior_location
 from bayesgen.families.shared.hyperparameters import LARGEST, broadcast_prior
@@ -400,12 +400,12 @@ class NormalInverseWishart(ConjugateFamily):
     missing: ClassVar[str] = "marginalised"
     fits_missing: ClassVar[bool] = False
 
-    mu: Any = array(CLASS, FEATURE, default=None)
-    kappa: Any = array(CLASS, default=None)
-    nu: Any = array(CLASS, default=None)
-    psi: Any = array(CLASS, FEATURE, FEATURE_BIS, default=None)
-    shift: Any = array(FEATURE, default=0.0)
-    ignored: Any = array(FEATURE, default=False)
+    mu: Hyperparameter = array(CLASS, FEATURE, default=None)
+    kappa: Hyperparameter = array(CLASS, default=None)
+    nu: Hyperparameter = array(CLASS, default=None)
+    psi: Hyperparameter = array(CLASS, FEATURE, FEATURE_BIS, default=None)
+    shift: Hyperparameter = array(FEATURE, default=0.0)
+    ignored: Hyperparameter = array(FEATURE, default=False)
     shared: bool = False
 
     # methods with a page of their own
@@ -499,9 +499,7 @@ class NormalInverseWishart(ConjugateFamily):
         z = rng.standard_normal((len(y), mean.shape[-1]))
         return mean + np.einsum("nij,nj->ni", np.linalg.cholesky(sigma), z)
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Declare the exact prior in Bartlett's coordinates; Normal rows, or their statistics.
 
         Columns that are `ignored` keep their prior. Coordinates: see `coordinates`.

@@ -42,7 +42,7 @@ import numpy as np
 
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CHAIN, CLASS, COMPONENT, DENSITY, DRAW, FEATURE, FEATURE_BIS
-from bayesgen.families.records import array, prior_object
+from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import gaussian, pymc_parts
 from bayesgen.families.shared.gaussian import (
     log_normal_of_draws,
@@ -81,12 +81,12 @@ class GaussianMixture(Family):
     kind: ClassVar[str] = "gaussian mixture"
     sums_rows: ClassVar[bool] = True
 
-    mu: Any = prior_object()
-    sigma: Any = prior_object()
-    location: Any = array(FEATURE, default=None)
-    scale: Any = array(FEATURE, default=None)
-    resolution: Any = array(FEATURE, default=None)
-    concentration: Any = array(CLASS, COMPONENT, default=None)
+    mu: PriorObject = prior_object()
+    sigma: PriorObject = prior_object()
+    location: Hyperparameter = array(FEATURE, default=None)
+    scale: Hyperparameter = array(FEATURE, default=None)
+    resolution: Hyperparameter = array(FEATURE, default=None)
+    concentration: Hyperparameter = array(CLASS, COMPONENT, default=None)
     n_components: Any = 2
     component_alpha: float = 10.0
     eta: float = 2.0

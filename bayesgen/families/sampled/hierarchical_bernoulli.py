@@ -31,7 +31,7 @@ from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
-from bayesgen.families.records import array, prior_object
+from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
 from bayesgen.numerics import rows as passes
@@ -60,10 +60,10 @@ class HierarchicalBernoulli(Family):
     sparse: ClassVar[bool] = True
     separable: ClassVar[bool] = True
 
-    mu: Any = prior_object()
-    tau: Any = prior_object()
-    location: Any = array(FEATURE, default=None)
-    scale: Any = array(FEATURE, default=None)
+    mu: PriorObject = prior_object()
+    tau: PriorObject = prior_object()
+    location: Hyperparameter = array(FEATURE, default=None)
+    scale: Hyperparameter = array(FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:

@@ -32,9 +32,9 @@ import numpy as np
 from scipy.linalg import helmert
 
 from bayesgen.errors import InputError
-from bayesgen.families.contract import Family, Theta
+from bayesgen.families.contract import Family, Tensors, Theta
 from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, LABEL, OBS
-from bayesgen.families.records import array, prior_object
+from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
@@ -69,13 +69,13 @@ class LogisticRegression(Family):
         "out"
     )
 
-    coef: Any = prior_object()
-    intercept: Any = prior_object()
+    coef: PriorObject = prior_object()
+    intercept: PriorObject = prior_object()
     features: Features = "linear"
     coef_scale: float = 2.5
     intercept_scale: float = 5.0
-    location: Any = array(FEATURE, default=None)
-    scale: Any = array(FEATURE, default=None)
+    location: Hyperparameter = array(FEATURE, default=None)
+    scale: Hyperparameter = array(FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -131,9 +131,7 @@ class LogisticRegression(Family):
         sd = np.where(sd <= rounding, 1.0, sd)
         return self.filled(location=mean, scale=sd)
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Normal coefficients that sum to 0 over the classes; ``label`` observed, given x."""
         import pymc as pm
         import pytensor.tensor as pt

@@ -36,7 +36,7 @@ from scipy import sparse
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
-from bayesgen.families.records import array, prior_object
+from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.documents import refuse_fractional_counts, row_of_cells
 from bayesgen.numerics import rows as passes
@@ -74,12 +74,12 @@ class NegativeBinomial(Family):
     sums_rows: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
 
-    mu: Any = prior_object()
-    delta: Any = prior_object()
-    spread: Any = prior_object()
-    rate: Any = array(FEATURE, default=None)
-    exposure: Any = array(FEATURE, default=None)
-    unit: Any = array(default=None)
+    mu: PriorObject = prior_object()
+    delta: PriorObject = prior_object()
+    spread: PriorObject = prior_object()
+    rate: Hyperparameter = array(FEATURE, default=None)
+    exposure: Hyperparameter = array(FEATURE, default=None)
+    unit: Hyperparameter = array(default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:

@@ -20,13 +20,13 @@ t distribution.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from bayesgen.families.contract import Family, Theta
+from bayesgen.families.contract import Family, Tensors, Theta
 from bayesgen.families.names import CLASS, DENSITY, FEATURE
-from bayesgen.families.records import array, prior_object
+from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
 from bayesgen.numerics.rows import Matrix
@@ -52,12 +52,12 @@ class StudentT(Family):
     kind: ClassVar[str] = "student t"
     separable: ClassVar[bool] = True
 
-    mu: Any = prior_object()
-    sigma: Any = prior_object()
-    nu: Any = prior_object()
-    location: Any = array(FEATURE, default=None)
-    scale: Any = array(FEATURE, default=None)
-    resolution: Any = array(FEATURE, default=None)
+    mu: PriorObject = prior_object()
+    sigma: PriorObject = prior_object()
+    nu: PriorObject = prior_object()
+    location: Hyperparameter = array(FEATURE, default=None)
+    scale: Hyperparameter = array(FEATURE, default=None)
+    resolution: Hyperparameter = array(FEATURE, default=None)
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -84,9 +84,7 @@ class StudentT(Family):
         step = recorded_step(X, scale, weight)
         return self.filled(resolution=step, location=location, scale=scale)
 
-    def to_pymc(
-        self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None
-    ) -> dict[str, Any]:
+    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
         """Normal locations, log-Normal scales, Gamma degrees of freedom; Student t rows.
 
         ``mu_raw`` is mu in units of s about m, ``sigma_raw`` is r, sigma without the rounding.

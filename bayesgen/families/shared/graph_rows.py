@@ -12,15 +12,15 @@ its rows, with the rows in another order and in two parts.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from bayesgen.families.names import CLASS, FEATURE, OBS
+from bayesgen.families.names import CLASS, FEATURE, OBS, Label, Tensor
 from bayesgen.numerics.special import Array
 
 Theta = Mapping[str, Array]
@@ -49,16 +49,16 @@ def third_parties() -> Iterator[None]:
         yield
 
 
-class Part(NamedTuple):
+class RowColumns(NamedTuple):
     """Columns of X that are one array of the model."""
 
     name: str
     columns: list[str]
     value: Array  # (N, ...) in the model; NaN is a missing cell
-    data: Any  # the data container, if it is one
-    variable: Any  # the observed variable, as a distribution of all cells; None of what is given
-    x: Any  # input of functions of rows
-    joined: Any = None  # observed and imputed cells together, where PyMC imputes some
+    data: Tensor  # the data container, if it is one
+    variable: Tensor  # the observed variable, as a distribution of all cells; None of what is given
+    x: Tensor  # input of functions of rows
+    joined: Tensor = None  # observed and imputed cells together, where PyMC imputes some
 
 
 def name_of(variable) -> str:
@@ -67,7 +67,7 @@ def name_of(variable) -> str:
     return str(getattr(op, "_print_name", (type(op).__name__,))[0])
 
 
-def ancestors(variables: Iterable[Any], without: Iterable[Any] = ()) -> set[Any]:
+def ancestors(variables: Iterable[Tensor], without: Iterable[Tensor] = ()) -> set[Tensor]:
     """Variables that others are functions of, themselves included; not what `without` hides."""
     from pytensor.graph import traversal
 
@@ -96,7 +96,7 @@ def container(value):
     return value if isinstance(value, SharedVariable) else None
 
 
-def part_of(model, variable, data=None) -> Part:
+def columns_of(model, variable, data=None) -> RowColumns:
     """Return the columns of an observed variable, or of data that rows are given with."""
     joined, value = None, data if variable is None else model.rvs_to_values[variable]
     base = "" if variable is None else variable.name.removesuffix("_observed")
@@ -112,14 +112,14 @@ def part_of(model, variable, data=None) -> Part:
     columns = [named.name]
     if cells.ndim > 1:
         labels = [model.coords.get(d) for d in dims[1:]]
-        index: Any = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
+        index = labels[0] if len(labels) == 1 and cells.ndim == 2 else None
         positions = [",".join(map(str, i)) for i in np.ndindex(*cells.shape[1:])]
         columns = [f"{named.name}[{i}]" for i in positions] if index is None else list(index)
     x = tensor_named(named.name, dtype, (None, *cells.shape[1:]))
-    return Part(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
+    return RowColumns(named.name, [str(c) for c in columns], cells, data, variable, x, joined)
 
 
-def _whole(joined, observed, values: Array) -> tuple[Any, Array]:
+def _whole(joined, observed, values: Array) -> tuple[Tensor, Array]:
     """Return the distribution of all cells of a variable of which PyMC imputes some, and its cells.
 
     PyMC divides it into two variables, whose parameters are those of some cells each.
@@ -157,7 +157,7 @@ def _is_same(a, b) -> bool:
     return np.array_equal(first, second)
 
 
-def points(model) -> Iterator[dict[Any, Array]]:
+def points(model) -> Iterator[dict[Tensor, Array]]:
     """Yield draws of the free variables from the prior, and where it has its centre."""
     import pymc as pm
     from pymc.initial_point import make_initial_point_fn
@@ -175,10 +175,10 @@ def points(model) -> Iterator[dict[Any, Array]]:
 
 
 def likely_point(
-    model, log_p: Callable[[Mapping[Any, Array]], float]
-) -> tuple[dict[Any, Array], float]:
+    model, log_p: Callable[[Mapping[Tensor, Array]], float]
+) -> tuple[dict[Tensor, Array], float]:
     """Return the most likely prior draw; the centre where rows have no density under any."""
-    best: tuple[dict[Any, Array], float] = {}, -np.inf
+    best: tuple[dict[Tensor, Array], float] = {}, -np.inf
     for i, point in enumerate(points(model)):
         value = log_p(point)
         if not best[0] or (np.isfinite(value) and not value <= best[1]):
@@ -188,7 +188,7 @@ def likely_point(
     return best
 
 
-def at_a_point(model, variables: list[Any], point=None) -> list[Array]:
+def at_a_point(model, variables: list[Tensor], point=None) -> list[Array]:
     """Values of functions of the free variables and of data; None: at a draw from the prior."""
     import pytensor
 
@@ -200,7 +200,7 @@ def at_a_point(model, variables: list[Any], point=None) -> list[Array]:
     return values
 
 
-def rebuilt(variable, new: Mapping[Any, Any]):
+def rebuilt(variable, new: Mapping[Tensor, Tensor]):
     """Return the variable as a function of other inputs, whose shapes may be others."""
     from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.basic import Apply
@@ -228,7 +228,7 @@ def in_double(variable):
     """Return the variable with wide constants: PyTensor takes log(1.5), or log(3), in float32."""
     from pytensor.graph.basic import Constant
 
-    constants: list[Any] = [c for c in ancestors([variable]) if isinstance(c, Constant)]
+    constants: list[Tensor] = [c for c in ancestors([variable]) if isinstance(c, Constant)]
     wide = {"float32": "float64", "int8": "int64", "int16": "int64"}
     dtypes = {c: wide.get(getattr(c.type, "dtype", "")) for c in constants}
     try:
@@ -237,7 +237,7 @@ def in_double(variable):
         return variable
 
 
-def resized(variable, new: Mapping[Any, Any], size: tuple[Any, ...]):
+def resized(variable, new: Mapping[Tensor, Tensor], size: tuple[Tensor, ...]):
     """Return the distribution of a variable as a function of other inputs, of another size."""
     from pymc.distributions.custom import CustomSymbolicDistRV
     from pymc.distributions.shape_utils import change_dist_size
@@ -280,7 +280,7 @@ class GraphRows:
     dims : {name: dims of theta}
     labels : list
         Variables that stand for the class codes of rows.
-    parts : list of Part
+    parts : list of RowColumns
     masks : {name of a part: data container}
         That is 0 where a cell is missing. None: cells are independent given theta, and those that
         are missing are left out here.
@@ -292,12 +292,12 @@ class GraphRows:
         Whether one label serves all rows of a call; else each has its own, at a higher cost.
     """
 
-    theta: Mapping[str, Any]
+    theta: Mapping[str, Tensor]
     dims: Mapping[str, tuple[str, ...]]
-    labels: list[Any]
-    parts: list[Part]
-    masks: dict[str, Any]
-    length: Any
+    labels: list[Tensor]
+    parts: list[RowColumns]
+    masks: dict[str, Tensor]
+    length: Tensor
     order: Array
     shared: bool = True
 
@@ -339,7 +339,7 @@ class GraphRows:
         return self._inputs[1][name]
 
     @cached_property
-    def _inputs(self) -> tuple[dict[Any, Any], dict[str, Any]]:
+    def _inputs(self) -> tuple[dict[Tensor, Tensor], dict[str, Tensor]]:
         """{what is replaced: input} of the data of rows, and {part: input} of masks."""
         import pytensor.tensor as pt
 
@@ -362,16 +362,16 @@ class GraphRows:
         return new, masks
 
     @property
-    def replaced(self) -> dict[Any, Any]:
+    def replaced(self) -> dict[Tensor, Tensor]:
         """{variable of the graph: what stands for it} of the data of rows."""
         return self._inputs[0]
 
     @property
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> list[Tensor]:
         """Return the inputs that `cells` gives values for."""
         return [*(piece.x for piece in self.parts), *self._inputs[1].values()]
 
-    def of_draws(self, before: list[Any], variable, free: dict[Any, Any]):
+    def of_draws(self, before: list[Tensor], variable, free: dict[Tensor, Tensor]):
         """Return a function of `before`, rows, and draws of free variables, {variable: input}."""
         import pytensor
         from pytensor.graph.replace import vectorize_graph
@@ -384,7 +384,7 @@ class GraphRows:
             on_unused_input="ignore",
         )
 
-    def _replaced_by(self, y) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def _replaced_by(self, y) -> tuple[dict[Tensor, Tensor], dict[Tensor, Tensor]]:
         """{variable: input} of theta, and of all, where `y` are the class codes."""
         free = {v: v.type(name=name) for name, v in self.theta.items()}
         return free, self.replaced | free | {v: y.astype(v.dtype) for v in self.labels}
@@ -428,7 +428,7 @@ class GraphRows:
 
         y = pt.tensor("y", dtype="int64", shape=(1,) if self.shared else (None,))
         free, new = self._replaced_by(y)
-        total: Any = 0.0
+        total: Tensor = 0.0
         for piece in self.parts:
             v, x = piece.variable, piece.x
             if v is None:
@@ -488,7 +488,7 @@ class GraphRows:
         return np.concatenate(flat, axis=1)
 
     @cached_property
-    def _drawing(self) -> tuple[Any, list[Any]]:
+    def _drawing(self) -> tuple[Tensor, list[Tensor]]:
         """Compile (y, *rows, *theta) to draws of the parts, with their random generators."""
         import pytensor
         import pytensor.tensor as pt
@@ -522,7 +522,7 @@ class GraphRows:
 # Whether a row has a density of its own.
 
 
-def log_p_of(model) -> Callable[[Mapping[Any, Array]], float]:
+def log_p_of(model) -> Callable[[Mapping[Tensor, Array]], float]:
     """Return the model's own log density of what is observed, at free variables."""
     import pytensor
     from pymc.logprob.basic import conditional_logp
@@ -535,7 +535,7 @@ def log_p_of(model) -> Callable[[Mapping[Any, Array]], float]:
         [*values.values()], log_p, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
     )
 
-    def at(point: Mapping[Any, Array]) -> float:
+    def at(point: Mapping[Tensor, Array]) -> float:
         with np.errstate(all="ignore"):
             return float(f(*(np.asarray(point[v], v.dtype) for v in values)))
 
@@ -564,7 +564,7 @@ def believed[Rows](
     ValueError
         With the last reason, if none has it.
     """
-    why: Any = None
+    why: list[str] = []
     back = np.arange(len(place))[::-1]
     for candidate in candidates:
         total = size = 0.0
@@ -589,8 +589,8 @@ def believed[Rows](
 
 
 def declared(
-    family, coords: Mapping[str, Any], X=None, y=None, stats=None
-) -> tuple[Any, dict[str, Any]]:
+    family, coords: Mapping[str, Sequence[Label]], X=None, y=None, stats=None
+) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the model of a family alone, given rows or statistics if there are any, and its theta.
 
     Class codes are the data container ``y``.
@@ -633,7 +633,7 @@ def of_family(family, sizes: Mapping[str, int], X=None) -> GraphRows:
     y = np.arange(_OTHER_ROWS) % sizes[CLASS]
     coords = {dim: np.arange(n) for dim, n in sizes.items()} | family.coords()
     model, theta = declared(family, coords, rows, y)
-    parts = [part_of(model, v) for v in model.observed_RVs]
+    parts = [columns_of(model, v) for v in model.observed_RVs]
     if len(parts) != 1 or parts[0].value[0].size != rows.shape[1]:
         raise ValueError(
             f"to_pymc of {name} must observe rows as one variable with dims (obs_id, feature); "

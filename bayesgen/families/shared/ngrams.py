@@ -9,19 +9,18 @@ Nothing here knows of probabilities. Notation of the docstrings: N documents of 
 C classes, G n-grams, M contexts, V tokens.
 """
 
-import operator
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Stats
 from bayesgen.families.errors import refuse_negative
-from bayesgen.families.names import CLASS, TOKENS
+from bayesgen.families.names import CLASS
 from bayesgen.families.records import array
 from bayesgen.numerics.special import Array
 
@@ -447,77 +446,3 @@ def every_ngram(n_classes: int, order: int, n_tokens: int) -> MarkovStats:
     tokens = np.tile(np.arange(n_tokens), len(contexts))
     grams = np.column_stack([np.repeat(contexts, n_tokens, axis=0), tokens])
     return MarkovStats(grams, np.zeros((n_classes, len(grams))), n_tokens)
-
-
-class NgramFamily:
-    """What families of documents with the fields order, n_tokens, length, grams, counts share."""
-
-    describes: ClassVar[str] = TOKENS
-    holds: ClassVar[str] = "token"
-    kind: ClassVar[str] = "text"
-    missing: ClassVar[str] = (
-        "a document is a sequence of tokens, and a gap in it has no context to follow; leave the "
-        "token out, or give it a name of its own"
-    )
-    statistics: ClassVar[type[Stats]] = MarkovStats
-
-    def __post_init__(self: Any) -> None:
-        for name, least in (("order", 1), ("n_tokens", 0), ("length", 0)):
-            try:
-                value = operator.index(getattr(self, name))
-            except TypeError:
-                raise TypeError(f"{name} must be an integer, got {getattr(self, name)!r}") from None
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
-            object.__setattr__(self, name, value)
-
-    def stats(
-        self: Any, X: Array, y: Array, n_classes: int, weight: Array | None = None
-    ) -> MarkovStats:
-        """Counts of the n-grams of each class; rows of weight 0 are as if absent."""
-        return count_ngrams(X, y, n_classes, weight, self.order, self.n_tokens)
-
-    def _known(self: Any, stats: MarkovStats) -> dict[str, Any]:
-        """Size of the vocabulary, `grams` and `counts` of a resolved prior for these rows."""
-        n_tokens = self.n_tokens or stats.n_tokens
-        if n_tokens == 0:
-            raise ValueError("the vocabulary is empty: every document is empty")
-        check_ngrams(stats, self.order, n_tokens)
-        grams, counts = self.grams, self.counts
-        if grams is None:
-            grams = np.empty((0, self.order), dtype=np.int64)
-            counts = np.empty((len(stats.counts), 0))
-        return {"n_tokens": n_tokens, "grams": grams, "counts": counts}
-
-    def update(self: Any, stats: MarkovStats):
-        """Counts added over the union of the n-grams; the rest stays the prior's."""
-        check_ngrams(stats, self.order, self.n_tokens)
-        grams, mine, new = union_of_counts(
-            (self.grams, self.counts), (stats.grams, stats.counts), self.n_tokens
-        )
-        return replace(self, grams=grams, counts=mine + new)
-
-    def refits(
-        self: Any,
-        X: Array,
-        y: Array,
-        n_classes: int,
-        weight: Array,
-        new_weights: Iterable[Array],
-    ) -> Iterator[Any]:
-        """Yield the posteriors of documents with new weights; n-grams are found once."""
-        whole = self.prepared(self.stats(X, y, n_classes))
-        grams, gram, row = known_ngrams(X, self.order, self.n_tokens)
-        shape = n_classes, len(whole.grams)
-        cell = y[row] * shape[1] + whole.index.tree.find(grams)[gram]
-        for new in new_weights:
-            counts = np.bincount(cell, new[row], shape[0] * shape[1]).reshape(shape)
-            family = replace(whole, counts=whole.counts + counts)
-            vars(family)["index"] = whole.index
-            yield family
-
-    def prepared(self: Any, stats: MarkovStats | None):
-        """Prepare tables for the contexts of `stats`; None: for all contexts there are."""
-        if stats is None:
-            stats = every_ngram(len(self.counts), self.order, self.n_tokens)
-        return self.update(replace(stats, counts=np.zeros_like(stats.counts)))

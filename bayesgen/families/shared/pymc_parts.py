@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, OBS
+from bayesgen.families.names import (
+    CATEGORY,
+    CLASS,
+    FEATURE,
+    FEATURE_CATEGORY,
+    OBS,
+    Label,
+    Tensor,
+)
 from bayesgen.numerics.rows import Matrix, has_nan
 from bayesgen.numerics.special import Array
 
@@ -50,7 +58,7 @@ class Cells(tuple[str, ...]):
     row: Array
     column: Array
 
-    def __new__(cls, features: Sequence[Any], categories: Sequence[Sequence[Any]]) -> "Cells":
+    def __new__(cls, features: Sequence[Label], categories: Sequence[Sequence[Label]]) -> "Cells":
         """Create the labels of all features in their order."""
         pairs = list(zip(features, categories, strict=True))
         cells = super().__new__(cls, (f"{f}, {k}" for f, names in pairs for k in names))
@@ -62,20 +70,20 @@ class Cells(tuple[str, ...]):
         return cells
 
     @classmethod
-    def numbered(cls, real: Array, features: Sequence[Any] | None = None) -> "Cells":
+    def numbered(cls, real: Array, features: Sequence[Label] | None = None) -> "Cells":
         """Label the true cells of (D, K), with numbers for what has no names."""
         number = np.asarray(real).sum(axis=-1).tolist()
         return cls(range(len(number)) if features is None else features, [range(n) for n in number])
 
 
-def _labels(values: list[Any]) -> Array:
+def _labels(values: list[Label]) -> Array:
     """Convert labels to one type, as a file can hold it."""
     labels = np.asarray(values)
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
 def category_coords(
-    features: Sequence[Any], categories: Sequence[Sequence[Any]], prefix: str = ""
+    features: Sequence[Label], categories: Sequence[Sequence[Label]], prefix: str = ""
 ) -> dict[str, Any]:
     """{dim: labels} of the categories: one list of names if all features share it, else `Cells`."""
     first = list(categories[0]) if categories else []
@@ -94,14 +102,14 @@ def cells_dim(dims: Sequence[str]) -> str | None:
     return f"{prefix}{FEATURE_CATEGORY}"
 
 
-def cells_of(dims: Sequence[str], coords: Mapping[str, Any]) -> Cells | None:
+def cells_of(dims: Sequence[str], coords: Mapping[str, Sequence[Label]]) -> Cells | None:
     """Return the cells that stand for the last two dims under these coordinates, if they do."""
     cells = coords.get(cells_dim(dims) or "")
     return cells if isinstance(cells, Cells) else None
 
 
 def by_cell(
-    dims: tuple[str, ...], value: Array, coords: Mapping[str, Any]
+    dims: tuple[str, ...], value: Array, coords: Mapping[str, Sequence[Label]]
 ) -> tuple[tuple[str, ...], Array]:
     """Dims and values as a tree has them, of a padded array (..., D, K); others as they are."""
     cells = cells_of(dims, coords)
@@ -123,7 +131,7 @@ def prefixed(prefix: str, dims: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(d if d == CLASS else f"{prefix}{d}" for d in dims)
 
 
-def declare(record, role: str, prefix: str) -> dict[str, Any]:
+def declare(record, role: str, prefix: str) -> dict[str, Tensor]:
     """{field: pm.Data} of a record's arrays, as ``{role}_{prefix}{field}``.
 
     Hyper-parameters and statistics are data of the model, under the names that they have in the
@@ -148,7 +156,9 @@ def container(name: str, value: Array, dims: tuple[str, ...]):
     return pm.Data(name, value, dims=axis_dims if value.ndim == len(dims) else None)
 
 
-Declared = Callable[[str, tuple[str, ...]], Any]  # a function of (name, dims) declares a variable
+Declared = Callable[
+    [str, tuple[str, ...]], Tensor
+]  # a function of (name, dims) declares a variable
 
 
 def parameter(family, prefix: str, name: str, default: Declared):
@@ -313,11 +323,11 @@ def known_codes(y) -> Array:
 def observe_cells(
     prefix: str,
     X: Matrix,
-    distribution: Callable[..., Any],
+    distribution: Callable[..., Tensor],
     *params,
     signature: str | None = None,
     counted=None,
-    log_density: Callable[..., Any] | None = None,
+    log_density: Callable[..., Tensor] | None = None,
 ):
     """Observe ``{prefix}x`` (obs_id, feature), cell by cell given theta.
 
@@ -368,8 +378,8 @@ def observe_rows(
     X: Matrix,
     y,
     name: str,
-    draw: Callable[..., Any],
-    log_likelihood: Callable[..., Any],
+    draw: Callable[..., Tensor],
+    log_likelihood: Callable[..., Tensor],
     signature: str,
     *params,
 ):
