@@ -153,13 +153,20 @@ def legend_beside(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None
 
 
 def written_apart(names: Sequence[object], width: int = 26, lines: int = 1) -> list[str]:
-    """Set names as `written`; those that differ in their middle lose the start they share."""
+    """Set names as `written`; those that differ in their middle lose what they share."""
     texts = [written(name, width, lines) for name in names]
     if len(set(texts)) < len(set(names)):
-        columns = enumerate(zip(*map(str, names), strict=False))
-        start = next((i for i, letters in columns if len(set(letters)) > 1), 0)
-        texts = [written(f"…{str(name)[start:]}", width, lines) for name in names]
+        start = str(names[0])[: _n_shared([str(name) for name in names])].rfind(" ") + 1
+        tails = [str(name)[start:] for name in names]
+        end = _n_shared([tail[::-1] for tail in tails])
+        texts = [written(f"…{tail[: len(tail) - end]}…", width, lines) for tail in tails]
     return texts
+
+
+def _n_shared(texts: Sequence[str]) -> int:
+    """Return how many letters all texts have in common at their start."""
+    columns = list(zip(*texts, strict=False))
+    return next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), len(columns))
 
 
 def written(name: object, width: int = 26, lines: int = 1) -> str:

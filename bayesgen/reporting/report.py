@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.literals import listed, without_controls
+from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
 from bayesgen.posterior.fitted import through_pipelines
@@ -237,7 +238,9 @@ def report(
         warnings.simplefilter("always")
         first, tiles = rows.verdict(held)
         sections, notes = _sections(held, validation, progressbar)
-    notes += dict.fromkeys(f"Warning: {w.message}." for w in caught)
+    # the first of these is of all rows, the next are of some of them
+    unknown = [w for w in caught if issubclass(w.category, UnknownCategoryWarning)]
+    notes += dict.fromkeys(f"Warning: {w.message}." for w in caught if w not in unknown[1:])
     if prob is None:
         first.notes.append(
             f"Intervals hold {share(held.prob)}, the default of ArviZ; prob= sets another width."

@@ -290,8 +290,8 @@ def calibration(held: HeldOut) -> Section:
     far = _unlikely_classes(held)
     text = [
         f"{off} of {len(bins.size)} intervals miss the diagonal. For a calibrated classifier, "
-        f"{diagram.expected_off:.1f} would on average; the probability of {off} or more is "
-        f"{number(diagram.chance)}."
+        f"{diagram.expected_off:.1f} would on average"
+        + (f"; the probability of {off} or more is {number(diagram.chance)}." if off else ".")
     ]
     if far:
         text.append(f"It expected other numbers of rows of {listed(far, 6, ' and ')}. {_OTHERS}")

@@ -513,6 +513,5 @@ def test_what_is_refused(two, three):
 def test_long_names_that_differ_in_their_middle_stay_apart():
     from bayesgen.plots.style import written_apart
 
-    names = [f"a name that is long, number {i}, and goes on and on" for i in range(3)]
-    assert written_apart(names, 20)[1].startswith("…1, and")
-    assert len(set(written_apart(names, 20))) == 3
+    names = [f"a name that is long, number {i}, and goes on and on" for i in (1, 10, 2)]
+    assert written_apart(names, 20) == ["…1…", "…10…", "…2…"]
