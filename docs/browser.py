@@ -65,9 +65,9 @@ def write_reports(folder: Path) -> None:
     code = rng.integers(0, 12, 300)
     labels = np.array([f"class number {i} that has a rather long name" for i in code])
     gaps = np.where(rng.random(300) < 0.6, np.nan, code * rng.normal(1, 0.1, 300))
-    lengths, towns = code + rng.normal(size=300), rng.choice(["here", "there"], 300)
+    towns = rng.choice(["here", "there"], 300)
     table = pd.DataFrame({"town": towns, "gaps": gaps})
-    table["a measurement with a very long name, in millimetres"] = lengths
+    table["a measurement with a very long name, in millimetres"] = code + rng.normal(size=300)
     clf = bg.MixedNB().fit(table[:200], labels[:200])
     table.loc[200:210, "town"] = "elsewhere"
     table.loc[205:, "gaps"] = np.nan
