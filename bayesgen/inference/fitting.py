@@ -314,19 +314,6 @@ class Learner:
         reader, rows = reader.admit(X, first=first, lenient=lenient)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled, groups=groups)
 
-    def count(
-        self, known: Fitted, rows: Rows, codes: Array, classes: Array, weight: Array | None
-    ) -> Gathered:
-        """Statistics of further rows in the encoding of a fit, as it stands."""
-        model = self.unresolved(known.reader, classes)
-        before = known.posterior.stats.features
-        model = replace(model, family=model.family.further(before))
-        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
-            stats = model.stats(rows.as_read, codes, len(classes), weight)
-        names = _names(known.reader, model.family)
-        refuse_large_cells(model.family, rows.as_read, names, stats.features)
-        return Gathered(classes, known.reader, stats, len(codes))
-
     keeps_rows: ClassVar[bool] = False  # of rows that come in parts: only their statistics
 
     def gathered(self, fitted: Fitted) -> Gathered:

@@ -18,7 +18,7 @@ import numpy as np
 from bayesgen.errors import Facts, refuse_below, refuse_other_spelling, warn
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, COMPONENT, DRAW
-from bayesgen.families.shared.graph_rows import third_parties
+from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array
 
@@ -432,19 +432,23 @@ def _by_nutpie(
             ) from None
 
 
-def _points(model, start: "Start", default):
-    """Return what nutpie asks for: the unconstrained coordinates of a start, by its seed."""
+def to_coordinates(model, variables):
+    """Compile the function from values of free variables to the coordinates that samplers move."""
     import pytensor
-    from pytensor.compile.mode import Mode
 
     coordinates = [
         v
         if (transform := model.rvs_to_transforms[v]) is None
         else transform.forward(v, *v.owner.inputs)
-        for v in model.free_RVs
+        for v in variables
     ]
-    mode = Mode(linker="py", optimizer="fast_compile")
-    forward = pytensor.function(model.free_RVs, coordinates, mode=mode, on_unused_input="ignore")
+    mode = numpy_mode("fast_compile")
+    return pytensor.function(variables, coordinates, mode=mode, on_unused_input="ignore")
+
+
+def _points(model, start: "Start", default):
+    """Return what nutpie asks for: the unconstrained coordinates of a start, by its seed."""
+    forward = to_coordinates(model, model.free_RVs)
     one_at_a_time = threading.Lock()  # a function of PyTensor holds what it works on
 
     def point(seed) -> Array:

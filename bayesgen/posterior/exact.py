@@ -48,17 +48,12 @@ def log_predictive_without(
     left = np.ones(X.shape[0])
     for block in blocks:
         columns = X if len(blocks) == 1 else X[:, block.columns]
-        # beside a row of weight 1e15 the prior is rounded off: NaN or infinity, and `fragile`
+        # beside a row of weight 1e15 the prior is rounded off: NaN or infinity, and refitted
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_part, kept = block.family.log_predictive_without(columns, y, weight)
         log_x = log_x + log_part
         left = np.minimum(left, kept)
     return log_x, left
-
-
-def fragile(left: Array, log_x: Array) -> Array:
-    """Positions of the rows whose closed form has lost too many digits."""
-    return np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
 
 
 def leave_out_each[S: Stats](
@@ -233,9 +228,10 @@ class ExactPosterior:
             return log_x, None
         joint = log_x + log_weights_without(self.prior.alpha, self.stats.count, codes, weight)
         left = np.minimum(left, 1 - weight / self.model.alpha[codes])  # and of a class weight
-        lost = fragile(left, log_x)
+        # too many digits
+        lost = np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
         if len(lost):
-            self._leave_out(np.split(lost, len(lost)), X, codes, weight, _fill(joint, X))
+            self._leave_out(np.split(lost, len(lost)), X, codes, weight, joint)
         return joint, None
 
     def _without_groups(self, X: Matrix, codes: Array, weight: Array, groups: Array) -> Array:
@@ -257,7 +253,7 @@ class ExactPosterior:
     ) -> Array:
         """Return (N, C) of rows without their whole group; `groups` are positions of rows."""
         log_joint = np.empty((X.shape[0], len(self.model.alpha)))
-        self._leave_out(groups, X, codes, weight, _fill(log_joint, X))
+        self._leave_out(groups, X, codes, weight, log_joint)
         return log_joint
 
     def _leave_out(
@@ -266,15 +262,16 @@ class ExactPosterior:
         X: Matrix,
         codes: Array,
         weight: Array,
-        visit: Callable[["ExactPosterior", Array], None],
+        log_joint: Array,
     ) -> None:
-        """Visit the posterior without each group, from added statistics of all other rows."""
+        """Write (N, C) log joint densities of each group, from added statistics of other rows."""
 
         def stats_of(rows: Array) -> ClassStats:
             return self.prior.stats(X[rows], codes[rows], len(self.model.alpha), weight[rows])
 
         def settle(rows: Array, stats: ClassStats) -> None:
-            visit(replace(self, model=self.prior.update(stats), stats=stats), rows)
+            less = replace(self, model=self.prior.update(stats), stats=stats)
+            log_joint[rows] = less.log_joint(X[rows])
 
         left_out = np.concatenate(groups)
         outside = np.ones(X.shape[0], dtype=bool)
@@ -472,15 +469,6 @@ class ExactPosterior:
         if codes is None:
             codes = _draw_codes(rng, theta[CLASS_WEIGHTS], n)
         return family.simulate(rng, theta, codes), codes
-
-
-def _fill(out: Array, X: Matrix) -> Callable[[ExactPosterior, Array], None]:
-    """Return what writes log joint densities of rows that are left out into `out`."""
-
-    def visit(less: ExactPosterior, rows: Array) -> None:
-        out[rows] = less.log_joint(X[rows])
-
-    return visit
 
 
 def _draw_codes(rng: np.random.Generator, weights: Array, n: int) -> Array:

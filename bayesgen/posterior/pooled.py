@@ -32,7 +32,7 @@ from bayesgen.families.names import CLASS, MEMBER, Method
 from bayesgen.families.shared.ngrams import without_lone_tokens
 from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.special import Array, log_softmax
-from bayesgen.posterior.drawn import MonteCarlo, estimate, largest_good_k, smoothed_weights
+from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
 from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_of_draws
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
 
@@ -634,13 +634,6 @@ class PooledPosterior:
                 method, "a pool is of predictives, and plugs no estimate of its members in"
             )
         return self.exponents.log_proba(self.evidence(X)) + self._shift(class_prior)
-
-    def estimate(self, X: MemberRows, class_prior: Array | None = None) -> MonteCarlo:
-        """Class probabilities with the error that the draws of exponents leave."""
-        theta = dict(zip(("exponent", "intercept"), self.exponents, strict=True))
-        evidence = self.evidence(X)
-        shifted = replace(evidence, log_weights=evidence.log_weights + self._shift(class_prior))
-        return estimate(self.model.family, theta, shifted, self.model.mean_weights())
 
     def _shift(self, class_prior: Array | None) -> Array:
         """Return (C,) log odds that other class weights add."""

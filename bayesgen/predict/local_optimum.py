@@ -24,7 +24,7 @@ from bayesgen.encoding.labels import is_labelled, labels_and_mask
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, Method
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
-from bayesgen.inference import sampled
+from bayesgen.inference import nuts, sampled
 from bayesgen.inference.chosen_priors import LabelledRows
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
@@ -114,18 +114,8 @@ def _rows(fitted: Fitted, method: Method, training) -> LabelledRows:
 
 def _coordinates(model, draws: dict[str, Array]) -> tuple[Array, Array]:
     """Return (K,) mean and standard deviation of the coordinates of variables (S, ...)."""
-    import pytensor
-
-    variables = [model[name] for name in draws]
-    transforms = [model.rvs_to_transforms[v] for v in variables]
-    coordinates = [
-        v if transform is None else transform.forward(v, *v.owner.inputs)
-        for v, transform in zip(variables, transforms, strict=True)
-    ]
     with third_parties():
-        forward = pytensor.function(
-            variables, coordinates, mode=numpy_mode("fast_compile"), on_unused_input="ignore"
-        )
+        forward = nuts.to_coordinates(model, [model[name] for name in draws])
     step = max(1, len(next(iter(draws.values()))) // _DRAWS)
     each = zip(*(values[::step] for values in draws.values()), strict=True)
     points = np.array([np.concatenate([np.ravel(c) for c in forward(*draw)]) for draw in each])

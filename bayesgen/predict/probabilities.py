@@ -78,9 +78,9 @@ class ImpossibleRowError(Facts, ValueError):
 
 def log_class_probability(joint: Array, method: Method) -> Array:
     """Normalise (N, C) log joint densities, in place; refuses rows that no class can produce."""
-    if _log_softmax(joint):
-        impossible = np.isneginf(joint).all(axis=1)
-        rows = np.flatnonzero(impossible)
+    joint[:] = log_softmax(joint)
+    rows = np.flatnonzero(np.isnan(joint[:, 0]))
+    if len(rows):
         if method == "posterior_predictive":  # estimated from draws: the closed form is positive
             why = "under every posterior draw"
             instead = "more draws may reach it, if it is a row of this kind of data"
@@ -94,11 +94,3 @@ def log_class_probability(joint: Array, method: Method) -> Array:
             advice=instead,
         )
     return joint
-
-
-def _log_softmax(joint: Array) -> int:
-    """Normalise the rows in place; how many are -inf throughout, which stay so."""
-    joint[:] = log_softmax(joint)
-    impossible = np.isnan(joint[:, 0])
-    joint[impossible] = -np.inf
-    return int(impossible.sum())

@@ -21,16 +21,12 @@ Ends = tuple[Array, Array]  # lower, upper
 
 def equal_tails(draws: Array, prob: float) -> Ends:
     """Return (...) each, quantiles of draws (..., S), linear between them."""
-    n = draws.shape[-1]
-    place = np.array([1 - prob, 1 + prob]) / 2 * (n - 1)
-    first = place.astype(int)
-    second = np.minimum(first + 1, n - 1)
-    ordered = np.partition(draws, np.union1d(first, second), axis=-1)
-    low, high = ordered[..., first], ordered[..., second]
-    with np.errstate(invalid="ignore"):  # both infinite
-        step = np.where(high > low, high - low, 0.0) * (place - first)
-    ends = low + step
-    return ends[..., 0], ends[..., 1]
+    tails = np.array([1 - prob, 1 + prob]) / 2
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(draws, tails, axis=-1)
+    if np.isnan(ends).any():  # between two infinite draws
+        ends = np.where(np.isnan(ends), np.quantile(draws, tails, axis=-1, method="lower"), ends)
+    return ends[0], ends[1]
 
 
 def shortest(draws: Array, prob: float) -> Ends:
