@@ -183,13 +183,6 @@ def test_rows_without_curvature():
     assert abs(share.mean() - 5 / 6) < 0.05
 
 
-def test_perfectly_separated_rows():
-    """The likelihood grows without bound in the exponent; the prior does not let it."""
-    scores = complete(np.array([[[0.0, -50.0], [-50.0, 0.0]]]))
-    found = sample(scores, np.array([0, 1]), np.ones(2), LogLinear(1.0))
-    assert 0.3 < found.mean[0][0] < 3
-
-
 def test_scores_are_relative_and_bounded():
     values = comparable(np.array([[1e4, 0.0], [-np.inf, 5.0], [-np.inf, -np.inf]]))
     np.testing.assert_array_equal(values, [[0, -300], [-300, 0], [0, 0]])

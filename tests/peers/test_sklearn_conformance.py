@@ -183,12 +183,13 @@ def test_grid_search_over_hyper_parameters():
 
 def test_selector_hands_names_on():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = X[::4], y[::4]
     selector = bg.MutualInformationSelector(bg.GaussianNB(), n_features=5)
     selector.set_output(transform="pandas").fit(X, y)
     kept = selector.transform(X)
     assert kept.columns.tolist() == selector.get_feature_names_out().tolist()
     pd.testing.assert_frame_equal(kept, X[kept.columns])
-    grid = {"mutualinformationselector__n_features": [2, 0.5, 1.0]}
+    grid = {"mutualinformationselector__n_features": [2, 0.5]}
     pipeline = make_pipeline(selector, bg.GaussianNB())
     assert GridSearchCV(pipeline, grid, cv=3).fit(X, y).best_score_ > 0.9
 

@@ -318,20 +318,6 @@ def test_a_certain_class_is_not_in_doubt_though_its_density_is():
         log_joint(clf.model_, clf.stats_, X, theta=theta)
 
 
-def test_extrapolation_of_a_lognormal_and_of_a_gamma_tail():
-    """log E exp(d): Normal mean + variance/2; -Gamma(a)/b: -a log(1 + 1/b)."""
-    rng = np.random.default_rng(0)
-    d = 3 * rng.standard_normal((40, 4, 500))  # variance 9: the mean rests on a few draws
-    assert np.median(drawn._extrapolated(d)) == pytest.approx(4.5, abs=0.5)
-    d = -rng.gamma(20.0, 1 / 0.2, (40, 4, 500))  # sd 22
-    exact, plain = -20 * np.log1p(1 / 0.2), np.log(np.exp(d).mean(axis=(1, 2)))
-    guess = drawn._extrapolated(d)
-    lognormal = d.mean(axis=(1, 2)) + d.var(axis=(1, 2)) / 2
-    assert np.median(plain) < exact < np.median(guess) < np.median(lognormal) - 100
-    d = -rng.gamma(20.0, 1.0, (40, 4, 500))  # sd 4.5
-    np.testing.assert_allclose(drawn._extrapolated(d), -20 * np.log(2), atol=1)
-
-
 # ------------------------------------------------------------------------------- what is refused
 
 
