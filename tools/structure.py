@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 30_600),
+    "lines of code": Figure(42_669, 25_000, 30_700),
     "modules": Figure(213, 150, 169),
     "import levels": Figure(19, None, 19),
     "circles, annotations included": Figure(0, 0, 0),

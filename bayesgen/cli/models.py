@@ -112,6 +112,8 @@ class Plan:
             if options.get(name) is not None and not reads_texts(model):
                 raise UserError(f"--{name} is for --model markov; {model} has no such setting")
         names = _chosen(table, target, drop, documents, text)
+        if model is Model.AUTO and len(names) == 1 and not (documents or kinds):
+            documents = _holds_texts(table, names[0])
         return cls(table, target, names, model, kinds, documents, **options)
 
     @property
@@ -302,6 +304,20 @@ def _parsed(options: list[str], model: Model, table: "Table", taken: set[str]) -
         if chosen.setdefault(name, kind) != kind:
             raise UserError(f"--kind gives {name!r} two kinds, {chosen[name]} and {kind}")
     return chosen
+
+
+def _holds_texts(table: "Table", name: str) -> bool:
+    """Return whether the only column holds texts, as its first rows have it; say so."""
+    from bayesgen.encoding import suspects
+
+    with blamed_on(errors=(InputError,)):
+        if table.kinds([name]).get(name) != "text":
+            return False
+        head = next(table.rows({name: "document"}, _HEAD)).frame
+    texts = bool(suspects.documents(head))
+    if texts:
+        note(f"{table.path}: {name!r}, the only column, is read as texts (--text {name!r})")
+    return texts
 
 
 def _chosen(

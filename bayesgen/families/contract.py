@@ -434,6 +434,10 @@ class ConjugateFamily(Family):
 
     # -- what every conjugate family has -----------------------------------------------------
 
+    def log_density_at_mean(self, X: Matrix) -> Array:
+        """Return (N, C) log p(x_i | theta = E[theta | D])."""
+        return self.log_likelihood(X, self.mean())
+
     def reweighted(
         self, X: Matrix, y: Array, n_classes: int, weight: Array, new_weight: Array
     ) -> Self:

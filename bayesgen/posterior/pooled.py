@@ -50,7 +50,7 @@ _REFITS = 10  # rows at the most for which new draws are made
 _DRAWS = 100  # of class probabilities
 _TAME = 5.0  # largest importance ratio, in means: below there is no tail to smooth
 
-Joint = Callable[[Any, Rows, Method], Array]  # (Fitted, rows, method) to (N, C)
+Joint = Callable[[Any, Rows], Array]  # (Fitted, rows) to (N, C) by the predictive
 
 # ------------------------------------------------------------------------------------------------
 # Exponents and intercepts.
@@ -313,7 +313,7 @@ class MemberRows:
     Parameters
     ----------
     rows : as the pool has read them
-    joint : (Fitted, rows, method) to (N, C) log joint densities of new rows
+    joint : (Fitted, rows) to (N, C) log joint densities of new rows
     of_training : bool
         Whether views put means in the place of missing cells, as full covariances are learned;
         those of new rows are integrated out.
@@ -413,14 +413,12 @@ class MemberRows:
         self._read = [read for read in self._read if id(read[0]) in seen]
         self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
-    def log_joint(
-        self, member: Member, fitted=None, method: Method = "posterior_predictive"
-    ) -> Array:
+    def log_joint(self, member: Member, fitted=None) -> Array:
         """Return (N, C) log joint densities of new rows, up to a term that classes share.
 
         `fitted`: what the member has learnt, if it is not what it has.
         """
-        return self._joint(fitted or member.fitted, self.read(member), method)
+        return self._joint(fitted or member.fitted, self.read(member))
 
     def scores(self, member: Member) -> Array:
         """Return (N, C) evidence of new rows by one generative member."""
@@ -690,11 +688,13 @@ class PooledPosterior:
                     one = (seed * len(self.members) + k) * n_draws + s
                     yield fit.drawn_density(X.read(member).encoded, one)
                     continue
-                # no theta is drawn of label trees, nor where cells or large models are summed over
-                method: Method = "posterior_mean" if has_theta else "posterior_predictive"
+                if has_theta:
+                    yield fit.model.family.log_density_at_mean(X.read(member).encoded)
+                    continue
+                # no theta is drawn of label trees, nor where cells are summed over
                 inside = log_class_weights(fit) if posterior.model.generative else log_pi[s]
                 refit = replace(fitted, posterior=fit)
-                yield X.log_joint(member, fitted=refit, method=method) - inside
+                yield X.log_joint(member, fitted=refit) - inside
 
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):

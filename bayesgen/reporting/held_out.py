@@ -13,6 +13,7 @@ from bayesgen.checks.compare import Joints, joints_of, scored
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line
 from bayesgen.encoding.reader import Rows
+from bayesgen.encoding.tables import as_table, is_table
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, count_tails, log_softmax
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MOST = 20_000  # rows that are scored, where predictions are closed forms
+_EQUAL = 0.2  # share of rows that equal training rows, beyond copies, from which on it is said
 _MOST_BY_DRAWS = 2_000  # where every row is averaged over draws
 _DOUBTFUL = 8
 
@@ -153,6 +155,19 @@ class HeldOut:
         return joint
 
     @cached_property
+    def n_seen(self) -> int:
+        """Number of rows that equal training rows; 0 where training rows often equal each other."""
+        kept = self.clf.fitted_.training.rows if hasattr(self.clf, "fitted_") else None
+        if self.is_training or kept is None:
+            return 0
+        trained, new = _row_hashes(kept.X), _row_hashes(self.X)
+        if trained is None or new is None:
+            return 0
+        repeated = 1 - len(np.unique(trained)) / len(trained)
+        equal = np.isin(new, trained)
+        return int(equal.sum()) if equal.mean() > repeated + _EQUAL else 0
+
+    @cached_property
     def scores(self) -> "tuple[xr.Dataset, dict[str, list[Array]]]":
         """Scores of each method, and their terms (n,) per row."""
         return scored(type(self.clf).__name__, self.joints, self.codes)
@@ -252,6 +267,25 @@ class HeldOut:
             return ""
         one = (self.X.iloc if hasattr(self.X, "iloc") else self.X)[i]
         return one_line(one, 60) if isinstance(one, str) else ""
+
+
+def _row_hashes(X) -> Array | None:
+    """Return (N,) hashes of rows, the same for equal cells of any type; None of sparse rows."""
+    import pandas as pd
+
+    if sparse.issparse(X):
+        return None
+    if not is_table(X) and np.ndim(X) == 1:
+        return pd.util.hash_array(np.array([str(text) for text in X], dtype=object))
+    table = as_table(X)
+    columns = (table.column(j) for j in range(table.n_columns))
+    cells = {
+        j: column.values.astype(np.float64)
+        if column.codes is None
+        else np.append(column.values, None)[column.codes]
+        for j, column in enumerate(columns)
+    }
+    return pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
 
 
 def _are_of_the_fit(clf, X, y: Array) -> bool:

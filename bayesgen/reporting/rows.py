@@ -75,6 +75,12 @@ def verdict(held: HeldOut) -> tuple[Section, list[Tile]]:
             else "These are the rows that the model was fitted to, and it has seen their labels: "
             "scores and comparisons flatter it. Give rows that it has not seen.",
         )
+    elif held.n_seen:
+        text.insert(
+            0,
+            f"{held.n_seen} of these rows equal training rows, so that every score is too good. "
+            "Leave them out, or give all training rows: those are scored without themselves.",
+        )
     notes = []
     if n < held.n_given:
         notes.append(

@@ -196,3 +196,20 @@ def test_fit_names_odd_columns_and_keeps_names(tmp_path):
         assert name in result.stdout
     with pytest.warns(ColumnWarning):
         bg.MixedNB().fit(frame.drop(columns="y"), frame["y"])
+
+
+def test_the_only_column_is_read_as_texts(tmp_path):
+    """Reasons are words then, and not the column."""
+    rng = np.random.default_rng(0)
+    words = np.array(["please", "call", "about", "the", "refund", "for", "your", "old", "order"])
+    texts = [" ".join(rng.permutation(words)[:6]) + f" {i}" for i in range(60)]
+    labels = ["complaint" if "refund" in text else "other" for text in texts]
+    pd.DataFrame({"label": labels, "text": texts}).to_csv(tmp_path / "mail.csv", index=False)
+    said = run("fit", tmp_path / "mail.csv", "--target", "label", "-o", tmp_path / "m.nc").stderr
+    assert "'text', the only column, is read as texts" in said
+    asked = ("--explain", 1, "--interval", 0.89, "-o", tmp_path / "out.csv")
+    run("predict", tmp_path / "m.nc", tmp_path / "mail.csv", *asked)
+    written = pd.read_csv(tmp_path / "out.csv")
+    complaints = written[np.array(labels) == "complaint"]
+    assert complaints["reason_1"].str.startswith("refund").all()
+    assert (complaints["low_complaint"] > 0.5).all()

@@ -349,7 +349,7 @@ def test_the_verdict_sees_classes_of_other_frequencies():
     """Either class is recognised as often as expected, so that the accuracy is."""
     y, noise = np.arange(400) % 2, np.random.default_rng(0).normal(size=(400, 1))
     clf = bg.GaussianNB().fit(noise + 2 * y[:, None], y)
-    found, _ = rows.verdict(held_out(clf, noise[::-1] + 2, np.ones(400, int)))
+    found, _ = rows.verdict(held_out(clf, noise[::-1] + 2.001, np.ones(400, int)))
     assert min(found.data["calibration_tails"]) > 0.025
     assert "the classes have other frequencies" in found.text[1]
 
@@ -471,3 +471,19 @@ def test_sparse_forms_without_rows():
     clf = bg.PoissonNB().fit(X, y)
     dense, blocks = (held_out(clf, rows, y, max_rows=10) for rows in (X, sparse.bsr_array(X)))
     np.testing.assert_array_equal(blocks.X.toarray(), dense.X)
+
+
+def test_rows_that_the_model_has_seen_are_counted(clf):
+    """After `fit --test` a report of the whole file holds the training rows, too."""
+    some = held_out(clf, X, Y)
+    assert some.n_seen == (~TEST).sum()
+    assert "equal training rows" in bg.report(clf, X, Y).to_json()
+    assert held_out(clf, X[TEST], Y[TEST]).n_seen == 0
+    assert held_out(clf, X[~TEST], Y[~TEST]).n_seen == 0  # scored without themselves
+
+
+def test_categories_that_repeat_by_chance_are_not_rows_seen():
+    rng = np.random.default_rng(0)
+    table, y = rng.integers(0, 2, size=(300, 4)), np.arange(300) % 2
+    clf = bg.BernoulliNB().fit(table[:200], y[:200])
+    assert held_out(clf, table[200:], y[200:]).n_seen == 0

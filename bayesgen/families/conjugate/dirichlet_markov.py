@@ -515,6 +515,15 @@ class DirichletMarkov(ConjugateFamily):
             lambda t: log_dirichlet_density(t["theta"], alpha), theta, self.params
         )
 
+    def log_density_at_mean(self, X: Array) -> Array:
+        """Return (N, C) log densities by the n-grams of the documents alone, without a table."""
+        docs = ngrams.DocumentCounts.count(X, self.order, self.n_tokens)
+        each = [
+            docs.sum(docs.n * np.log(cell), docs.run_n * np.log(total))
+            for cell, total in self.cells(docs)
+        ]
+        return np.stack(each, axis=1)
+
     def log_predictive(self, X: Array) -> Array:
         """Return (N, C) Dirichlet-multinomial of each context, without coefficient."""
         if kernels.pays(len(self.alpha) * len(X) * (1 + _mean_length(X))):

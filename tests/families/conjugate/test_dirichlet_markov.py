@@ -81,6 +81,14 @@ def test_predictive_is_the_chain_rule_and_sums_to_one(order, n_tokens):
         np.testing.assert_allclose(p[:, c], exact, rtol=1e-12)
 
 
+def test_density_at_the_mean_is_the_chain_rule_with_mean_probabilities():
+    docs = documents([0, 1, 1, 2], [0, 1], [2, 2, 1])
+    family = fitted(docs, [0, 1, 0], 2, 3, alpha=0.5)
+    np.testing.assert_allclose(
+        family.log_density_at_mean(docs), family.log_likelihood(docs, family.mean()), atol=1e-12
+    )
+
+
 def test_huge_counts_keep_their_digits():
     grams = np.array([[START, 0], [0, 0], [0, 1]])
     stats = MarkovStats(grams, np.array([[5.0, 1e12, 3e12]]), 2)
