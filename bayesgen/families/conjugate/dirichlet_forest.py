@@ -23,7 +23,7 @@ and Goldszmidt (1997) for trees within classes.
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -126,71 +126,6 @@ def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
     return np.where(real_cells(levels, parents, k), n + prior[..., None, None], 0.0)
 
 
-def draw_theta(f: "DirichletForest", rng: np.random.Generator, n: int) -> dict[str, Array]:
-    """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
-    n_classes, n_features, _, k, _ = f.pairs.shape
-    parents = np.empty((n, n_classes, n_features))
-    tables = np.zeros((n, n_classes, n_features, k, k))
-    for c in range(n_classes):
-        parents_of_c = f.draw_parents(rng, n, c)
-        parents[:, c] = parents_of_c
-        for block in row_blocks(n, n_features * k * k):
-            alpha = concentrations(f, c, parents_of_c[block])
-            rows = alpha[..., 0] > 0
-            tables[block, c][rows] = special.draw_dirichlet(rng, alpha[rows], 1)[0]
-    return {"parents": parents, "tables": tables}
-
-
-def draw_log_density(f: "DirichletForest", rng: np.random.Generator, codes: Array, n: int) -> Array:
-    """Draw forests, and Beta variables for the cells of each row alone: (n, N, C)."""
-    log_x = np.empty((n, len(codes), len(f.strength)))
-    column = np.arange(codes.shape[1])
-    for c, strength in enumerate(f.strength):
-        single = f.pairs[c][column, column, codes, codes] + strength / f.levels
-        parents = f.draw_parents(rng, n, c)
-        for draws in row_blocks(n, codes.size):
-            up = parents[draws, None]  # (n, 1, D)
-            root, other = up < 0, np.where(up < 0, column, up)
-            above = np.arange(len(codes))[:, None], other
-            pair = f.pairs[c][other, column, codes[above], codes]
-            cell = np.where(root, single, pair + strength / (f.levels[other] * f.levels))
-            whole = np.where(root, f.totals[c], single[above])
-            each = special.draw_log_beta(rng, cell, whole - cell, 1)[0]
-            log_x[draws, :, c] = each.sum(axis=-1)
-    return log_x
-
-
-def log_density(f: "DirichletForest", theta: dict[str, Array]) -> Array:
-    """Return (n,) log probability of the forests plus the log density of the tables given them."""
-    log_p = np.zeros(len(theta["parents"]))
-    for c in range(len(f.strength)):
-        parents = theta["parents"][:, c].astype(np.int64)
-        log_p += f.log_probability(c, parents)
-        alpha = concentrations(f, c, parents)
-        rows = alpha[..., 0] > 0
-        terms = np.zeros(rows.shape)
-        terms[rows] = log_dirichlet_density(theta["tables"][:, c][rows], alpha[rows])
-        log_p += terms.sum(axis=(1, 2))
-    return log_p
-
-
-def log_likelihood(codes: Array, theta: dict[str, Array], levels: Array) -> Array:
-    """Return (..., N, C) log p(x | theta) of rows of codes."""
-    parents = np.asarray(theta["parents"]).astype(np.int64)
-    tables = np.asarray(theta["tables"], dtype=np.float64)
-    *lead, n_classes, n_features = parents.shape
-    parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
-    log_p = np.empty((len(parents), len(codes)))
-    column = np.arange(n_features)
-    for rows in row_blocks(len(codes), n_features):
-        block = codes[rows]
-        for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
-            above = np.where(up < 0, 0, block[:, up])
-            with np.errstate(divide="ignore"):
-                log_p[s, rows] = np.log(table[column, above, block]).sum(axis=1)
-    return np.moveaxis(log_p.reshape(*lead, n_classes, len(codes))[...], -1, -2)
-
-
 def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
     """Return (n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
     n, n_features = parents.shape
@@ -211,43 +146,6 @@ def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Ar
         codes[i, u] = np.minimum(drawn, levels[u] - 1)
         waiting[i, u] = False
     return codes
-
-
-def mle(pairs: Array, levels: Array, edges: Array) -> dict[str, Array]:
-    """Return the allowed forest of largest likelihood (Chow and Liu 1968), and its frequencies.
-
-    Parameters
-    ----------
-    pairs : (C, D, D, K, K) counts
-    levels : (D,)
-    edges : (C, D, D) or (C, 1, 1), 0 where no edge may be
-    """
-    n_classes, n_features, _, k, _ = pairs.shape
-    column = np.arange(n_features)
-    total = pairs[:, 0, 0].sum(axis=(1, 2))
-    refuse_undefined("mle", total <= 0, "it has no row (0/0)")
-    parents = np.empty((n_classes, n_features))
-    tables = np.zeros((n_classes, n_features, k, k))
-    for c, class_pairs in enumerate(pairs):
-        margin = class_pairs[column, column][:, np.arange(k), np.arange(k)]
-        expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
-        seen = class_pairs > 0
-        gain = class_pairs * np.log(
-            np.where(seen, class_pairs, 1.0) / np.where(seen, expected, 1.0)
-        )
-        # every edge gains at least 0, and a root -1: there are no more roots than must be
-        up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), edges[c]))[1:] - 1
-        parents[c] = up
-        root = up < 0
-        counts = class_pairs[np.where(root, column, up), column]
-        counts[root] = 0.0
-        counts[root, 0] = margin[root]
-        real = real_cells(levels, up, k)
-        empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
-        counts = np.where(empty, real, counts)
-        size = counts.sum(axis=-1, keepdims=True)
-        tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
-    return {"parents": parents, "tables": tables}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -278,28 +176,20 @@ def search_lattice(
     n_features : int
     free : whether each of the two is looked for; else it stays at `START`.
     """
-    seen: dict[tuple[int, int], float] = {}
-
-    def at(point: tuple[int, int]) -> float:
-        if point not in seen:
-            seen[point] = evidence(*lattice_value(n_features, point))
-        return seen[point]
-
+    evidence_of = cache(lambda point: evidence(*lattice_value(n_features, point)))
     best = START
     for step in (4, 2, 1):
         moved = True
         while moved:
             moved = False
-            for axis in np.flatnonzero(free):
-                for sign in (1, -1):
-                    shift = [0, 0]
-                    shift[axis] = sign * step
-                    near = (best[0] + shift[0], best[1] + shift[1])
-                    inside = _OCTAVES[0] <= near[0] <= _OCTAVES[1]
-                    inside &= _DECADES[0] <= near[1] <= _DECADES[1]
-                    # rounding must not decide between two points
-                    if inside and at(near) > at(best) + 1e-9 * (1 + abs(at(best))):
-                        best, moved = near, True
+            for axis, sign in itertools.product(np.flatnonzero(free), (1, -1)):
+                near = tuple(place + sign * step * (k == axis) for k, place in enumerate(best))
+                inside = _OCTAVES[0] <= near[0] <= _OCTAVES[1]
+                inside &= _DECADES[0] <= near[1] <= _DECADES[1]
+                # rounding must not decide between two points
+                least = evidence_of(best) + 1e-9 * (1 + abs(evidence_of(best)))
+                if inside and evidence_of(near) > least:
+                    best, moved = near, True
     return lattice_value(n_features, best)
 
 
@@ -400,7 +290,20 @@ class DirichletForest(ConjugateFamily):
 
     def log_likelihood(self, X, theta: Theta) -> Array:
         """Add up the log probabilities of cells given their parents' codes: (..., N, C)."""
-        return log_likelihood(self.codes(X), dict(theta), self.levels)
+        codes = self.codes(X)
+        parents = np.asarray(theta["parents"]).astype(np.int64)
+        tables = np.asarray(theta["tables"], dtype=np.float64)
+        *lead, n_classes, n_features = parents.shape
+        parents, tables = parents.reshape(-1, n_features), tables.reshape(-1, *tables.shape[-3:])
+        log_p = np.empty((len(parents), len(codes)))
+        column = np.arange(n_features)
+        for rows in row_blocks(len(codes), n_features):
+            block = codes[rows]
+            for s, (up, table) in enumerate(zip(parents, tables, strict=True)):
+                above = np.where(up < 0, 0, block[:, up])
+                with np.errstate(divide="ignore"):
+                    log_p[s, rows] = np.log(table[column, above, block]).sum(axis=1)
+        return np.moveaxis(log_p.reshape(*lead, n_classes, len(codes)), -1, -2)
 
     def simulate(self, rng: np.random.Generator, theta: Theta, y: Array) -> Array:
         """Return (N, D) codes, as int64: roots first, then what depends on them."""
@@ -713,7 +616,23 @@ class DirichletForest(ConjugateFamily):
 
         Exact for one forest per class; of an average by draws of forests.
         """
-        return log_predictive(self, np.asarray(X, dtype=np.float64))
+        codes = np.asarray(X, dtype=np.float64)
+        log_p, error = np.empty((2, len(codes), len(self.strength)))
+        for c in range(len(self.strength)):
+            if self.is_forest:
+                forest = self.draw_parents(np.random.default_rng(0), 1, c)
+                log_p[:, c], error[:, c] = _given_forests(self, c, forest, codes)[0], 0.0
+                continue
+            rows = np.arange(len(codes))
+            for n in _DRAWS:
+                forests = self.draw_parents(np.random.default_rng([n, c]), n, c)
+                width = max(n, (codes.shape[1] + 1) ** 2)
+                for some in (rows[block] for block in row_blocks(len(rows), width, _CELLS)):
+                    log_p[some, c], error[some, c] = _averaged(self, c, forests, codes[some])
+                rows = rows[error[rows, c] > _ENOUGH]
+                if not len(rows):
+                    break
+        return log_p, error
 
     def log_likelihood_of_known(self, X: Array, theta: Theta) -> Array:
         """Return (..., N, C) of codes with missing cells (NaN) summed out, exactly."""
@@ -800,7 +719,17 @@ class DirichletForest(ConjugateFamily):
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, Array]:
         """{name: (n, *dims)} forests in proportion to their evidence, and tables given them."""
-        return draw_theta(self, rng, n)
+        n_classes, n_features, _, k, _ = self.pairs.shape
+        parents = np.empty((n, n_classes, n_features))
+        tables = np.zeros((n, n_classes, n_features, k, k))
+        for c in range(n_classes):
+            parents_of_c = self.draw_parents(rng, n, c)
+            parents[:, c] = parents_of_c
+            for block in row_blocks(n, n_features * k * k):
+                alpha = concentrations(self, c, parents_of_c[block])
+                rows = alpha[..., 0] > 0
+                tables[block, c][rows] = special.draw_dirichlet(rng, alpha[rows], 1)[0]
+        return {"parents": parents, "tables": tables}
 
     def map(self) -> dict[str, Array]:
         """Refused: probabilities of forests and densities given them have no common mode."""
@@ -820,19 +749,76 @@ class DirichletForest(ConjugateFamily):
 
     def draw_log_density(self, seed: Seed, X, n: int) -> Array:
         """Return (n, N, C) without the tables of other cells than the rows' (`DensityDraws`)."""
-        return draws_of_each_row(
-            lambda rng, codes: draw_log_density(self, rng, codes, n), seed, self.codes(X)
-        )
+
+        def of_row(rng: np.random.Generator, codes: Array) -> Array:
+            """Draw forests, and Beta variables for the cells of the row alone."""
+            log_x = np.empty((n, len(codes), len(self.strength)))
+            column = np.arange(codes.shape[1])
+            for c, strength in enumerate(self.strength):
+                single = self.pairs[c][column, column, codes, codes] + strength / self.levels
+                parents = self.draw_parents(rng, n, c)
+                for draws in row_blocks(n, codes.size):
+                    up = parents[draws, None]  # (n, 1, D)
+                    root, other = up < 0, np.where(up < 0, column, up)
+                    above = np.arange(len(codes))[:, None], other
+                    pair = self.pairs[c][other, column, codes[above], codes]
+                    cell = np.where(
+                        root, single, pair + strength / (self.levels[other] * self.levels)
+                    )
+                    whole = np.where(root, self.totals[c], single[above])
+                    each = special.draw_log_beta(rng, cell, whole - cell, 1)[0]
+                    log_x[draws, :, c] = each.sum(axis=-1)
+            return log_x
+
+        return draws_of_each_row(of_row, seed, self.codes(X))
 
     def log_density(self, theta: Theta) -> Array:
         """Return (...) log probability of the forests plus log density of the tables given them."""
-        return density_by_draws(lambda t: log_density(self, t), theta, self.params)
+
+        def of_draws(draws: dict[str, Array]) -> Array:
+            log_p = np.zeros(len(draws["parents"]))
+            for c in range(len(self.strength)):
+                parents = draws["parents"][:, c].astype(np.int64)
+                log_p += self.log_probability(c, parents)
+                alpha = concentrations(self, c, parents)
+                rows = alpha[..., 0] > 0
+                terms = np.zeros(rows.shape)
+                terms[rows] = log_dirichlet_density(draws["tables"][:, c][rows], alpha[rows])
+                log_p += terms.sum(axis=(1, 2))
+            return log_p
+
+        return density_by_draws(of_draws, theta, self.params)
 
     def mle(self, stats: ForestStats) -> dict[str, Array]:
-        """Forest of the largest likelihood (Chow and Liu 1968), relative frequencies in it."""
+        """Allowed forest of the largest likelihood (Chow and Liu 1968), frequencies in it."""
         width = self.pairs.shape[-1]
-        class_pairs = padded(stats.pairs, width, 2)[..., :width, :width]
-        return mle(class_pairs, self.levels, self.edges)
+        pairs = padded(stats.pairs, width, 2)[..., :width, :width]
+        n_classes, n_features, _, k, _ = pairs.shape
+        column = np.arange(n_features)
+        total = pairs[:, 0, 0].sum(axis=(1, 2))
+        refuse_undefined("mle", total <= 0, "it has no row (0/0)")
+        parents = np.empty((n_classes, n_features))
+        tables = np.zeros((n_classes, n_features, k, k))
+        for c, class_pairs in enumerate(pairs):
+            margin = class_pairs[column, column][:, np.arange(k), np.arange(k)]
+            expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
+            seen = class_pairs > 0
+            gain = class_pairs * np.log(
+                np.where(seen, class_pairs, 1.0) / np.where(seen, expected, 1.0)
+            )
+            # every edge gains at least 0, and a root -1: there are no more roots than must be
+            up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), self.edges[c]))[1:] - 1
+            parents[c] = up
+            root = up < 0
+            counts = class_pairs[np.where(root, column, up), column]
+            counts[root] = 0.0
+            counts[root, 0] = margin[root]
+            real = real_cells(self.levels, up, k)
+            empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
+            counts = np.where(empty, real, counts)
+            size = counts.sum(axis=-1, keepdims=True)
+            tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
+        return {"parents": parents, "tables": tables}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -973,26 +959,6 @@ def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | No
 _CELLS = 1 << 22  # numbers of one block: 32 MiB
 _DRAWS = 1024, 8192  # forests; the second of rows whose standard error is above `_ENOUGH`
 _ENOUGH = 0.02  # standard error of a log density
-
-
-def log_predictive(f: "DirichletForest", codes: Array) -> tuple[Array, Array]:
-    """Return log p(x_o | D) (N, C) of codes (N, D), NaN where missing, and standard errors."""
-    log_p, error = np.empty((2, len(codes), len(f.strength)))
-    for c in range(len(f.strength)):
-        if f.is_forest:
-            forest = f.draw_parents(np.random.default_rng(0), 1, c)
-            log_p[:, c], error[:, c] = _given_forests(f, c, forest, codes)[0], 0.0
-            continue
-        rows = np.arange(len(codes))
-        for n in _DRAWS:
-            forests = f.draw_parents(np.random.default_rng([n, c]), n, c)
-            width = max(n, (codes.shape[1] + 1) ** 2)
-            for some in (rows[block] for block in row_blocks(len(rows), width, _CELLS)):
-                log_p[some, c], error[some, c] = _averaged(f, c, forests, codes[some])
-            rows = rows[error[rows, c] > _ENOUGH]
-            if not len(rows):
-                break
-    return log_p, error
 
 
 def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tuple[Array, Array]:

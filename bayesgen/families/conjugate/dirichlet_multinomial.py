@@ -86,19 +86,13 @@ def log_long(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
     total = alpha.sum(axis=-1)
     b = total / length[:, None]  # (n, C)
     owner, n = row_of_cells(cells), cells.data
-    log_mass = -log_absent(cells, length, alpha)
+    absent = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
+    log_mass = -absent * np.log1p(1 / b)  # of all words but those of the cells
     for c in range(len(alpha)):
         words = special.log_negative_binomial(n, alpha[c, cells.indices], b[owner, c])
         document = special.log_negative_binomial(length, total[c], b[:, c])
         log_mass[:, c] += passes.row_sums(words, cells.indptr) - document
     return log_mass
-
-
-def log_absent(cells: sparse.csr_matrix, length: Array, alpha: Array) -> Array:
-    """Return (n, C) -log p(0) of all words but those of some cells, of long documents."""
-    b = alpha.sum(axis=-1) / length[:, None]
-    alphas = passes.sum_except(passes.pattern(cells), passes.exact_parts(alpha))
-    return np.asarray(alphas * np.log1p(1 / b))
 
 
 def _stored_parts(X: Matrix) -> Iterator[tuple[slice, tuple[Array, Array, Array]]]:
@@ -166,8 +160,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
 
     alpha: Hyperparameter = array(CLASS, FEATURE, default=1.0)
     length: int = 100
-
-    # methods with a page of their own
 
     @property
     def params(self) -> dict[str, tuple[str, ...]]:
@@ -338,7 +330,9 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         total = self.alpha.sum(axis=-1)
         is_long = length >= LONG
         for block in passes.row_blocks(len(length), len(total)):
-            distinct, which = _distinct(np.where(is_long[block], 0.0, length[block]))
+            distinct, which = np.unique(
+                np.where(is_long[block], 0.0, length[block]), return_inverse=True
+            )
             norm = special.log_factorial(distinct)[:, None] - special.log_gamma_difference(
                 total, distinct[:, None]
             )
@@ -469,13 +463,3 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         p, pi = theta["theta"], weights[:, None]
         mean = (pi * p).sum(axis=0)
         return (pi * xlogy(p, p)).sum(axis=0) - xlogy(mean, mean)
-
-
-def _distinct(length: Array) -> tuple[Array, Array]:
-    """Lengths among which all of some lengths are, and the place of each."""
-    top = length.max(initial=0.0)
-    if top < len(length):
-        place = length.astype(np.intp)
-        if np.array_equal(place, length):  # counted, not sorted
-            return np.arange(top + 1.0), place
-    return np.unique(length, return_inverse=True)

@@ -47,7 +47,7 @@ from bayesgen.families.shared.pymc_parts import centred_normal, observe_cells, p
 from bayesgen.numerics import kernels
 from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
-from bayesgen.numerics.special import Array, log_gamma_difference
+from bayesgen.numerics.special import Array, log_gamma_difference, log_sum_exp
 
 # ------------------------------------------------------------------------------------------------
 # Counts, means and scatters of cells: the sufficient statistics of independent Normal columns.
@@ -149,21 +149,6 @@ def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: 
 # is integrated out at once, so that columns that share a variance are dependent.
 
 
-def student(f: "NormalInverseGamma") -> tuple[Array, Array, Array]:
-    """Log norm, power of the density, and spread (C, D) of each cell.
-
-    The first two are (C, D), or (C, D + 1) where columns share a variance: of 0 .. D cells.
-    """
-    scale = np.broadcast_to(f.sum_of_squares, (len(f.mu), f.sum_of_squares.shape[1]))
-    nu = np.broadcast_to(f.nu, scale.shape)
-    spread = np.sqrt(scale * (1 + 1 / f.kappa))
-    if f.over_features:
-        d = np.arange(f.mu.shape[1] + 1)
-        return log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi), (nu + d) / 2, spread
-    log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
-    return log_norm * f.live, (nu + 1) / 2 * f.live, spread
-
-
 def _compiled_densities(f: "NormalInverseGamma", X: Array) -> Array:
     """Return `log_predictive` of a large dense X, where each column has its own variance."""
     from bayesgen.numerics.kernels.compiling import as_data, as_rows
@@ -203,24 +188,11 @@ def _student(
     return np.asarray((norm - (nu + m) / 2 * np.log1p(q / squares)).sum(axis=1) - width)
 
 
-def _log1p_square(r: Array) -> Array:
-    """log(1 + r^2), also where r^2 overflows."""
-    with np.errstate(over="ignore"):
-        log = np.log1p(r * r)
-    if np.isposinf(log).any():
-        huge = np.abs(r) > 1e150
-        log[huge] = 2 * np.log(np.abs(r[huge]))
-    return log
-
-
-def _log1p_sum_of_squares(r: Array) -> Array:
-    """log(1 + sum of squares of each row), also where a square overflows."""
-    with np.errstate(over="ignore"):
-        log = np.log1p(np.einsum("ij,ij->i", r, r))
-    for i in np.flatnonzero(np.isposinf(log)):
-        top = np.abs(r[i]).max()
-        log[i] = 2 * np.log(top) + np.log(np.square(r[i] / top).sum())
-    return log
+def _log1p_squares(r: Array, joint: bool) -> Array:
+    """Return log(1 + r^2) of cells, or `joint` of the sum of a row's: no square overflows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_squares = 2 * np.log(np.abs(r))
+        return np.logaddexp(0.0, log_sum_exp(log_squares) if joint else log_squares)
 
 
 Variance = Literal["class", "tied", "class_spherical", "spherical"]
@@ -292,9 +264,6 @@ class NormalInverseGamma(ConjugateFamily):
     ignored: Hyperparameter = array(FEATURE, default=False)
     variance: Variance = "class"
 
-    # methods with a page of their own
-    student = cached_property(student)
-
     def __post_init__(self) -> None:
         """Refuse an unknown variance structure."""
         if self.variance not in _PARAM_DIMS:
@@ -324,6 +293,21 @@ class NormalInverseGamma(ConjugateFamily):
     def sum_of_squares(self) -> Array:
         """SS = nu sigma2, of the variance groups."""
         return self.nu * self.sigma2
+
+    @cached_property
+    def student(self) -> tuple[Array, Array, Array]:
+        """Log norm, power of the density, and spread (C, D) of each cell.
+
+        The first two are (C, D), or (C, D + 1) where columns share a variance: of 0 .. D cells.
+        """
+        scale = np.broadcast_to(self.sum_of_squares, (len(self.mu), self.sum_of_squares.shape[1]))
+        nu = np.broadcast_to(self.nu, scale.shape)
+        spread = np.sqrt(scale * (1 + 1 / self.kappa))
+        if self.over_features:
+            d = np.arange(self.mu.shape[1] + 1)
+            return log_gamma_difference(nu / 2, d / 2) - d / 2 * np.log(np.pi), (nu + d) / 2, spread
+        log_norm = log_gamma_difference(nu / 2, 0.5) - 0.5 * np.log(np.pi) - np.log(spread)
+        return log_norm * self.live, (nu + 1) / 2 * self.live, spread
 
     @cached_property
     def live(self) -> Array:
@@ -626,7 +610,7 @@ class NormalInverseGamma(ConjugateFamily):
                 d = seen.sum(axis=1)
                 for c in range(n_classes):
                     r = np.where(seen, (x - self.mu[c]) / spread[c], 0.0)
-                    distance = _log1p_sum_of_squares(r)
+                    distance = _log1p_squares(r, joint=True)
                     log_p[rows, c] = norm[c, d] - seen @ log_width[c] - power[c, d] * distance
             return log_p
         if not issparse(X) and kernels.pays(X.shape[0] * self.mu.size):
@@ -637,7 +621,7 @@ class NormalInverseGamma(ConjugateFamily):
             total = np.nansum if passes.has_nan(x) else np.sum
             for c in range(n_classes):
                 r = (x - self.mu[c]) / spread[c]
-                log_p[rows, c] = total(norm[c] - power[c] * _log1p_square(r), axis=1)
+                log_p[rows, c] = total(norm[c] - power[c] * _log1p_squares(r, joint=False), axis=1)
         return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ Source: Gelman et al., Bayesian Data Analysis (3rd ed.), section 3.6; Murphy (20
 Geisser (1964), Posterior odds for multivariate normal classifications.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.errors import Facts
 from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
-from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
+from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta, Variables
 from bayesgen.families.errors import (
     NotLinearError,
     UndefinedEstimateError,
@@ -173,22 +174,12 @@ class ScatterStats(Stats):
             indicator = passes.one_hot(codes, n_classes, w)
             centre = indicator @ d / np.where(count > 0, count, 1.0)[:, None]
             d -= centre[codes]
-            scatter = (
-                [_gram(d, w)]
-                if shared
-                else [
-                    _gram(d[codes == c], None if w is None else w[codes == c])
-                    for c in range(n_classes)
-                ]
-            )
-            stats = stats.merge(cls(count, centre, np.array(scatter), shift, shared))
+            if w is not None:
+                d *= np.sqrt(w)[:, None]
+            members = [d] if shared else (d[codes == c] for c in range(n_classes))
+            scatter = np.array([z.T @ z for z in members])
+            stats = stats.merge(cls(count, centre, scatter, shift, shared))
         return stats
-
-
-def _gram(d: Array, weight: Array | None) -> Array:
-    """Return (D, D) the weighted sum of the outer products of rows."""
-    root = d if weight is None else np.sqrt(weight)[:, None] * d
-    return root.T @ root
 
 
 class MissingCellError(Facts, ValueError):
@@ -253,7 +244,8 @@ def _shared_draws(f: "NormalInverseWishart", seed: passes.Seed, X: Matrix, n: in
         z = rng.standard_normal((n, len(f.mu)))
         # a squared distance is noncentral chi-squared: the direction of the mean, and all others
         others = rng.chisquare(family.dim - 1, size=z.shape) if family.dim > 1 else 0.0
-        away = _distances_whitened(family, x)
+        d = (x[:, None] - family.mu).reshape(-1, family.dim)
+        away = _whitened(family, 0, d).reshape(len(x), -1, family.dim)
         # not by the products z z', in which a far row's differences of the classes are lost
         root = np.linalg.qr(away.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
         triangles = _triangles(rng, family.nu[0], min(len(f.mu), family.dim), n)
@@ -261,12 +253,6 @@ def _shared_draws(f: "NormalInverseWishart", seed: passes.Seed, X: Matrix, n: in
         distance = np.square(z[:, None] + np.sqrt(f.kappa * u))
         log_x[:, rows] = -0.5 / f.kappa * (distance + np.expand_dims(others, 1))
     return log_x
-
-
-def _distances_whitened(f: "NormalInverseWishart", x: Array) -> Array:
-    """Return (n, C, D) distances from the class means in the metric of psi^-1."""
-    d = (x[:, None] - f.mu).reshape(-1, f.dim).T
-    return np.asarray(solve_triangular(f.factor[0], d, lower=True).T.reshape(len(x), -1, f.dim))
 
 
 def _diagonals(root: Array, triangles: Array) -> Array:
@@ -308,50 +294,6 @@ def _draws_of_complete_rows(
         q = (np.square(z[:, c, None] + u) + remaining[:, c, None]) / kappa
         log_x[:, :, c] = 0.5 * log_det[:, None] - dim / 2 * np.log(2 * np.pi) - 0.5 * q
     return log_x
-
-
-# ------------------------------------------------------------------------------------------------
-# The log-odds of two classes under one covariance, linear in x.
-
-
-def scores(f: "NormalInverseWishart", X: Matrix, theta: Theta) -> Array:
-    """Return the log-likelihood (..., N, C) less its quadratic part, which the classes share."""
-    mu, sigma = f.flat(theta)
-    centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
-
-    def linear(rows: Array | slice, columns: Array) -> Array:
-        step = (mu - centre)[..., columns]
-        block = sigma[:, 0, columns[:, None], columns]
-        w = np.swapaxes(np.linalg.solve(block, np.swapaxes(step, 1, 2)), 1, 2)
-        level = -0.5 * (w * step).sum(axis=-1)
-        return gaussian.linear_scores(X, rows, columns, centre[columns], w, level)
-
-    log_odds = linear(slice(None), f.live)
-    if passes.has_nan(log_odds):  # a pass over X to look for missing cells would take as long
-        for rows, columns in gaussian.patterns(X, f.live):
-            log_odds[:, rows] = linear(rows, columns)
-    return log_odds.reshape(*np.shape(theta["mu"])[:-2], *log_odds.shape[1:])
-
-
-def weights(f: "NormalInverseWishart", theta: Theta | None) -> tuple[Array, Array]:
-    """w = Sigma^-1 mu, and its level, as in `LinearRule`."""
-    if theta is None:
-        raise NotLinearError(
-            "the posterior predictive is a multivariate Student t: even with one covariance "
-            "its boundary is curved unless the classes have equal counts and weights, and its "
-            "log-odds are not linear even then; a plug-in "
-            "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
-        )
-    if not f.shared:
-        raise NotLinearError(
-            "each class has its own covariance, so the rule is quadratic; "
-            "LinearDiscriminant is linear"
-        )
-    live, mu = f.live, np.asarray(theta["mu"])
-    w = np.zeros(mu.shape)
-    sigma = np.asarray(theta["Sigma"])[live[:, None], live]
-    w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
-    return w, -0.5 * (w * mu).sum(axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,9 +350,6 @@ class NormalInverseWishart(ConjugateFamily):
     ignored: Hyperparameter = array(FEATURE, default=False)
     shared: bool = False
 
-    # methods with a page of their own
-    linear_form = weights
-
     @cached_property
     def factor(self) -> Array:
         """Return (C or 1, D, D) lower Cholesky factors of psi."""
@@ -425,11 +364,6 @@ class NormalInverseWishart(ConjugateFamily):
     def log_det(self) -> Array:
         """Return (C or 1,) log determinants of psi."""
         return 2 * np.log(np.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
-
-    @cached_property
-    def whitening(self) -> tuple[Array, Array, Array]:
-        """Compute `gaussian.whitening` of rows."""
-        return gaussian.whitening(self.mu, self.factor)
 
     @cached_property
     def dim(self) -> int:
@@ -480,10 +414,44 @@ class NormalInverseWishart(ConjugateFamily):
         return log_p.reshape(*np.shape(theta["mu"])[:-2], *log_p.shape[1:])
 
     def discriminant(self, X: Matrix, theta: Theta) -> Array:
-        """Linear in the features where the classes share one covariance."""
+        """Return the log-likelihood less its quadratic part, which classes share with Sigma."""
         if not self.shared:
             return self.log_likelihood(X, theta)
-        return scores(self, X, theta)
+        mu, sigma = self.flat(theta)
+        centre = mu.sum(axis=(0, 1)) / max(1, mu[..., 0].size)
+
+        def linear(rows: Array | slice, columns: Array) -> Array:
+            step = (mu - centre)[..., columns]
+            block = sigma[:, 0, columns[:, None], columns]
+            w = np.swapaxes(np.linalg.solve(block, np.swapaxes(step, 1, 2)), 1, 2)
+            level = -0.5 * (w * step).sum(axis=-1)
+            return gaussian.linear_scores(X, rows, columns, centre[columns], w, level)
+
+        log_odds = linear(slice(None), self.live)
+        if passes.has_nan(log_odds):  # a pass over X to look for missing cells would take as long
+            for rows, columns in gaussian.patterns(X, self.live):
+                log_odds[:, rows] = linear(rows, columns)
+        return log_odds.reshape(*np.shape(theta["mu"])[:-2], *log_odds.shape[1:])
+
+    def linear_form(self, theta: Theta | None) -> tuple[Array, Array]:
+        """w = Sigma^-1 mu of plug-ins with a shared covariance."""
+        if theta is None:
+            raise NotLinearError(
+                "the posterior predictive is a multivariate Student t: even with one covariance "
+                "its boundary is curved unless the classes have equal counts and weights, and its "
+                "log-odds are not linear even then; a plug-in "
+                "(method='posterior_mean', 'map' or 'mle') with a shared covariance is linear"
+            )
+        if not self.shared:
+            raise NotLinearError(
+                "each class has its own covariance, so the rule is quadratic; "
+                "LinearDiscriminant is linear"
+            )
+        live, mu = self.live, np.asarray(theta["mu"])
+        w = np.zeros(mu.shape)
+        sigma = np.asarray(theta["Sigma"])[live[:, None], live]
+        w[:, live] = np.linalg.solve(sigma, mu[:, live].T).T
+        return w, -0.5 * (w * mu).sum(axis=-1)
 
     def flat(self, theta: Theta) -> tuple[Array, Array]:
         """mu (S, C, D) and Sigma (S, G, D, D) of all draws."""
@@ -513,7 +481,8 @@ class NormalInverseWishart(ConjugateFamily):
     def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
         """Normal densities of the observed cells; the others are integrated out."""
         sigma = theta["Sigma"][None] if self.shared else theta["Sigma"]
-        return gaussian.log_density(self._seen_cells(X), theta["mu"], sigma, f"{prefix}rows")
+        cells = np.where(self.ignored, np.nan, np.asarray(X, dtype=np.float64))
+        return gaussian.log_density(cells, theta["mu"], sigma, f"{prefix}rows")
 
     def prepared(self, stats: ScatterStats) -> Self:
         """Choose coordinates in which the posterior of such rows is nearly standard Normal."""
@@ -521,15 +490,31 @@ class NormalInverseWishart(ConjugateFamily):
         family.__dict__["_pilot"] = stats
         return family
 
-    def _seen_cells(self, X: Matrix) -> Array:
-        """Rows in float64, ignored columns as if missing."""
-        return np.where(self.ignored, np.nan, np.asarray(X, dtype=np.float64))
-
-    def pymc_coordinates(
-        self, theta: Theta, stats: ScatterStats | None
-    ) -> dict[str, tuple[tuple[str, ...], Array]]:
+    def pymc_coordinates(self, theta: Theta, stats: ScatterStats | None) -> Variables:
         """``precision_diagonal``, ``precision_lower`` and ``mu_white`` behind mu and Sigma."""
-        return of_draws(coordinates(self, stats), theta, self.shared)
+        basis = coordinates(self, stats)
+        mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
+        if self.shared:
+            Sigma = Sigma[..., None, :, :]
+        whiten = np.linalg.inv(basis.base)
+        K = whiten @ Sigma @ np.swapaxes(whiten, -1, -2)  # A^-T A^-1: upper times lower
+        upper = np.linalg.cholesky(K[..., ::-1, ::-1])[..., ::-1, ::-1]
+        A = np.swapaxes(np.linalg.inv(upper), -1, -2)
+        share = (basis.stats_n / (basis.stats_n + basis.prior_kappa))[:, None]
+        d = (whiten @ (mu - basis.prior_location)[..., None])[..., 0] - share * basis.stats_step
+        z = (np.swapaxes(A, -1, -2) @ d[..., None])[..., 0]
+        z *= np.sqrt(basis.prior_kappa[:, None] + basis.stats_n[:, None] * basis.live)
+        i, j = np.tril_indices(mu.shape[-1], -1)
+        square = np.square(np.diagonal(A, axis1=-2, axis2=-1))
+        lower = A[..., i, j]
+        if self.shared:
+            square, lower = square[..., 0, :], lower[..., 0, :]
+        group = () if self.shared else (CLASS,)
+        return {
+            "precision_diagonal": ((*group, "axis"), square),
+            "precision_lower": ((*group, "axis_pair"), lower),
+            "mu_white": ((CLASS, "axis"), z),
+        }
 
     def pymc_data(self, stats: ScatterStats | None, *, prefix: str = "") -> dict[str, Array]:
         """Return the coordinate system, which holds prior and statistics."""
@@ -713,7 +698,11 @@ class NormalInverseWishart(ConjugateFamily):
 
     def margin_stats(self, stats: ScatterStats) -> Stats:
         """Counts, means and scatters of the columns."""
-        return of_stats(stats)
+        scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
+        if stats.shared:  # of all classes: only the sum is looked at
+            scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
+        n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
+        return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """Scale as in `ConjugateFamily`; nu is scaled above its limit D - 1."""
@@ -800,11 +789,7 @@ class NormalInverseWishart(ConjugateFamily):
             family, (read, n) = self.of_live(columns), gaussian.reader(X, rows, columns)
             scale, log_norm, power = family.student
             q = gaussian.squared_distances(read, n, family.shift, family.mu, family.factor)
-            q *= scale
-            np.log1p(q, out=q)
-            q *= -power
-            q += log_norm
-            log_p[rows] = q
+            log_p[rows] = log_norm - power * np.log1p(scale * q)
         return log_p
 
     def log_predictive_without(self, X: Matrix, y: Array, weight: Array) -> tuple[Array, Array]:
@@ -841,7 +826,7 @@ class NormalInverseWishart(ConjugateFamily):
         return log_x
 
     def margins(self) -> NormalInverseGamma:
-        """Independent columns with the margins of `f`."""
+        """Independent columns: a variance is inverse chi-squared with D - 1 degrees less."""
         nu = (self.nu - (self.mu.shape[1] - 1))[:, None]
         psi = np.diagonal(self.psi, axis1=1, axis2=2)
         variance: Any = "tied" if self.shared else "class"
@@ -935,7 +920,6 @@ def correlations(scatter: Array, rho: float = 0.0) -> Array:
 # and :math:`x_i - m_k' = \delta_k \kappa_k / \kappa'`. One triangular solve for all rows and no
 # matrix of any row's own. Source: the Sherman-Morrison formula and the matrix determinant lemma.
 
-_MANY_OWN, _MANY_SHARED = 30, 200  # columns, from which a row is drawn by scalars
 _FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
 
 
@@ -1004,21 +988,6 @@ class _Change(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------
-# Each column on its own: the margins of a Normal-inverse-Wishart are Normal-inverse-gamma.
-#
-# A diagonal cell of an inverse Wishart is an inverse chi-squared with D - 1 degrees less.
-
-
-def of_stats(stats: ScatterStats) -> GaussianStats:
-    """Counts, means and scatters of the columns."""
-    scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
-    if stats.shared:  # of all classes: only the sum is looked at
-        scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
-    n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
-    return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
-
-
-# ------------------------------------------------------------------------------------------------
 # Densities of rows, theta integrated out, and of the means and covariances.
 #
 # The posterior predictive is multivariate Student t, of the observed cells of each row: degrees of
@@ -1056,18 +1025,12 @@ def _cholesky(sigma: Array) -> tuple[Array, Array]:
 
     Where they are not the factor is the identity.
     """
-    try:
-        return np.linalg.cholesky(sigma), np.ones(len(sigma), dtype=bool)
-    except np.linalg.LinAlgError:
-        pass
     factor = np.broadcast_to(np.eye(sigma.shape[-1]), sigma.shape).copy()
     inside = np.zeros(len(sigma), dtype=bool)
     for s, matrices in enumerate(sigma):
-        try:
+        with contextlib.suppress(np.linalg.LinAlgError):
             factor[s] = np.linalg.cholesky(matrices)
             inside[s] = True
-        except np.linalg.LinAlgError:
-            continue
     return factor, inside
 
 
@@ -1152,34 +1115,6 @@ def coordinates(prior: "NormalInverseWishart", stats: "ScatterStats | None") -> 
         live=mask,
         log_norm=-log_det - 0.5 * len(live) * np.log(2 * np.pi),
     )
-
-
-def of_draws(
-    at: Coordinates, theta: Theta, shared: bool
-) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """{name: (dims, values)} of ``precision_diagonal``, ``precision_lower`` and ``mu_white``."""
-    mu, Sigma = np.asarray(theta["mu"]), np.asarray(theta["Sigma"])
-    if shared:
-        Sigma = Sigma[..., None, :, :]
-    whiten = np.linalg.inv(at.base)
-    K = whiten @ Sigma @ np.swapaxes(whiten, -1, -2)  # A^-T A^-1: upper times lower
-    upper = np.linalg.cholesky(K[..., ::-1, ::-1])[..., ::-1, ::-1]
-    A = np.swapaxes(np.linalg.inv(upper), -1, -2)
-    share = (at.stats_n / (at.stats_n + at.prior_kappa))[:, None]
-    d = (whiten @ (mu - at.prior_location)[..., None])[..., 0] - share * at.stats_step
-    z = (np.swapaxes(A, -1, -2) @ d[..., None])[..., 0]
-    z *= np.sqrt(at.prior_kappa[:, None] + at.stats_n[:, None] * at.live)
-    i, j = np.tril_indices(mu.shape[-1], -1)
-    square = np.square(np.diagonal(A, axis1=-2, axis2=-1))
-    lower = A[..., i, j]
-    if shared:
-        square, lower = square[..., 0, :], lower[..., 0, :]
-    group = () if shared else (CLASS,)
-    return {
-        "precision_diagonal": ((*group, "axis"), square),
-        "precision_lower": ((*group, "axis_pair"), lower),
-        "mu_white": ((CLASS, "axis"), z),
-    }
 
 
 def declare(

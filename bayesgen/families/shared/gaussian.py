@@ -7,7 +7,6 @@ features.
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -74,13 +73,6 @@ def prior_location(
     return location, broadcast_prior("shift", shift, shape[1:], positive=False)
 
 
-@cache
-def _legendre() -> tuple[Array, Array]:
-    """Nodes and weights of one panel."""
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    return nodes, weights
-
-
 def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     """Return (D,) mutual information, in nats, of each Normal feature and the class.
 
@@ -92,7 +84,7 @@ def gaussian_information(mu: Array, sigma2: Array, weights: Array) -> Array:
     mu, sigma2 : (C, D)
     weights : (C,) class weights that sum to 1
     """
-    nodes, node_weights = _legendre()
+    nodes, node_weights = np.polynomial.legendre.leggauss(12)
     steps = np.arange(-12.0, 13.0)
     use = weights > 0
     mu, sd, pi = mu[use], np.sqrt(sigma2[use]), weights[use]
@@ -315,29 +307,6 @@ def observed_distances(x: Array, mu: Array, scale: Array) -> tuple[Array, Array]
                 z[:, i] /= root[:, i, None]
             q[rows, group] = np.square(z).sum(axis=1)
     return q, half_log_det
-
-
-def whitening(mu: Array, factor: Array) -> tuple[Array, Array, Array]:
-    """Return whiten, centre and step: squared distances are |whiten (x - centre) - step|^2.
-
-    Parameters
-    ----------
-    mu, factor : as there
-
-    Returns
-    -------
-    whiten : (G, D, D)
-    centre : (G, D)
-    step : (C, D)
-        One group, where rows may be multiplied once for all classes; else one for each class.
-    """
-    whiten = inverse_of_lower(factor)
-    if len(factor) == 1:
-        centre = mu.mean(axis=0, keepdims=True)
-        step = (mu - centre) @ whiten[0].T
-        if np.abs(step).max(initial=0.0) < _FAR:
-            return whiten, centre, step
-    return np.broadcast_to(whiten, (len(mu), *whiten.shape[1:])), mu, np.zeros(mu.shape)
 
 
 def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Array:
