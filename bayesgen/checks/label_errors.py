@@ -38,8 +38,8 @@ from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted, at_training_rows, fitted_of, through_pipelines
 from bayesgen.posterior.pooled import comparable
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
-from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     from bayesgen.datatree.result_table import ResultTable

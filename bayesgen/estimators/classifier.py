@@ -54,11 +54,11 @@ from bayesgen.numerics.special import Array, log_sum_exp
 from bayesgen.posterior.fitted import Fitted, is_pool, no_density
 from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
 from bayesgen.predict.left_out import check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_class_probability, log_joint, log_proba
-from bayesgen.predict.request import IntervalRequest
 from bayesgen.predict.typicality import left_out_scores, typicality
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData
 
     from bayesgen.datatree.result_table import ResultTable
-    from bayesgen.predict.request import KindName
+    from bayesgen.predict.draws import KindName
 
 
 def _no_density(what: str, clf) -> None:

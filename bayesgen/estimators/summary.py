@@ -16,8 +16,8 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.pooled import PooledPosterior
 from bayesgen.posterior.training import Training
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import LabelScore, label_score
-from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -43,8 +43,8 @@ from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.pooled import Member, MemberRows
 from bayesgen.predict import incomplete, probabilities
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import rows_of_fit
-from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr

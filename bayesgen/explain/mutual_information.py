@@ -26,12 +26,12 @@ from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.fitted import fitted_of
 from bayesgen.posterior.model import ClassModel, ClassStats
-from bayesgen.predict.request import IntervalRequest
+from bayesgen.predict.draws import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.request import KindName
+    from bayesgen.predict.draws import KindName
 
 _FLOOR = "the floor of mutual_information(posterior=...), which plug-ins do without,"
 PlugIn = Literal["posterior_mean", "map", "mle"]

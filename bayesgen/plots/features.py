@@ -21,8 +21,8 @@ from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
 from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.probabilities import check_method
-from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from bayesgen.plots import drawing, style
 from bayesgen.plots.drawing import Bins
 from bayesgen.plots.style import HAIR, MUTED, Options
 from bayesgen.posterior.fitted import through_pipelines
-from bayesgen.predict.request import IntervalRequest
+from bayesgen.predict.draws import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr

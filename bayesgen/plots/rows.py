@@ -19,7 +19,7 @@ from bayesgen.posterior.fitted import through_pipelines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesgen.predict.request import KindName
+    from bayesgen.predict.draws import KindName
 
 
 _ROWS = 60

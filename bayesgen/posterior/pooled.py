@@ -434,16 +434,9 @@ class MemberRows:
 
         A column that is empty in training is no column of the member.
         """
-        shares: list[tuple[Rows, Array]] = []
-        total = np.zeros(len(self.rows))
-        for member in members:
-            rows = self.read(member)
-            share = next((share for read, share in shares if read is rows), None)
-            if share is None:
-                share = self.known_share(member)
-                shares.append((rows, share))
-            total += np.minimum(share / member.most_known, 1.0)
-        return total / len(members)
+        shares = [self.known_share(member) / member.most_known for member in members]
+        average: Array = np.minimum(shares, 1.0).mean(axis=0)
+        return average
 
     def roots(self, member: Member) -> Array:
         """Return (N,) square roots of the numbers of known tokens of documents; 1 of other rows."""

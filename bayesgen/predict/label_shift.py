@@ -38,8 +38,7 @@ from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, draw_log_gamma
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import fitted_of, through_pipelines
-from bayesgen.predict.draws import intervals_of_joint
-from bayesgen.predict.request import IntervalRequest, KindName
+from bayesgen.predict.draws import IntervalRequest, KindName, intervals_of_joint
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -20,8 +20,8 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.joint_draws import JointDraws
 from bayesgen.predict import draws
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import rows_of_fit
-from bayesgen.predict.request import IntervalRequest
 
 if TYPE_CHECKING:
     import xarray as xr

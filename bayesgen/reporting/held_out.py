@@ -18,8 +18,8 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
 from bayesgen.numerics.special import Array, count_tails, log_softmax
 from bayesgen.predict.costs import read_costs
+from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
-from bayesgen.predict.request import IntervalRequest
 from bayesgen.reporting.parts import cell_text
 
 if TYPE_CHECKING:

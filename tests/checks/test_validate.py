@@ -17,7 +17,7 @@ from bayesgen.checks.agreement import PROBS, STATISTICS, compare, compare_mean, 
 from bayesgen.cli import app
 from bayesgen.families.errors import NoClosedFormError
 from tests.checks.planted import EXACT
-from tests.predict.interval.against_nuts import percentile_errors
+from tests.predict.against_nuts import percentile_errors
 from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(11)

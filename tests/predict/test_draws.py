@@ -10,8 +10,7 @@ from scipy.special import entr
 import bayesgen as bg
 from bayesgen.posterior.joint_draws import JointDraws
 from bayesgen.predict import draws
-from bayesgen.predict.draws import averages, intervals
-from bayesgen.predict.request import IntervalRequest
+from bayesgen.predict.draws import IntervalRequest, averages, intervals
 
 
 def drawn(joint, **options):

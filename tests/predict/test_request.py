@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.predict.request import IntervalRequest
+from bayesgen.predict.draws import IntervalRequest
 
 
 @pytest.mark.parametrize(
