@@ -1,17 +1,17 @@
-"""Pictures of what a classifier is sure of. Axes in, axes out; needs matplotlib.
+"""Pictures of classifiers, rows and comparisons. They need matplotlib.
 
-Every function draws into the axes that it is given, in the figure's own style, or makes a figure
-in the house style.
+Every function returns axes. It draws into the axes that you pass as ``ax``, in the style of their
+figure, or makes a new figure.
 
-A function of a classifier takes ``(clf, X, y, feature)``, as many of them as it needs and in this
-order; a function of a table that another one makes takes the table. All else goes by keyword:
-``classes``, one label or several, says which are drawn; ``ax`` where; ``figsize`` how large. A
-figure that is made is at most 12 inches tall: where there is more to show, the most telling part is
-shown, and a label says so. Long names are set on two lines, or lose their middle.
+The arguments of a classifier and its rows come first and in the order ``(clf, X, y, feature)``. All
+others are keywords: ``classes`` names one label or several, ``figsize`` is the size of a new
+figure. A new figure is at most 12 inches tall. If there is more to show, the function shows the
+most important part, and a label of the axes says so. Long names are split into two lines or
+shortened.
 
-Classes have the same colours in every picture: those of their place in
-``classes_``, distinct to people with any common kind of colour blindness. After eight classes the
-colours come again with dashed lines, hollow marks and hatched bars.
+A class has the same colour in every picture, by its place in ``classes_``. The colours are distinct
+to people with any common kind of colour blindness. After eight classes they repeat with dashed
+lines, hollow marks and hatched bars.
 """
 
 from bayesgen.plots.features import (

@@ -195,28 +195,29 @@ def plot_densities(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Draw one column under each class: p(x_j | y = c, D), the other columns summed out.
+    """Draw the density of one column in each class: p(x_j | y = c, D), other columns summed out.
 
-    Curves of a real column, with the middle of each class below them; marks at whole numbers of a
-    count; bars of a binary or categorical column, and of the bins of a classifier that has bins.
-    More than 40 bars become points; of more than 40 categories the most probable are shown, and the
-    label of the axis says so.
+    A real column has curves, with the central intervals of each class below them. A count has
+    marks at whole numbers. Binary, categorical and binned columns have bars, or points if there
+    are more than 40. With more than 40 categories the most probable ones are shown, and the label
+    of the axis says so.
 
     Parameters
     ----------
     clf : fitted classifier with a density of x
     X : (N, D)
-        Its range is drawn; of real numbers a tenth wider on either side.
+        Rows that set the range of the axis, a tenth wider on either side for real numbers.
     y : (N,), optional
-        Labels: the rows are drawn below the curves, or their shares into the bars.
+        Labels of the rows. With them the picture shows the rows below the curves, or their shares
+        in the bars.
     feature : int or column name
     classes : label or sequence of labels, optional
-        Which to show. Default: all.
+        Classes to show. Default: all.
     mass : (float, float)
-        Of the two central intervals of each class, the narrow one drawn thick.
+        Probabilities of the two central intervals of each class. The narrow one is thick.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
@@ -225,15 +226,15 @@ def plot_densities(
     Raises
     ------
     TypeError
-        Of sequences, pools, and of counts of words, which have a distribution given the length of
-        their row alone.
+        If the classifier is a pool or models sequences, or counts of words given the length of the
+        row.
     NotImplementedError
-        Of a discriminative classifier.
+        If the classifier is discriminative.
 
     Notes
     -----
-    Exact where a missing cell is left out of a row's density; else the shares of 10,000 rows
-    simulated from each class, which the title says.
+    The density is exact if the classifier leaves a missing cell out of a row's density. Otherwise
+    it is estimated from 10,000 simulated rows of each class, and the title says so.
     """
     style.checked_axes(ax, figsize)
     fitted = fitted_of(clf, "plot_densities")
@@ -424,24 +425,24 @@ def plot_effects(
     ----------
     clf : fitted classifier or pool
     X : (N, D)
-        The range of each column is drawn, of real numbers a tenth wider on either side; of a
-        categorical or binary column, a bar for each value. Of more than 12 categories those that
-        change the probability most are shown.
+        Rows that set the range of each axis, a tenth wider on either side for real numbers. A
+        categorical or binary column has a bar for each value; with more than 12 categories those
+        that change the probability most are shown.
     y : (N,), optional
-        Labels: the rows are drawn at 0 (other classes) and at 1 (the classes shown).
+        Labels. With them the picture shows the rows at 0 (other classes) and 1 (classes shown).
     classes : label or sequence of labels, optional
         Default: the last of ``clf.classes_``, which the title names.
     at : (D,) cells, or {feature: cell}, optional
-        Where the other features are held; default the median of each column, of categories the
-        most frequent. The title says which.
+        Values of the other features. Default: the median of each column, or its most frequent
+        category. The title names them.
     prob : float in (0, 1), optional
-        Of the band, the equal-tailed interval of p(y | x, theta).
+        Probability of the band, the equal-tailed interval of p(y | x, theta).
     most : int
-        Features shown, that of the widest range of probabilities first.
+        Number of features to show. The one with the widest range of probabilities is first.
     ax : sequence or array of matplotlib.axes.Axes, optional
-        As many as features are shown, or more.
+        At least as many as there are features to show.
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
@@ -578,26 +579,26 @@ def plot_regions(
 ) -> "Axes":
     """Draw densities, decision regions and their uncertainty in the plane of two features.
 
-    Lines are p(x | y = c, D), around the given masses of each class (none of a pool, or of a
-    discriminative classifier); tints are the most probable class; boundaries are where it changes.
-    The overlay is dark where p(y | x, theta) is uncertain.
+    Contours of p(x | y = c, D) enclose the given masses of each class; a pool and a discriminative
+    classifier have none. Tints show the most probable class, and boundaries where it changes. The
+    overlay is dark where p(y | x, theta) is uncertain.
 
     Parameters
     ----------
     clf : fitted classifier or pool of two real features
     X : (N, 2)
-        Its range is drawn, a tenth wider on either side.
+        Rows that set the range of the axes, a tenth wider on either side.
     y : (N,), optional
-        Labels of the rows, drawn as points.
+        Labels. With them the picture shows the rows as points.
     overlay : "epistemic" or None
         Information about theta in a label at x, in nats, from 200 joint posterior draws.
     boundaries : methods of `predict_proba`
-        The first in a solid line. One whose estimate does not exist is left out.
+        The first has a solid line. A method whose estimate does not exist is left out.
     mass : sequence of floats in (0, 1)
-        Of each class, inside its contours.
+        Probabilities of each class inside its contours.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------

@@ -35,20 +35,20 @@ def plot_comparison(
     Parameters
     ----------
     table : ModelComparison or xarray.Dataset
-        Of `compare_models`: leave-one-out label score of each model, less that of the best. Of
-        `compare_predictives`: log loss of each plug-in less that of the posterior predictive of the
-        same model, and of several models first that of each posterior predictive less the best;
-        beside it the share of rows on which the one that is named wins, which are those to whose
-        label it gives more probability.
+        The result of `compare_models`: the picture shows the leave-one-out label score of each
+        model less that of the best. Or the result of `compare_predictives`: the picture shows the
+        log loss of each plug-in less that of the posterior predictive of the same model. With
+        several models it first shows the posterior predictive of each less the best. A text gives
+        the share of rows whose label has more probability under the method of that line.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Bars of one standard error of the paired difference; the line at 0 is what is compared with.
-        An infinite difference has no point, but a word.
+        Bars are one standard error of the paired difference. The line at 0 is the method that the
+        others are compared with. A text replaces the point of an infinite difference.
     """
     style.checked_axes(ax, figsize)
     data = getattr(table, "table", table)
@@ -135,22 +135,22 @@ def plot_validation(
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
-    """Draw every z-score of closed form against NUTS, the quantities that come first on top.
+    """Draw the z-scores that compare the closed form with NUTS.
 
     Parameters
     ----------
     validation : Validation
-        Of `validate`.
+        The result of `validate`.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A line per variable, in the order in which each is computed from those above it. The band
-        holds all z-scores, with probability 1 less `false_alarm`, if both are right; those outside
-        are filled. Identities that do not hold have a word.
+        One line per variable; each is computed from those above it. If both are right, the band
+        contains all z-scores with probability 1 - `false_alarm`. Points outside it are filled. A
+        text marks an identity that does not hold.
     """
     style.checked_axes(ax, figsize)
     if not isinstance(validation, Validation):
@@ -241,24 +241,25 @@ def plot_reliability(
     Parameters
     ----------
     clf : fitted classifier or pool, or {name: classifier, or array (N, class)}
-        Several are drawn in one picture. An array holds class probabilities of the rows, by any
-        method, in the order of the sorted labels; any classifier with ``predict_proba`` will do.
+        Several classifiers share one picture. Any classifier with ``predict_proba`` is accepted. An
+        array has the class probabilities of the rows, in the order of the sorted labels.
     X, y : (N, D), (N,)
-        Rows that the classifier was not fitted to, and their labels. X may be None where all
-        probabilities are given.
+        Rows that the classifier was not fitted to, and their labels. X may be None if all
+        classifiers are arrays.
     classes : label or sequence of labels, optional
-        Whose probability; of one classifier also several. Default: of two classes the second; of
-        more, the most probable class of each row, whichever it is.
+        Classes whose probability is shown; only one with several classifiers. Default: the second
+        of two classes, else the most probable class of each row.
     method, class_prior
         As in ``clf.predict_proba``.
     bins : int
-        Of equally many rows.
+        Number of bins with equally many rows.
     prob : float in (0, 1), optional
-        Of the Jeffreys intervals of the frequencies; default ``az.rcParams["stats.ci_prob"]``. A
-        calibrated classifier's bars miss the diagonal in a share 1 - prob of the bins.
+        Probability of the Jeffreys intervals of the frequencies; default
+        ``az.rcParams["stats.ci_prob"]``. If a classifier is calibrated, its bars miss the diagonal
+        in a share 1 - prob of the bins.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------

@@ -44,9 +44,9 @@ def plot_class_probability(
 ) -> "Axes":
     """Draw class probabilities of rows, with their intervals.
 
-    A line is the credible interval of p(y = c | x, theta) over the posterior of theta, a tick its
-    mean. A diamond is p(y = c | x, D), the exact predictive: another number, which need not lie in
-    the middle, nor inside. Ticks are left out where diamonds hide all of them, as for a pool.
+    A line is the credible interval of p(y = c | x, theta) over the posterior of theta. A tick is
+    the mean of that posterior. A diamond is the exact predictive p(y = c | x, D), which may lie
+    outside the interval. Ticks are left out if diamonds hide all of them, as for a pool.
 
     Parameters
     ----------
@@ -54,15 +54,16 @@ def plot_class_probability(
     X : (N, D)
         At most 60 rows, from top to bottom.
     classes : label or sequence of labels, optional
-        Which to show. Default: all; of two, which are mirror images, the second. Where rows and
-        classes are many, the most probable of them for each row; the label of the axis says so.
+        Classes to show. Default: all. Two classes are mirror images, and the second is shown. For
+        many rows and classes the most probable classes of each row are shown; the label of the
+        axis says so.
     names : sequence (N,), optional
-        Of the rows. Default: the index of a DataFrame, else their positions.
+        Names of the rows. Default: the index of a DataFrame, else their positions.
     prob, kind, class_prior
         As in ``clf.predict_interval``.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
@@ -153,23 +154,23 @@ def plot_contributions(
     clf : fitted classifier or pool
     X : (N, D)
     classes : label or (label, label), optional
-        Log-odds of the first against the second; of one label, against the most probable other
-        class. Default: of two classes the second against the first; of more, the most probable of
-        the row against its runner-up. The title names them.
+        Log-odds of the first label against the second. One label is compared with the most
+        probable other class. Default: the second class against the first if there are two, else
+        the most probable class of the row against its runner-up. The title names them.
     row : int
         Position in X.
     most : int
-        Features shown; the sum of the others is one line.
+        Number of features to show. One line shows the sum of the others.
     prob, kind, class_prior, random_state
-        As in ``clf.explain``: with `prob`, also intervals.
+        As in ``clf.explain``. `prob` adds intervals.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
-        Of a figure that is made.
+        Size of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        In nats. A cell of a table stands next to the name of its feature.
+        Contributions in nats. The name of a feature has its cell next to it.
     """
     style.checked_axes(ax, figsize)
     n = n_rows(X)
