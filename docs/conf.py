@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE)]  # for the pages that are written before the build
 
 from family_pages import write_family_pages
 from inventories import link, write_inventories
-from method_tables import TABLES
+from method_tables import REFUSED, TABLES
 
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 project = "bayesgen"
@@ -57,7 +57,7 @@ nb_execution_mode = "off"  # the tests execute them; what is committed is shown
 nb_merge_streams = True
 
 autosummary_generate = True
-autosummary_context = {"tables": TABLES}
+autosummary_context = {"tables": TABLES, "refused": REFUSED}
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False

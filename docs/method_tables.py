@@ -2,6 +2,8 @@
 
 import inspect
 
+import pandas as pd
+
 import bayesgen as bg
 
 QUESTIONS = {
@@ -31,9 +33,14 @@ def public_methods(cls: type) -> set[str]:
     }
 
 
+def refused(clf: object) -> list[str]:
+    """Public names that a classifier inherits and does not have."""
+    return [name for name in dir(type(clf)) if name[0] != "_" and not hasattr(clf, name)]
+
+
 def table(name: str) -> str:
     """Questions and what answers them, without methods that the classifier refuses."""
-    clf = getattr(bg, name)()
+    clf = POOL if name == "LogLinearPool" else getattr(bg, name)()
     lines = [".. list-table::", "   :widths: 25 75", ""]
     for question, names in QUESTIONS.items():
         links = [link for answer in names.split() if (link := _link(clf, answer))]
@@ -44,11 +51,14 @@ def table(name: str) -> str:
 def _link(clf: object, name: str) -> str | None:
     cls, base = type(clf), bg.GenerativeClassifier
     property_of = name.endswith("_")
-    if not hasattr(cls if property_of else clf, name):
+    if not hasattr(cls if property_of and clf is not POOL else clf, name):
         return None
     own = cls.__name__ == "LogLinearPool" or getattr(cls, name) is not getattr(base, name, None)
     owner = cls if own else base
     return f":{'attr' if property_of else 'meth'}:`~bayesgen.{owner.__name__}.{name}`"
 
 
+ROWS = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]})
+POOL = bg.LogLinearPool([bg.GaussianNB()]).fit(ROWS, [0, 0, 1, 1])
+REFUSED = {"LogLinearPool": refused(POOL)}
 TABLES = {name: table(name) for name in bg.__all__ if hasattr(getattr(bg, name), "predict_proba")}

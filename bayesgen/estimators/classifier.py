@@ -86,7 +86,7 @@ def _adds_up(clf) -> None:
 def _of_fit(name: str, what: str) -> property:
     """Make a property that scikit-learn's class has; AttributeError says why there is none."""
     return property(
-        lambda clf: plug_ins.attribute(clf._fitted(), name), doc=f"{what}, as scikit-learn has it."
+        lambda clf: plug_ins.attribute(clf._fitted(), name), doc=f"{what}, as in scikit-learn."
     )
 
 
@@ -353,7 +353,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     class_count_ = _of_fit("class_count_", "Weights of the rows of each class")
     class_log_prior_ = _of_fit(
         "class_log_prior_",
-        "Logs of the posterior means of the class weights, as scikit-learn has it.",
+        "Logs of the posterior means of the class weights",
     )
     theta_ = _of_fit("theta_", "Posterior means of the class means")
     means_ = _of_fit("means_", "Posterior means of the class means")
@@ -361,7 +361,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     covariance_ = _of_fit("covariance_", "Posterior mean of the covariance")
     feature_log_prob_ = _of_fit(
         "feature_log_prob_",
-        "Logs of the posterior means of the probabilities, as scikit-learn has it.",
+        "Logs of the posterior means of the probabilities",
     )
 
     # -- learning ------------------------------------------------------------------------------
@@ -1279,9 +1279,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     def log_evidence_(self) -> float:
         """log p(X, y) of the training rows, in nats, with all parameters integrated out.
 
-        It is conditional on the hyper-parameters (``prior_``) and on bins, if there are any: that
-        defaults and `prior` use the same rows is not discounted. If the same rows have chosen the
-        forest (``structure="tree"``, ``"map"``), the evidence is refused: NoPosteriorError.
+        It is conditional on the hyper-parameters (``prior_``) and on bins. It does not allow for
+        defaults and a `prior` that were chosen from the same rows. If the same rows have chosen the
+        forest (``structure="tree"``, ``"map"``), NoPosteriorError is raised.
         """
         posterior = self._fitted().closed_form
         if self.fitted_.training.unlabelled_weight:
@@ -1292,10 +1292,11 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def posterior_(self) -> "xr.DataTree":
-        """DataTree of 4 chains of 500 exact draws: `draw_posterior` with its defaults.
+        """Draws of the posterior: `draw_posterior` with its defaults, or the draws of the fit.
 
-        Groups ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. It is made on first
-        use, with seed 0. Of a classifier without a closed form it holds the draws of the fit.
+        The groups are ``posterior``, ``constant_data``, ``observed_data`` and ``fit``. With a
+        closed form the draws are made on first use, with seed 0. Without one they are those of the
+        fit.
         """
         draws: Any = self._drawn().training.draws
         return draws

@@ -89,10 +89,10 @@ class BernoulliNB(GenerativeClassifier):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: alpha and beta as are stated. ``"loo"``: multiplied by
-        the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if alpha and beta are not given,
-        else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the alpha and beta as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        alpha and beta are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     See Also
     --------
@@ -314,10 +314,10 @@ class PoissonNB(CountColumns):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: shape and rate as are stated. ``"loo"``: multiplied by
-        the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if shape and rate are not given,
-        else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the shape and rate as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        shape and rate are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     Notes
     -----

@@ -72,26 +72,26 @@ def from_pymc(model: "pm.Model", label: str = "label") -> "PyMCClassifier":
     Parameters
     ----------
     model : pymc.Model
-        With an observed Categorical or Bernoulli variable, other observed variables whose
-        parameters depend on it (``mu[label]``, or ``mu[y]`` with the `pm.Data` ``y`` that it
-        observes), and priors of any kind. Masked arrays have cells that are missing. Data that new
-        rows have too, such as covariates of a regression, are `pm.Data`.
+        The model has an observed Categorical or Bernoulli variable, the label. The parameters of
+        the other observed variables depend on it (``mu[label]``, or ``mu[y]`` with the `pm.Data`
+        ``y`` that it observes). Priors are of any kind. Masked arrays hold missing cells. Declare
+        data that new rows have too, such as covariates of a regression, as `pm.Data`.
     label : str
-        Name of the variable of labels.
+        Name of the variable that holds the labels.
 
     Returns
     -------
     PyMCClassifier
-        It holds the rows of the model: ``fit()`` samples it, ``with_posterior(trace)`` takes
-        existing draws. New rows are tables with a column for each column of the model's data, by
-        their names (`columns_`): those of the data containers, or of the observed variables. NaN
-        is a missing cell: it is integrated out, or refused where a column needs it.
+        The classifier holds the rows of the model. ``fit()`` samples it, and
+        ``with_posterior(trace)`` uses existing draws. New rows are tables with the columns of the
+        model's data. `columns_` names them, after the data containers or the observed variables.
+        NaN is a missing cell. It is integrated out, or refused if the model needs its value.
 
     Raises
     ------
     ValueError
-        If rows do not depend on the label, or their density is not a product over rows; with the
-        reason.
+        If rows do not depend on the label, or their density is not a product over rows. The
+        message gives the reason.
 
     Examples
     --------

@@ -67,7 +67,7 @@ class GaussianNB(GenerativeClassifier):
     ----------
     mu0 : float or array broadcasting to (class, feature), optional
         Prior mean of the class means, in the unit of the feature. None: pooled mean of the column.
-        This and the next three may also be a mapping, {column: value}, of all columns.
+        This argument and the next three may also be a mapping {column: value} of all columns.
     kappa0 : float or array broadcasting to (class, feature), optional
         Weight of mu0, in rows. None: 0.1.
     nu0 : float or array broadcasting to the variances, optional
@@ -76,24 +76,24 @@ class GaussianNB(GenerativeClassifier):
         Prior scale of the variance, in the unit of the feature squared. None: pooled
         within-class variance of the column, with one observation's worth of total variance.
     variance : {"class", "tied", "spherical", "class_spherical"}
-        A variance for each class and feature; for each feature, shared by the classes; one for
-        everything; one for each class.
+        "class": one variance per class and feature. "tied": one per feature, shared by the
+        classes. "spherical": one for all. "class_spherical": one per class.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
-        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
-        given, else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the hyper-parameters as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        hyper-parameters are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     Notes
     -----
     The defaults are equivariant under shift and scale of each column (with a spherical variance:
     of all columns together). They come from the experiment in
-    ``tests/benchmarks/priors_on_open_sets.py``: nu0 = 3 is the smallest integer for which the prior
-    mean of the variance exists, kappa0 = 0.1 lets class means lie about three within-class standard
-    deviations from the pooled mean; the within-class variance serves better than the total.
-    A column without any variation in training leaves the class probabilities alone.
+    ``tests/benchmarks/priors_on_open_sets.py``. nu0 = 3 is the smallest integer for which the prior
+    mean of the variance exists. kappa0 = 0.1 lets class means lie about three within-class standard
+    deviations from the pooled mean. The within-class variance gives lower log loss than the total.
+    A column that does not vary in training does not change the class probabilities.
 
     References
     ----------
@@ -237,10 +237,10 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
-        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
-        given, else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the hyper-parameters as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        hyper-parameters are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     Notes
     -----
@@ -332,10 +332,10 @@ class QuadraticDiscriminant(_Discriminant):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
-        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
-        given, else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the hyper-parameters as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        hyper-parameters are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     Notes
     -----

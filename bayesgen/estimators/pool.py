@@ -204,16 +204,16 @@ class LogLinearPool(GenerativeClassifier):
     .. math:: p(y = c \mid x) \propto \pi_c \exp\Big(\sum_m \eta_m E_{mc}(x) + k(x) b_c\Big)
 
     :math:`E_{mc}(x) = \log p_m(x \mid y = c, D)` is the evidence of member m, its parameters
-    integrated out; of a discriminative member :math:`\log p_m(y = c \mid x, D) - \log \pi_c`.
-    Class weights :math:`\pi` are the frequencies in the training rows, with a pseudo-count of 1.
-    Exponents :math:`\eta_m > 0` and intercepts b are learned from leave-one-out evidence, in which
-    no row has scored itself. Intercepts count by the share k of the row's cells that are known: a
-    row without any (or a text without a known token) has the class weights. A single member is
-    calibrated: an exponent below 1 means that it counts evidence more than once, like naive Bayes
-    with dependent columns.
+    integrated out. For a discriminative member it is
+    :math:`\log p_m(y = c \mid x, D) - \log \pi_c`. Class weights :math:`\pi` are the frequencies
+    in the training rows, with a pseudo-count of 1. Exponents :math:`\eta_m > 0` and intercepts b
+    are learned from leave-one-out evidence: no row scores itself. k(x) is the share of the row's
+    cells that are known, so a row without known cells or tokens gets the class weights. A pool of
+    one member calibrates it. An exponent below 1 means that the member counts evidence more than
+    once, like naive Bayes with dependent columns.
 
-    It is a pool of predictives with a discriminative layer of M + C numbers. It is not Bayesian
-    model averaging, which weights members by their evidence and in the limit takes one of them
+    The pool adds a discriminative layer of M + C numbers to the predictives. It is not Bayesian
+    model averaging, which weights members by their evidence and in the limit uses one of them
     (`bayesgen.compare_models` shows both). Exponents and intercepts are integrated out: predictions
     are means over 2000 draws of their posterior.
 
@@ -222,12 +222,12 @@ class LogLinearPool(GenerativeClassifier):
     members : "auto", list, or {name: estimator}
         Classifiers of this package, conjugate or sampled, or scikit-learn pipelines that end in
         one; also as (name, estimator) pairs. They are cloned and fitted once. ``"auto"`` chooses
-        for the columns: independent columns (`MixedNB`), linear discriminants on numbers and on
-        normal scores and a quadratic one on normal scores (categories as indicators), and label
-        trees (`MetaTreeForest`), without those that would take many seconds; bits and counts of
-        sparse matrices; language models of documents, and of each named column of a data frame that
-        holds texts (of four words or more, most of them different), whose missing cells are empty
-        texts.
+        by the columns. For a table it uses independent columns (`MixedNB`), linear discriminants on
+        numbers and on normal scores, a quadratic one on normal scores (categories as indicators)
+        and label trees (`MetaTreeForest`), without those that would take many seconds. For a sparse
+        matrix it uses bits and counts. For documents it uses language models, also for each named
+        column of a data frame that holds texts (of four words or more, most of them different); a
+        missing cell is an empty text.
     intercepts : bool
         Learn b, which corrects evidence that favours a class.
     prefit : bool
@@ -236,7 +236,7 @@ class LogLinearPool(GenerativeClassifier):
     max_rows : int, default 5000
         Largest number of rows from which exponents are learned; more rows are sampled.
     random_state : int, optional
-        Seed of that sample, of label trees and of the draws of exponents. None is reproducible too.
+        Seed of that sample, of label trees and of the draws of exponents. None is a fixed seed.
 
     Attributes
     ----------
@@ -247,53 +247,53 @@ class LogLinearPool(GenerativeClassifier):
     intercepts_ : array (class,)
         Posterior means of the intercepts.
     text_columns_ : tuple of str
-        Columns of a data frame that ``"auto"`` has given to language models.
+        Columns of a data frame that language models read under ``"auto"``.
     posterior_ : xarray.DataTree
         Draws of exponents and intercepts, 8 chains of 250; R-hat and effective sample size in its
         attributes.
     left_out_ : {name: reason}
-        Members that ``"auto"`` did not take, and columns that some of its members do not see.
+        Members that ``"auto"`` does not use, and columns that some of its members do not see.
 
     Notes
     -----
-    The prior of an exponent is Gamma(1/2, M / 2), of mean 1 / M; if the members are of G parts of
-    the columns (texts and others), of mean G / M. That of an intercept is Normal(0, 2), in nats.
-    Draws are by Hamiltonian Monte Carlo, made longer until R-hat is at most 1.01. Scores are taken
-    relative to each row's best class and cut at -300 nats. If the members separate few rows without
-    error, exponents stay near their prior mean 1 / M, and the pool is less confident than its best
-    member. Views of ``"auto"`` (normal scores, means in place of missing cells for full
-    covariances) are learned from all rows without labels and stay when a row is left out.
+    The prior of an exponent is Gamma(1/2, M / 2), with mean 1 / M. If the members read G parts of
+    the columns (texts and others), the mean is G / M. The prior of an intercept is Normal(0, 2), in
+    nats. Hamiltonian Monte Carlo draws until R-hat is at most 1.01. Scores are relative to the best
+    class of each row and are cut at -300 nats. If the members separate few rows without error,
+    exponents stay near their prior mean 1 / M, and the pool is less confident than its best member.
+    Views of ``"auto"`` (normal scores, means in place of missing cells for full covariances) are
+    learned from all rows without labels and stay the same when a row is left out.
 
-    *Methods* are those of a classifier. A pool does not model x, so some are absent or refused:
-    `score_samples`, `simulate`, ``target="joint"``, methods that add rows, and plug-ins.
+    *Methods* are those of a classifier. A pool does not model x, so ``score_samples``,
+    ``simulate``, ``target="joint"``, methods that add rows, and plug-ins are absent or refused.
     ``class_prior=`` multiplies the odds by its ratio to the class weights of training.
 
     *Intervals, uncertainty, draws*: each of 100 draws gives every training row an independent
     weight, Gamma with mean 1 and variance 4/3, fits the members again with these weights
     (structures of trees, views and members by MCMC stay), draws their parameters once, and pools
-    the densities by one draw of exponents and intercepts. Of label trees predictives are pooled, of
-    language models with very many contexts the densities at the posterior mean. The mean of these
-    draws (``mean`` of `predict_uncertainty`) and the prediction (`predict_proba`) are two numbers,
-    which may differ by .1 with few rows; a prediction, an average over parameters, is often less
-    extreme than every value in its interval. A pool keeps its training rows for them, in files
-    and pickles too, up to 64 MiB; beyond that ``training=(X, y)`` gives them.
+    the densities by one draw of exponents and intercepts. It pools the predictives of label trees,
+    and the densities at the posterior mean of language models with very many contexts. The mean of
+    these draws (``mean`` of `predict_uncertainty`) is not the prediction (`predict_proba`): with
+    few rows the two may differ by .1. The prediction is an average over parameters and is often
+    less extreme than every value in its interval. A pool keeps its training rows for the draws, in
+    files and pickles too, up to 64 MiB. Pass larger tables as ``training=(X, y)``.
 
-    *Explanations* are of the pool's own predictions, with cells of the row missing. Sparse counts:
-    all counts of a column are left out together. Texts: mean exponents times the members'
-    contributions, added up by word. What these contributions do not add up to is ``rest``
-    (obs_id), and there are no intervals.
+    *Explanations* compare the pool's own predictions with and without cells of the row. For sparse
+    counts, all counts of a column are left out together. For texts, a contribution is the mean
+    exponent times the member's contribution, summed by word; ``rest`` (obs_id) is the part of the
+    log-odds that these do not explain, and there are no intervals.
 
-    *Leave-one-out*: the row is left out of members exactly (or by importance sampling, if they were
-    fitted by draws). It is left out of exponents and intercepts by Pareto-smoothed importance
-    weights of their draws; new draws are made without a row that has a tenth of the weight or more.
-    The members' scores of the other rows stay as they are.
+    *Leave-one-out* leaves the row out of the members exactly, or by importance sampling if they
+    were fitted by draws. Pareto-smoothed importance weights leave it out of the draws of exponents
+    and intercepts; a row with a tenth of the weight or more gets new draws. The scores of the
+    members for the other rows do not change.
 
-    *Typicality*: tail probabilities of the members that have a density differ, because a row may be
-    unlike the others in single columns, in pairs of them, or in all together. Their harmonic mean
-    is small if one of them is; the result is its rank among those of the training rows, each
-    without itself. Small values have their nominal frequency, or a little less; if members count
-    bins, large ones are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
-    `max_rows` rows the ranks are among those that exponents are learned from.
+    *Typicality* combines the tail probabilities of all members that have a density, because a row
+    may be unlike the others in single columns, in pairs, or in all together. Their harmonic mean is
+    small if one of them is small. The result is its rank among those of the training rows, each
+    without itself. Small values have their nominal frequency, or a little less. If members count
+    bins, large values are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
+    `max_rows` rows the ranks are among the rows from which exponents are learned.
 
     References
     ----------
@@ -558,7 +558,7 @@ class LogLinearPool(GenerativeClassifier):
         tree : xarray.DataTree or Dataset
             Draws with the names and dims of ``posterior_``, for example of the model of `to_pymc`.
         X, y : None
-            Members have been fitted to rows.
+            Not accepted: the members are already fitted.
         """
         self._fitted()
         if X is not None or y is not None:
@@ -569,32 +569,32 @@ class LogLinearPool(GenerativeClassifier):
 
     @property
     def members_(self) -> dict[str, GenerativeClassifier]:
-        """{name: fitted classifier}."""
+        """Fitted members by name."""
         return {member.name: member.clf for member in self._pooled().members}
 
     @property
     def exponents_(self) -> Array:
-        """Posterior means (member,)."""
+        """Posterior means of the exponents. Predictions use the draws, not these."""
         return self._pooled().exponents.mean[0]
 
     @property
     def intercepts_(self) -> Array:
-        """Posterior means (class,)."""
+        """Posterior means of the intercepts."""
         return self._pooled().exponents.mean[1]
 
     @property
     def n_rows_(self) -> int:
-        """Rows that exponents were learned from."""
+        """Number of rows from which exponents were learned."""
         return self._pooled().n_rows
 
     @property
     def left_out_(self) -> dict[str, str]:
-        """{member: reason why ``"auto"`` did not take it}."""
+        """Members that ``"auto"`` does not use, or not for every column, with the reason."""
         return self._fitted().training.left_out
 
     @property
     def text_columns_(self) -> tuple[str, ...]:
-        """Columns of a data frame that ``members="auto"`` has given to language models."""
+        """Columns of a data frame that language models read under ``members="auto"``."""
         return tuple(dict.fromkeys(name for m in self._pooled().members for name in m.texts))
 
     # -- training rows without themselves ------------------------------------------------------
@@ -636,15 +636,15 @@ class LogLinearPool(GenerativeClassifier):
     ) -> "pm.Model":
         """Return the PyMC model of exponents and intercepts, given the members' scores.
 
-        Priors are Gamma and Normal. Members' scores are data: leave-one-out log joint densities
-        (member, obs_id, class). NUTS on it and `posterior_` agree.
+        Priors are Gamma and Normal. The members' scores are data: leave-one-out log joint densities
+        (member, obs_id, class). NUTS on this model agrees with `posterior_`.
 
         Parameters
         ----------
         X, y : training rows, optional
             Needed where the pool does not keep them: more than 64 MiB, or fitted in parts.
         likelihood : {"statistics", "rows"}
-            The same here: scores have no sufficient statistics, and labels are observed.
+            Both give the same model: scores have no sufficient statistics, and labels are observed.
         observed : bool
             False: the prior alone.
         X_new : (N, D) rows, optional

@@ -380,10 +380,10 @@ class MixedNB(TableClassifier):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     prior : {"loo", "default", "empirical"} or None
-        Strength of the prior. ``"default"``: hyper-parameters as are stated. ``"loo"``: multiplied
-        by the factors with the largest leave-one-out score of the labels. ``"empirical"``: by those
-        with the largest evidence p(X, y). None: ``"loo"`` in `fit` if hyper-parameters are not
-        given, else ``"default"`` (`GenerativeClassifier`).
+        Strength of the prior. ``"default"`` uses the hyper-parameters as stated.
+        ``"loo"`` multiplies them by the factors with the largest leave-one-out score of the labels,
+        ``"empirical"`` by those with the largest evidence p(X, y). None is ``"loo"`` in `fit` if
+        hyper-parameters are not given, else ``"default"`` (see `GenerativeClassifier`).
 
     Attributes
     ----------

@@ -168,7 +168,7 @@ def report(
     random_state: int = 0,
     progressbar: bool = True,
 ) -> Report:
-    """Write what a fitted classifier is worth on held-out rows as one page that can be passed on.
+    """Write a page on the quality of a fitted classifier on held-out rows.
 
     The page has a verdict, the full predictive against plug-ins, calibration and the least certain
     rows with their reasons. For two classes it has AUC, sensitivity, specificity and predictive
@@ -182,43 +182,43 @@ def report(
     X, y : (N, D), (N,)
         Labelled rows that it was not fitted to.
     path : str or path, optional
-        Where it goes: .html, .md or .json. Written whole or not at all.
+        The file to write: .html, .md or .json. An error leaves no partial file.
     training : (X, y) or (X, y, sample_weight), optional
         The rows of the fit, for typicality, if the classifier does not hold them.
     validation : Validation, optional
-        Of `bayesgen.validate`, whose result becomes a section.
+        The result of `bayesgen.validate`. It becomes a section.
     cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
         Costs of decisions, as in `decide`. The page states what the decisions of lowest expected
         cost would have cost on these rows. With two classes costs choose the threshold, else 0.5.
     format : {"html", "md", "json"}, optional
-        Default: by the ending of `path`.
+        Default: the ending of `path`.
     title : str, optional
     prob : float in (0, 1), optional
-        Of all intervals; default ``az.rcParams["stats.ci_prob"]``.
+        Probability of all intervals; default ``az.rcParams["stats.ci_prob"]``.
     max_rows : int, optional
-        Rows looked at, drawn at random from more. Default: 20 000, and 2 000 where predictions are
-        averages over draws. Costly parts look at fewer; each says at how many.
+        Largest number of rows to use; more rows are sampled at random. Default: 20 000, or 2 000 if
+        predictions are averages over draws. Costly sections use fewer rows and state the number.
     random_state : int
-        Of whatever is drawn.
+        Seed of everything that is drawn.
     progressbar : bool
-        On stderr, where it is a terminal.
+        Show progress on stderr if it is a terminal.
 
     Returns
     -------
     Report
-        ``save(path)``, ``to_html()``, ``to_markdown()``, ``to_json()``.
+        It has ``save(path)``, ``to_html()``, ``to_markdown()`` and ``to_json()``.
 
     Raises
     ------
     ImportError
-        Without matplotlib and jinja2: ``pip install "bayesgen[report]"``.
+        If matplotlib or jinja2 is not installed: ``pip install "bayesgen[report]"``.
     ValueError, TypeError
         If the rows do not fit the classifier.
 
     Notes
     -----
-    The page has no script and fetches nothing; pictures are inline SVG, with descriptions for who
-    does not see them. It is the same for 10^3 and 10^6 rows, and at most 2 MB.
+    The page is one file without scripts or links to other files. Pictures are inline SVG with
+    descriptions for screen readers. The page has at most 2 MB, also for 10^6 rows.
 
     Examples
     --------
