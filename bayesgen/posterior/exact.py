@@ -345,25 +345,26 @@ class ExactPosterior:
         return self.model.family.n_parameters()
 
     @cached_property
-    def _thetas(self) -> dict[tuple[int, int], Theta]:
-        """Return the draws of theta that were last asked for, by seed and number."""
+    def _drawn(self) -> dict[str, tuple[tuple[int, int], Any]]:
+        """Return what was last drawn, by kind, with its seed and number."""
         return {}
 
     def __getstate__(self):
         """Return what is pickled and copied: draws are made again."""
-        return {k: v for k, v in vars(self).items() if k not in ("_thetas", "_random_fits")}
+        return {k: v for k, v in vars(self).items() if k != "_drawn"}
 
     def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
         """Draws of theta, all of them or some at a time, always the same."""
-        if (seed, n_draws) in self._thetas:
-            yield self._thetas[seed, n_draws]
+        key = seed, n_draws
+        last, theta = self._drawn.get("theta", (None, None))
+        if last == key:
+            yield theta
             return
         rng = np.random.default_rng([seed, 0])
         for draws in row_blocks(n_draws, self._n_parameters, KEPT // 8):
             theta = self.model.family.draw(rng, draws.stop - draws.start)
             if draws == slice(0, n_draws):
-                self._thetas.clear()
-                self._thetas[seed, n_draws] = theta
+                self._drawn["theta"] = key, theta
             yield theta
 
     def _draws_by_theta(self, X: Matrix, log_pi: Array, seed: int) -> Iterator[tuple[slice, Array]]:
@@ -410,8 +411,9 @@ class ExactPosterior:
     ) -> Iterator["ExactPosterior"]:
         """Fits to randomly weighted training rows, always the same; kept if they are small."""
         key = seed, n_draws
-        if key in self._random_fits:
-            yield from self._random_fits[key]
+        last, fits = self._drawn.get("fits", (None, []))
+        if last == key:
+            yield from fits
             return
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
@@ -428,17 +430,12 @@ class ExactPosterior:
                 fits.append(fit)
             yield fit
         if fits:
-            self._random_fits.clear()
-            self._random_fits[key] = fits
+            self._drawn["fits"] = key, fits
 
     @property
     def draws_need_rows(self) -> bool:
-        """Whether draws are fits to the training rows with random weights."""
+        """Return whether draws are fits to the training rows with random weights."""
         return self.model.family.discriminative
-
-    @cached_property
-    def _random_fits(self) -> dict[tuple[int, int], list["ExactPosterior"]]:
-        return {}
 
     def _draws_by_row(
         self, family: DensityDraws, X: Matrix, log_pi: Array, seed: int

@@ -1,9 +1,9 @@
-"""Of every kind of pool: intervals, uncertainty and draws are of one distribution."""
+"""Of every kind of pool, and of a model: intervals, uncertainty and draws are of one law."""
 
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import entr, softmax
 
 import bayesgen as bg
 from bayesgen.posterior.joint_draws import weights_of_draws
@@ -24,6 +24,10 @@ def of_table():
     return bg.LogLinearPool(members), *table(3, 13)
 
 
+def of_a_model():
+    return bg.GaussianNB(), *table(3, 13)
+
+
 def of_one_member():
     return bg.LogLinearPool([bg.GaussianNB()]), *table(2, 20, 3)
 
@@ -42,7 +46,7 @@ def of_texts():
     return bg.LogLinearPool([bg.MarkovNB(order=1), bg.MarkovNB(order=2)]), X[:40], y[:40], X[40:]
 
 
-KINDS = (of_table, of_one_member, of_counts, of_texts)
+KINDS = (of_a_model, of_table, of_one_member, of_counts, of_texts)
 
 
 @pytest.mark.usefixtures("few_exponents")
@@ -55,8 +59,10 @@ def test_the_three_answers_agree(kind):
     rho = clf.predict_posterior(new)["predictions/class_probability"].values[0]
     expected = np.moveaxis(np.percentile(rho, [10, 90], axis=0), 0, -1)
     np.testing.assert_allclose(table["interval"], expected, atol=0.01)
-    mean = clf.predict_uncertainty(new)["mean"]
-    np.testing.assert_allclose(mean, rho.mean(axis=0), rtol=1e-9)
+    found = clf.predict_uncertainty(new)
+    np.testing.assert_allclose(found["mean"], rho.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["sd"], rho.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["aleatoric"], entr(rho).sum(axis=-1).mean(axis=0), rtol=1e-9)
     alone = clf.predict_interval(new[3:4], 0.8, "eti")["interval"]
     np.testing.assert_allclose(alone, table["interval"][3:4], rtol=1e-9, atol=1e-9)
 

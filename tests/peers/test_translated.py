@@ -5,16 +5,13 @@ peer without one, ``method="posterior_mean"`` for a peer that plugs estimates in
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import gammaln
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_predict, learning_curve
-from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 import bayesgen as bg
@@ -112,17 +109,6 @@ def test_memory_mapped_rows_are_bagged(tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_outputs_side_by_side_and_in_a_chain():
-    rows, labels = load_iris(return_X_y=True)
-    both = np.column_stack([labels, labels == 1])
-    several = MultiOutputClassifier(bg.GaussianNB()).fit(rows, both)
-    np.testing.assert_array_equal(
-        several.predict_proba(rows)[0], bg.GaussianNB().fit(rows, labels).predict_proba(rows)
-    )
-    chain = ClassifierChain(bg.GaussianNB()).fit(rows, np.column_stack([labels > 0, labels > 1]))
-    assert chain.predict_proba(rows).shape == (150, 2)
-
-
 def test_log_probabilities_of_folds_learning_curve_and_scorers():
     rows, labels = load_wine(return_X_y=True)
     log_p = cross_val_predict(bg.MixedNB(), rows, labels, cv=3, method="predict_log_proba")
@@ -136,17 +122,6 @@ def test_log_probabilities_of_folds_learning_curve_and_scorers():
     two = labels < 2
     clf = bg.GaussianNB().fit(rows[two], labels[two] > 0)
     assert get_scorer("roc_auc")(clf, rows[two], labels[two] > 0) > 0.95
-
-
-def test_importance_and_partial_dependence_find_the_column():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["none", "own", "nought"])
-    labels = np.where(frame["own"] > 0, "yes", "no")
-    clf = bg.GaussianNB().fit(frame, labels)
-    found = permutation_importance(clf, frame, labels, n_repeats=3, random_state=0)
-    assert found.importances_mean.argmax() == 1
-    curve = partial_dependence(clf, frame, ["own"], grid_resolution=5, response_method="auto")
-    assert (np.diff(curve["average"][0]) > 0).all()  # of classes_[1], "yes"
 
 
 # ------------------------------------------------------------------- other packages

@@ -26,40 +26,17 @@ def fitted():
     return bg.GaussianNB().fit(X, y), X[:6]
 
 
-def test_the_three_answers_agree(fitted):
-    clf, X = fitted
-    rho = clf.predict_posterior(X)["predictions"]["class_probability"].values[0]
-    table = clf.predict_interval(X, 0.8, "eti")
-    expected = np.percentile(rho, [10, 90], axis=0)
-    np.testing.assert_allclose(table["interval"], np.moveaxis(expected, 0, -1), atol=1e-4)
-    found = clf.predict_uncertainty(X)
-    np.testing.assert_allclose(found["mean"], rho.mean(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(found["sd"], rho.std(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(found["aleatoric"], entr(rho).sum(axis=-1).mean(axis=0), rtol=1e-9)
-
-
-@pytest.mark.parametrize("method", ["predict_interval", "predict_uncertainty"])
-def test_a_row_alone_and_among_others(fitted, method):
-    clf, X = fitted
-    together = getattr(clf, method)(X)
-    for i in range(len(X)):
-        alone = getattr(clf, method)(X[i : i + 1])
-        for name in alone.data_vars:
-            expected = together[name].values[i : i + 1]
-            np.testing.assert_allclose(alone[name], expected, rtol=1e-9, atol=1e-9)
-
-
 def test_draws_are_not_pickled_and_a_new_posterior_has_others(fitted):
     clf, X = fitted
     clf.predict_interval(X)
-    assert clf.fitted_.posterior._thetas
+    assert clf.fitted_.posterior._drawn
     again = pickle.loads(pickle.dumps(clf))
-    assert "_thetas" not in vars(again.fitted_.posterior)
+    assert "_drawn" not in vars(again.fitted_.posterior)
     np.testing.assert_array_equal(
         again.predict_interval(X)["interval"], clf.predict_interval(X)["interval"]
     )
     again.partial_fit(X + 1, np.arange(6) % 3)
-    assert "_thetas" not in vars(again.fitted_.posterior)
+    assert "_drawn" not in vars(again.fitted_.posterior)
 
 
 def test_the_seed_decides(fitted):
