@@ -312,21 +312,21 @@ def validate(
 ) -> Validation:
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
-    Compared with draws: parameters, densities and class probabilities of rows, their intervals,
-    rows of `simulate`. To many digits, on some rows: the evidence, `loo_log_joint` and
-    `typicality` with fits without the row, merged halves with the whole, sums of contributions,
-    estimates by ``"mle"`` and ``"map"``.
+    The draws check parameters, densities and class probabilities of rows, their intervals, and rows
+    of `simulate`. These are compared to many digits, on some of the rows: the evidence;
+    `loo_log_joint` and `typicality` with fits without the row; merged halves with the whole; sums
+    of contributions; estimates by ``"mle"`` and ``"map"``.
 
-    *Not* compared: prediction sets, `predict_uncertainty`, intervals of contributions,
-    mutual information, label shift, files and streams; nor the model itself:
-    `bg.compare_models` and predictive checks ask whether it fits the rows.
+    *Not* checked are prediction sets, `predict_uncertainty`, intervals of contributions, mutual
+    information, label shift, files and streams, and the model itself. `bg.compare_models` and
+    predictive checks show whether the model fits the rows.
 
     Parameters
     ----------
     clf : GenerativeClassifier
-        Fitted or not: a clone is fitted to the rows. Of a pool its members are checked.
+        Fitted or not: a clone is fitted to the rows. For a pool its members are checked.
     X, y, sample_weight
-        Training rows. Few are better than many: against many rows a wrong pseudo-count is small.
+        Training rows. Use few: with many rows a wrong pseudo-count has a small effect.
     X_test : (N, D), optional
         Rows whose densities and class probabilities are compared, at most 20 of them, evenly
         spaced. Default: of X.

@@ -39,7 +39,7 @@ class StudentTNB(SampledClassifier):
     Parameters
     ----------
     mu, sigma, nu : prior objects, optional
-        Of the locations and scales (class, feature), in the unit of the feature, and of the
+        Priors of the locations and scales (class, feature), in the unit of the feature, and of the
         degrees of freedom (feature,): a distribution of PyMC (``pm.Gamma.dist(2, 0.1)``), PreliZ
         or pymc-extras, or a function of (name, dims). None: mu Normal about the column's median,
         with 3.2 times its spread about the class medians; log sigma Normal about the log of that
@@ -48,7 +48,7 @@ class StudentTNB(SampledClassifier):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     draws, tune, chains : int
-        Of NUTS.
+        Options of NUTS.
     random_state : int, optional
 
     References
@@ -104,14 +104,14 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
     Parameters
     ----------
     mu, delta : prior objects, optional
-        Of the rates (class, feature), in events per unit of exposure, and of the non-Poissonness
-        (feature,), events per unit of exposure: a distribution of PyMC
+        Priors of the rates (class, feature) and of the non-Poissonness (feature,), both in events
+        per unit of exposure: a distribution of PyMC
         (``pm.Gamma.dist(2, 0.1)``), PreliZ or pymc-extras, or a function of (name, dims). None:
         mu log-Normal about a common rate, itself log-Normal about the rate of the column in all
         rows with standard deviation 1; delta Exponential with mean 1/(mean exposure) + that rate,
         with which a row's own rate varies as much as it is large.
     spread : prior object, optional
-        Of the standard deviation of the classes' log rates about the common one; a number. None:
+        Prior of the standard deviation of the classes' log rates about the common one. None:
         HalfNormal(1).
     exposure : int or str, optional
         Position or name of the column that holds each row's exposure: the length of a document,
@@ -121,7 +121,7 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     draws, tune, chains : int
-        Of NUTS.
+        Options of NUTS.
     random_state : int, optional
 
     Notes
@@ -193,8 +193,8 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     Parameters
     ----------
     mu, tau : prior objects, optional
-        Of the base log-odds of the columns (feature,), and of the spread of the classes about
-        them, in log-odds. A distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
+        Priors of the base log-odds of the columns (feature,), and of the spread of the classes
+        about them, in log-odds: a distribution of PyMC (``pm.HalfNormal.dist(1)``), PreliZ or
         pymc-extras, or a function of (name, dims). None: mu Normal about the mean log-odds of all
         columns, with variance 1 + their variance; log tau Normal(log 0.5, 1).
     binarize : float or None, default 0.0
@@ -202,7 +202,7 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     draws, tune, chains : int
-        Of NUTS.
+        Options of NUTS.
     random_state : int, optional
 
     Notes
@@ -268,13 +268,13 @@ class BayesianLogisticRegression(SampledClassifier):
         Prior standard deviation of w_aj - w_bj: in log-odds of class a against b, per standard
         deviation of the feature. Half of it for squares and products.
     intercept_scale : float, default 5.0
-        Of b_a - b_b, the log-odds at the mean of all features.
+        Prior scale of b_a - b_b, the log-odds at the mean of all features.
     coef, intercept : prior objects, optional
-        Of w (class, feature) and b (class,): a distribution of PyMC
+        Priors of w (class, feature) and b (class,): a distribution of PyMC
         (``pm.Laplace.dist(0, 1)``), PreliZ or pymc-extras, or a function of (name, dims); they
         replace the scales. None: Normal about 0, with sum 0 over the classes.
     draws, tune, chains : int
-        Of NUTS.
+        Options of NUTS.
     random_state : int, optional
 
     Notes
@@ -344,7 +344,7 @@ class MixtureDiscriminant(SampledClassifier):
     n_components : int, {label: int} or array (class,), default 2
         Clusters of every class, or of each.
     mu, sigma : prior objects, optional
-        Of the means and the standard deviations of the clusters (class, component, feature), in
+        Priors of the means and standard deviations of the clusters (class, component, feature), in
         the unit of the feature: a distribution of PyMC (``pm.Normal.dist(0, 5)``), PreliZ or
         pymc-extras, or a function of (name, dims). None: mu Normal about the column's median, with
         3.2 times its spread about the class medians; log sigma Normal about the log of that
@@ -352,16 +352,18 @@ class MixtureDiscriminant(SampledClassifier):
         h is the median gap between the values that occur in the column, 0 if no two are equal. Data
         recorded to few digits have many equal values, on which a cluster would shrink to a point.
     covariance : {"full", "diagonal"}
-        Of each cluster: with correlations under an LKJ prior, or without.
+        Covariance of each cluster: with correlations under an LKJ prior, or without.
     component_alpha : float, default 10.0
-        Dirichlet concentration of the clusters' weights, in rows. With less, a cluster that is not
-        needed may be left without rows, anywhere; with more it is all the more part of another one.
+        Dirichlet concentration of the clusters' weights, in rows. With a small value, a cluster
+        that is not needed may have no rows and lie anywhere. With a large value it overlaps another
+        cluster.
     eta : float, default 2.0
-        Of the LKJ prior: 1 is uniform over correlation matrices, more is closer to no correlation.
+        Shape of the LKJ prior: 1 is uniform over correlation matrices, and larger values favour
+        small correlations.
     class_alpha : float or array (class,), default 1.0
         Dirichlet concentration of the class weights, in rows.
     draws, tune, chains : int
-        Of NUTS.
+        Options of NUTS.
     random_state : int, optional
 
     Notes

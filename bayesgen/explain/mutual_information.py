@@ -86,7 +86,7 @@ def mutual_information(
     base : float, optional
         Base of the logarithm; default 2, bits.
     method : {"posterior_mean", "map", "mle"}
-        Which theta, and which class weights, are plugged in. I(E theta) is not E I(theta): an
+        Estimate of theta and the class weights to plug in. I(E theta) is not E I(theta): an
         irrelevant feature has E I > 0.
     posterior : bool or xarray.DataTree, default False
         True: the posterior distribution of the information, from `draws` exact draws of class
@@ -96,8 +96,8 @@ def mutual_information(
     unit : {"bits", "nats"}, optional
         Instead of `base`.
     prob, kind
-        Of the interval: its probability, and "eti" (equal tails) or "hdi" (shortest); by default
-        as ArviZ is set.
+        Probability of the interval, and "eti" (equal tails) or "hdi" (shortest); default
+        ``az.rcParams["stats.ci_prob"]`` and ``["stats.ci_kind"]``.
     random_state : int or numpy.random.Generator
 
     Returns

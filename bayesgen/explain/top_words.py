@@ -28,11 +28,11 @@ def top_words(
     clf : fitted BernoulliNB or MultinomialNB, or a Pipeline that ends in one
         Names are those of the columns, or what the steps before it call them.
     n : int
-        Words of each class.
+        Number of words per class.
     prob : float in (0, 1), optional
         Posterior probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
     random_state : int or numpy.random.Generator
-        Of the draws behind the intervals.
+        Seed of the draws for the intervals.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def top_words(
     Raises
     ------
     TypeError
-        If it is another classifier.
+        If the classifier is another one.
 
     Notes
     -----

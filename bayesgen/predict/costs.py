@@ -48,25 +48,24 @@ def decide(
         classes, or others. In a dict, the decision for the true class itself costs 0 if left out.
         None: a wrong class costs 1.
     reject : float, optional
-        Cost of leaving the row undecided, whatever its class. Adds the decision ``"reject"``; where
-        every mistake costs 1, of rows whose most probable class has less than 1 - `reject`.
+        Cost of leaving the row undecided, whatever its class. It adds the decision ``"reject"``. If
+        every mistake costs 1, rows whose most probable class has less than 1 - `reject` get it.
     class_prior, method
         As in ``clf.predict_proba``.
     typicality : float in (0, 1), optional
         Rows that no class finds typical, with ``clf.typicality(X)`` below this for every class, get
         the decision ``"reject"`` whatever the costs: they are like no training row, and
-        p(y | x, D) is then an extrapolation. Of rows like the training rows about this share, or
-        less, is rejected. A class of n rows finds nothing less typical than 1 / (n + 1); with a
-        class without rows nothing is rejected for that reason.
+        p(y | x, D) is then an extrapolation. About this share, or less, of the rows like the
+        training rows is rejected. The typicality for a class of n rows is at least 1 / (n + 1). If
+        a class has no rows, typicality rejects nothing.
 
     Returns
     -------
     xarray.Dataset, which prints as a table
         ``decision`` (obs_id); ``expected_cost`` (obs_id, action), of every
-        decision; ``margin`` (obs_id), by how much the second best would cost more: inf where
-        there is no second, NaN of a row that is rejected because it is not typical. Of equally
-        good decisions the first one is taken, ``"reject"`` last. With `typicality` also
-        ``typicality`` (obs_id), the largest of any class.
+        decision; ``margin`` (obs_id), the extra cost of the second best: inf if there is no second,
+        NaN for a row that is rejected because it is not typical. Ties go to the first decision,
+        ``"reject"`` last. With `typicality` also ``typicality`` (obs_id), the largest of any class.
 
     Raises
     ------

@@ -248,7 +248,7 @@ def estimate_class_prior(
     kind: KindName | None = None,
     random_state: Any = 0,
 ) -> "xr.DataTree":
-    """Posterior of the class proportions of the population that unlabelled rows come from.
+    """Estimate the class proportions of the population that unlabelled rows come from.
 
     Parameters
     ----------
@@ -259,16 +259,17 @@ def estimate_class_prior(
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
     theta : {"drawn", "updated", "integrated"}
-        What is done about theta, which training rows leave uncertain and all m rows share.
+        Treatment of theta, which is uncertain after training and common to all m rows.
         ``"drawn"``: proportions given theta, averaged over p(theta | D). ``"updated"``: the
-        posterior of the whole model, in which the new rows tell of theta too; narrower where D is
-        small, and more sensitive to a wrong model. ``"integrated"``: as if the m rows were
-        independent given the proportions; quick, and its intervals are too short unless D is far
-        larger than m.
+        posterior of the whole model, so that the new rows are evidence about theta too. It is
+        narrower if D is small, and more sensitive to a wrong model. ``"integrated"``: the m rows
+        count as independent given the proportions. It is fast, and its intervals are too short
+        unless D is far larger than m.
     draws, chains : int
-        Of theta and of the proportions together; after a fit by NUTS, one for each of its draws.
+        Joint draws of theta and the proportions. After a fit by NUTS, one for each of its draws.
     prob, kind : optional
-        Of the interval; default ``az.rcParams["stats.ci_prob"]`` and ``["stats.ci_kind"]``.
+        Probability and kind of the interval; default ``az.rcParams["stats.ci_prob"]`` and
+        ``["stats.ci_kind"]``.
     random_state : int or numpy.random.Generator
 
     Returns
@@ -296,19 +297,18 @@ def estimate_class_prior(
 
     Notes
     -----
-    The classes must look as they did in training, p(x | y) unchanged: that is assumed, not tested.
-    Proportions rest on the densities p(x | y) alone, and intervals do not tell of wrong ones: where
-    columns depend on each other more than the model has it, they can miss by far. Ask held-out
-    rows of the training population first; a model whose interval misses their class frequencies
-    is not to be asked of others.
+    The method assumes that p(x | y) is the same as in training, and does not test it. The result
+    rests on the densities p(x | y), and intervals do not allow for wrong ones: they can miss by far
+    if columns depend on each other more than the model assumes. Try held-out rows of the training
+    population first. Do not use a model whose interval misses their class frequencies.
 
     Intervals of .9, over data drawn from the prior (5 bits, 5 training rows per class, m = 50; 150
     replicates), covered .92 (``"drawn"``), .92 (``"updated"``) and .69 (``"integrated"``; .34 with
     m = 500).
 
     For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
-    x_1..m) exactly where theta is integrated row by row: joint densities are linear in the
-    proportions. Otherwise it leaves out that proportions and theta were learnt together.
+    x_1..m) exactly if theta is integrated row by row, because joint densities are linear in the
+    proportions. Otherwise it neglects the dependence of the proportions and theta.
 
     Examples
     --------
