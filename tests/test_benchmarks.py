@@ -1,10 +1,7 @@
 """`make bench` on a few rows: what it counts, compares and writes. Nothing here is timed."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,36 +18,6 @@ from tests.benchmarks import (
     typicality,
     variants,
 )
-
-
-@pytest.mark.slow
-def test_calls_alternate_and_the_first_of_each_is_reported_apart():
-    calls = []
-    found = measure.in_turn(lambda: calls.append("peer"), lambda: calls.append("ours"), budget=1e-9)
-    assert calls == ["peer", "ours"] * (len(calls) // 2)
-    assert len(calls) == 2 * (found["runs"] + 1)
-    assert found["peer_processor_s"] >= 0
-    assert found["runs"] >= 5
-    assert found["ratio"] == found["peer_s"] / found["ours_s"]
-
-
-@pytest.mark.skipif(not measure.STATUS.exists(), reason="the kernel's mark is Linux's")
-@pytest.mark.slow
-def test_peak_memory_is_what_a_call_needs_beside_its_result():
-    code = (
-        "import json, numpy as np; from tests.benchmarks.measure import _peak\n"
-        "def call():\n"
-        "    scratch = np.ones(48 << 17)\n"  # 48 MiB, beside a result of 16
-        "    return np.full(16 << 17, scratch[0])\n"
-        "print(json.dumps(_peak(call)))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=measure.ROOT, capture_output=True, text=True, check=True,
-        env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"},
-    )  # fmt: skip
-    found = json.loads(run.stdout)
-    assert found["out"] == 16 << 20
-    assert found["above"] / (1 << 20) == pytest.approx(48, abs=4)
 
 
 def test_a_table_is_written_where_its_markers_are(tmp_path):

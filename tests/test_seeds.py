@@ -78,14 +78,6 @@ def test_thirteen_rows_mean_over_draws_is_another_number():
     assert abs(clf.predict_proba([[1, 1]])[0, 0] - rho.mean()) > 10 * mcse
 
 
-def test_thirteen_rows_information():
-    clf = bg.BernoulliNB().fit(THIRTEEN, THIRTEEN_Y)
-    mle = bg.mutual_information(clf, method="mle")
-    assert float(mle[0]) == pytest.approx(0.1135789, abs=5e-8)
-    nats = bg.mutual_information(clf, base=np.e)
-    assert float(nats[0]) == pytest.approx(0.0226386, abs=5e-8)
-
-
 def _water_or_normal(columns):
     X, y = load_pokemon()
     two = y.isin(["water", "normal"])
@@ -239,18 +231,6 @@ def test_xwindows_most_informative_words(xwindows):
     np.testing.assert_allclose(plain[:5], [0.2173, 0.0984, 0.0945, 0.0820, 0.0684], atol=5e-5)
     best = words[np.argsort(-bg.mutual_information(clf).to_numpy())[:5]]
     assert best.tolist() == ["windows", "microsoft", "dos", "motif", "window"]
-
-
-@needs_shared
-def test_xwindows_commonest_words(xwindows):
-    bits, labels, words = xwindows
-    clf = bg.BernoulliNB().fit(bits["train"], labels["train"])
-    theta = clf.model_.family.mean()["theta"]
-    top = np.argsort(-theta, axis=1)[:, :5]
-    expected = [[0.9978, 0.6283, 0.5354, 0.4712, 0.4314], [0.9978, 0.6394, 0.5398, 0.5376, 0.5177]]
-    np.testing.assert_allclose(np.take_along_axis(theta, top, axis=1), expected, atol=5e-5)
-    assert words[top[0]].tolist() == ["subject", "this", "with", "but", "you"]
-    assert words[top[1]].tolist() == ["subject", "windows", "this", "with", "but"]
 
 
 # ------------------------------------------------------------------ generative_models_gda
