@@ -154,14 +154,10 @@ def mutual_information(
         sampled = None
         if posterior is not True:
             sampled = read_draws(posterior, clf.model_.params, fitted.coords)
-        table = _posterior(clf, sampled, draws, prob, kind, random_state)
-        variables = {
-            name: (dims, value * (1.0 if name == "above_floor" else scale))
-            for name, (dims, value) in table.pop("variables").items()
-        }
-        dataset = group(variables, {FEATURE: names, BOUND: ["lower", "upper"]})
+        request = IntervalRequest.of(prob, kind)
+        dataset = _posterior(clf, sampled, draws, request, random_state, scale)
         title = "mutual information of each feature and the label"
-        return result_table(dataset.assign_attrs(base=base, **table), title)
+        return result_table(dataset.assign_attrs(base=base), title)
     try:
         theta = clf.model_.estimate(method, clf.stats_)
         weights = clf.model_.class_weights(method, clf.stats_)
@@ -192,10 +188,11 @@ def _base(base: float | None, unit: str | None) -> tuple[float, float]:
     return base, float(1 / np.log(base))
 
 
-def _posterior(clf, sampled: Theta | None, draws: int, prob: float | None, kind, random_state):
-    """Variables in nats, and attributes."""
+def _posterior(
+    clf, sampled: Theta | None, draws: int, request: IntervalRequest, random_state, scale: float
+) -> "xr.Dataset":
+    """Return the information of each feature, and of the floor; `scale` is of one nat."""
     refuse_below(2, draws=draws)
-    request = IntervalRequest.of(prob, kind)
     rng = generator(random_state)
     prior, model, stats = margins(clf.prior_, clf.model_, clf.stats_)
     require(model.family, FeatureInformation, "mutual_information")
@@ -210,6 +207,7 @@ def _posterior(clf, sampled: Theta | None, draws: int, prob: float | None, kind,
         by_chain = np.moveaxis(bits.reshape(*lead, -1), -1, 0)
         error = bits.std(axis=0) / np.sqrt(effective_sample_size(by_chain))
     floor = _floor(prior, model, stats, rng, draws)
+    bits, floor, error = scale * bits, scale * floor, scale * error
     by = (FEATURE,)
     variables = {
         "mean": (by, bits.mean(axis=0)),
@@ -220,12 +218,8 @@ def _posterior(clf, sampled: Theta | None, draws: int, prob: float | None, kind,
         "floor_interval": ((*by, BOUND), np.stack(request.ends_of_draws(floor.T), axis=-1)),
         "above_floor": (by, _exceeds(bits, floor)),
     }
-    return {
-        "variables": variables,
-        "prob": request.prob,
-        "kind": request.kind,
-        "draws": len(bits),
-    }
+    dataset = group(variables, {FEATURE: clf.fitted_.feature_names, BOUND: ["lower", "upper"]})
+    return dataset.assign_attrs(prob=request.prob, kind=request.kind, draws=len(bits))
 
 
 def margins(

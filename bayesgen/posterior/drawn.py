@@ -10,7 +10,7 @@ from bayesgen.errors import Facts, InputError, warn
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS_WEIGHTS, Method
-from bayesgen.numerics.rows import Matrix, has_nan
+from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_softmax, log_sum_exp
 from bayesgen.posterior.joint_draws import JointDraws, Training
 from bayesgen.posterior.model import (
@@ -123,9 +123,7 @@ def estimate(
     for rows, f in log_densities(family, theta, X, n_classes):
         if log_weights_drawn is not None:
             f += log_weights_drawn
-        step = max(1, _SLICE // (f.size // f.shape[2]))
-        for start in range(0, f.shape[2], step):
-            some_rows = slice(start, min(start + step, f.shape[2]))
+        for some_rows in row_blocks(f.shape[2], f.size // f.shape[2], _SLICE):
             where = slice(rows.start + some_rows.start, rows.start + some_rows.stop)
             # (n, C, chain, draw): every sum below is over the last axes
             block = np.ascontiguousarray(np.moveaxis(f[:, :, some_rows], (0, 1), (2, 3)))
@@ -219,44 +217,27 @@ def warn_large_k(pareto_k: Array, n_draws: int) -> None:
 def log_densities(
     family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
 ) -> Iterator[tuple[slice, Array]]:
-    """Rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
+    """Yield rows and their (chain, draw, n, C) log densities, in blocks of rows and of draws.
 
     All draws of a row are held at once, which its autocorrelations need; the parameters of
     only some draws are in the family's hands at a time. The caller may overwrite a block. For
     the ``"probability"`` of classes a term that they have in common may be left out.
     """
-    lead = np.shape(theta[next(iter(family.params))])[:2]
-    n_draws = int(np.prod(lead))
-    for rows, draws, densities in log_density_parts(family, theta, X, n_classes, quantity):
-        if draws.start == 0:
-            f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
-        f[draws] = densities
-        if draws.stop == n_draws:
-            if np.isnan(f.min()):
-                raise no_density(f, X, rows.start)
-            yield rows, f.reshape(*lead, *f.shape[1:])
-
-
-def log_density_parts(
-    family: Family, theta: Theta, X: Matrix, n_classes: int, quantity: Quantity = "density"
-) -> Iterator[tuple[slice, slice, Array]]:
-    """Rows, draws of all chains in turn, and their (s, n, C) log densities as the family has them.
-
-    Of one block of rows all draws come before the next.
-    """
     density = score(family, quantity)
     theta = {name: np.asarray(theta[name]) for name in family.params}
-    n_draws = int(np.prod(next(iter(theta.values())).shape[:2]))
+    lead = next(iter(theta.values())).shape[:2]
+    n_draws = int(np.prod(lead))
     flat = {name: value.reshape(n_draws, *value.shape[2:]) for name, value in theta.items()}
     size = sum(value[0].size for value in flat.values())  # of one theta
-    draws = max(1, _BLOCK // max(1, size))
     # what a family derives from theta it derives once per block: no fewer rows than that is worth
-    step = max(1, max(_BLOCK, n_draws * size // 8) // (n_draws * n_classes))
-    for start in range(0, X.shape[0], step):
-        rows = slice(start, min(start + step, X.shape[0]))
-        for first in range(0, n_draws, draws):
-            some = slice(first, min(first + draws, n_draws))
-            yield rows, some, density(X[rows], {k: v[some] for k, v in flat.items()})
+    numbers = max(_BLOCK, n_draws * size // 8)
+    for rows in row_blocks(X.shape[0], n_draws * n_classes, numbers):
+        f = np.empty((n_draws, rows.stop - rows.start, n_classes))  # ours, to be overwritten
+        for draws in row_blocks(n_draws, size, _BLOCK):
+            f[draws] = density(X[rows], {k: v[draws] for k, v in flat.items()})
+        if np.isnan(f.min()):
+            raise no_density(f, X, rows.start)
+        yield rows, f.reshape(*lead, *f.shape[1:])
 
 
 def no_density(f: Array, X: Matrix, first_row: int, first_draw: int = 0) -> InputError:

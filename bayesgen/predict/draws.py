@@ -22,6 +22,7 @@ from scipy.special import entr, expit
 
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.io.progress import row_progress
+from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
 from bayesgen.posterior.drawn import effective_sample_size
 from bayesgen.posterior.joint_draws import JointDraws
@@ -210,8 +211,8 @@ def _by_rows[T](summary: Callable[[Array], T], draws: JointDraws, what: str) -> 
     parts: list[T] = []
     for _, joint in _shown(draws, what):
         n = joint.shape[2]
-        step = max(1, _NUMBERS * n // max(1, joint.size))
-        parts += [summary(joint[:, :, start : start + step]) for start in range(0, n, step)]
+        blocks = row_blocks(n, joint.size // max(1, n), _NUMBERS)
+        parts += [summary(joint[:, :, rows]) for rows in blocks]
     if not parts:
         parts = [summary(np.zeros(draws.shape))]
     fields = {k: np.concatenate([vars(block)[k] for block in parts]) for k in vars(parts[0])}
