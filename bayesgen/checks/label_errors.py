@@ -164,7 +164,7 @@ def label_errors(
             "wrong": ((OBS,), result.wrong),
             "label": ((OBS,), classes[rows.codes]),
             "other": ((OBS,), classes[result.others.argmax(axis=1)]),
-            "position": ((OBS,), rows.at),
+            "position": ((OBS,), rows.positions),
             "noise": ((TRUE_CLASS, GIVEN_CLASS), noise),
             "noise_sd": ((TRUE_CLASS, GIVEN_CLASS), sd),
             "noise_rate": ((), np.array(rate)),
@@ -172,7 +172,7 @@ def label_errors(
             "exponent": ((), np.array(result.exponent)),
         },
         {
-            OBS: rows.at if names is None else names[rows.at],
+            OBS: rows.positions if names is None else names[rows.positions],
             TRUE_CLASS: classes,
             GIVEN_CLASS: classes,
             BOUND: ["lower", "upper"],
@@ -194,7 +194,7 @@ class ScoredRows(NamedTuple):
     scores: Array  # (n, C) comparable log joint densities
     codes: Array  # (n,)
     weight: Array  # (n,)
-    at: Array  # (n,) positions among the rows given
+    positions: Array  # (n,) positions among the rows given
     again: Callable[[Array], Array] | None  # their scores when they weigh (n,); None: by draws
 
 
@@ -207,7 +207,7 @@ def _scored_rows(clf, X, y, sample_weight=None, groups=None) -> ScoredRows:
 
     def again(weight: Array) -> Array:
         every = np.zeros(len(y))
-        every[rows.at] = weight
+        every[rows.positions] = weight
         subjects = fitted.training.groups if groups is None else groups
         again = clone(clf).fit(X, y, sample_weight=every, groups=subjects)
         return _scored_rows(again, X, y, every, subjects).scores

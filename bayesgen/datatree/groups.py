@@ -34,7 +34,7 @@ OF_ROWS = (
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # {name: (dims, values)}
 
 
-class Rows(NamedTuple):
+class CodedRows(NamedTuple):
     """Labelled rows, encoded: X (N, D) as the family takes it, class codes y (N,)."""
 
     X: Any
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 
     names: list[str]  # among `tree.REQUESTS`
     replicate: Sequence[str]  # what the predictive groups hold; indicators have likelihoods too
-    rows: Rows | None
+    rows: CodedRows | None
     classes: Array  # (C,) labels, which name the indicators
 
     @property
@@ -67,7 +67,7 @@ class Asked(NamedTuple):
 
 
 def asked_for(
-    groups: Sequence[str] | None, replicate: Sequence[str], rows: Rows | None, classes: Array
+    groups: Sequence[str] | None, replicate: Sequence[str], rows: CodedRows | None, classes: Array
 ) -> Asked:
     """Check, before any work, which groups are to be made; None: `OF_ROWS`, if there are rows."""
     if groups is None:
@@ -123,7 +123,7 @@ def _indicators(variables: Variables, classes: Array) -> Variables:
     return {tree.indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
-def row_variables(family: Family, theta: Theta, rows: Rows) -> tuple[Variables, Variables]:
+def row_variables(family: Family, theta: Theta, rows: CodedRows) -> tuple[Variables, Variables]:
     """Return ``label``, and ``x`` if it is a dense matrix.
 
     `theta` as in `requested_groups`: any draws of the family's parameters.

@@ -35,15 +35,15 @@ class Labelled(NamedTuple):
     labels: Array  # (N,) as given
     masked: Array  # (N,) where a mask says that there is no label
     weight: Array | None
-    at: Array | None  # (N,) positions among the rows given; None: these are all of them
+    positions: Array | None  # (N,) among the rows given; None: these are all of them
     unlabelled: bool  # whether some may have no label
-    known: tuple[Array, Array] | None = None  # what `coded` returns, once it is
+    codes: tuple[Array, Array] | None = None  # what `coded` returns, once it is
     groups: Array | None = None  # (N,) codes of rows that leave-one-out leaves out together
 
     def coded(self) -> tuple[Array, Array]:
         """Return distinct labels (C,) and the code (N,) of each row; -1 where there is no label."""
-        if self.known is not None:
-            return self.known
+        if self.codes is not None:
+            return self.codes
         if not self.unlabelled:
             return code_labels(self.labels)
         has_label = is_labelled(self.labels, self.masked)

@@ -9,7 +9,7 @@ of other kinds of columns are in `bayesgen.estimators`, one file for each kind.
 import functools
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -128,6 +128,8 @@ class Reader:
         Whether sparse rows are taken.
     whole, no_closed_form : str
         Why no cell may be missing, if that is so; of training rows for a posterior in closed form.
+    encoder : of `encoder_type`, optional
+        What `learnt` found of the columns; None of numbers.
     n_features : int, optional
         None before the first rows, and of documents.
     names : array of str, optional
@@ -143,7 +145,9 @@ class Reader:
     names: Array | None = None
     array_names: list[str] | None = None
     no_closed_form: str = ""
+    encoder: Any = None
 
+    encoder_type: ClassVar[Any] = None
     sums_tell: ClassVar[bool] = False  # an infinite cell of training rows shows in their statistics
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
     doubts: ClassVar[bool] = False  # whether `warn_of_doubts` says anything
@@ -319,16 +323,33 @@ class Reader:
         """
         if exact and self.no_closed_form:
             self.refuse_missing(rows.X, self.no_closed_form)
-        return self, rows
+        if self.encoder_type is None:
+            return self, rows
+        reader = replace(self, encoder=self.learn_encoder(rows))
+        return reader, rows.by(reader)
+
+    def learn_encoder(self, rows: Rows):
+        """Return what must be known of the first rows to encode any."""
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the reader of further rows too; how to align statistics, old and new."""
-        self.learnt(rows, True)
-        return self.merged(self)
+        return self.merged(self.learnt(rows, True)[0])
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
         """Return the reader of the rows of both; how to align the statistics of each."""
+        if self.encoder is None:
+            return self.unchanged()
+        encoder, mine, theirs = self.encoder.merge(other.encoder)
+        align = partial(self.recoded, encoder)
+        return replace(self, encoder=encoder), partial(align, mine), partial(align, theirs)
+
+    def unchanged(self) -> tuple[Self, Align, Align]:
+        """Return this reader for the rows of both, whose statistics stay as they are."""
         return self, _as_they_are, _as_they_are
+
+    def recoded(self, encoder, codes, stats):
+        """Return `stats` in the codes of a merged encoder: `codes` of it for each of the old."""
+        raise NotImplementedError
 
     def refuse_other_columns(self, other: Self) -> None:
         """Raise where columns differ in number or names."""
@@ -350,11 +371,6 @@ class Reader:
     def decode(self, X):
         """Return encoded rows as the user writes them."""
         return X
-
-    @property
-    def encoder(self):
-        """Return what was learnt of the columns; None of numbers."""
-        return None
 
     # -- names and files ---------------------------------------------------------------------
 
@@ -398,11 +414,13 @@ class Reader:
 
     def state(self) -> dict[str, Any]:
         """Return what `learnt` found, as JSON."""
-        return {}
+        return {} if self.encoder is None else {"encoder": self.encoder.to_json()}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Return the reader that `state` describes."""
-        return self
+        if self.encoder_type is None:
+            return self
+        return replace(self, encoder=self.encoder_type.from_json(state["encoder"]))
 
 
 def _same(a, b) -> bool:

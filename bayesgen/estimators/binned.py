@@ -1,6 +1,6 @@
 """Tables of categories, bits and binned real columns, for joint tables of several columns."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -33,14 +33,9 @@ class BinnedColumns(TableReader):
     kinds: Any = None
     declared: Any = None
     missing: MissingCells = "auto"
-    binned: BinnedTable | None = None
 
+    encoder_type = BinnedTable
     sums_missing: ClassVar[bool] = True
-
-    @property
-    def encoder(self) -> Any:
-        """Kinds, categories and bins of the columns."""
-        return self.binned
 
     @property
     def chosen(self) -> Collection[str]:
@@ -59,14 +54,14 @@ class BinnedColumns(TableReader):
         binned, codes = BinnedTable.learn(
             rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
-        reader = replace(self, binned=binned)
+        reader = replace(self, encoder=binned)
         reader._refuse_unknown(codes)
         return reader, rows.by(reader, codes)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the reader itself: later parts take the bins and categories of the first."""
         self._refuse_unknown(rows.encoded)
-        return self.merged(self)
+        return self.unchanged()
 
     def merged(self, other: Self) -> tuple[Self, Align, Align]:
         """Return the reader itself; raises where the other codes otherwise."""
@@ -75,7 +70,7 @@ class BinnedColumns(TableReader):
                 "the two sides have different bins, categories or codes of missing cells, and "
                 "tables of pairs cannot be recoded: declare cuts=, categories= and missing= on both"
             )
-        return super().merged(other)
+        return self.unchanged()
 
     def refuse_single(self, rows: Rows, n_before: int) -> None:
         """Raise where later rows tell nothing of a column that varies: it has the one bin.
@@ -164,12 +159,4 @@ class BinnedColumns(TableReader):
     @property
     def columns(self) -> list[Any]:
         """Names of the columns, but for those that are left out."""
-        return super().columns if self.binned is None else list(self.binned.schema.labels)
-
-    def state(self) -> dict[str, Any]:
-        """Return the bins, as JSON."""
-        return {"encoder": self.encoder.to_json()}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return the reader that `state` describes."""
-        return replace(self, binned=BinnedTable.from_json(state["encoder"]))
+        return super().columns if self.encoder is None else list(self.encoder.schema.labels)

@@ -27,14 +27,14 @@ class ColumnsOfTests(MixedColumns):
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the columns unchanged: tests name categories by their codes."""
-        return super(MixedColumns, self).merged(self)
+        return self.unchanged()
 
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) numbers and codes, -1 for an unknown category: trees divide such rows."""
         refuse_unknown("unseen", self.unseen, ("ignore", "raise"))
         if self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table, advice='give unseen="ignore"')
-        return rows.cells(self.schema)
+        return rows.cells(self.encoder)
 
     def refuse_parts(self, what: str) -> None:
         """Raise if rows are removed, or come from another fit."""

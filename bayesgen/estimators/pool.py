@@ -478,7 +478,7 @@ class LogLinearPool(GenerativeClassifier):
         reader, read = self._reader().admit(X, first=True)
         rows = labelled(read, y, sample_weight, unlabelled=unlabelled, groups=groups)
         coded = rows.coded()
-        return reader, rows._replace(known=coded, unlabelled=bool((coded[1] < 0).any()))
+        return reader, rows._replace(codes=coded, unlabelled=bool((coded[1] < 0).any()))
 
     def _with_exponents(
         self,

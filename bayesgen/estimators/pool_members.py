@@ -145,7 +145,7 @@ def _choose_for_table(
     independent = Member("independent columns", MixedNB(prior="default"), selection=selection)
     encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)
     reader: Any = encoded.reader
-    schema, cells = reader.schema, encoded.encoded
+    schema, cells = reader.encoder, encoded.encoded
     members, left_out = [independent], {}
     for candidate in CANDIDATES:
         if candidate.of_reals and not {*schema.kinds} & {*REAL}:

@@ -1,8 +1,7 @@
 """Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomi
 from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.log_normal import LogNormal
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
-from bayesgen.families.contract import Family, Stats
+from bayesgen.families.contract import Family
 from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.pymc_parts import category_coords
 from bayesgen.numerics.rows import Matrix
@@ -95,34 +94,16 @@ class CategoryColumns(TableReader):
     """Columns of categories; `declared` are those that the user has named."""
 
     declared: Any = None
-    categories: Categories | None = None
 
-    @property
-    def encoder(self) -> Any:
-        """The categories of the columns."""
-        return self.categories
+    encoder_type = Categories
 
-    def _learnt(self, rows: Rows) -> Self:
-        return replace(self, categories=Categories.learn(rows.table, self.declared))
+    def learn_encoder(self, rows: Rows) -> Categories:
+        """Return the categories of the columns."""
+        return Categories.learn(rows.table, self.declared)
 
-    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """Return the reader that knows the categories."""
-        reader = self._learnt(rows)
-        return reader, rows.by(reader)
-
-    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """Return the reader that knows those of further rows too."""
-        return self.merged(self._learnt(rows))
-
-    def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """Return the reader of the categories of both."""
-        encoder, mine, theirs = self.encoder.merge(other.categories)
-        n = encoder.n_categories
-        return (
-            replace(self, categories=encoder),
-            lambda stats: stats.reindex_categories(mine, n),
-            lambda stats: stats.reindex_categories(theirs, n),
-        )
+    def recoded(self, encoder, codes, stats):
+        """Return counts in the codes of merged categories."""
+        return stats.reindex_categories(codes, encoder.n_categories)
 
     def encode(self, rows: Rows) -> Matrix:
         """Return (N, D) codes."""
@@ -153,14 +134,6 @@ class CategoryColumns(TableReader):
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior, the categories among them."""
         return super().coords(family) | category_coords(self.columns, self.encoder.values)
-
-    def state(self) -> dict[str, Any]:
-        """Return the categories, as JSON."""
-        return {"encoder": self.encoder.to_json()}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return the reader that `state` describes."""
-        return replace(self, categories=Categories.from_json(state["encoder"]))
 
 
 class CategoricalNB(TableClassifier):
@@ -249,47 +222,36 @@ class MixedColumns(TableReader):
 
     kinds: Any = None
     declared: Any = None
-    schema: TableSchema | None = None
 
-    @property
-    def encoder(self) -> Any:
-        """Kind, position and categories of every column."""
-        return self.schema
+    encoder_type = TableSchema
 
     @property
     def by_position(self) -> bool:
         """A schema finds columns by name."""
-        return self.schema is None
+        return self.encoder is None
 
     @property
     def chosen(self) -> Collection[str]:
         """Columns that `columns` or `categories` name."""
         return self.encoder.chosen(self.kinds, self.declared)
 
-    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """Return the reader that knows the columns."""
-        reader = replace(self, schema=TableSchema.learn(rows.table, self.kinds, self.declared))
-        return reader, rows.by(reader)
+    def learn_encoder(self, rows: Rows) -> TableSchema:
+        """Return kind, position and categories of every column."""
+        return TableSchema.learn(rows.table, self.kinds, self.declared)
 
     def further(self, rows: Rows) -> tuple[Self, Align, Align]:
         """Return the reader that knows the categories of further rows too."""
         schema = self.encoder.relearn(rows.table, self.declared, self.chosen)
-        return self.merged(replace(self, schema=schema))
+        return self.merged(replace(self, encoder=schema))
 
-    def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """Return the reader of the categories of both."""
-        schema, mine, theirs = self.encoder.merge(other.schema)
-        n = schema.categories.n_categories
-
-        def aligned(maps: tuple[Array, ...], stats) -> Stats:
-            parts = tuple(
-                part.reindex_categories(maps, n) if name == "categorical" else part
-                for name, part in zip(stats.names, stats.parts, strict=True)
-            )
-            stats_of_columns: Stats = replace(stats, parts=parts)
-            return stats_of_columns
-
-        return replace(self, schema=schema), partial(aligned, mine), partial(aligned, theirs)
+    def recoded(self, encoder, codes, stats):
+        """Return statistics whose counts of categories are in the codes of a merged schema."""
+        n = encoder.categories.n_categories
+        parts = tuple(
+            part.reindex_categories(codes, n) if name == "categorical" else part
+            for name, part in zip(stats.names, stats.parts, strict=True)
+        )
+        return replace(stats, parts=parts)
 
     def refuse_other_columns(self, other: Self) -> None:
         """Raise where columns without names differ in number; schemas compare names themselves."""
@@ -298,7 +260,7 @@ class MixedColumns(TableReader):
 
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) numbers and codes."""
-        codes = rows.cells(self.schema)
+        codes = rows.cells(self.encoder)
         if self.unseen == "prior":
             return codes
         nominal = self.encoder.blocks.get("categorical", np.array([], dtype=int))
@@ -324,7 +286,7 @@ class MixedColumns(TableReader):
     @property
     def columns(self) -> list[Any]:
         """Names of the columns, but for those that are left out."""
-        return super().columns if self.schema is None else list(self.schema.labels)
+        return super().columns if self.encoder is None else list(self.encoder.labels)
 
     @property
     def normal_by_type(self) -> Collection[str]:
@@ -343,14 +305,6 @@ class MixedColumns(TableReader):
             columns = names_by_dim[f"categorical_{FEATURE}"]
             names_by_dim |= category_coords(columns, self.encoder.categories.values, "categorical_")
         return names_by_dim
-
-    def state(self) -> dict[str, Any]:
-        """Return the schema, as JSON."""
-        return {"encoder": self.encoder.to_json()}
-
-    def restored(self, state: Mapping[str, Any]) -> Self:
-        """Return the reader that `state` describes."""
-        return replace(self, schema=TableSchema.from_json(state["encoder"]))
 
 
 class MixedNB(TableClassifier):

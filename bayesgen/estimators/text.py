@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Tags
 
-from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
 from bayesgen.errors import warn
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -38,12 +38,8 @@ class Documents(Reader):
     fold: bool = False
     declared: Any = None
     raw: bool = False
-    vocabulary: Vocabulary | None = None
 
-    @property
-    def encoder(self) -> Any:
-        """Tokens and their codes."""
-        return self.vocabulary
+    encoder_type = Vocabulary
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -79,28 +75,14 @@ class Documents(Reader):
             )
         return frame[frame.columns[0]].to_list()
 
-    def _learnt(self, rows: Rows) -> Self:
+    def learn_encoder(self, rows: Rows) -> Vocabulary:
+        """Return the tokens of the documents and the declared ones."""
         declared = [] if self.declared is None else Tokenizer()([list(self.declared)])
-        return replace(self, vocabulary=Vocabulary.learn([*rows.X, *declared]))
+        return Vocabulary.learn([*rows.X, *declared])
 
-    def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
-        """Return the reader that knows the tokens."""
-        reader = self._learnt(rows)
-        return reader, rows.by(reader)
-
-    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """Return the reader that knows those of further rows too."""
-        return self.merged(self._learnt(rows))
-
-    def merged(self, other: Self) -> tuple[Self, Align, Align]:
-        """Return the reader of the tokens of both."""
-        encoder, mine, theirs = self.encoder.merge(other.vocabulary)
-        n = len(encoder)
-        return (
-            replace(self, vocabulary=encoder),
-            lambda stats: stats.recode_tokens(mine, n),
-            lambda stats: stats.recode_tokens(theirs, n),
-        )
+    def recoded(self, encoder, codes, stats):
+        """Return counts of tokens in the order of a merged vocabulary."""
+        return stats.recode_tokens(codes, len(encoder))
 
     def encode(self, rows: Rows) -> Array:
         """Codes of the tokens."""
@@ -151,12 +133,11 @@ class Documents(Reader):
 
     def state(self) -> dict[str, Any]:
         """Return the vocabulary, as JSON."""
-        return {"encoder": self.encoder.to_json(), "raw_documents": bool(self.raw)}
+        return super().state() | {"raw_documents": bool(self.raw)}
 
     def restored(self, state: Mapping[str, Any]) -> Self:
         """Return the reader that `state` describes."""
-        vocabulary = Vocabulary.from_json(state["encoder"])
-        return replace(self, vocabulary=vocabulary, raw=state["raw_documents"])
+        return replace(super().restored(state), raw=state["raw_documents"])
 
 
 class MarkovNB(GenerativeClassifier):

@@ -290,7 +290,7 @@ class Learner:
             stats = model.stats(read.as_read, codes, len(labels), rows.weight, rows.groups)
         reader.refuse_infinite(read.X, stats.features)
         names = _names(reader, model.family)
-        refuse_large_cells(model.family, read.as_read, names, stats.features, rows.at)
+        refuse_large_cells(model.family, read.as_read, names, stats.features, rows.positions)
         gathered = Gathered(labels, reader, stats, len(codes))
         return earlier, gathered, LabelledRows(read, codes, rows.weight, rows.groups)
 
@@ -373,7 +373,7 @@ class Learner:
             reader, read = reader.learnt(read, True)
         data = LabelledRows(read.encoded, codes, weight)
         family = self.unresolved(reader, classes).family
-        refuse_large_cells(family, data.X, _names(reader, family), rows=rows.at)
+        refuse_large_cells(family, data.X, _names(reader, family), rows=rows.positions)
         with_label = np.flatnonzero(codes >= 0)
         of_known = LabelledRows(data.X[with_label], codes[with_label], weight[with_label])
         fitted = self._settled(reader, classes, of_known, len(codes))
@@ -389,7 +389,11 @@ class Learner:
                 fitted, summed_posterior = alone, alone.closed_form
                 weighed_rows = scored._replace(unlike=weighed_rows.unlike)
         if len(weighed_rows.unlike):
-            places = weighed_rows.unlike if rows.at is None else rows.at[weighed_rows.unlike]
+            places = (
+                weighed_rows.unlike
+                if rows.positions is None
+                else rows.positions[weighed_rows.unlike]
+            )
             weighed_rows = weighed_rows._replace(unlike=places)
             warn(unlike_labelled(places), UserWarning)
         return replace(fitted, posterior=summed_posterior).with_training(
@@ -426,7 +430,7 @@ class Learner:
         unresolved = self.unresolved(reader, classes)
         rows = LabelledRows(read.encoded, codes, labelled_rows.weight)
         names = _names(reader, unresolved.family)
-        refuse_large_cells(unresolved.family, rows.X, names, rows=labelled_rows.at)
+        refuse_large_cells(unresolved.family, rows.X, names, rows=labelled_rows.positions)
         posterior = sampled.undrawn(unresolved, rows, len(classes))
         training = Training(len(codes), 0, inference)
         return Fitted(self.name, classes, reader, posterior, training), rows

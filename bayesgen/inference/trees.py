@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.fit import assembled
-from bayesgen.datatree.groups import OF_ROWS, Asked, Rows, add_groups, asked_for, requested_groups
+from bayesgen.datatree.groups import (
+    OF_ROWS,
+    Asked,
+    CodedRows,
+    add_groups,
+    asked_for,
+    requested_groups,
+)
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import warn
 from bayesgen.families.errors import NoClosedFormError
@@ -137,10 +144,10 @@ def asked_of(fitted: Fitted, X, y, groups: Sequence[str] | None, replicate: Sequ
     return asked_for(groups, replicate, rows, fitted.classes)
 
 
-def _rows(fitted: Fitted, X, y) -> Rows:
+def _rows(fitted: Fitted, X, y) -> CodedRows:
     """Labelled rows as the fit encoded its own."""
     codes = fitted.codes_of(column_or_1d(y))
-    rows = Rows(fitted.read(X).encoded, codes)
+    rows = CodedRows(fitted.read(X).encoded, codes)
     check_consistent_length(codes, rows.X)
     return rows
 
