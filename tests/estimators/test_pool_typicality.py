@@ -72,7 +72,7 @@ def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
 def test_rows_drawn_alike_have_uniform_ranks():
     rng, found = np.random.default_rng(2), []
     members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
-    for _ in range(400):
+    for _ in range(150):
         mean = rng.normal(size=(2, 3))
         y = np.repeat([0, 1], 30)
         pool = bg.LogLinearPool(members).fit(mean[y] + rng.normal(size=(60, 3)), y)
@@ -80,7 +80,7 @@ def test_rows_drawn_alike_have_uniform_ranks():
         found.append([own["overall"].values[0], own["by_class"].values[0, 0]])
     for tails in np.transpose(found):
         for share in (0.1, 0.3, 0.5, 0.7, 0.9):
-            error = 4 * np.sqrt(share * (1 - share) / 400) + 2 / 60
+            error = 4 * np.sqrt(share * (1 - share) / 150) + 2 / 60
             assert abs(np.mean(tails <= share) - share) < error
 
 

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing as take
 
 import bayesgen as bg
-from tests.estimators.cases import CASES, EVERY, Case, fitted
+from tests.estimators.cases import CASES, Case, fitted
 from tests.selection import rest_is_slow
 
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
@@ -210,7 +210,7 @@ def test_every_public_function_of_any_rows(case, tmp_path_factory):
 def digests():
     """{case: SHA-256 of what an estimator says of the same rows, draws and intervals included}."""
     hashes = {}
-    cases = {name: CASES[name] for name in EVERY}
+    cases = {name: CASES[name] for name in ("CategoricalNB", "MixedNB", "MarkovNB 1", "GaussianNB")}
     cases["pool"] = Case(bg.LogLinearPool, CASES["MixedNB"].rows)
     for name, case in cases.items():
         clf, X, _ = fitted(case, n=24)
