@@ -299,6 +299,18 @@ def regression_given_age() -> Written:
     return Written(rows, lambda d: norm(FIRST, d["a"] + d["b"] * AGE[:, None], 0.9))
 
 
+def a_design_matrix_with_the_label() -> Written:
+    age, y = pm.Data("age", AGE), pm.Bernoulli("label", pm.Beta("p", 2, 2), observed=Y > 0)
+    design = pt.stack([pt.ones(age.shape), y, age], axis=1)  # one label does not serve all rows
+    pm.Normal("x", design @ pm.Normal("beta", shape=3), 0.9, observed=X[:, 0])
+
+    def log_x(d: Draws) -> np.ndarray:
+        a, b, c = np.moveaxis(d["beta"], -1, 0)[..., None]
+        return norm(FIRST, a + b * [0, 1] + c * AGE[:, None], 0.9)
+
+    return Written(np.column_stack([FIRST, AGE]), log_x, lambda d: np.abs([1, 0] - d["p"]))
+
+
 def sites() -> Written:
     site, y = pm.Data("site", SITE), three()
     effect = pm.Normal("effect", 0, pm.HalfNormal("spread"), shape=4)
