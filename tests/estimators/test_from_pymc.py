@@ -187,14 +187,16 @@ def test_draws_may_be_stacked_or_whole_trees(student: Any) -> None:
         clf.with_posterior(draws.drop_vars("nu"))
 
 
-def test_class_weights_may_be_called_pi_and_dims_class(student: Any) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_class_weights_may_be_called_pi_and_dims_class(student: Any, named: bool) -> None:
     draws = student[0].draws
     coords = {"class": NAMES, "size": ["long", "wide"]}
     with pm.Model(coords=coords) as model:
         y = pm.Categorical("kind", pm.Dirichlet("pi", [1.0, 1, 1], dims="class"), observed=Y)
         mu = pm.Normal("mu", 0, 10, dims=("class", "size"))
         pm.Normal("x", mu=mu[y], sigma=1.0, observed=REAL)
-    tree = trace(model, draws | {"pi": draws["weights"]}).assign_coords(coords)
+    tree = trace(model, draws | {"pi": draws["weights"]})
+    tree = tree.assign_coords(coords if named else {})
     clf = bg.from_pymc(model, label="kind").with_posterior(tree)
     normal = stats.norm.logpdf(REAL[:, None], draws["mu"][:, None], 1.0).sum(axis=-1)
     f = normal + np.log(draws["weights"])[:, None]
