@@ -200,9 +200,12 @@ def test_results_of_dask_and_xarray_rows(held, flowers):
 
 
 def test_many_rows_give_exponents_from_some(flowers):
-    pool = bg.LogLinearPool([bg.GaussianNB()], max_rows=20, random_state=1).fit(*flowers)
+    member = bg.GaussianNB()
+    pool = bg.LogLinearPool([member], max_rows=20, random_state=1).fit(*flowers)
     assert pool.n_rows_ == 20
+    assert len(np.unique(pool.fitted_.posterior.scored.codes)) == 3  # drawn, not the first
     assert pool.members_["GaussianNB"].stats_.count.sum() == len(flowers[1])
+    assert not hasattr(member, "fitted_")  # its clone is
 
 
 def test_prediction_sets(iris, tmp_path):

@@ -86,6 +86,14 @@ def test_rows_that_lack_the_strong_columns_are_calibrated():
 
 
 @pytest.mark.usefixtures("few_exponents")
+def test_a_column_without_cells_is_no_column_whose_cells_are_unknown(flowers):
+    X, y = flowers
+    wider = np.c_[X, np.full(len(y), np.nan)]
+    fitted = bg.LogLinearPool([bg.MixedNB()]).fit(wider, y).fitted_
+    np.testing.assert_array_equal(fitted.encoded(wider).known(fitted.posterior.members), 1)
+
+
+@pytest.mark.usefixtures("few_exponents")
 @pytest.mark.parametrize("gaps", [False, True])
 def test_a_row_without_cells_has_the_class_frequencies(gaps):
     X, y = rare_rows(np.random.default_rng(0), 100, 0.1)

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import softmax
 
 import bayesgen as bg
 from bayesgen.encoding.suspects import documents
+from bayesgen.posterior.pooled import comparable
 
 pytestmark = pytest.mark.usefixtures("few_exponents")
 N = 60
@@ -99,3 +101,24 @@ def test_draws_of_a_wide_model_fit_into_memory(table):
     pool = bg.LogLinearPool([bg.MarkovNB(2, tokens="word")]).fit(texts, y)
     found = pool.predict_interval(texts[:3], draws=20)
     assert np.isfinite(found["interval"]).all()
+
+
+def test_evidence_of_long_documents_is_tempered_by_their_roots():
+    rng = np.random.default_rng(1)
+    y = np.arange(40) % 2
+    texts = ["".join(rng.choice(list("aab" if c else "abb"), 3 + 2 * i)) for i, c in enumerate(y)]
+    pool = bg.LogLinearPool([bg.MarkovNB(1)], intercepts=False).fit(texts, y)
+    new = ["ab", "a" * 9, "ab" * 60]
+    mean = np.sqrt([len(text) for text in texts]).mean()
+    factor = np.minimum(mean / np.sqrt([len(text) for text in new]), 1.5)
+    evidence = pool.members_["MarkovNB"].predict_joint_log_proba(new) - np.log(0.5)
+    eta, _ = pool.fitted_.posterior.exponents.flat
+    logit = eta[:, :, None] * (factor[:, None] * evidence)
+    p = softmax(logit, axis=2).mean(axis=0)
+    np.testing.assert_allclose(pool.predict_proba(new), p, rtol=1e-9)
+    posterior, rows = pool.fitted_.posterior, pool.fitted_.encoded(texts)
+    left_out = rows.log_joint_without(posterior.members[0], y, np.ones(40))
+    weights = np.where(y[:, None] == [0, 1], 20, 21) / 41  # of the other rows, and pseudo-counts
+    factor = np.minimum(mean / np.sqrt([len(text) for text in texts]), 1.5)
+    scores = comparable(left_out - np.log(weights)) * factor[:, None]
+    np.testing.assert_allclose(posterior.scored.evidence.scores[0], scores, rtol=1e-9, atol=1e-9)
