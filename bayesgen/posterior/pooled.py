@@ -705,7 +705,7 @@ class PooledPosterior:
 
     @property
     def draws_need_rows(self) -> bool:
-        """Whether draws fit members to the training rows again."""
+        """Return whether draws fit members to the training rows again."""
         return any(member.fitted.posterior.exact for member in self.members)
 
     def _class_weights_of_draws(
