@@ -356,9 +356,8 @@ class ExactPosterior:
     def _theta_parts(self, n_draws: int, seed: int) -> Iterator[Theta]:
         """Draws of theta, all of them or some at a time, always the same."""
         key = seed, n_draws
-        last, theta = self._drawn.get("theta", (None, None))
-        if last == key:
-            yield theta
+        if (last := self._drawn.get("theta")) and last[0] == key:
+            yield last[1]
             return
         rng = np.random.default_rng([seed, 0])
         for draws in row_blocks(n_draws, self._n_parameters, KEPT // 8):
@@ -411,9 +410,8 @@ class ExactPosterior:
     ) -> Iterator["ExactPosterior"]:
         """Fits to randomly weighted training rows, always the same; kept if they are small."""
         key = seed, n_draws
-        last, fits = self._drawn.get("fits", (None, []))
-        if last == key:
-            yield from fits
+        if (last := self._drawn.get("fits")) and last[0] == key:
+            yield from last[1]
             return
         if training is None:
             raise ValueError("draws by random weights of the training rows need these rows")
@@ -422,7 +420,7 @@ class ExactPosterior:
         weights = weight * weights_of_draws(n_draws, seed, len(codes))
         families = self.prior.family.refits(X, codes, n_classes, weight, weights)
         size = sum(value.nbytes for _, value in self.model.family.arrays().values())
-        fits = []
+        fits: list[ExactPosterior] = []
         for new, family in zip(weights, families, strict=True):
             alpha = self.prior.alpha + class_counts(codes, n_classes, new)
             fit = replace(self, model=replace(self.model, alpha=alpha, family=family))
