@@ -1,8 +1,7 @@
 """Open the built site and two reports in Chromium: `make browser`.
 
 Checks at two widths, in light and dark: axe's rules of accessibility, no scrolling sideways, no
-errors in the console, pictures that load and differ, navigation in one row, and what the search
-finds.
+errors in the console, pictures that load and differ, navigation in one row, searches.
 """
 
 import argparse
@@ -29,7 +28,9 @@ PAGES = {
     "family": "families/GaussianNB.html",
     "classifier": "api/generated/bayesgen.GaussianNB.html",
     "pool": "api/generated/bayesgen.LogLinearPool.html",
+    "plot": "api/generated/bayesgen.plots.plot_effects.html",
     "gallery": "pictures/index.html",
+    "picture": "pictures/arviz/plot_3_psense.html",
     "benchmarks": "benchmarks/pools.html",
     "report": "reports/penguins.html",
     "report_messy": "reports/messy.html",
@@ -65,8 +66,7 @@ def write_reports(folder: Path) -> None:
     code = rng.integers(0, 12, 300)
     labels = np.array([f"class number {i} that has a rather long name" for i in code])
     gaps = np.where(rng.random(300) < 0.6, np.nan, code * rng.normal(1, 0.1, 300))
-    towns = rng.choice(["here", "there"], 300)
-    table = pd.DataFrame({"town": towns, "gaps": gaps})
+    table = pd.DataFrame({"town": rng.choice(["here", "there"], 300), "gaps": gaps})
     table["a measurement with a very long name, in millimetres"] = code + rng.normal(size=300)
     clf = bg.MixedNB().fit(table[:200], labels[:200])
     table.loc[200:210, "town"] = "elsewhere"
@@ -117,9 +117,8 @@ def main() -> int:
         sys.exit(f"no site in {SITE}: make docs")
     write_reports(SITE / "reports")
     faults: list[str] = []
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))
-    )
+    handler = functools.partial(Quiet, directory=str(SITE))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     with sync_playwright() as playwright:

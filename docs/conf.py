@@ -57,6 +57,7 @@ nb_execution_mode = "off"  # the tests execute them; what is committed is shown
 nb_merge_streams = True
 
 autosummary_generate = True
+autosummary_imported_members = True  # the modules of pictures and data import their functions
 autosummary_context = {"tables": TABLES, "refused": REFUSED}
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings

@@ -42,7 +42,7 @@ _STEPS = (1e-3, 0.03, 0.3)  # shares of the way from an estimate to a draw
 
 
 def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0) -> "pd.DataFrame":
-    """Return the laws that a family of your own keeps, or raise an error at the first it breaks.
+    """Check a family of your own; raise an error at the first parts that disagree.
 
     Parameters
     ----------

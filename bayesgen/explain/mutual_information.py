@@ -75,7 +75,7 @@ def mutual_information(
     kind: "KindName | None" = None,
     random_state: Any = 0,
 ) -> "xr.DataArray | xr.Dataset":
-    r"""Mutual information of each feature and the class.
+    r"""Return the mutual information of each feature and the class.
 
     :math:`I(X_j; Y) = \sum_c \pi_c \, \text{KL}(p(x_j \mid \theta_{cj}) \,\|\, p(x_j))`, with
     0 log 0 = 0.

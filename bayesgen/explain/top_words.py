@@ -21,7 +21,7 @@ _MORE = 5  # times as many words are drawn as are shown
 def top_words(
     clf: Any, n: int = 20, *, prob: float | None = None, random_state: Any = 0
 ) -> "xr.Dataset":
-    r"""Words, or other bits and counts, that speak most surely for each class.
+    r"""Return the words, or other bits and counts, with the surest evidence for each class.
 
     Parameters
     ----------

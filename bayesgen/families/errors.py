@@ -10,7 +10,7 @@ from bayesgen.numerics.special import Array
 
 
 class NoClosedFormError(Facts, ValueError, AttributeError):
-    """What is asked for has no closed form after this fit: to `hasattr` it does not exist."""
+    """The method needs a closed form, and this fit has none; `hasattr` is then False."""
 
 
 class UndefinedEstimateError(Facts, ValueError):

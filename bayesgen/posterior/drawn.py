@@ -60,7 +60,7 @@ _HALVINGS = 12  # of the exponent of weights, until they rest on enough draws
 
 
 class MonteCarloWarning(Facts, UserWarning):
-    """Posterior draws are too few for some rows: what is estimated from them cannot be trusted."""
+    """There are too few posterior draws for some rows: their estimates are unreliable."""
 
 
 class MonteCarlo(NamedTuple):

@@ -199,7 +199,7 @@ def no_density(what: str, name: str) -> str:
 
 
 def final_estimator(clf: Any, X: Any) -> tuple[Any, Any]:
-    """Return the classifier that a pipeline ends in, and rows as the steps before hand them on.
+    """Return the last step of a pipeline, and the rows as that step receives them.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 az.plot_forest: how much do more rows tell?
 ===========================================
 
-``plot_forest`` takes the ``posterior_`` of several fits. Mean bill length of three species, after
-five birds of each and after all.
+``plot_forest`` takes the ``posterior_`` of several fits. The picture shows the mean bill length of
+three species after five birds of each and after all birds.
 """
 
 import arviz as az

@@ -2,8 +2,8 @@
 az.plot_prior_posterior: what did twelve birds change?
 ======================================================
 
-The group ``prior`` holds draws of the same names. Share of each species among penguins, before any
-bird was seen and after twelve.
+The group ``prior`` holds draws of the same parameters. The first picture shows the share of each
+species among penguins before any bird was seen and after twelve.
 """
 
 import arviz as az
@@ -20,7 +20,7 @@ tree = clf.posterior_groups(X, y, groups=["prior"])
 az.plot_prior_posterior(tree, var_names=["pi"], figure_kwargs={"figsize": (7.2, 2.6)})
 
 # %%
-# Rows drawn from the posterior, with the labels of the rows, beside the rows themselves.
+# Rows drawn from the posterior, given the labels, next to the observed rows.
 
 replicated = clf.posterior_groups(X, y, groups=["posterior_predictive"], replicate=["x"])
 az.plot_ppc_dist(replicated, var_names=["x"], num_samples=50, figure_kwargs={"figsize": (7.2, 2.8)})

@@ -2,14 +2,13 @@
 az.plot_psense_dist: does the prior matter?
 ===========================================
 
-``psense_summary`` raises the prior and the likelihood to powers near 1. Name the likelihood: a tree
-has that of rows, ``joint``, and that of labels, ``label``, and ArviZ adds up all that it is not
-told to choose from.
+``psense_summary`` raises the prior and the likelihood to powers near 1. A tree has two likelihoods,
+``joint`` of the rows and ``label`` of their labels. Name one of them, or ArviZ adds them up.
 
-The default prior of the variances has the spread of all birds together, and a species varies less:
-rows pull one way, the prior the other. ArviZ calls that a potential conflict. It takes the scale of
-the prior as given, as it cannot know that it comes from the same columns. Five birds leave the
-prior a say, and more rows end it; ``sigma2_0`` sets a scale of your own.
+The default prior of the variances has the spread of all birds together, and one species varies
+less. ArviZ calls this a potential prior-data conflict. It does not know that the scale of the prior
+comes from the same columns. The prior matters for five birds per species; its influence vanishes
+with more rows. Set a scale of your own with ``sigma2_0``.
 """
 
 import arviz as az

@@ -2,9 +2,9 @@
 az.plot_ppc_pava: are class indicators calibrated?
 ==================================================
 
-ArviZ takes the codes of several classes for numbers. Each class has an indicator of 0 and 1
-instead, ``is_Adelie``, with its own log likelihood: the frequency of the class against its
-predicted probability, and the leave-one-out PIT.
+ArviZ reads class codes as numbers. ``replicate=["indicators"]`` adds a variable of 0 and 1 for each
+class, such as ``is_Adelie``, with its own log likelihood. The first picture shows the frequency of
+each class against its predicted probability, the second the leave-one-out PIT.
 """
 
 import arviz as az
@@ -21,6 +21,6 @@ species = [f"is_{name}" for name in ("Adelie", "Chinstrap", "Gentoo")]
 az.plot_ppc_pava(tree, var_names=species, figure_kwargs={"figsize": (7.2, 2.8)})
 
 # %%
-# The steps stay in their bands, and the PIT near 0: the probabilities can be taken at their word.
+# The steps stay in their bands, and the PIT stays near 0, so the probabilities are calibrated.
 
 az.plot_loo_pit(tree, var_names=species, figure_kwargs={"figsize": (7.2, 2.6)})

@@ -2,7 +2,7 @@
 az.plot_compare: which model has the best score?
 ================================================
 
-``compare_models`` returns entries that ``az.compare`` takes, exact without a refit where the
+``compare_models`` returns entries for ``az.compare``. They are exact and need no refit if the
 posterior has a closed form.
 """
 
