@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -65,7 +65,7 @@ def declared_categories(
     declared, names: tuple[str, ...] | None, n_columns: int
 ) -> list[Values | None]:
     """Return the declared categories of each column, None where there are none."""
-    entries: list[Any]
+    entries: list
     if declared is None or isinstance(declared, int | np.integer):
         entries = [declared] * n_columns
     elif isinstance(declared, Mapping):

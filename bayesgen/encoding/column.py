@@ -21,7 +21,6 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -30,7 +29,7 @@ from bayesgen.encoding.literals import parse_number
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
-Values = tuple[Any, ...]  # of str, int, float or bool, all of one of these types
+Values = tuple  # of str, int, float or bool, all of one of these types
 
 EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
 
@@ -101,9 +100,9 @@ class Column:
 # --------------------------------------------------------------------------- values of one type
 
 
-def canonical(values: Iterable[Any], where: str) -> Values:
+def canonical(values: Iterable, where: str) -> Values:
     """Declared values as Python scalars of one type, or an error that begins with `where`."""
-    scalars: list[Any] = []
+    scalars: list = []
     for value in values:
         if isinstance(value, str):
             scalars.append(str.__str__(value))
@@ -128,7 +127,7 @@ def canonical(values: Iterable[Any], where: str) -> Values:
     return of_one_type(scalars, scalars)
 
 
-def of_one_type(values: Iterable[Any], among: Iterable[Any]) -> Values:
+def of_one_type(values: Iterable, among: Iterable) -> Values:
     """Numbers as bool, int or float, the narrowest that holds all of `among`; text unchanged."""
     among = list(among)
     if any(isinstance(v, str) for v in among) or all(isinstance(v, bool) for v in among):
@@ -279,7 +278,7 @@ def column_of_floats(values: Array, name: Hashable, exact: bool = False) -> Colu
     return Column(name, "real", values)
 
 
-def _from_cells(cells: list[Any], name: Hashable) -> Column:
+def _from_cells(cells: list, name: Hashable) -> Column:
     """Return a column of Python objects, by the types that occur in it."""
     types = set(map(type, cells))
     missing = {t for t in types if t is type(None) or t.__name__ in ("NAType", "NaTType")}

@@ -20,7 +20,7 @@ _SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
 LARGE = 1e9  # no smaller cell is so far, unless its column varies by less than 1e-21
 _FARTHEST = 1e30  # standard deviations from the mean: powers of its square are still float64
 
-Names = Callable[[], list[Any]]
+Names = Callable[[], list]
 
 
 def refuse_large_cells(
@@ -64,7 +64,7 @@ def refuse_large_cells(
         )
 
 
-def _names_of(block, names: Names) -> list[Any]:
+def _names_of(block, names: Names) -> list:
     """Return the names of the columns of a block of a family."""
     listed = names()
     return [listed[j] for j in np.arange(len(listed))[block.columns]]

@@ -134,7 +134,7 @@ def group_codes(groups, n: int) -> Array:
         raise TypeError("groups must be labels that can be hashed: texts or numbers") from None
 
 
-def rows_with_label(X, y, sample_weight) -> tuple[Any, Any, Any]:
+def rows_with_label(X, y, sample_weight) -> tuple:
     """Return rows, labels and weights without the rows that have no label."""
     labels, masked = labels_and_mask(y, unlabelled=True)
     check_consistent_length(X, labels)
@@ -249,7 +249,7 @@ class RowSample:
         return cls(X, labels, weight, key, classes, sum(sample.n_rows for sample in parts))
 
 
-def _stacked(parts: list[Any]):
+def _stacked(parts: list):
     """Stack rows of one kind: data frames, sparse matrices, lists or arrays."""
     if len(parts) == 1:
         return parts[0]

@@ -246,7 +246,7 @@ def _no_class(labels: Array, unknown: Array, classes: Array, of_rows: bool) -> I
     )
 
 
-def by_label(values) -> dict[Any, Any] | None:
+def by_label(values) -> dict | None:
     """Return {label: value} of a mapping, Series or DataArray whose dim has labels; else None."""
     if hasattr(values, "items"):
         labels = values.index.to_numpy() if getattr(values, "ndim", 0) == 1 else list(values)
@@ -256,7 +256,7 @@ def by_label(values) -> dict[Any, Any] | None:
     return None
 
 
-def by_name(values) -> dict[Any, Any] | None:
+def by_name(values) -> dict | None:
     """Return {column: value} of a mapping, and of a Series or DataArray whose labels are text."""
     if isinstance(values, Mapping):
         return dict(values)

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+Json = dict[str, Any]  # an object of a JSON file
+
 # what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
 _NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
 MISSING = frozenset(f"{_NOTHING}|n/a|nan|null".split("|"))
@@ -111,14 +113,14 @@ def count(n: float, what: str, gap: str = " ") -> str:
     return f"{n:,.0f}".replace(",", gap) + f" {what}" + ("" if n == 1 else "s")
 
 
-def near_name(word, names: Iterable[Any]) -> str | None:
+def near_name(word, names: Iterable) -> str | None:
     """Return the known name that an unknown word is likely to stand for."""
     names, word = [str(name) for name in names], str(word)
     alike = [name for name in names if name.strip().lower() == word.strip().lower()]
     return next(iter([*alike, *get_close_matches(word, names, n=1)]), None)
 
 
-def did_you_mean(word, names: Iterable[Any]) -> str:
+def did_you_mean(word, names: Iterable) -> str:
     """Return the end of an error about an unknown word: the nearest known one, or all of them."""
     names = [str(name) for name in names]
     near = near_name(word, names)

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.validation import validate_data
 
-from bayesgen.encoding.literals import shortened
+from bayesgen.encoding.literals import Json, shortened
 from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
 from bayesgen.encoding.unknown import warn_of
 from bayesgen.errors import InputError
@@ -396,7 +396,7 @@ class Reader:
         return self.columns
 
     @property
-    def cells_as_read(self) -> list[Any]:
+    def cells_as_read(self) -> list:
         """Return how cells of each column become what the family describes; None: as they are.
 
         Two models describe the same where these are equal.
@@ -407,12 +407,12 @@ class Reader:
         """Return names of the features that terms of the log-odds of rows belong to."""
         return self.columns
 
-    def coords(self, family: Family) -> dict[str, Any]:
+    def coords(self, family: Family) -> dict:
         """Return {dim: labels} of the posterior, but for the classes."""
         names = self.columns
         return {FEATURE: names, FEATURE_BIS: names}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         """Return what `learnt` found, as JSON."""
         return {} if self.encoder is None else {"encoder": self.encoder.to_json()}
 

@@ -16,7 +16,7 @@ import json
 import numbers
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -235,9 +235,7 @@ class TableSchema:
     def from_json(cls, text: str) -> Self:
         """Inverse of `to_json`."""
         record = json.loads(text)
-        columns: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in record.items()
-        }
+        columns: dict = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         columns["categories"] = Categories.from_json(json.dumps(record["categories"]))
         return cls(**columns)
 
@@ -245,7 +243,7 @@ class TableSchema:
         if declared is not None and not isinstance(declared, Mapping):
             raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
         columns = self._nominal(table)
-        entries: dict[Any, Any] = {}
+        entries: dict = {}
         places, among = places_of(table.names), {j: k for k, j in enumerate(columns.positions)}
         for key, entry in (declared or {}).items():
             j = find_column(key, places, table.n_columns, "categories")

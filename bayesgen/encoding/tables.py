@@ -86,7 +86,7 @@ def find_column(key, places: dict[str, int] | None, n_columns: int, where: str) 
     raise ValueError(f"{where}: no column {key!r}{did_you_mean(key, places)}")
 
 
-def refuse_other_order(argument: str, values, *labels: list[Any]) -> None:
+def refuse_other_order(argument: str, values, *labels: list) -> None:
     """Raise ValueError if a Series, frame or DataArray has the right labels in another order.
 
     It is read by position. `labels` are those of the last axes, [] where there are none.
@@ -99,12 +99,12 @@ def refuse_other_order(argument: str, values, *labels: list[Any]) -> None:
             )
 
 
-def _labels_of(values) -> list[list[Any]]:
+def _labels_of(values) -> list[list]:
     """Return the labels of each axis, [] where it has none."""
     if hasattr(values, "coords"):
         of = {d: values.coords[d].values.tolist() for d in values.dims if d in values.coords}
         return [of.get(d, []) for d in values.dims]
-    axes: list[Any] = [getattr(values, name, None) for name in ("index", "columns")]
+    axes: list = [getattr(values, name, None) for name in ("index", "columns")]
     axes = axes[: getattr(values, "ndim", 0)]
     return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
 
@@ -190,7 +190,7 @@ def with_nan(X):
     return cells
 
 
-def _repeated(names: list[Any]) -> ValueError:
+def _repeated(names: list) -> ValueError:
     twice = next(name for name, n in Counter(names).items() if n > 1)
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")
 
@@ -235,7 +235,7 @@ class Table:
             raise TypeError("sparse X is not supported here; pass X.toarray() or a data frame")
         frame, names = _narwhals(X), feature_names(X)
         self.names = None if names is None else tuple(names)
-        self.numbered: list[Any] | None = None  # a data frame's names if they are not strings
+        self.numbered: list | None = None  # a data frame's names if they are not strings
         self._columns: Any = frame
         if isinstance(frame, nw.DataFrame):
             shape = frame.shape
@@ -327,7 +327,7 @@ def _matrix(X) -> Array:
     return cells
 
 
-def _columns_of(frame) -> list[Any]:
+def _columns_of(frame) -> list:
     """Return columns of a data frame, as arrays where pandas makes series slowly."""
     if frame.implementation.is_pandas() and frame.shape[1] >= _WIDE:
         native = frame.to_native()

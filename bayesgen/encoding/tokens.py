@@ -33,7 +33,7 @@ from bayesgen.encoding.literals import shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
-Document = Sequence[Any]  # of hashable tokens; a string is that of its characters
+Document = Sequence  # of hashable tokens; a string is that of its characters
 Split = Literal["char", "word", "distinct word", "word part"] | Callable[[str], Iterable[Hashable]]
 
 _PARTS = (3, 4, 5)  # characters of the parts of words
@@ -117,7 +117,7 @@ class Tokenizer:
             raise InputTypeError("document", why, row=i, place=" {}")
         return [_plain(token) for token in tokens]
 
-    def words(self, text: str) -> list[Any]:
+    def words(self, text: str) -> list:
         """Return, for each token of a text, the word in which it stands, folded.
 
         Blanks belong to what stands before them; a run of punctuation is a word.
@@ -210,7 +210,7 @@ def _is_mark(code: int) -> bool:
     return unicodedata.category(chr(code))[0] == "M"
 
 
-def _documents(X) -> tuple[list[Any], bool]:
+def _documents(X) -> tuple[list, bool]:
     """Return the documents as strings or lists, and whether they are strings."""
     if isinstance(X, str | bytes):
         raise TypeError("X is one string, not a sequence of documents; for one document give [X]")

@@ -17,14 +17,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from bayesgen.encoding.column import spike_of
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import Json, shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema, refuse_other_columns
 from bayesgen.errors import InputTypeError
@@ -79,12 +79,12 @@ class Selection:
                 raise InputTypeError(what, "; it held texts", row=i, column=name)
         return cells
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return what `from_json` reads."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: Json) -> Self:
         """Inverse of `to_json`."""
         return cls(tuple(record["names"]), tuple(record["chosen"]), record["documents"])
 
@@ -305,13 +305,13 @@ class TableView:
 
     name: ViewName
     schema: TableSchema
-    knots: tuple[Any, ...]
+    knots: tuple
     centre: tuple[float, ...]
 
     @classmethod
     def learn(cls, schema: TableSchema, cells: Array, name: ViewName) -> Self:
         """Learn from training cells (N, D) as the schema encodes them, without labels."""
-        knots: list[Any] = []
+        knots: list = []
         sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
             values = cells[:, j]
@@ -353,7 +353,7 @@ class TableView:
         """Return P."""
         return len(self.origin)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return what `from_json` reads."""
         return {
             "name": self.name,
@@ -363,7 +363,7 @@ class TableView:
         }
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: Json) -> Self:
         """Inverse of `to_json`."""
         schema = TableSchema.from_json(record["schema"])
         knots = tuple(json.loads(record["knots"]))
@@ -421,17 +421,17 @@ class TextLength:
         length = [sum(c in characters for c in text) or np.nan for text in rows.X]
         return np.log(length)[:, None]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return what `from_json` reads."""
         return {"name": "length", "characters": self.characters}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: Json) -> Self:
         """Inverse of `to_json`."""
         return cls(record["characters"])
 
 
-def view_from_json(record: dict[str, Any]) -> TableView | TextLength:
+def view_from_json(record: Json) -> TableView | TextLength:
     """Return the view whose `to_json` is given."""
     kind = TextLength if record["name"] == "length" else TableView
     return kind.from_json(record)

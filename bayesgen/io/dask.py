@@ -103,7 +103,7 @@ def _learned(clf: Additive, place: int, X, y, weight):
         return clf.__bayesgen_learner__().gather(None, X, y, weight)
 
 
-def _merged(clf: Additive, parts: Sequence[Any]):
+def _merged(clf: Additive, parts: Sequence):
     """Return statistics of all; None if there are none."""
     there = [block for block in parts if block is not None]
     return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
@@ -112,7 +112,7 @@ def _merged(clf: Additive, parts: Sequence[Any]):
 # ---------------------------------------------------------------------------------------- blocks
 
 
-def _blocks(X, y, weight) -> list[tuple[Any, Any, Any]]:
+def _blocks(X, y, weight) -> list[tuple]:
     """Return delayed (X, y, weight) of each block of rows; weight may be None."""
     from dask.base import is_dask_collection
 

@@ -30,6 +30,7 @@ from bayesgen.encoding.literals import (
     BLANKS,
     CURRENCIES,
     MISSING,
+    Json,
     listed,
     parse_written,
     shown,
@@ -86,11 +87,9 @@ class Reading:
     roles: dict[str, str] = field(default_factory=dict)  # columns: "text" of documents, "group"
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: Json) -> Self:
         """Return the reading of which a model file holds `dataclasses.asdict`."""
-        values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in record.items()
-        }
+        values: dict = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         values["codes"] = {name: tuple(texts) for name, texts in record["codes"].items()}
         return cls(**values)
 
@@ -379,7 +378,7 @@ def _is_missing(cell: str) -> bool:
 
 
 @contextmanager
-def decompressed(path: Path, how: str) -> Iterator[tuple[Any, Any]]:
+def decompressed(path: Path, how: str) -> Iterator[tuple]:
     """Open the file itself, whose position tells how much was read, and the bytes it holds.
 
     Raises
@@ -417,7 +416,7 @@ def decompressed(path: Path, how: str) -> Iterator[tuple[Any, Any]]:
 
                 content = pyarrow.input_stream(file, compression="zstd")
             else:
-                opened: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+                opened: dict = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
                 content = opened[how](file)
             with content:
                 yield file, content

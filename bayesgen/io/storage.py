@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.encoding.literals import shortened
+from bayesgen.encoding.literals import Json, shortened
 from bayesgen.io.output import replacing
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def from_json(value):
     return value
 
 
-def arguments_from_json(record: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_from_json(record: dict) -> dict:
     """Return constructor arguments of a record."""
     return {name: from_json(value) for name, value in record.items()}
 
 
-def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
+def labels_to_json(labels: np.ndarray) -> Json:
     """Return class labels with their type."""
     kind = labels.dtype.kind
     if kind == "O" and all(isinstance(v, str) for v in labels):
@@ -85,7 +85,7 @@ def labels_to_json(labels: np.ndarray) -> dict[str, Any]:
     )
 
 
-def labels_from_json(value: Mapping[str, Any]) -> np.ndarray:
+def labels_from_json(value: Json) -> np.ndarray:
     """Inverse of `labels_to_json`."""
     return np.array(value["labels"], dtype=np.dtype(value["dtype"]))
 
@@ -158,7 +158,7 @@ def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> byt
     return image
 
 
-def _compression(group: "xr.Dataset") -> dict[Any, dict[str, Any]]:
+def _compression(group: "xr.Dataset") -> dict[Any, dict]:
     """Return the encoding of large arrays of numbers; counts of n-grams shrink to a fiftieth."""
     options = {"zlib": True, "complevel": 4, "shuffle": True}
     return {
@@ -181,7 +181,7 @@ def _refuse_null_characters(group: "xr.Dataset") -> None:
 
 def read(
     path: str | os.PathLike[str],
-) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+) -> tuple["xr.Dataset", Json, dict[str, "xr.Dataset"]]:
     """Return (fit dataset, state, draws) of a model file, or raise one clear error."""
     import h5netcdf
     import xarray as xr

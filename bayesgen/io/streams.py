@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.encoding.literals import did_you_mean
+from bayesgen.encoding.literals import Json, did_you_mean
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import placed, warn
 from bayesgen.families.errors import PriorShapeError
@@ -34,7 +34,7 @@ class Additive(Protocol):
 
     fitted_: Any
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict:
         """Return the constructor's arguments."""
 
     def __sklearn_tags__(self) -> "Tags":
@@ -45,7 +45,7 @@ class Additive(Protocol):
 
     def __bayesgen_record__(
         self, fitted: Any, /
-    ) -> tuple["xr.Dataset", dict[str, Any], dict[str, "xr.Dataset"]]:
+    ) -> tuple["xr.Dataset", Json, dict[str, "xr.Dataset"]]:
         """Return what `storage.write` takes of a fit."""
 
     def __bayesgen_load__(
@@ -54,7 +54,7 @@ class Additive(Protocol):
         """Return the fit that `storage.read` has read."""
 
 
-def refuse_other(clf: Any, what: str) -> "Learner":
+def refuse_other(clf, what: str) -> "Learner":
     """Return the learner of a classifier that learns by adding up.
 
     Raises
@@ -93,7 +93,7 @@ class Source(NamedTuple):
     size: float | None
 
 
-def open_source(chunks: Any, target: Any, weight: Any, clf: Additive) -> Source:
+def open_source(chunks, target, weight, clf: Additive) -> Source:
     """Return a source of chunks, or of files if `chunks` is a path, a pattern, or a list of them.
 
     Parameters
@@ -141,9 +141,7 @@ def open_source(chunks: Any, target: Any, weight: Any, clf: Additive) -> Source:
     return Source(each, float(len(chunks)) if isinstance(chunks, Sized) else None)
 
 
-def _split(
-    item, target: str | None, weight: str | None, place: str, clf: Additive
-) -> tuple[Any, Any, Any]:
+def _split(item, target: str | None, weight: str | None, place: str, clf: Additive) -> tuple:
     """Return X, y and weight of a chunk as the user gives it."""
     if type(item).__name__ == "RecordBatch":
         import pyarrow
@@ -265,9 +263,7 @@ class Checkpoint:
         Chunks between two checkpoints; None: as often as costs a twentieth of the time.
     """
 
-    def __init__(
-        self, path: Any, clf: Additive, arguments: Mapping[str, Any], every: int | None
-    ) -> None:
+    def __init__(self, path, clf: Additive, arguments: dict, every: int | None) -> None:
         if every is not None and (not isinstance(every, int | np.integer) or every < 1):
             raise ValueError(f"every must be a number of chunks >= 1, got {every!r}")
         self.path, self.clf, self._every = Path(path), clf, every

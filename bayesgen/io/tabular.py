@@ -292,7 +292,7 @@ class CsvFile(_File):
         )
 
     @contextmanager
-    def _text(self, skip: int) -> Iterator[tuple[Any, Any]]:
+    def _text(self, skip: int) -> Iterator[tuple]:
         """Open the file, whose position tells how much was read, and its text behind some lines."""
         with decompressed(self.path, self._how) as (file, content):
             text: Any = io.TextIOWrapper(content, self.encoding, newline="")
@@ -308,7 +308,7 @@ class CsvFile(_File):
         texts = {name for name, kind in types.items() if kind == "text"}
         raw = {*copied, *(name for name, kind in types.items() if kind == "document")}
         missing = {name: sorted(self._missing) for name in self._header if name not in raw}
-        options: dict[str, Any] = {}
+        options: dict = {}
         if np.lib.NumpyVersion(pd.__version__) < "3.1.0":  # later ones read every number exactly
             options["float_precision"] = "round_trip"
         checked = False
@@ -431,7 +431,7 @@ class ParquetFile(_File):
                 yield batch.to_pandas(types_mapper=_nullable), n_read / file.metadata.num_rows
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open(self) -> Iterator:
         from pyarrow.parquet import ParquetFile as Arrow
 
         try:

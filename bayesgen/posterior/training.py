@@ -88,8 +88,7 @@ def _size(values) -> float:
         return sys.getsizeof(values) + sum(map(_size_of_object, values))
     if isinstance(values, np.ndarray):
         base = values.base if isinstance(values.base, np.ndarray) else values  # a view keeps all
-        objects = values.ravel() if values.dtype.kind == "O" else ()
-        return base.nbytes + sum(map(_size_of_object, objects))
+        return base.nbytes + (_size_of_objects(values.ravel()) if values.dtype.kind == "O" else 0)
     if hasattr(values, "memory_usage"):  # pandas
         return float(np.sum(values.memory_usage(deep=True)))
     if hasattr(values, "estimated_size"):  # polars
@@ -98,6 +97,15 @@ def _size(values) -> float:
         return 16.0 * values.nnz + 8.0 * values.shape[0]
     size = getattr(values, "nbytes", None)
     return float(size) if isinstance(size, int | np.integer) else np.inf
+
+
+def _size_of_objects(cells: np.ndarray) -> float:
+    """Return the bytes of cells, without a call for each of them but for lists of tokens."""
+    import pandas as pd
+
+    if any(isinstance(cell, list | tuple) for cell in cells[:1]):
+        return sum(map(_size_of_object, cells))
+    return float(pd.Series(cells, dtype=object).memory_usage(index=False, deep=True))
 
 
 def _size_of_object(value) -> float:

@@ -15,7 +15,6 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.families.contract import Theta
 from tests.graphs import PYTHON
-from tests.selection import rest_is_slow
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings at import of these packages are not ours
@@ -108,9 +107,7 @@ CASES = [
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical")]
-case_of_pictures = pytest.mark.parametrize(
-    "case", rest_is_slow(CASES, PICTURES), ids=lambda case: case.name
-)
+case_of_pictures = pytest.mark.parametrize("case", PICTURES, ids=lambda case: case.name)
 
 
 # ------------------------------------------------------------------------------------------ PyMC

@@ -145,10 +145,9 @@ def of_rows() -> tuple[str, ...]:
 # ------------------------------------------------------------------------------ on request only
 
 
-@pytest.mark.parametrize("unit", ["D", "us"])
-def test_draws_with_dates_for_labels_are_known_again(unit: str, tmp_path: Any) -> None:
+def test_draws_with_dates_for_labels_are_known_again(tmp_path: Any) -> None:
     """Trees hold dates in units of xarray's own, and files in others."""
-    days = np.array(["2024-03-01", "2024-01-02", "2025-01-01"], dtype=f"datetime64[{unit}]")
+    days = np.array(["2024-03-01", "2024-01-02", "2025-01-01"], dtype="datetime64[D]")
     clf = bg.GaussianNB().fit(REALS, days[np.arange(N) % 3])
     expected = clf.predict_proba(REALS)
     tree = clf.draw_posterior(1000, 2)
@@ -271,10 +270,7 @@ def test_a_fit_to_draws_keeps_its_prior_for_other_rows() -> None:
     ("options", "message"),
     [
         ({"X": REALS}, "X and y must be given together"),
-        ({"y": Y}, "X and y must be given together"),
         ({"X": REALS, "y": Y, "observed": False}, "leave X and y out"),
-        ({"X": REALS, "y": Y[:-1]}, r"\[23, 24\]"),
-        ({"X": REALS, "y": np.full(N, "dog")}, "'dog' is not a class"),
         ({"likelihood": "rows"}, "likelihood='rows' needs the rows"),
         ({"likelihood": "cells"}, "likelihood must be 'statistics' or 'rows'"),
     ],

@@ -17,18 +17,7 @@ from tests.encoding.cases import NAN, encode, learn
     ("cells", "error", "message"),
     [
         ([1, "a"], TypeError, r"column 0 mixes text \('a' in row 1\) and numbers \(1 in row 0\)"),
-        (
-            ["a", None, True],
-            TypeError,
-            r"column 0 mixes text \('a' in row 0\) and numbers \(True in row 2\)",
-        ),
-        (
-            ["a", NAN, 1.5],
-            TypeError,
-            r"column 0 mixes text \('a' in row 0\) and numbers \(1.5 in row 2\)",
-        ),
         ([1, {"a": 1}], TypeError, r"column 0 holds \{'a': 1\} \(dict\) in row 1: argument"),
-        (["a", [1]], TypeError, r"column 0 holds \[1\] \(list\) in row 1"),
         ([b"a"], TypeError, r"column 0 holds b'a' \(bytes\) in row 0"),
         ([dt.date(2020, 1, 1)], TypeError, r"column 0 holds .*\(date\) in row 0"),
         ([1, pd.Timestamp("2020")], TypeError, r"column 0 holds .*\(Timestamp\) in row 1"),
@@ -36,7 +25,6 @@ from tests.encoding.cases import NAN, encode, learn
         ([1j], TypeError, r"column 0 holds 1j \(complex\) in row 0"),
         ([1.0, np.inf], ValueError, r"column 0 holds inf in row 1; make it finite, or NaN"),
         ([10**30], ValueError, r"column 0 holds integers beyond 64 bits; turn it into text"),
-        ([10**400, None], ValueError, r"column 0 holds integers beyond 64 bits; turn it into text"),
         ([2**60 + 1, None], ValueError, r"column 0 holds integers of 2\*\*53 and beyond"),
     ],
 )
@@ -53,9 +41,7 @@ def test_cells_that_cannot_be_categories(cells, error, message):
     [
         (pd.DataFrame({"d": pd.to_datetime(["2020"])}), TypeError, "column 'd' holds Datetime"),
         (pl.DataFrame({"d": [dt.date(2020, 1, 1)]}), TypeError, "column 'd' holds Date"),
-        (pl.DataFrame({"d": [dt.time(1)]}), TypeError, "column 'd' holds Time"),
         (pl.DataFrame({"d": [[1]]}), TypeError, "column 'd' holds List"),
-        (pl.DataFrame({"d": [b"a"]}), TypeError, "column 'd' holds Binary"),
         (
             pd.DataFrame({"d": pd.period_range("2020", periods=1, freq="M")}),
             TypeError,

@@ -53,6 +53,8 @@ def test_minus_one_marks_a_row_without_a_label_where_these_are_expected():
         (np.array([3, 255], dtype=np.uint8), [True, True]),
     ):
         assert is_labelled(*labels_and_mask(y, unlabelled=True)).tolist() == known
+    for y in ([-1, 0, 1], [-1, 1, -1], [-1.0, 3.0, 2.0]):  # and a label where they are not
+        assert is_labelled(*labels_and_mask(y)).all()
 
 
 @pytest.mark.parametrize(
@@ -134,11 +136,6 @@ def test_nan_in_a_list_of_text_is_no_label(container):
     assert clf.classes_.tolist() == ["ash", "birch"]
     with pytest.raises(ValueError, match="nan is not a class"):
         bg.label_errors(clf, X, y)
-
-
-def test_minus_one_is_a_label():
-    for y in ([-1, 0, 1], [-1, 1, -1], [-1.0, 3.0, 2.0], ["-1", "a", "b"]):
-        assert is_labelled(*labels_and_mask(y)).all()
 
 
 def test_labels_of_two_types_in_an_array():

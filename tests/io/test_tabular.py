@@ -43,10 +43,7 @@ def read(file, kind, n_rows=None, name="x"):
     (["True", "FALSE", ""], "boolean"),
     ([" true", "false"], "boolean"),
     (["True", "1"], "text"),
-    (["1_000", "2"], "text"),
-    ([" ", "NA", "None"], "empty"),
     (["1", "x"], "text"),
-    (["1e300"], "number"),
     (["inf", " +2 ", "1"], "number"),
     ([str(2**53 - 1), "2"], "number"),
     ([str(2**53), "2"], "text"),  # from here on float64 does not tell neighbours apart
@@ -199,7 +196,6 @@ def test_no_rows(tmp_path, text):
 
 @pytest.mark.parametrize(("text", "message"), [
     (b"a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but there are 2 columns"),
-    (b"a,b\n1,2,3\n1,4,5\n", "line 2 has 3 cells, but there are 2 columns"),
     (b'a,b\n1,"x\ny"\n\n3\n', "line 5 has 1 cells, but there are 2 columns"),
     (b'a,b\n1,2\n1,"x', "the quotation that opens in line 3 has no end"),
     (b"a,b,a\n1,2,3\n", "more than one column 'a'"),
