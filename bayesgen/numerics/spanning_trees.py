@@ -7,11 +7,11 @@ one by one, the last first; the paths through the node that leaves become edges 
           w_{ij} \mathrel{+}= w_{ik} w_{jk} / s_k .
 
 Nothing is subtracted, so for positive weights the sum has full relative accuracy, where a
-determinant (the matrix-tree theorem) loses all digits once weights differ by 1e16. Weights that
-span more than e^600 are eliminated in logarithms. The same steps backwards give the probability of
-each edge and exact draws. Source: Colbourn, Myrvold and Neufeld (1996), Two algorithms for
-unranking arborescences; Meila and Jaakkola (2000), Tractable Bayesian learning of tree belief
-networks, for the sum over trees.
+determinant (the matrix-tree theorem) loses all digits once weights differ by 1e16. Weights are
+logarithms, which may differ by more than numbers hold. The same steps backwards give the
+probability of each edge and exact draws. Source: Colbourn, Myrvold and Neufeld (1996), Two
+algorithms for unranking arborescences; Meila and Jaakkola (2000), Tractable Bayesian learning of
+tree belief networks, for the sum over trees.
 """
 
 from functools import cached_property
@@ -42,52 +42,16 @@ def log_sum_of_trees(log_w: Array) -> Array:
     lead, n_nodes = log_w.shape[:-2], log_w.shape[-1]
     flat = log_w.reshape(-1, n_nodes, n_nodes)
     log_sums = np.zeros(len(flat))
-    if n_nodes > 1:
-        for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
-            log_sums[rows] = _sum(np.moveaxis(flat[rows], 0, -1))  # graphs innermost
-    return log_sums.reshape(lead)
-
-
-def _sum(log_w: Array) -> Array:
-    """Return (n,) of weights (V, V, n)."""
-    n_nodes, _, n = log_w.shape
-    lower = log_w[np.tril_indices(n_nodes, -1)]
-    finite = np.isfinite(lower)
-    top = np.where(finite, lower, -np.inf).max(axis=0)
-    least = np.where(finite, lower, np.inf).min(axis=0)
-    wide = ~(top - least <= _SPAN)
-    bad = np.isnan(lower).any(axis=0) | (lower == np.inf).any(axis=0)
-    if (bad | wide).any():
-        sums = np.full(n, np.nan)
-        for some, total_of in ((wide & ~bad, _sum_in_logs), (~wide & ~bad, _sum)):
-            if some.any():
-                sums[some] = total_of(log_w[..., some])
-        return sums
-    w = np.exp(np.ascontiguousarray(log_w) - top)
-    total = (n_nodes - 1) * top
-    with np.errstate(divide="ignore", invalid="ignore"):
+    for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
+        w = np.moveaxis(flat[rows], 0, -1).copy()  # graphs innermost
         for k in range(n_nodes - 1, 0, -1):
             edges = w[k, :k]
-            s = edges.sum(axis=0)
-            total += np.log(s)
-            share = edges / s
+            s = _log_sum(edges)
+            log_sums[rows] += s
+            share = edges - np.where(np.isfinite(s), s, 0.0)
             for i in range(k - 1, 0, -1):
-                w[i, :i] += edges[i] * share[:i]
-    return np.where(np.isnan(total), -np.inf, total)
-
-
-def _sum_in_logs(log_w: Array) -> Array:
-    """Return (n,) of weights (V, V, n) that span more than numbers do."""
-    w = np.array(log_w, order="C")
-    total = np.zeros(w.shape[2])
-    for k in range(len(w) - 1, 0, -1):
-        edges = w[k, :k]
-        s = _log_sum(edges)
-        total += s
-        share = edges - np.where(np.isfinite(s), s, 0.0)
-        for i in range(k - 1, 0, -1):
-            w[i, :i] = np.logaddexp(w[i, :i], edges[i] + share[:i])
-    return total
+                w[i, :i] = np.logaddexp(w[i, :i], edges[i] + share[:i])
+    return log_sums.reshape(lead)
 
 
 def _log_sum(a: Array) -> Array:
@@ -165,15 +129,19 @@ class Elimination:
         """
         lead, n = change.shape[:-2], self.n_nodes
         flat = change.reshape(-1, n, n)
-        ratios = np.full(len(flat), np.nan)
+        is_finite = np.isfinite(flat).all(axis=(1, 2))
+        ratios = np.where(is_finite, 0.0, np.nan)
+        flat = np.where(is_finite[:, None, None], flat, 0.0)
         for rows in row_blocks(len(flat), n**2, _CELLS):
-            block = np.moveaxis(flat[rows], 0, -1)  # graphs innermost
-            size = np.abs(block[np.tril_indices(n, -1)]).max(axis=0, initial=0.0)
-            good = size * n <= _SPAN  # in numbers; NaN is not good
-            far = np.isfinite(size) & ~good
-            for some, ratio in ((good, self._ratio), (far, self._ratio_in_logs)):
-                if some.any():
-                    ratios[rows][some] = ratio(block[..., some])
+            r = np.moveaxis(flat[rows], 0, -1).copy()  # graphs innermost
+            for share, original, through in self.log_steps:
+                k = len(share)
+                edges = r[k, :k]
+                s = _log_sum(share[:, None] + edges)
+                ratios[rows] += s
+                for i in range(1, k):
+                    added = through[i, :i, None] + edges[i] + (edges[:i] - s)
+                    r[i, :i] = np.logaddexp(original[i, :i, None] + r[i, :i], added)
         return ratios.reshape(lead)
 
     def log_ratio_of_codes(self, codes: Array, table: Array) -> Array:
@@ -222,34 +190,6 @@ class Elimination:
             kept.append(original[below[:k, :k]])
             added.append(through[below[:k, :k]])
         return share, np.concatenate(kept), np.concatenate(added)
-
-    def _ratio(self, change: Array) -> Array:
-        r = np.exp(np.ascontiguousarray(change))
-        total = np.zeros(r.shape[2])
-        for share, kept, added in self.steps:
-            k = len(share)
-            edges = r[k, :k]
-            s = share @ edges
-            total += np.log(s)
-            scaled = edges / s
-            for i in range(1, k):
-                r[i, :i] *= kept[i, :i, None]
-                r[i, :i] += added[i, :i, None] * (edges[i] * scaled[:i])
-        return total
-
-    def _ratio_in_logs(self, change: Array) -> Array:
-        r = np.array(change, order="C")
-        total = np.zeros(r.shape[2])
-        for share, original, through in self.log_steps:
-            k = len(share)
-            edges = r[k, :k]
-            s = _log_sum(share[:, None] + edges)
-            total += s
-            for i in range(1, k):
-                added = through[i, :i, None] + edges[i] + (edges[:i] - s)
-                around = original[i, :i, None] + r[i, :i]
-                r[i, :i] = np.logaddexp(around, added)
-        return total
 
     def edge_probabilities(self) -> Array:
         """Return (V, V) probability of each edge in a tree drawn in proportion to its weight.

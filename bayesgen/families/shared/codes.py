@@ -18,8 +18,6 @@ from bayesgen.numerics import rows as passes
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
-_TILE = 1 << 18  # cells of X that are counted at a time
-
 
 @dataclass(frozen=True, eq=False)
 class Recoded:
@@ -104,22 +102,13 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
         if counts[..., k].any():
             raise _first_that_is_no_code(X, k)
         return counts[..., :k].copy()
-    table = np.empty((n_classes, n_features, k))
-    height = max(4096, n_classes * k)  # rows of a tile: as many cells as counters
-    width = max(1, _TILE // max(1, min(n_rows, height)))
-    for columns in (slice(j, j + width) for j in range(0, n_features, width)):
-        d = len(range(n_features)[columns])
-        counts = np.zeros(n_classes * d * (k + 2))  # the last two: never seen, missing
-        for start in range(0, n_rows, height):
-            rows = slice(start, start + height)
-            codes = code_index(X[rows, columns], k)
-            if np.any(codes == k):
-                raise _first_that_is_no_code(X, k)
-            cells = ((y[rows, None] * d + np.arange(d)) * (k + 2) + codes).ravel()
-            w = None if weight is None else np.repeat(weight[rows], d)
-            counts += np.bincount(cells, weights=w, minlength=len(counts))
-        table[:, columns] = counts.reshape(n_classes, d, k + 2)[..., :k]
-    return table
+    codes = code_index(X, k)
+    if np.any(codes == k):
+        raise _first_that_is_no_code(X, k)
+    cells = (y[:, None] * n_features + np.arange(n_features)) * (k + 2) + codes
+    each = None if weight is None else np.repeat(weight, n_features)
+    counts = np.bincount(cells.ravel(), each, n_classes * n_features * (k + 2))
+    return counts.reshape(n_classes, n_features, k + 2)[..., :k].astype(np.float64)
 
 
 def _not_a_code(value, row: int, feature: int, k: int) -> InputError:

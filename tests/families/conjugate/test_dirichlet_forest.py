@@ -126,23 +126,6 @@ def test_a_single_forest_is_the_plug_in_of_that_forest(structure):
     np.testing.assert_allclose(candidate, expected, rtol=1e-10)
 
 
-def test_strengths_by_evidence_are_the_best_of_the_lattice_nearby():
-    X = rows(60, (2, 2, 3), seed=5)
-    y = np.arange(60) % 2
-    family = DirichletForest(levels=np.array([2, 2, 3]))
-    stats = family.stats(X, y, 2)
-    prior = family.resolve(stats)
-    best = prior.log_evidence(stats)
-    for factor in (2**0.5, 2**-0.5):
-        other = DirichletForest(prior.strength * factor, prior.root_weight, prior.levels)
-        assert other.resolve(stats).log_evidence(stats) <= best + 1e-9
-    for factor in (10**0.5, 10**-0.5):
-        other = DirichletForest(prior.strength, prior.root_weight * factor, prior.levels)
-        assert other.resolve(stats).log_evidence(stats) <= best + 1e-9 or not (
-            1e-2 < prior.root_weight[0] * factor < 1e3
-        )
-
-
 def test_what_is_wrong_is_refused():
     X, y = rows(6, (2, 2)), np.zeros(6, dtype=int)
     stats = DirichletForest().stats(X, y, 1)
@@ -200,45 +183,3 @@ def test_given_forests_in_pymc_have_the_likelihood_of_their_tables():
     logp = model.compile_logp(vars=model.free_RVs, jacobian=False, mode=PYTHON)
     point = model.initial_point()
     assert np.isfinite(logp(point))
-
-
-@pytest.mark.slow
-def test_nuts_on_the_mixture_over_all_forests_of_four_columns_has_its_predictive():
-    """Tables sampled by NUTS, the forest summed out: 125 terms, all 16 cells."""
-    import nutpie
-
-    levels, X = (2, 2, 2, 2), rows(12, (2, 2, 2, 2), seed=3)
-    prior, stats, fitted = posterior(X, levels)
-    forests = dirichlet_forest.rooted_forests(4)
-    assert len(forests) == 125
-    with pm.Model() as model:
-        dirichlet_forest.declare(prior, stats.pairs, [forests])
-    compiled = nutpie.compile_pymc_model(model)
-    draws = nutpie.sample(compiled, draws=1000, tune=500, chains=4, seed=5, progress_bar=False)
-    found = {name: v.values for name, v in draws["posterior"].to_dataset().items()}
-    cells = np.array(list(itertools.product((0, 1), repeat=4)))
-    factor = {
-        (u, p): np.log(
-            found[f"tables_0_{u}"][..., cells[:, u]]
-            if p < 0
-            else found[f"tables_0_{u}_{p}"][..., cells[:, p], cells[:, u]]
-        )
-        for u in range(4)
-        for p in range(-1, 4)
-        if u != p
-    }
-    p = sum(
-        found["forest_0"][..., k, None] * np.exp(sum(factor[u, v] for u, v in enumerate(forest)))
-        for k, forest in enumerate(forests)
-    )
-    batches = p.reshape(4 * 10, 100, 16).mean(axis=1)  # of 100 draws: independent enough
-    mcse = batches.std(axis=0, ddof=1) / np.sqrt(40)
-    exact = np.exp(fitted.log_predictive(cells)[:, 0])
-    assert np.all(np.abs(batches.mean(axis=0) - exact) < 5 * mcse)
-    assert (mcse < 0.05 * exact).all()
-    edges = sum(
-        found["forest_0"][..., k] * (forest[1] == 0 or forest[0] == 1)
-        for k, forest in enumerate(forests)
-    )
-    error = edges.reshape(40, 100).mean(axis=1).std(ddof=1) / np.sqrt(40)
-    assert abs(edges.mean() - fitted.edge_probabilities()[0, 0, 1]) < 5 * error

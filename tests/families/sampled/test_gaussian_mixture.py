@@ -11,13 +11,10 @@ from scipy.special import logsumexp
 import bayesgen as bg
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.inference.nuts import diagnose
-from bayesgen.posterior.model import ClassModel
 from tests.families.sampled.recovery import inside, likelier, sound
-from tests.graphs import PYTHON, pm
 
 NAN = np.nan
 SIZES = [1, 3]
-COORDS = {"class": ["a", "b"], "feature": ["u", "v"], "feature_bis": ["u", "v"]}
 LEAN = np.array([[1.0, 0.7], [0.7, 1.0]])
 # class 0 is two clusters left and right of class 1
 TRUTH = {
@@ -70,19 +67,6 @@ def test_densities_of_the_observed_cells_are_scipys(covariance):
         assert found[s, i, c] == pytest.approx(logsumexp(terms), rel=1e-9, abs=1e-9)
 
 
-def test_sigma_is_log_normal_above_what_rounding_sets():
-    """Draws of the model against the distribution function of the formula."""
-    h, s = np.array([0.0, 3.0]), np.array([2.0, 0.5])
-    own = family("diagonal", sizes=[2, 1], scale=s, resolution=h)
-    model = ClassModel(np.ones(2), own).to_pymc(COORDS | own.coords())
-    with model:
-        sigma = np.asarray(pm.draw(model["sigma"], draws=2000, random_seed=2, mode=PYTHON))
-    assert sigma[..., 1].min() > 3 / np.sqrt(12)
-    raw = np.sqrt(np.square(sigma) - np.square(h) / 12)
-    for j in range(2):
-        assert stats.kstest(raw[:, 0, 1, j], stats.lognorm(1.0, scale=s[j]).cdf).pvalue > 1e-3
-
-
 def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
     """Rounded, continuous, constant, empty, half zeros; with gaps; values computed in two ways."""
     rng = np.random.default_rng(9)
@@ -107,18 +91,6 @@ def test_the_step_of_a_column_is_the_median_gap_where_values_are_equal():
         assert (found[1] > 0) == (last > 1)  # a weight of 2 is the row twice
     given = GaussianMixture(resolution=[0.5] * 5).with_defaults(X, y, 2)
     assert given.resolution.tolist() == [0.5] * 5
-
-
-def test_defaults_follow_shift_and_scale():
-    rng = np.random.default_rng(5)
-    X, y = np.round(rng.normal(size=(30, 2)), 1), rng.integers(-1, 2, 30)
-    unit, shift = np.array([2.0, 1e-3]), np.array([5.0, -1.0])
-    a, b = (GaussianMixture().with_defaults(x, y, 2) for x in (X, X * unit + shift))
-    np.testing.assert_allclose(b.location, a.location * unit + shift, rtol=1e-9)
-    np.testing.assert_allclose(b.scale, a.scale * unit, rtol=1e-9)
-    np.testing.assert_allclose(b.resolution, a.resolution * unit, rtol=1e-6)
-    assert np.all(a.resolution > 0)
-    np.testing.assert_array_equal(a.concentration, np.full((2, 2), 10.0))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.linalg import helmert
 from scipy.special import log_softmax, softmax
-from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression as Penalised
 
 import bayesgen as bg
@@ -186,13 +185,3 @@ def test_every_method_answers_or_refuses(curved, tmp_path):
             use()
     assert not hasattr(clf, "simulate")
     assert not hasattr(clf, "score_samples")
-
-
-@pytest.mark.slow
-def test_quadratic_features_of_three_classes():
-    X, y = load_iris(return_X_y=True)
-    test = np.arange(len(X)) % 3 == 2
-    clf = bg.BayesianLogisticRegression("quadratic", random_state=1)
-    clf.fit(X[~test], y[~test], progressbar=False)
-    sound(clf, 1.05)
-    assert clf.score(X[test], y[test]) > 0.9

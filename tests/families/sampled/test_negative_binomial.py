@@ -67,21 +67,6 @@ def test_mass_is_mpmaths_from_poisson_to_bursts():
             assert found == pytest.approx(float(exact), rel=1e-9)
 
 
-@pytest.mark.parametrize("exposure", [False, True])
-def test_missing_cells_contribute_nothing(exposure):
-    X, family = rows(exposure), resolved(exposure)
-    gap = X.copy()
-    gap[[1, 4, 5], [1, 2, 3]] = np.nan
-    w = X[:, 0] if exposure else np.ones(12)
-    expected = family.log_likelihood(X, THETA)
-    for i, j in [(1, 1), (4, 2), (5, 3)]:
-        expected[i] -= scipy_mass(X[i, j], THETA["mu"][:, j], THETA["delta"][j], w[i])
-    np.testing.assert_allclose(family.log_likelihood(gap, THETA), expected, rtol=1e-11)
-    np.testing.assert_allclose(
-        family.log_likelihood(sparse.csr_matrix(gap), THETA), expected, rtol=1e-11
-    )
-
-
 def test_simulated_rows_may_have_the_exposures_of_others():
     X = rows(True)
     drawn = resolved(True, X).given_rows(X).simulate(np.random.default_rng(0), THETA, Y)

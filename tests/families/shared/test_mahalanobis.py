@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.shared import gaussian
 from bayesgen.families.shared.gaussian import (
-    inverse_of_lower,
     observed_distances,
     reader,
     squared_distances,
@@ -82,15 +81,6 @@ def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups
         np.testing.assert_allclose(half, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_inverse_of_columns_in_very_different_units():
-    factor = factors(3, 6, 6, units=np.logspace(-150, 150, 6))
-    unit = np.diagonal(factor, axis1=1, axis2=2)[:, :, None]
-    scaled = inverse_of_lower(factor / unit)
-    expected = scaled / unit.swapaxes(1, 2)
-    found = inverse_of_lower(factor)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
-
-
 FORMS = {
     "Fortran order": np.asfortranarray,
     "strides": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
@@ -132,17 +122,3 @@ def test_densities_in_every_form_of_data(form, shared, both_ways):
                     mean = theta["mu"][s, c, seen]
                     expected = multivariate_normal.logpdf(row[seen], mean, own)
                 np.testing.assert_allclose(found[s, i, c], expected, rtol=1e-8)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_discriminant_functions_are_densities_up_to_a_term_of_the_row(form, both_ways):
-    family = NormalInverseWishart.examples(3, 4)[1]
-    X = FORMS[form](RNG.standard_normal((30, 4)))
-    theta = family.draw(np.random.default_rng(0), 5)
-    found, density = family.discriminant(X, theta), family.log_likelihood(X, theta)
-    scale = np.abs(density).max()
-    for each in (found, density):
-        each -= each[..., :1]
-    np.testing.assert_allclose(found, density, rtol=1e-9, atol=1e-12 * scale)
-    none = {name: value[:0] for name, value in theta.items()}
-    assert family.discriminant(X, none).shape == (0, 30, 3)
