@@ -114,7 +114,7 @@ class Tokenizer:
         tokens = self.tokens(text)
         if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
             why = f": the callable tokens= must return a list of tokens, got {tokens!r:.60}"
-            raise InputTypeError("document", why, row=i, place=" {}")
+            raise _wrong(InputTypeError, i, why)
         return [_plain(token) for token in tokens]
 
     def words(self, text: str) -> list:
@@ -253,33 +253,26 @@ def _document(document, i: int, raw: bool):
     if isinstance(document, str):
         if raw:
             return document
-        raise InputTypeError(
-            "document",
-            " is a string but document 0 is not",
-            row=i,
-            advice="give strings only, or token sequences only",
-            place=" {}",
-        )
+        advice = "give strings only, or token sequences only"
+        raise _wrong(InputTypeError, i, " is a string but document 0 is not", advice)
     if _is_missing(document):
-        why, advice = f" is missing ({document})", "leave it out, or give an empty document"
-        raise InputError("document", why, row=i, advice=advice, place=" {}")
+        advice = "leave it out, or give an empty document"
+        raise _wrong(InputError, i, f" is missing ({document})", advice)
     kind = type(document).__name__
     if raw:
-        why = f" must be a string like document 0, got {kind}"
-        raise InputTypeError("document", why, row=i, place=" {}")
+        raise _wrong(InputTypeError, i, f" must be a string like document 0, got {kind}")
     if isinstance(document, Sequence) and not isinstance(document, bytes | bytearray | memoryview):
         return [_plain(token) for token in document]
     for method in ("tolist", "to_list"):  # an array; a Series of pandas, of polars
         if hasattr(document, method) and getattr(document, "ndim", 1) == 1:
             return list(getattr(document, method)())
-    is_binary = isinstance(document, bytes | bytearray)
-    raise InputTypeError(
-        "document",
-        f" must be a string or a sequence of tokens, got {kind}",
-        row=i,
-        advice="decode it to a string first" if is_binary else None,
-        place=" {}",
-    )
+    advice = "decode it to a string first" if isinstance(document, bytes | bytearray) else None
+    why = f" must be a string or a sequence of tokens, got {kind}"
+    raise _wrong(InputTypeError, i, why, advice)
+
+
+def _wrong(kind: type[InputError], i: int, why: str, advice: str | None = None) -> InputError:
+    return kind("document", why, row=i, advice=advice, place=" {}")
 
 
 def _rows(X: Array) -> list[Document]:
@@ -302,7 +295,7 @@ def _rows(X: Array) -> list[Document]:
     if inside.any():
         i, j = np.argwhere(inside)[0]
         why = f" has a gap at position {j} (NaN or None before its last token); only the end of a "
-        raise InputError("document", f"{why}row may be padded", row=i, place=" {}")
+        raise _wrong(InputError, i, f"{why}row may be padded")
     return [row[:n] for row, n in zip(X.tolist(), length, strict=True)]
 
 
@@ -315,7 +308,7 @@ def _check_tokens(document: Document, i: int) -> None:
             if not isinstance(token, Hashable) or isinstance(token, tuple):
                 why = f", position {j}: tokens must be hashable (strings, numbers, ...), got "
                 why += type(token).__name__
-                raise InputTypeError("document", why, row=i, place=" {}") from None
+                raise _wrong(InputTypeError, i, why) from None
         raise
     for token in distinct:
         if type(token) is str:
@@ -327,23 +320,22 @@ def _check_tokens(document: Document, i: int) -> None:
         else:
             continue
         j = next(j for j, other in enumerate(document) if other is token or other == token)
-        raise InputError("document", f" has {what} at position {j}", row=i, place=" {}")
+        raise _wrong(InputError, i, f" has {what} at position {j}")
 
 
 def refuse_texts(documents: list[Document], split: Split, why: str) -> None:
-    """Raise ValueError at a text where a token was to be; `known`: why they are no tokens."""
+    """Raise ValueError at a text where a token was to be; `why`: why they are no tokens."""
     for i, document in enumerate(documents):
         for token in document:
             if isinstance(token, str) and (
                 len(token) > 1 if split == "char" else any(map(str.isspace, token))
             ):
-                raise InputError(
-                    "document",
+                raise _wrong(
+                    InputError,
+                    i,
                     f" is a sequence with the token {shown(token)}, and {why}",
-                    row=i,
-                    advice="give a sequence of texts, as the column X[:, 0] of an array or "
-                    "X['text'] of a data frame",
-                    place=" {}",
+                    "give a sequence of texts, as the column X[:, 0] of an array or X['text'] of "
+                    "a data frame",
                 )
 
 
