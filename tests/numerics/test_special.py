@@ -28,7 +28,7 @@ def exact_gamma_difference(a, n):
 
 # ------------------------------------------------------------------------------ gamma functions
 
-SHAPES = [1e-8, 1e-3, 0.5, 1.0, 2.0, 7.3, 31.0, 31.999, 32.0, 33.3, 1e3, 1e6, 1e9, 1e12, 1e15]
+SHAPES = [1e-8, 0.5, 2.0, 31.999, 32.0, 1e3, 1e15]
 STEPS = [1e-9, 0.5, 1.0, 3.0, 17.25, 100.0, 1e4, 1e8, 1e12]
 
 
@@ -155,7 +155,7 @@ def test_a_sure_class_keeps_what_is_left_for_the_others():
 # ---------------------------------------------------------------------------------------- draws
 
 
-@pytest.mark.parametrize("shape", [1e-4, 0.01, 0.5, 0.999, 1.0, 3.0, 1e4])
+@pytest.mark.parametrize("shape", [1e-4, 0.5, 1.0, 1e4])
 def test_draw_log_gamma_has_the_moments_of_a_log_gamma_variable(shape):
     n = 20_000
     draws = nm.draw_log_gamma(np.random.default_rng(8), np.array(shape), (n,))
@@ -167,7 +167,7 @@ def test_draw_log_gamma_has_the_moments_of_a_log_gamma_variable(shape):
     assert abs(np.square(draws - mean).mean() - variance) < 5 * mcse
 
 
-@pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])
 def test_draw_dirichlet(scale):
     alpha = scale * np.array([[1.0, 2.0, 5.0, 0.0], [3.0, 0.5, 0.25, 2.0]])
     n = 20_000

@@ -16,14 +16,6 @@ def fitted(X, y, n_classes, weight=None, **prior):
     return family.resolve(seen).update(seen), seen
 
 
-def some_rows(seed=0, n=40, d=5, n_classes=3, missing=0.0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    X = (rng.random((n, d)) < rng.random((n_classes, d))[y]).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X, y
-
-
 def test_real_weights_leave_no_trace_of_rounding():
     """0.1 + 0.2 + ... summed twice in different ways: the zeros of a column of ones are 0."""
     weight = np.random.default_rng(0).random(1001)

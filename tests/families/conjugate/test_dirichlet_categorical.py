@@ -25,9 +25,6 @@ def fitted(X, y, n_classes=3, weight=None, n_categories=SIZES, **prior):
     return family.resolve(seen).update(seen), seen
 
 
-# -- categories never seen -------------------------------------------------------------------
-
-
 def test_an_unseen_category_is_one_that_had_been_declared():
     X, y = some_rows(missing=0.2)
     alpha = np.random.default_rng(1).gamma(2.0, size=(3, 4, 4)) + 0.1
@@ -50,9 +47,6 @@ def test_an_unseen_category_is_one_that_had_been_declared():
             np.testing.assert_allclose(
                 posterior.log_predictive(sparse.csr_matrix(unseen)), expected, rtol=1e-12
             )
-
-
-# -- category sets ---------------------------------------------------------------------------
 
 
 def test_chunks_with_different_categories_add_up():
@@ -112,9 +106,6 @@ def test_codes_that_are_none_are_refused_in_training():
         fitted(X, y)
 
 
-# -- estimates -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("alpha", "expected"),
     [
@@ -134,9 +125,6 @@ def test_map_at_the_edge(alpha, expected):
             family.map()
     else:
         np.testing.assert_allclose(family.map()["theta"][1, 2], expected)
-
-
-# -- extremes --------------------------------------------------------------------------------
 
 
 def test_huge_counts():

@@ -61,9 +61,6 @@ def chain_rule(train, document, order, alpha):
     return out
 
 
-# ------------------------------------------------------------------------------------ predictive
-
-
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("n_tokens", [1, 2, 3])
 def test_predictive_is_the_chain_rule_and_sums_to_one(order, n_tokens):
@@ -115,9 +112,6 @@ def test_a_vocabulary_whose_ngrams_overflow_64_bits():
     assert np.array_equal(stats.grams, sorted(stats.grams.tolist()))
 
 
-# ------------------------------------------------------------------------------------- statistics
-
-
 def test_errors_name_the_document():
     family = DirichletMarkov(2, 3)
     y = np.zeros(2, dtype=int)
@@ -149,9 +143,6 @@ def test_errors_name_the_document():
         DirichletMarkov(2, 3, 0.0).resolve(stats)
 
 
-# --------------------------------------------------------------------------------- unknown tokens
-
-
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_unknown_tokens_are_left_out_of_the_product(order):
     rng = RNG(5)
@@ -170,9 +161,6 @@ def test_unknown_tokens_are_left_out_of_the_product(order):
     assert not posterior.log_predictive(nothing).any()
     assert not posterior.log_likelihood(nothing, posterior.mean()).any()
     assert not posterior.draw_log_density(0, nothing, 3).any()
-
-
-# ------------------------------------------------------------------------------------------ theta
 
 
 def test_contexts_are_closed_under_reading_on():
@@ -249,9 +237,6 @@ def test_generation_gives_valid_codes_also_at_dead_ends():
         assert text.shape == (3, 50)
         assert text.min() >= 0
         assert text.max() < 5
-
-
-# ---------------------------------------------------------------------------------- compiled code
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

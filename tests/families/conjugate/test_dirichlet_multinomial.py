@@ -40,9 +40,6 @@ def exact_multinomial(x, alpha, t=1):
         return float(mp.loggamma(sum(x) + 1) + words)
 
 
-# -- kinds of rows ---------------------------------------------------------------------------
-
-
 def test_cells_stored_twice_are_added():
     parts = ([1.0, 2.0, 4.0, 1.0], [1, 1, 0, 2], [0, 3, 4])
     messy = sparse.csr_matrix(parts, shape=(2, 3))
@@ -54,9 +51,6 @@ def test_cells_stored_twice_are_added():
     np.testing.assert_allclose(again.log_coefficient, seen.log_coefficient)
     np.testing.assert_allclose(posterior.log_predictive(messy), posterior.log_predictive(clean))
     assert messy.nnz == 4  # the user's matrix is left as it was
-
-
-# -- estimates -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -89,9 +83,6 @@ def test_mle_of_a_class_without_words_is_undefined():
         family.mle(seen)
 
 
-# -- cumulants, linear form, information -----------------------------------------------------
-
-
 def test_shares_of_information_add_up_to_that_of_a_token():
     theta = np.random.default_rng(0).dirichlet(np.ones(5), size=3)
     pi = np.array([0.2, 0.3, 0.5])
@@ -101,8 +92,6 @@ def test_shares_of_information_add_up_to_that_of_a_token():
     assert shares.sum() == pytest.approx(expected, rel=1e-12)
     assert np.all(shares >= 0)
 
-
-# -- extremes --------------------------------------------------------------------------------
 
 HUGE_ALPHA = np.array([[1e12, 3e12, 5, 0.3], [1e12 + 1e6, 3e12, 8, 2.0], [1e12, 1e3, 1e3, 1e5]])
 HUGE_ROWS = np.array(

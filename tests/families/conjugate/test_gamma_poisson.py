@@ -24,9 +24,6 @@ def exact_poisson(x, rate):
         return float(x * mp.log(rate) - rate - mp.loggamma(x + 1))
 
 
-# -- prior -----------------------------------------------------------------------------------
-
-
 def test_the_default_prior_has_the_pooled_mean_of_each_column():
     X, y = some_rows(missing=0.2)
     X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, 0)
@@ -42,9 +39,6 @@ def test_the_default_prior_has_the_pooled_mean_of_each_column():
         GammaPoisson(rate=0.0).resolve(family.stats(X, y, 3))
 
 
-# -- estimates -------------------------------------------------------------------------------
-
-
 def test_map_at_the_edge():
     shape = np.full((2, 3), 2.0)
     shape[1, 2] = 1.0
@@ -52,9 +46,6 @@ def test_map_at_the_edge():
     shape[1, 2] = 0.99
     with pytest.raises(UndefinedEstimateError, match="class 1, feature 2: a Gamma density"):
         GammaPoisson(shape, np.ones((2, 3))).map()
-
-
-# -- cumulants, linear form, information -----------------------------------------------------
 
 
 def test_information_is_the_sum_over_counts():
@@ -93,8 +84,6 @@ def test_information_of_huge_rates_is_that_of_normal_variables():
     expected = [normal(1.0), normal(4.0), np.log(2), 0]
     np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-11)
 
-
-# -- extremes --------------------------------------------------------------------------------
 
 HUGE = [  # x, shape, rate
     (2.5, 1.3, 0.7),
