@@ -297,10 +297,10 @@ class MetaTree(ConjugateFamily):
         from bayesgen.numerics.kernels.meta_trees import count
         from bayesgen.numerics.kernels.threads import run_in_threads
 
-        cells, codes, weight, *keys = rows
+        cells, codes, weight, keys, copies = rows
         each = np.ascontiguousarray(weight.reshape(len(codes), -1))
         counts = np.zeros((len(self.test), n_classes, each.shape[1]))
-        of_each = cells, codes, each, *keys
+        of_each = cells, codes, each, keys, copies
         run_in_threads(lambda t: count(of_each, t, self._tests, counts), range(self.n_trees))
         return counts if weight.ndim == 2 else counts[..., 0]
 
@@ -402,13 +402,12 @@ class MetaTree(ConjugateFamily):
         groups: Array | None = None,
     ) -> Iterator[Self]:
         """Yield the same trees with counts of new weights, in each half of the rows."""
-        cells, codes, _, *keys = self._rows(
-            _cells(X), np.asarray(y, dtype=np.int64), weight, groups
-        )
+        rows = self._rows(_cells(X), np.asarray(y, dtype=np.int64), weight, groups)
+        cells, codes, _, keys, copies = rows
         some = max(1, _COUNTED // (len(self.test) * n_classes))
         for weights in batched(new_weights, some):
             each = np.stack(weights, axis=1)
-            chosen = self._counts((cells, codes, each, *keys), n_classes)
+            chosen = self._counts((cells, codes, each, keys, copies), n_classes)
             count = self._counts((cells, codes, each, *_NO_KEYS), n_classes)
             for s in range(each.shape[1]):
                 yield replace(

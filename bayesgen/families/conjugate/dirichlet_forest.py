@@ -183,7 +183,8 @@ def search_lattice(
         while moved:
             moved = False
             for axis, sign in itertools.product(np.flatnonzero(free), (1, -1)):
-                near = tuple(place + sign * step * (k == axis) for k, place in enumerate(best))
+                move = sign * step
+                near = best[0] + move * (axis == 0), best[1] + move * (axis == 1)
                 inside = _OCTAVES[0] <= near[0] <= _OCTAVES[1]
                 inside &= _DECADES[0] <= near[1] <= _DECADES[1]
                 # rounding must not decide between two points
