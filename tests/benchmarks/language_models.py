@@ -6,7 +6,7 @@ Log loss of texts that were not fitted. FOLDER has ``sms_spam.tsv`` (tests/bench
 says where it is looked for); without it that set is left out. Docstrings are those of the packages
 of this environment, the class is the package. One split of each set, the same whatever is asked.
 ``--members``: leave-one-out log loss of the pool without each of its members, over that of the
-pool, on the training rows. It chose the members: each lowers the loss of one set by 1 % or more.
+pool, on the training rows.
 """
 
 import argparse
