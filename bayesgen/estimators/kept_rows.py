@@ -100,7 +100,7 @@ def _table(arrays: Mapping[str, Array], names: list[str] | None):
     for j in range(int(arrays["n_columns"])):
         cells = arrays[f"column_{j}"]
         if f"texts_{j}" in arrays:
-            cells = np.append(arrays[f"texts_{j}"].astype(object), None)[cells]
+            cells = np.array([*arrays[f"texts_{j}"], None], dtype=object)[cells]
         columns[j] = cells
     table = pd.DataFrame(columns)
     return table if names is None else table.set_axis(names, axis=1)

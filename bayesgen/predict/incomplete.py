@@ -84,8 +84,13 @@ class _KnownCells:
     def __getattr__(self, name: str):
         return getattr(self.family, name)
 
+    def for_plug_in(self, method: Method) -> "_KnownCells":
+        return _KnownCells(self.family.for_plug_in(method))
+
     def log_likelihood(self, X: Array, theta: Theta) -> Array:
         return np.asarray(self.family.log_likelihood_of_known(X, theta))
+
+    discriminant = log_likelihood
 
 
 def _warn_of_error(log_p: Array, error: Array, at: Array, quantity: Quantity) -> None:

@@ -282,7 +282,7 @@ def _row_hashes(X) -> Array | None:
     cells = {
         j: column.values.astype(np.float64)
         if column.codes is None
-        else np.append(column.values, None)[column.codes]
+        else np.array([*column.values, None], dtype=object)[column.codes]
         for j, column in enumerate(columns)
     }
     return pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
