@@ -266,12 +266,14 @@ def _document(document, i: int, raw: bool):
     for method in ("tolist", "to_list"):  # an array; a Series of pandas, of polars
         if hasattr(document, method) and getattr(document, "ndim", 1) == 1:
             return list(getattr(document, method)())
-    advice = "decode it to a string first" if isinstance(document, bytes | bytearray) else None
+    remedy = "decode it to a string first" if isinstance(document, bytes | bytearray) else None
     why = f" must be a string or a sequence of tokens, got {kind}"
-    raise _wrong(InputTypeError, i, why, advice)
+    raise _wrong(InputTypeError, i, why, remedy)
 
 
-def _wrong(kind: type[InputError], i: int, why: str, advice: str | None = None) -> InputError:
+def _wrong[Error: (InputError, InputTypeError)](
+    kind: type[Error], i: int, why: str, advice: str | None = None
+) -> Error:
     return kind("document", why, row=i, advice=advice, place=" {}")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from bayesgen.errors import InputError
 from bayesgen.estimators.tables import TableReader
 from bayesgen.families.errors import IncompleteRowError
 from bayesgen.numerics.special import Array
-
-if TYPE_CHECKING:
-    pass
 
 _WIDEST = 1 << 15  # columns of which all pairs can be counted
 

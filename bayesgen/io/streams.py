@@ -160,9 +160,7 @@ def _split(item, target: str | None, weight: str | None, place: str, clf: Additi
             f"{place} is a {type(item).__name__}: with target={target!r} every chunk must be a "
             "data frame"
         )
-    for name in (target, weight):
-        if name is not None and name not in frame.columns:
-            raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, frame.columns)}")
+    _refuse_absent((target, weight), frame.columns, place)
     y = frame[target].to_numpy()
     weights = None if weight is None else frame[weight].to_numpy()
     X = frame.drop([name for name in (target, weight) if name is not None]).to_native()
@@ -170,15 +168,17 @@ def _split(item, target: str | None, weight: str | None, place: str, clf: Additi
         return clf.__bayesgen_learner__().reader.of_table(X), y, weights
 
 
+def _refuse_absent(names: Iterable[str | None], columns: list[str], place: str | Path) -> None:
+    for name in names:
+        if name is not None and name not in columns:
+            raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, columns)}")
+
+
 def _of_files(paths: list[Path], target: str, weight: str | None, clf: Additive) -> Source:
     """Return a source of Parquet and CSV files, one after the other; all have the same columns."""
     files = [open_file(path) for path in paths]
     first = files[0]
-    for name in (target, weight):
-        if name is not None and name not in first.names:
-            raise ValueError(
-                f"{first.path} has no column {name!r}{did_you_mean(name, first.names)}"
-            )
+    _refuse_absent((target, weight), first.names, first.path)
     for file in files[1:]:
         if set(file.names) != set(first.names):
             differ = sorted(set(file.names) ^ set(first.names))
