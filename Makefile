@@ -79,7 +79,7 @@ format: env ## put files into the house style
 
 # What the tests themselves need, in the versions of requirements.lock; and a polars of the time of
 # the oldest narwhals, which does not know a later one.
-OLDEST_TOOLS := editables|hatch-fancy-pypi-readme|hatchling|hypothesis|mpmath|packaging|pytest|pytest-benchmark|pytest-xdist
+OLDEST_TOOLS := editables|hatch-fancy-pypi-readme|hatchling|hypothesis|mpmath|packaging|pytest|pytest-xdist
 OLDEST_POLARS := polars==1.32.0
 
 lock: ## write both locks anew after a change to pyproject.toml (ARGS=--upgrade: newest versions)
@@ -118,6 +118,6 @@ figures: env ## draw the figures of docs/figures anew
 	$(BIN)/python tools/figures.py $(ARGS)
 
 clean: ## remove the environment, the tools and every cache
-	rm -rf .venv .venv-oldest .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	rm -rf docs/_build docs/api/generated docs/pictures docs/families/[!i]*.rst docs/stories/*.ipynb
 	find bayesgen tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
