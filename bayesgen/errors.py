@@ -70,7 +70,7 @@ class Facts(Exception):  # noqa: N818 - of warnings too
         super().__init__(str(self))
 
     def told(self, row: Any, advice: str | None) -> str:
-        """The message with another number of the row and another advice."""
+        """Return the message with another number of the row and another advice."""
         place = "" if row is None else self.place.format(row)
         return f"{self.what}{place}{self.why}" + (f"; {advice}" if advice else "")
 
@@ -78,12 +78,12 @@ class Facts(Exception):  # noqa: N818 - of warnings too
         return self.told(self.row, self.advice)
 
     def within(self, place: str, rows: Any = None) -> Self:
-        """The same error, of a part of the rows; `rows` are their numbers in the whole."""
-        found = copy(self)
-        found.what = f"{place}: {self.what}" if place else self.what
+        """Return the same error, of a part of the rows; `rows` are their numbers in the whole."""
+        error = copy(self)
+        error.what = f"{place}: {self.what}" if place else self.what
         if rows is not None and self.row is not None:
-            found.row = int(rows[self.row])
-        return found
+            error.row = int(rows[self.row])
+        return error
 
     def __reduce__(self) -> Any:
         """Errors travel between processes, whatever their arguments are."""
@@ -141,13 +141,13 @@ def refuse_other_spelling(function: str, given: Iterable[str]) -> None:
 
 
 def other_spellings(function: Callable[..., Any]) -> set[str]:
-    """Names that an argument of the function has elsewhere, and not here."""
-    known = inspect.signature(function).parameters
-    return {k for k, own in SPELLINGS.items() if own in known and k not in known}
+    """Return names that an argument of the function has elsewhere, and not here."""
+    names = inspect.signature(function).parameters
+    return {name for name, ours in SPELLINGS.items() if ours in names and name not in names}
 
 
 def spelled[Function: Callable[..., Any]](function: Function) -> Function:
-    """The same function; it answers the spelling of PyMC and ArviZ with its own."""
+    """Return the same function; it answers the spelling of PyMC and ArviZ with its own."""
     others = other_spellings(function)
     if not others:
         return function

@@ -336,7 +336,7 @@ class _Posterior:
 
     @property
     def right(self) -> Array:
-        """(n,) probability that the label is right; 0 would be no row."""
+        """Return (n,) probability that the label is right; 0 would be no row."""
         return np.maximum(1 - self.wrong, _LEAST)
 
     def noise(self, request: IntervalRequest) -> tuple[Array, Array, float, Array]:

@@ -527,7 +527,7 @@ class _Data(NamedTuple):
 
     @property
     def class_weights(self) -> Array:
-        """(C,) p(y = c | D) = (alpha_c + n_c)/(A + N)."""
+        """Return (C,) p(y = c | D) = (alpha_c + n_c)/(A + N)."""
         posterior: Array = self.alpha + self.n_rows
         return posterior / posterior.sum()
 

@@ -165,7 +165,7 @@ def load_addresses() -> tuple["pd.Series", "pd.Series"]:
 
 
 def _read(name: str, **options: object) -> "pd.DataFrame":
-    """A table in which nothing but an empty cell is missing."""
+    """Read a table in which nothing but an empty cell is missing."""
     import pandas as pd
 
     options |= {"keep_default_na": False, "na_values": [""], "encoding": "utf-8"}

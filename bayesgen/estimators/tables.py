@@ -66,7 +66,7 @@ class TableReader(Reader):
 
     @property
     def by_position(self) -> bool:
-        """Whether columns are found by position, not by name."""
+        """Return whether columns are found by position, not by name."""
         return True
 
 
@@ -206,7 +206,7 @@ class CategoricalNB(TableClassifier):
 
     @property
     def categories_(self) -> tuple[tuple[Any, ...], ...]:
-        """The categories of each column, in the order of their codes."""
+        """Return the categories of each column, in the order of their codes."""
         values: tuple[tuple[Any, ...], ...] = self.encoder_.values
         return values
 
@@ -248,8 +248,8 @@ class MixedColumns(TableReader):
         """Return statistics whose counts of categories are in the codes of a merged schema."""
         n = encoder.categories.n_categories
         parts = tuple(
-            part.reindex_categories(codes, n) if name == "categorical" else part
-            for name, part in zip(stats.names, stats.parts, strict=True)
+            of_kind.reindex_categories(codes, n) if name == "categorical" else of_kind
+            for name, of_kind in zip(stats.names, stats.parts, strict=True)
         )
         return replace(stats, parts=parts)
 

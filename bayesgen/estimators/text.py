@@ -104,7 +104,7 @@ class Documents(Reader):
 
     @property
     def cells_as_read(self) -> list[Any]:
-        """How documents are cut, and the vocabulary."""
+        """Return how documents are cut, and the vocabulary."""
         return [(self.tokens, self.fold, tuple(self.encoder.tokens))]
 
     @property
@@ -236,7 +236,7 @@ class MarkovNB(GenerativeClassifier):
 
     @property
     def raw_documents_(self) -> bool:
-        """Whether documents are texts, and not sequences of tokens."""
+        """Return whether documents are texts, and not sequences of tokens."""
         reader: Any = self._fitted().reader
         return bool(reader.raw)
 

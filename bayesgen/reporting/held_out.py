@@ -108,7 +108,7 @@ class HeldOut:
 
     @cached_property
     def codes(self) -> Array:
-        """(n,) class codes."""
+        """Return (n,) class codes."""
         codes: Array = codes_of(self.y, self.clf.classes_)
         return codes
 
@@ -124,7 +124,7 @@ class HeldOut:
 
     @cached_property
     def joints(self) -> Joints:
-        """(n, C) log joint densities by each method, or why there are none.
+        """Return (n, C) log joint densities by each method, or why there are none.
 
         Of training rows those without the row itself, by the full predictive alone.
         """
@@ -141,7 +141,7 @@ class HeldOut:
 
     @cached_property
     def without_row(self) -> Array | None:
-        """(n, C) log joint densities of training rows without themselves, where there are any."""
+        """Return (n, C) log joint densities of training rows, each without itself, or None."""
         if not self.is_training:
             return None
         fitted, training = self.clf.fitted_, self.clf.fitted_.training
@@ -179,18 +179,18 @@ class HeldOut:
 
     @cached_property
     def log_p(self) -> Array:
-        """(n, C) log predictive probabilities; NaN for a row that no class can have made."""
+        """Return (n, C) log predictive probabilities; NaN for a row that no class can have made."""
         with np.errstate(invalid="ignore"):
             return np.asarray(log_softmax(np.asarray(self.joints[METHODS[0]])))
 
     @cached_property
     def p(self) -> Array:
-        """(n, C) predictive probabilities; 0 for a row that no class can have made."""
+        """Return (n, C) predictive probabilities; 0 for a row that no class can have made."""
         return np.nan_to_num(np.exp(self.log_p))
 
     @cached_property
     def right(self) -> Array:
-        """(n,) whether the most probable label is the given one."""
+        """Return (n,) whether the most probable label is the given one."""
         right: Array = (self.p.argmax(axis=1) == self.codes) & (self.p.max(axis=1) > 0)
         return right
 
@@ -220,7 +220,7 @@ class HeldOut:
 
     @cached_property
     def doubtful_rows(self):
-        """Those rows as X has them."""
+        """Return those rows as X has them."""
         return _safe_indexing(self.X, self.doubtful)
 
     @cached_property
@@ -242,7 +242,7 @@ class HeldOut:
 
     @cached_property
     def class_weights(self) -> Array:
-        """(C,) of the classifier; of a discriminative one the frequencies in these rows."""
+        """Return (C,) of the classifier; of a discriminative one the frequencies in these rows."""
         posterior = self.clf.fitted_.posterior
         if not posterior.has_weights:
             return np.bincount(self.codes, minlength=len(self.labels)) / self.n
