@@ -10,12 +10,10 @@ survive.
 
     .venv/bin/python tools/mutants.py                       # all, with two processes
     .venv/bin/python tools/mutants.py --only to_pymc        # one subject
-    .venv/bin/python tools/mutants.py --tree ../older       # the same errors in another tree
     .venv/bin/python tools/mutants.py --log found.jsonl     # keeps outcomes, and runs the rest
     .venv/bin/python tools/mutants.py --auto 1 --only predict  # one line of each module, at random
 
-An entry gives a file, but its text is looked for in the whole package if it is not there, so that
-the list holds for trees with another layout; tests are patterns of file names for that reason.
+An entry gives a file, the text to change there, and patterns of the names of test files.
 
 With --auto the errors are not those of the list: statements of the modules of `AUTOMATIC` are
 drawn, and one operator, number or ``not`` of each is changed, or the statement left out. They meet
@@ -44,7 +42,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_suffix(".toml")
-LAWS = ("laws/test_pymc.py", "laws/test_*.py", "test_family_laws.py", "test_log_density.py")
+LAWS = ("laws/test_pymc.py", "laws/test_*.py", "test_log_density.py")
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "docs", "notebooks", "build", "dist", "*.log"
 )
@@ -52,21 +50,6 @@ LEFT_OUT = shutil.ignore_patterns(
 LOADED = "numpy pandas polars pymc arviz numba sklearn scipy.stats xarray hypothesis pytest"
 PASSED, FAILED, INTERRUPTED = 0, 1, 2
 STATES = ("killed", "survived", "slow", "stale", "broken")
-
-
-def place(tree: Path, entry: dict) -> tuple[Path, str, str] | None:
-    """The one file of the package that has the text to change once, the text, and the new one."""
-    old, new = ([x] if isinstance(x, str) else x for x in (entry["old"], entry["new"]))
-    file = tree / entry["file"]
-    for before, after in zip(old, new, strict=True):
-        if file.exists() and file.read_text().count(before) == 1:
-            return file, before, after
-        found = [p for p in sorted((tree / "bayesgen").rglob("*.py")) if before in p.read_text()]
-        named = [p for p in found if p.stem in (file.stem, file.parent.name)]
-        for some in (found, named):
-            if len(some) == 1 and some[0].read_text().count(before) == 1:
-                return some[0], before, after
-    return None
 
 
 AUTOMATIC = ("families", "posterior", "predict", "checks")
@@ -136,18 +119,17 @@ def tests_of(tree: Path, entry: dict) -> list[str]:
 
 def run(tree: Path, entry: dict, limit: float) -> tuple[str, float]:
     """State and seconds."""
-    found, tests = place(tree, entry), tests_of(tree, entry)
-    if found is None or not tests:
+    file, tests = tree / entry["file"], tests_of(tree, entry)
+    before = file.read_text() if file.exists() else ""
+    if before.count(entry["old"]) != 1 or not tests:
         return "stale", 0.0
-    file, old, new = found
-    before = file.read_text()
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no", "-rN"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
     if "family" in entry:
         options += ["--family", entry["family"]]
     start = time.monotonic()
     try:
-        write(file, before.replace(old, new))
+        write(file, before.replace(entry["old"], entry["new"]))
         child = multiprocessing.get_context("fork").Process(
             target=test, args=(tree, [*options, *tests], limit)
         )
@@ -201,7 +183,6 @@ def one(entry: dict, limit: float) -> tuple[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tree", type=Path, default=HERE, help="the tree to copy")
     parser.add_argument("--only", default="", help="subjects or files that contain this text")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120.0, help="processor seconds")
@@ -214,7 +195,7 @@ def main() -> int:
     listed = tomllib.loads(LIST.read_text())["mutant"]
     entries = [
         e
-        for e in (automatic(given.tree, given.auto, given.seed) if given.auto else listed)
+        for e in (automatic(HERE, given.auto, given.seed) if given.auto else listed)
         if given.only in e["subject"] or given.only in e["file"]
     ]
     if given.most is not None:
@@ -242,7 +223,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         trees = fork.Queue()
         for k in range(given.workers):
-            shutil.copytree(given.tree, copy := Path(scratch, str(k)), ignore=LEFT_OUT)
+            shutil.copytree(HERE, copy := Path(scratch, str(k)), ignore=LEFT_OUT)
             trees.put(copy)
         with ProcessPoolExecutor(given.workers, fork, settle, (trees,)) as pool:
             found = pool.map(one, left, [given.limit] * len(left))
