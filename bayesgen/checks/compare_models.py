@@ -166,24 +166,26 @@ def compare_models(
 
     Notes
     -----
-    Leave-one-out is exact if the posterior has a closed form: one pass over the rows,
-    without a refit. After a fit by draws it is Pareto-smoothed importance sampling, with a note if
-    that cannot be trusted; so it is for the exponents of a pool (`LogLinearPool.loo`). A row counts
-    once, whatever its weight, but for the exponents ``pool``. What was chosen from all rows and is
-    not left out (bins, strengths, scales, ``prior="loo"``) is listed at
-    `GenerativeClassifier.loo_log_joint`.
+    Leave-one-out is exact if the posterior has a closed form: it takes one pass over the rows and
+    no refit. After a fit by draws, and for the exponents of a pool (`LogLinearPool.loo`), it is
+    Pareto-smoothed importance sampling, with a note if that cannot be trusted. A row counts once,
+    whatever its weight; only the exponents ``pool`` use the weights. Some things are chosen from
+    all rows and are not left out (bins, strengths, scales, ``prior="loo"``):
+    `GenerativeClassifier.loo_log_joint` lists them.
 
-    Three kinds of weights: ``stacking`` for the mixture of the models' probabilities that predicts
-    best (Yao et al. 2018, Using stacking to average Bayesian predictive distributions); ``pool``
-    for the product of their powers, which also calibrates. `LogLinearPool` adds intercepts; its
-    exponents do not sum to 1, and one far below 1 shows that the model is too sure;
-    ``evidence_weight``, Bayesian model averaging, only if one of the models may be true for x and
-    y. Evidence is that of p(x, y), which is dominated by x: a model can describe
-    x better and separate the classes worse. It also depends on how wide the priors are. It is
-    compared if all models describe the same data: densities or probabilities, of the same columns,
-    bins and tokens. NaN: it is not known, or the rows have chosen the structure. Documents with
-    tokens outside a vocabulary, which `MarkovNB` scores too high, are
-    refused.
+    The table has three kinds of weights:
+
+    - ``stacking``: the mixture of the models' probabilities that predicts best (Yao et al. 2018,
+      Using stacking to average Bayesian predictive distributions).
+    - ``pool``: exponents of the product of the probabilities, which also calibrate. They do not sum
+      to 1; one far below 1 shows that its model is too sure. `LogLinearPool` adds intercepts.
+    - ``evidence_weight``: Bayesian model averaging. Use it only if one of the models may be true
+      for x and y. Evidence is that of p(x, y), and x dominates it: a model can describe x better
+      and separate the classes worse. It also depends on how wide the priors are. Models are
+      compared by evidence if they describe the same data: densities or probabilities, of the same
+      columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
+
+    Documents with tokens outside a vocabulary are refused, because `MarkovNB` scores them too high.
 
     Examples
     --------

@@ -122,18 +122,17 @@ def label_errors(
 
     Notes
     -----
-    Look at rows with probabilities around 1/2: at a low one model and label agree, at a high one
-    they do not. Errors that depend on x (labels are wrong only if classes are near each other)
-    look like overlap of the classes and are not found: with 20 % of the labels changed in this
-    way, the mean of ``wrong`` was .001 to .06. A known `label_noise` with
-    ``exponent=1`` finds more of them.
+    Check the rows with the highest probabilities first; those around 1/2 are undecided. Errors that
+    depend on x (labels that are wrong only where classes are near each other) look like overlap of
+    the classes and are not found: with 20 % of the labels changed in this way, the mean of
+    ``wrong`` was .001 to .06. A known `label_noise` with ``exponent=1`` finds more of them.
 
     ``noise`` is a Dirichlet posterior for each true class: 5 rows at the rate found, and the rows
     at the probabilities of their true labels. Probabilities of rows use the rate alone.
 
     Probabilities are calibrated if the model is right and up to 10 % of the labels are flipped at
-    random: of the labels with stated .3, .3 are wrong. With 25 % they are too low: of the labels
-    with stated .3 and .5, about .5 and .7 were wrong.
+    random: 30 % of the labels with a stated probability of .3 are wrong. With 25 % they are too
+    low: about 50 and 70 % of the labels with .3 and .5 were wrong.
 
     With labels flipped at random in seven open tables and a pool of three classifiers, the log loss
     of "is wrong" was at most .47 times that of one minus the leave-one-out probability. In clean

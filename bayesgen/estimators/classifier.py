@@ -447,7 +447,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         A discriminative classifier cannot learn from these rows.
 
         A reference to the rows, not a copy, is kept if they are at most 64 MiB, for `typicality`
-        and `predict_set`. Copies, pickles and model files do not hold it.
+        and `predict_set`. Copies, pickles and model files hold them only where intervals
+        need them: of pools and of `MetaTreeForest`.
         """
         learner = self._learner()
         if unlabelled == "ignore":
