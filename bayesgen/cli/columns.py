@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayesgen.cli.files import Advice, Table
 
 
-class Columns(NamedTuple):
+class FileColumns(NamedTuple):
     """The columns of X.
 
     Parameters
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 def columns_of(
     clf, table: "Table", text: str | None = None, ignored: Iterable[str | None] = ()
-) -> Columns:
+) -> FileColumns:
     """Match a file with a fitted model; columns that the model does not know are left out.
 
     Parameters
@@ -79,7 +79,7 @@ def columns_of(
     return columns
 
 
-def _columns(clf, table: "Table", text: str | None) -> Columns:
+def _columns(clf, table: "Table", text: str | None) -> FileColumns:
     from bayesgen.posterior.fitted import is_pool
 
     names = getattr(clf, "feature_names_in_", None)
@@ -88,7 +88,7 @@ def _columns(clf, table: "Table", text: str | None) -> Columns:
         first, texts = next(iter(clf.members_.values())), clf.text_columns_
     if hasattr(first, "raw_documents_") and not texts:
         name = _text_column(first, table, text or table.reading.roles.get("text"))
-        return Columns({name: "document"}, [name])
+        return FileColumns({name: "document"}, [name])
     if text is not None:
         raise UserError(f"--text is for language models, but the model is a {type(clf).__name__}")
     if names is None and len(table.names) != clf.n_features_in_:
@@ -99,7 +99,7 @@ def _columns(clf, table: "Table", text: str | None) -> Columns:
     all_names = table.names if names is None else [str(name) for name in names]
     others = [name for name in all_names if name not in texts]
     types = _types_of(first, others) if others else {}
-    return Columns(types | dict.fromkeys(texts, "text"), all_names, names is not None)
+    return FileColumns(types | dict.fromkeys(texts, "text"), all_names, names is not None)
 
 
 def _text_column(clf, table: "Table", text: str | None) -> str:
@@ -176,7 +176,7 @@ class LabelledTable(NamedTuple):
 
 
 @dataclass
-class Selection:
+class UsedRows:
     """The rows of a file that are used: those with a label and, if need be, without missing cells.
 
     Parameters
@@ -194,7 +194,7 @@ class Selection:
     """
 
     table: "Table"
-    columns: Columns
+    columns: FileColumns
     target: str
     label_type: str
     group: str | None = None
@@ -273,7 +273,7 @@ def labelled_rows(clf, table: "Table", target: str, text: str | None) -> Labelle
     if kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
-    rows = Selection(table, columns, target, form, group).read_whole()
+    rows = UsedRows(table, columns, target, form, group).read_whole()
     has_class = np.isin(rows.labels, clf.classes_)
     if not has_class.all():
         lost, n = np.unique(rows.labels[~has_class].astype(str), return_counts=True)

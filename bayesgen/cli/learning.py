@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
 
-from bayesgen.cli.columns import LabelledTable, Selection
+from bayesgen.cli.columns import LabelledTable, UsedRows
 from bayesgen.cli.console import blamed_on, busy
 from bayesgen.cli.files import rows_of
 from bayesgen.cli.models import Plan
@@ -53,7 +53,7 @@ def fit_rows(plan: Plan, clf, rows: LabelledTable) -> None:
         rows.fit(clf)
 
 
-def _planned(plan: Plan) -> "tuple[Any, Selection, Tally]":
+def _planned(plan: Plan) -> "tuple[Any, UsedRows, Tally]":
     """Return the classifier, not yet fitted, the rows to use, and an empty tally."""
     kinds, selection = plan.look()
     clf = plan.untrained(kinds)

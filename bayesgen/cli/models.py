@@ -13,7 +13,7 @@ from bayesgen.io.formats import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesgen.cli.columns import Selection
+    from bayesgen.cli.columns import UsedRows
     from bayesgen.cli.files import Table
 
 _HEAD = 10_000  # rows that are looked at for what may be doubted
@@ -137,9 +137,9 @@ class Plan:
         other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"
         return f"leave it out by --drop{other}"
 
-    def look(self) -> "tuple[dict[str, str], Selection]":
+    def look(self) -> "tuple[dict[str, str], UsedRows]":
         """Return {column: kind} and the rows to use; say what may be read otherwise."""
-        from bayesgen.cli.columns import Columns, Selection
+        from bayesgen.cli.columns import FileColumns, UsedRows
 
         looked_at = [self.target] if self.documents else [self.target, *self.names]
         with blamed_on(errors=(InputError,), advice=self.advice):
@@ -153,8 +153,8 @@ class Plan:
         kinds, types = {}, {}
         for name in self.names:
             kinds[name], types[name] = self._kind_and_type(name, holds.get(name, "document"))
-        selection = Selection(
-            self.table, Columns(types, self.names), self.target, holds[self.target],
+        selection = UsedRows(
+            self.table, FileColumns(types, self.names), self.target, holds[self.target],
             self.group, self.drop_incomplete,
         )  # fmt: skip
         self._say_doubts(selection, kinds, holds)
@@ -173,7 +173,7 @@ class Plan:
         return kind, held if bits or kind == "categorical" or held == "percent" else "number"
 
     def _say_doubts(
-        self, selection: "Selection", kinds: dict[str, str], holds: dict[str, str]
+        self, selection: "UsedRows", kinds: dict[str, str], holds: dict[str, str]
     ) -> None:
         """Say, before anything is learned, what may be read otherwise or not be meant."""
         from bayesgen.encoding import suspects

@@ -10,7 +10,7 @@ from bayesgen.encoding.literals import listed, one_line
 from bayesgen.plots import drawing
 from bayesgen.reporting.figures import Figure, differences
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, ends, number, share
+from bayesgen.reporting.parts import Section, TextTable, count, ends, number, share
 
 _SHOWN = 60  # columns in a table
 _MEMBERS = 20  # of a picture
@@ -43,7 +43,7 @@ def _columns(held: HeldOut) -> Section:
         rows = list(zip(*(columns[head] for head in heads), strict=True))
         more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
         caption = f"Columns, and priors in their units{more}"
-        section.tables.append(Table(caption, heads, rows, len(heads) - ("missing" in heads)))
+        section.tables.append(TextTable(caption, heads, rows, len(heads) - ("missing" in heads)))
     section.data = {
         "columns": frame.head(1000).to_dict("index"),
         "rows": table["rows"].values if "rows" in table else None,
@@ -73,7 +73,7 @@ def _members(held: HeldOut) -> Section:
     return Section(
         "model",
         list(summary.sentences),
-        [Table("Exponents of the members", head, rows)],
+        [TextTable("Exponents of the members", head, rows)],
         [figure],
         data={"exponents": exponents, "sentences": summary.sentences},
     )
@@ -113,7 +113,7 @@ def _of_validation(validation: Validation) -> Section:
     return Section(
         "sampling",
         [f"Closed form against NUTS: {validation.verdict}.", *validation.reasons],
-        [Table("What was compared", ["variable", *map(str, frame.columns)], lines)],
+        [TextTable("What was compared", ["variable", *map(str, frame.columns)], lines)],
         notes=list(validation.remarks()),
         data={"verdict": validation.verdict, "variables": frame.to_dict("index")},
     )
@@ -137,7 +137,7 @@ def typicality(held: HeldOut) -> Section:
     ]  # fmt: skip
     caption = "The least typical rows: share of training rows at most as probable"
     head = ["row", "label", "nearest class", "overall", "within that class"]
-    section = Section("typicality", [text], [Table(caption, head, rows, 3)])
+    section = Section("typicality", [text], [TextTable(caption, head, rows, 3)])
     if held.n >= _TYPICAL_ROWS:
         section.figures = [_shares(tail, held.is_pool)]
     section.data = {

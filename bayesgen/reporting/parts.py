@@ -11,7 +11,7 @@ from bayesgen.reporting.figures import Figure
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Cells as text; the first of a line is its head.
 
     Parameters
@@ -39,7 +39,7 @@ class Section:
 
     key: str  # of TITLES
     text: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[TextTable] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # how it was computed, what was left out
     data: dict[str, Any] = field(default_factory=dict)  # every number, for JSON

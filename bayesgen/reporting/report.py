@@ -18,7 +18,7 @@ from bayesgen.io.progress import row_progress
 from bayesgen.posterior.fitted import through_pipelines
 from bayesgen.reporting import model, rows
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import TITLES, Section, Table, count, plain, share
+from bayesgen.reporting.parts import TITLES, Section, TextTable, count, plain, share
 from bayesgen.version import __version__
 
 # ------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def _inline(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _as_markdown(table: Table) -> str:
+def _as_markdown(table: TextTable) -> str:
     rule = ["---"] * table.text + ["---:"] * (len(table.head) - table.text)
     lines = [[_inline(name) for name in table.head], rule]
     lines += [[_inline(cell) for cell in row] for row in table.rows]

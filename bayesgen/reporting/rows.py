@@ -16,7 +16,7 @@ from bayesgen.plots.drawing import Bins
 from bayesgen.plots.models import jeffreys, reliability
 from bayesgen.reporting.figures import Figure, differences, matrix
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, Table, count, ends, number, share, signed
+from bayesgen.reporting.parts import Section, TextTable, count, ends, number, share, signed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -216,7 +216,7 @@ def predictives(held: HeldOut) -> Section:
         first, above = (share(scores["accuracy"][i]), above) if exists[i] else ("–", "–")
         loss, brier = (number(scores[k][i]) for k in ("log_loss", "brier"))
         rows.append([name, first, loss, above, brier])
-    table = Table(
+    table = TextTable(
         "Scores of the same rows; of all but accuracy, less is better. ±: two standard errors of "
         "the paired difference.",
         ["predictive", "accuracy", "log loss", "above the full", "Brier"],
@@ -288,7 +288,7 @@ def calibration(held: HeldOut) -> Section:
         rows.append([label, f"{q.sum():.1f}", f"{k:.0f}", interval, number(chance)])
         data[label] = {"expected": float(q.sum()), "observed": k, "chance": chance}
     prob = share(held.prob)
-    table = Table(
+    table = TextTable(
         "Rows of each class: the sum of its probabilities, and how many there were",
         ["class", "expected", "observed", f"{prob} interval", "chance"],
         rows,
@@ -395,7 +395,7 @@ def _add_thresholds(held: HeldOut, section: Section) -> None:
             line[3:] = share(rates[i, here]), ends(low[i], high[i], share)
         lines.append(line)
     head = ["rate", "rows", "number", "share", f"{prob} interval"]
-    section.tables.append(Table(f"Rates at the threshold {chosen:.3g}", head, lines, 2))
+    section.tables.append(TextTable(f"Rates at the threshold {chosen:.3g}", head, lines, 2))
     lines = []
     for j, threshold in enumerate(thresholds):
         shares = [share(rate) if rate == rate else "–" for rate in rates[:, j]]
@@ -408,7 +408,7 @@ def _add_thresholds(held: HeldOut, section: Section) -> None:
     )
     head = ["threshold", f"named {name}", "sensitivity", "specificity", "PPV", "NPV"]
     head.append("wrong" if held.cost is None else "cost per row")
-    section.tables.append(Table(caption, head, lines))
+    section.tables.append(TextTable(caption, head, lines))
     section.notes.append(
         f"Predictive values hold where {name!r} has {share(n1 / held.n)} of the rows, as here."
     )
@@ -447,7 +447,7 @@ def _add_least_cost(held: HeldOut, section: Section) -> None:
         costs = [number(v[taken].mean()) if taken.any() else "–" for v in (foreseen, seen)]
         lines.append([name, str(taken.sum()), *costs, number(always[d])])
     head = ["decision", "rows", "expected cost per row", "cost per row", "if always decided"]
-    section.tables.append(Table("Decisions of lowest expected cost", head, lines))
+    section.tables.append(TextTable("Decisions of lowest expected cost", head, lines))
     taken = np.bincount(best, minlength=len(names))
     section.data |= {
         "decisions": dict(zip(names, taken, strict=True)),
@@ -475,7 +475,7 @@ def confusions(held: HeldOut) -> Section:
         section.text = ["None: the most probable class of every row is its label."]
     else:
         head = ["label", "most probable", "rows", "of the label"]
-        section.tables = [Table("The most frequent confusions", head, lines, 2)]
+        section.tables = [TextTable("The most frequent confusions", head, lines, 2)]
     if n_classes <= _MOST_CLASSES:
         told = "; ".join(f"{a} named {b} {k}" for a, b, k, _ in lines) or "no row is named wrongly"
         small = n_classes <= _BOTH
@@ -573,7 +573,7 @@ def least_certain(held: HeldOut) -> Section:
     caption = "Probabilities" + ("" if intervals is None else f" with {prob} intervals")
     if head[-1] == "reasons":
         caption += "; reasons: what speaks for which class, in nats of log-odds"
-    section = Section("doubts", [text], [Table(caption, head, rows, len(head))], notes=notes)
+    section = Section("doubts", [text], [TextTable(caption, head, rows, len(head))], notes=notes)
     section.data = {"rows": data}
     if p.shape[1] > 1 and intervals is not None and top.min() < 0.99:
         names, cells = [f"row {row[0]}" for row in rows], [", ".join(row[2:4]) for row in rows]
