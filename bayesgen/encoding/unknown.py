@@ -16,7 +16,7 @@ class UnknownCells:
 
     column: Any
     value: Any  # of the first of them
-    row: int
+    row: int | str  # its position, or its name
     n: int
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class UnknownCategoryWarning(Facts, UserWarning):
         """Return the same warning, of a part of the rows; see `Facts.within`."""
         numbered = self.cells
         if rows is not None and len(rows):
-            numbered = tuple(replace(cell, row=int(rows[cell.row])) for cell in self.cells)
+            numbered = tuple(replace(cell, row=rows[cell.row]) for cell in self.cells)
         return self.of(numbered, self.unseen)
 
     @classmethod

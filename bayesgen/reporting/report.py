@@ -238,9 +238,12 @@ def report(
         warnings.simplefilter("always")
         first, tiles = rows.verdict(held)
         sections, notes = _sections(held, validation, progressbar)
-    # the first of these is of all rows, the next are of some of them
-    unknown = [w for w in caught if issubclass(w.category, UnknownCategoryWarning)]
-    notes += dict.fromkeys(f"Warning: {w.message}." for w in caught if w not in unknown[1:])
+    messages = [w.message for w in caught]
+    unknown = [m for m in messages if isinstance(m, UnknownCategoryWarning)]
+    notes += dict.fromkeys(f"Warning: {m}." for m in messages if m not in unknown)
+    names = [held.name(i) for i in range(held.n)]  # rows are named as the tables name them
+    # the first is of all rows, the next are of some of them; a page's reader has no arguments
+    notes += [f"Warning: {m.within('', names).told(None, None)}." for m in unknown[:1]]
     if prob is None:
         first.notes.append(
             f"Intervals hold {share(held.prob)}, the default of ArviZ; prob= sets another width."

@@ -487,3 +487,14 @@ def test_categories_that_repeat_by_chance_are_not_rows_seen():
     table, y = rng.integers(0, 2, size=(300, 4)), np.arange(300) % 2
     clf = bg.BernoulliNB().fit(table[:200], y[:200])
     assert held_out(clf, table[200:], y[200:]).n_seen == 0
+
+
+@pytest.mark.parametrize("index", [None, [f"id{i}" for i in range(40)]])
+def test_unknown_categories_are_named_by_their_row(clf, index):
+    some = X[:40].reset_index(drop=True)
+    some.loc[17:, "island"] = "Elsewhere"
+    some.index = some.index if index is None else index
+    page = bg.report(clf, some, Y[:40].to_numpy(), max_rows=30).to_json()
+    named = int(re.search(r"the first 'Elsewhere' in row (?:id)?(\d+)", page)[1])
+    assert 17 <= named < 40
+    assert (index is None) == ("in row id" not in page)
