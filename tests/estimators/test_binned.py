@@ -142,7 +142,7 @@ def test_draws_of_forests_sum_over_missing_cells_exactly():
 def test_rows_that_leave_are_summed_in_one_compiled_pass(monkeypatch):
     """The rows of one class are too few to compile for, those of all classes are not."""
     monkeypatch.setattr(kernels, "COMPILE_FROM", 5000)
-    monkeypatch.setattr(Elimination, "_ratio", None)  # the form in NumPy
+    monkeypatch.setattr(Elimination, "log_ratio", None)  # the form in NumPy
     rng = np.random.default_rng(0)
     X, y = rng.integers(3, size=(60, 8)), np.arange(60) % 3  # 2430 steps of 7290
     assert bg.TreeAugmentedNB().fit(X.astype(str), y).score(X.astype(str), y) > 0
