@@ -13,6 +13,8 @@ from bayesgen.encoding.literals import count, listed
 from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from bayesgen.checks.compare import Scored
     from bayesgen.cli.columns import LabelledTable
     from bayesgen.cli.files import Table
@@ -251,6 +253,13 @@ def _leave_one_out(entries: "Entries", data: Path, as_json: bool) -> None:
         console.show_comparison(console.stdout(), comparison)
 
 
+def of_estimates(clf: Any, scores: "xr.Dataset") -> "xr.Dataset":
+    """Return the scores of the estimates that there are: a pool plugs none in."""
+    from bayesgen.posterior.fitted import is_pool
+
+    return scores.isel(predictive=[0]) if is_pool(clf) else scores
+
+
 def scores_of(clf: Any, rows: "LabelledTable") -> "Scored":
     """Return `compare_predictives` and its terms, with notes in terms of the command line."""
     from bayesgen.checks.compare import joints_of, scored
@@ -282,6 +291,7 @@ def _held_out(entries: "Entries", data: Path, as_json: bool) -> None:
     if as_json:
         console.show_json({name: console.records(table) for name, table in tables.items()})
         return
-    console.show_scores(console.stdout(), list(zip(titles, tables.values(), strict=True)))
+    shown = [of_estimates(clf, tables[name]) for name, (clf, _) in entries.items()]
+    console.show_scores(console.stdout(), list(zip(titles, shown, strict=True)))
     if several is not None:
         console.show_above_best(console.stdout(), several)

@@ -165,10 +165,9 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     """Fit to a part of the rows, save, and show the scores of the others."""
     import numpy as np
 
-    from bayesgen.cli.compare import scores_of
+    from bayesgen.cli.compare import of_estimates, scores_of
     from bayesgen.cli.learning import fit_rows, prepared
     from bayesgen.encoding.labels import codes_of
-    from bayesgen.posterior.fitted import is_pool
 
     path = plan.table.path
     with blamed_on(path, (InputError,), advice=plan.advice):
@@ -186,10 +185,9 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
         scores, _ = scores_of(clf, tested)
-    if is_pool(clf):  # which plugs no estimate in
-        scores = scores.isel(predictive=[0])
     console, name = stdout(), type(clf).__name__
-    show_scores(console, [(f"{name}, {count(len(tested.labels), 'row')} held out", scores)])
+    title = f"{name}, {count(len(tested.labels), 'row')} held out"
+    show_scores(console, [(title, of_estimates(clf, scores))])
     counts = np.array([(learnt.labels == label).sum() for label in clf.classes_])
     of_frequencies = -np.log(counts / counts.sum())[codes_of(tested.labels, clf.classes_)].mean()
     show(f"Log loss of the class frequencies alone: {of_frequencies:.4f}.")
