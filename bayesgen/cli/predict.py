@@ -135,8 +135,8 @@ def predict(
     if interval is not None:
         if fitted.posterior.draws_need_rows and fitted.training.rows is None:
             raise UserError(
-                "--interval: intervals of this model need its training rows, and its file does not "
-                "hold more than 64 MiB of them: fit it to a sample of the rows"
+                "--interval: intervals of this model need its training rows, and the file holds "
+                "none (it holds at most 64 MiB of them): fit the model to a sample of the rows"
             )
         names += [f"{end}_{label}" for label in clf.classes_.tolist() for end in ("low", "high")]
     names += [f"reason_{k + 1}" for k in range(reasons)]

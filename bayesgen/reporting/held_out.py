@@ -156,16 +156,22 @@ class HeldOut:
 
     @cached_property
     def n_seen(self) -> int:
-        """Number of rows that equal training rows; 0 where training rows often equal each other."""
-        kept = self.clf.fitted_.training.rows if hasattr(self.clf, "fitted_") else None
+        """Return the number of rows that equal training rows; 0 if chance explains them.
+
+        A new row equals a training row by chance with a probability of about 1 less the share of
+        training rows that no other one equals. Source: Good (1953), The population frequencies of
+        species and the estimation of population parameters.
+        """
+        kept = self.clf.fitted_.training.rows
         if self.is_training or kept is None:
             return 0
         trained, new = _row_hashes(kept.X), _row_hashes(self.X)
         if trained is None or new is None:
             return 0
-        repeated = 1 - len(np.unique(trained)) / len(trained)
+        times = np.unique(trained, return_counts=True)[1]
+        by_chance = 1 - (times == 1).sum() / len(trained)
         equal = np.isin(new, trained)
-        return int(equal.sum()) if equal.mean() > repeated + _EQUAL else 0
+        return int(equal.sum()) if equal.mean() > by_chance + _EQUAL else 0
 
     @cached_property
     def scores(self) -> "tuple[xr.Dataset, dict[str, list[Array]]]":

@@ -151,8 +151,11 @@ def test_a_new_row_under_integrated_proportions():
     like = np.prod(f[:-1, :1] * (1 - rho) + f[:-1, 1:] * rho, axis=0)
     joint = np.array([(like * (1 - rho)).sum() * f[-1, 0], (like * rho).sum() * f[-1, 1]])
     got = clf.predict_proba(new[-1:], class_prior=shift["summary"]["mean"])
-    error = float(shift["summary"]["sd"][1] / np.sqrt(shift["summary"]["ess"].min()))
-    np.testing.assert_allclose(got[0], joint / joint.sum(), atol=4 * 2 * error)
+    summary, exact = shift["summary"], joint / joint.sum()
+    error = float(summary["sd"][1] / np.sqrt(summary["ess"].min()))
+    share = float(summary["mean"][1])
+    slope = exact[0] * exact[1] / (share * (1 - share))  # of p(y | x) in the proportion
+    np.testing.assert_allclose(got[0], exact, atol=4 * slope * error)
 
 
 def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):

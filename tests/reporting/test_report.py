@@ -483,10 +483,18 @@ def test_rows_that_the_model_has_seen_are_counted(clf):
 
 
 def test_categories_that_repeat_by_chance_are_not_rows_seen():
+    """Many patterns occur once, and most new rows equal an old one nevertheless."""
     rng = np.random.default_rng(0)
-    table, y = rng.integers(0, 2, size=(300, 4)), np.arange(300) % 2
-    clf = bg.BernoulliNB().fit(table[:200], y[:200])
-    assert held_out(clf, table[200:], y[200:]).n_seen == 0
+    table, y = np.minimum(rng.geometric(0.4, size=(600, 4)), 5).astype(str), np.arange(600) % 2
+    clf = bg.CategoricalNB().fit(table[:300], y[:300])
+    new = held_out(clf, table[300:], y[300:])
+    times = np.unique(table[:300], axis=0, return_counts=True)[1]
+    trained = {tuple(row) for row in table[:300].tolist()}
+    equal = np.mean([tuple(row) in trained for row in table[300:].tolist()])
+    assert (times == 1).mean() > 0.4
+    assert equal > 1 - len(times) / 300  # above the share of rows that repeat an earlier one
+    assert new.n_seen == 0
+    assert held_out(clf, table, y).n_seen > 300  # all training rows are among these
 
 
 @pytest.mark.parametrize("index", [None, [f"id{i}" for i in range(40)]])
