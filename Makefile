@@ -70,7 +70,7 @@ types: env ## mypy, and what mypy and pyright tell a user
 imports: env ## the layers of DESIGN: who may import whom
 	$(BIN)/lint-imports --no-logo $(ARGS)
 
-structure: env ## size, circles, calls and tables per call, each against its budget (ARGS=--where)
+structure: env ## size, circles, calls and tables per call, each against its budget
 	$(ONE_THREAD) $(BIN)/python tools/structure.py $(ARGS)
 
 format: env ## put files into the house style

@@ -1,18 +1,16 @@
 """Measure the structure of the package: its size, its imports, and what one call goes through.
 
     make structure                                  # of this checkout; fails above a budget
-    .venv/bin/python tools/structure.py --repo ../other-checkout
     .venv/bin/python tools/structure.py --walk explain   # the calls in order, * at each file change
 
 `FIGURES` holds a budget for each figure: the value that the last change reached. A change that
 lowers a figure lowers its budget with it; a change that needs more says why in its commit.
 
 Lines of code hold a token of code: blank lines, comments and docstrings do not count. Lines of
-tests are all lines. An import level is one more than the highest level imported at module level. A
-circle is a set of modules that reach each other by imports, those for annotations alone included;
-the second figure adds imports inside functions. A private call is ``x._name`` where x is neither
-self nor cls, no class of the file's own top folder has that member, and a class of another has it.
-Methods of a ``Protocol`` say what others have, and are none.
+tests are all lines, without those of benchmarks and of inputs at random. A circle is a set of
+modules that reach each other by imports, those for annotations and those in functions included. A
+private call is ``x._name`` where x is neither self nor cls, no class of the file's own top folder
+has that member, and a class of another has it.
 
 Calls are counted by ``sys.setprofile`` in the second of two equal calls, on 40 rows. A file change
 is a call that runs in another file of the package than the call before it: where a reader who
@@ -22,17 +20,21 @@ follows the calls turns a page. A table is built where a `Table` is made, and en
 
 import argparse
 import ast
-import functools
 import inspect
 import re
 import sys
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "bayesgen"
 
 
 class Figure(NamedTuple):
@@ -46,12 +48,9 @@ class Figure(NamedTuple):
 FIGURES = {
     "lines of code": Figure(42_669, 25_000, 30_300),
     "modules": Figure(213, 150, 167),
-    "import levels": Figure(19, None, 19),
-    "circles, annotations included": Figure(0, 0, 0),
-    "circles, imports in functions included": Figure(0, 0, 0),
-    "own classes of GaussianNB": Figure(2, 2, 2),
-    "members of GaussianNB": Figure(64, 60, 62),
+    "circles": Figure(0, 0, 0),
     "private calls across folders": Figure(0, 0, 0),
+    "members of GaussianNB": Figure(64, 60, 62),
     "TAN fit: tables built": Figure(1, 1, 1),
     "TAN fit: encodings": Figure(1, 1, 1),
     "pool fit: tables built": Figure(2, 1, 1),
@@ -67,17 +66,14 @@ FIGURES = {
     "report: file changes": Figure(1751, 800, 490),
     "lines of tests": Figure(40_632, 20_000, 28_600),
 }
-APART = ("benchmarks", "fuzz")
-TABLES = ("Table",)  # classes that hold a table as it was given, by name
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 def lines_of_code(path: Path) -> int:
-    """Lines with a token of code."""
-    tree = ast.parse(path.read_text())
+    """Count the lines with a token of code."""
     strings = {
         line
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
@@ -92,59 +88,31 @@ def lines_of_code(path: Path) -> int:
     return len(lines - strings)
 
 
-def module_name(path: Path, package: Path) -> str:
-    """Dotted name."""
-    parts = path.relative_to(package.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def circles(package: Path) -> list[set[str]]:
+    """Find the sets of modules each of which imports, in some steps, all others of its set."""
+    files = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts): path
+        for path in package.rglob("*.py")
+    }
+    files = {module.removesuffix(".__init__"): path for module, path in files.items()}
 
+    def imported(path: Path) -> set[str]:
+        nodes = ast.walk(ast.parse(path.read_text()))
+        froms = (n for n in nodes if isinstance(n, ast.ImportFrom) and n.module)
+        pairs = ((n.module, f"{n.module}.{alias.name}") for n in froms for alias in n.names)
+        return {full if full in files else module for module, full in pairs} & set(files)
 
-def statements(tree: ast.Module, annotations: bool, functions: bool) -> Iterator[ast.AST]:
-    """Statements of the module; those for annotations alone, and those in functions, if asked."""
-    if functions:
-        yield from ast.walk(tree)
-        return
-    for node in tree.body:
-        yield node
-        if annotations and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from node.body
-
-
-def imports(
-    path: Path, known: set[str], annotations: bool = False, functions: bool = False
-) -> set[str]:
-    """Modules of the package that are imported when this one is, or that it names besides."""
-    found = set()
-    for node in statements(ast.parse(path.read_text()), annotations, functions):
-        if isinstance(node, ast.Import):
-            found |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {
-                full if (full := f"{node.module}.{a.name}") in known else node.module
-                for a in node.names
-            }
-    return found & known
-
-
-def circles(package: Path, functions: bool = False) -> list[set[str]]:
-    """Sets of modules each of which imports, in some steps, all others of its set."""
-    files = {module_name(p, package): p for p in package.rglob("*.py")}
-    arrows = {m: imports(p, set(files), True, functions) - {m} for m, p in files.items()}
-
-    def reached(start: str) -> set[str]:
-        found: set[str] = set()
-        new = set(arrows[start])
-        while new:
-            found |= new
-            new = {far for near in new for far in arrows[near]} - found
-        return found
-
-    reach = {m: reached(m) for m in files}
+    arrows = {module: imported(path) for module, path in files.items()}
+    reach = {module: set(names) for module, names in arrows.items()}
+    for middle, start in product(files, files):
+        if middle in reach[start]:
+            reach[start] |= reach[middle]
     sets = {frozenset(n for n in reach[m] if m in reach[n]) for m in files if m in reach[m]}
-    return [set(one) for one in sets]
+    return [set(circle) for circle in sets]
 
 
 def private_calls(package: Path) -> list[str]:
-    """``file:line x._name`` of members that only classes of other folders have."""
+    """List ``file:line x._name`` of members that only classes of other folders have."""
     homes: dict[str, set[str]] = {}
     uses = []
     for path in sorted(package.rglob("*.py")):
@@ -153,10 +121,9 @@ def private_calls(package: Path) -> list[str]:
             names: list[str] = []
             if isinstance(node, ast.ClassDef):
                 if "Protocol" not in " ".join(map(ast.unparse, node.bases)):
-                    names = [n for statement in node.body for n in defined(statement)]
+                    names = [name for statement in node.body for name in defined(statement)]
             elif isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr):
-                own = ast.unparse(node.value) in ("self", "cls", "super()")
-                if not own:
+                if ast.unparse(node.value) not in ("self", "cls", "super()"):
                     uses.append((node.attr, folder, f"{path}:{node.lineno} {ast.unparse(node)}"))
                 elif isinstance(node.ctx, ast.Store):
                     names = [node.attr]
@@ -166,7 +133,7 @@ def private_calls(package: Path) -> list[str]:
 
 
 def defined(statement: ast.stmt) -> list[str]:
-    """Names that a statement of a class's body gives to the class."""
+    """List the names that a statement of a class's body gives to the class."""
     if isinstance(statement, ast.FunctionDef):
         return [statement.name]
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -175,66 +142,17 @@ def defined(statement: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def levels(package: Path) -> int:
-    """Length of the longest chain of imports; modules that import each other share a level."""
-    files = {module_name(p, package): p for p in package.rglob("*.py")}
-    arrows = {m: imports(p, set(files)) - {m} for m, p in files.items()}
-
-    @functools.cache
-    def level(module: str) -> int:
-        arrows_of, arrows[module] = arrows[module], set()  # a circle ends where it began
-        found = 1 + max((level(m) for m in arrows_of), default=0)
-        arrows[module] = arrows_of
-        return found
-
-    return max(map(level, files))
-
-
-def sizes(package: Path) -> dict[str, Any]:
-    """Of the package's source."""
-    files = sorted(package.rglob("*.py"))
-    return {
-        "modules": len(files),
-        "lines of code": sum(map(lines_of_code, files)),
-        "import levels": levels(package),
-        "circles, annotations included": len(circles(package)),
-        "circles, imports in functions included": len(circles(package, functions=True)),
-        "private calls across folders": len(private_calls(package)),
-    }
-
-
-def members(cls: type) -> int:
-    """Names that a class and its bases in the package define, private ones too.
-
-    Those that scikit-learn makes for metadata routing (``set_fit_request``) do not count.
-    """
-    return len(
-        {
-            name
-            for base in cls.__mro__
-            if base.__module__.startswith("bayesgen")
-            for name, value in vars(base).items()
-            if not re.match("__|set_[a-z_]+_request$", name)
-            and (callable(value) or isinstance(value, property | classmethod | staticmethod))
-        }
-    )
-
-
 class Trace:
-    """Counts the package's calls."""
+    """Counts the calls of the package while another call runs."""
 
-    def __init__(self, package: Path) -> None:
-        self.root = str(package)
-        self.calls = 0
-        self.changes = 0
-        self.files: set[str] = set()
+    def __init__(self) -> None:
+        self.root = str(PACKAGE)
+        self.counts = dict.fromkeys(("calls", "file changes", "tables built", "encodings"), 0)
         self.walk: list[str] = []
         self.last = ""
-        self.generators: set[Any] = set()
-        self.tables = 0
-        self.encodings = 0
+        self.generators: set[FrameType] = set()
 
-    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
         if event != "call" or not file.startswith(self.root) or name.startswith("<"):
             return  # not ours, or a comprehension, a lambda, a module
@@ -242,35 +160,36 @@ class Trace:
             return  # resumed, not called
         if frame.f_code.co_flags & inspect.CO_GENERATOR:
             self.generators.add(frame)
-        if name == "__init__" and type(frame.f_locals.get("self")).__name__ in TABLES:
-            self.tables += 1
-        self.encodings += self.encodes(frame) and not self.within_another(frame)
-        self.calls += 1
+        counts = self.counts
+        counts["calls"] += 1
+        counts["file changes"] += file != self.last
+        counts["tables built"] += (
+            name == "__init__" and type(frame.f_locals.get("self")).__name__ == "Table"
+        )
+        counts["encodings"] += self.encodes(frame) and not self.within_another(frame)
         mark = " " if file == self.last else "*"
         self.walk.append(f"{mark} {file.removeprefix(self.root)[1:]} {name}")
-        self.changes += file != self.last
         self.last = file
-        self.files.add(file)
 
-    def encodes(self, frame: Any) -> bool:
-        """Whether this is a call of an encoding's `encode`."""
-        code = frame.f_code
-        return code.co_name == "encode" and code.co_filename.startswith(f"{self.root}/encoding/")
+    def encodes(self, frame: FrameType) -> bool:
+        """Return whether a frame is a call of an encoding's `encode`."""
+        folder = f"{self.root}/encoding/"
+        return frame.f_code.co_name == "encode" and frame.f_code.co_filename.startswith(folder)
 
-    def within_another(self, frame: Any) -> bool:
-        """Whether an encoding called it."""
-        while frame := frame.f_back:
-            if self.encodes(frame):
-                return True
-        return False
+    def within_another(self, frame: FrameType) -> bool:
+        """Return whether an encoding called it."""
+        above = frame.f_back
+        while above is not None and not self.encodes(above):
+            above = above.f_back
+        return above is not None
 
 
-def followed(package: Path, call: Callable[[], Any]) -> Trace:
-    """The second of two equal calls."""
+def followed(call: Callable[[], Any]) -> Trace:
+    """Follow the second of two equal calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call()
-        trace = Trace(package)
+        trace = Trace()
         sys.setprofile(trace)
         try:
             call()
@@ -279,19 +198,8 @@ def followed(package: Path, call: Callable[[], Any]) -> Trace:
     return trace
 
 
-def traced(trace: Trace) -> dict[str, int]:
-    """What a call goes through."""
-    return {
-        "calls": trace.calls,
-        "file changes": trace.changes,
-        "files": len(trace.files),
-        "tables built": trace.tables,
-        "encodings": trace.encodings,
-    }
-
-
 def main_calls() -> dict[str, Callable[[], Any]]:
-    """The main calls, for 40 rows of 4 numbers."""
+    """Return the main calls, for 40 rows of 4 numbers."""
     import bayesgen as bg
 
     rng = np.random.default_rng(0)
@@ -314,64 +222,72 @@ def main_calls() -> dict[str, Callable[[], Any]]:
     }
 
 
-def classes() -> dict[str, int]:
-    """Members of GaussianNB, and its classes in the package."""
+def members(cls: type) -> set[str]:
+    """Return the names that a class and its bases in the package define, private ones too.
+
+    Those that scikit-learn makes for metadata routing (``set_fit_request``) do not count.
+    """
+    return {
+        name
+        for base in cls.__mro__
+        if base.__module__.startswith("bayesgen")
+        for name, value in vars(base).items()
+        if not re.match("__|set_[a-z_]+_request$", name)
+        if callable(value) or isinstance(value, property | classmethod | staticmethod)
+    }
+
+
+def measured(traces: dict[str, Trace]) -> dict[str, int]:
+    """Return the value of each figure, given what the main calls went through."""
     import bayesgen as bg
 
-    own = [c for c in bg.GaussianNB.__mro__ if c.__module__.startswith("bayesgen")]
-    return {"members of GaussianNB": members(bg.GaussianNB), "own classes of GaussianNB": len(own)}
+    files = list(PACKAGE.rglob("*.py"))
+    tests = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if not {"benchmarks", "fuzz"} & set(path.relative_to(ROOT).parts)
+    ]
+    per_call = {
+        f"{call}: {name}": n for call, trace in traces.items() for name, n in trace.counts.items()
+    }
+    return per_call | {
+        "lines of code": sum(map(lines_of_code, files)),
+        "modules": len(files),
+        "circles": len(circles(PACKAGE)),
+        "private calls across folders": len(private_calls(PACKAGE)),
+        "members of GaussianNB": len(members(bg.GaussianNB)),
+        "lines of tests": sum(len(path.read_text().splitlines()) for path in tests),
+    }
 
 
-def lines_of_tests(tests: Path) -> int:
-    """All lines but those of benchmarks and of the inputs at random."""
-    files = (p for p in tests.rglob("*.py") if p.relative_to(tests).parts[0] not in APART)
-    return sum(len(p.read_text().splitlines()) for p in files)
-
-
-def over_budget(found: dict[str, Any]) -> list[str]:
-    """Figures above their budgets."""
-    return [name for name, figure in FIGURES.items() if found[name] > figure.budget]
-
-
-def show(found: dict[str, Any]) -> None:
-    """Print the figures with goals and budgets, then what calls go through."""
-    print(f"{'':<42}{'now':>8}{'budget':>9}{'before':>9}{'goal':>8}")
-    for name, figure in FIGURES.items():
-        before, goal, budget = ("" if v is None else v for v in figure)
-        print(f"{name:<42}{found[name]:>8}{budget:>9}{before:>9}{goal:>8}")
-    heads = list(found["journeys"]["fit"])
-    print(f"\n{'40 rows':<20}" + "".join(f"{head:>14}" for head in heads))
-    for name, counts in found["journeys"].items():
-        print(f"{name:<20}" + "".join(f"{value:>14}" for value in counts.values()))
+def over_budget(values: dict[str, int]) -> list[str]:
+    """List the figures above their budgets."""
+    return [name for name, figure in FIGURES.items() if values[name] > figure.budget]
 
 
 def main() -> None:
-    """Print what was found."""
+    """Print the figures with goals and budgets, then what the main calls go through."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--repo", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--walk", help="one of the main calls, followed")
-    parser.add_argument("--where", action="store_true", help="name circles and private calls")
     arguments = parser.parse_args()
-    package = arguments.repo.resolve() / "bayesgen"
-    sys.path.insert(0, str(package.parent))
+    sys.path.insert(0, str(ROOT))
     if arguments.walk:
-        print(*followed(package, main_calls()[arguments.walk]).walk, sep="\n")
+        print(*followed(main_calls()[arguments.walk]).walk, sep="\n")
         return
-    found: dict[str, Any] = sizes(package) | classes()
-    found["lines of tests"] = lines_of_tests(package.parent / "tests")
-    found["journeys"] = {k: traced(followed(package, call)) for k, call in main_calls().items()}
-    for name, counts in found["journeys"].items():
-        found |= {
-            f"{name}: {what}": n for what, n in counts.items() if f"{name}: {what}" in FIGURES
-        }
-    show(found)
-    if arguments.where:
-        for circle in circles(package, functions=True):
-            print("circle:", ", ".join(sorted(circle)))
-        print(*private_calls(package), sep="\n")
-    if exceeded := over_budget(found):
+    traces = {name: followed(call) for name, call in main_calls().items()}
+    values = measured(traces)
+    print(f"{'':<42}{'now':>8}{'budget':>9}{'before':>9}{'goal':>8}")
+    for name, figure in FIGURES.items():
+        before, goal, budget = ("" if v is None else v for v in figure)
+        print(f"{name:<42}{values[name]:>8}{budget:>9}{before:>9}{goal:>8}")
+    print(f"\n{'40 rows':<20}" + "".join(f"{head:>14}" for head in traces["fit"].counts))
+    for name, trace in traces.items():
+        print(f"{name:<20}" + "".join(f"{n:>14}" for n in trace.counts.values()))
+    print(*(f"circle: {', '.join(sorted(circle))}" for circle in circles(PACKAGE)), sep="\n")
+    print(*private_calls(PACKAGE), sep="\n")
+    if exceeded := over_budget(values):
         sys.exit("above budget: " + ", ".join(exceeded))
 
 
