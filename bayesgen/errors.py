@@ -10,14 +10,12 @@ the command line does of a file, tells the same error with another number and an
     "column 'age' holds 'old' in row 17, not a number; leave it out by --drop age"
 """
 
-import functools
-import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, Self
 
 
 def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
@@ -117,44 +115,8 @@ def placed(place: str, rows: Any = None) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from error
 
 
-SPELLINGS = {  # of PyMC and ArviZ, and ours
-    "random_seed": "random_state",
-    "seed": "random_state",
-    "sampler": "nuts_sampler",
-    "ci_prob": "prob",
-    "hdi_prob": "prob",
-}
-
-
 def refuse_below(least: int, **counts: Any) -> None:
     """Raise ValueError unless each argument is an integer, and not below `least`."""
     for name, value in counts.items():
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-
-
-def refuse_other_spelling(function: str, given: Iterable[str]) -> None:
-    """Raise a TypeError that names our argument for one that is spelled as elsewhere."""
-    for name in given:
-        if name in SPELLINGS:
-            raise TypeError(f"{function}() has no argument {name!r}: use {SPELLINGS[name]}=")
-
-
-def other_spellings(function: Callable[..., Any]) -> set[str]:
-    """Return names that an argument of the function has elsewhere, and not here."""
-    names = inspect.signature(function).parameters
-    return {name for name, ours in SPELLINGS.items() if ours in names and name not in names}
-
-
-def spelled[Function: Callable[..., Any]](function: Function) -> Function:
-    """Return the same function; it answers the spelling of PyMC and ArviZ with its own."""
-    others = other_spellings(function)
-    if not others:
-        return function
-
-    @functools.wraps(function)
-    def wrapper(*args, **options):
-        refuse_other_spelling(function.__name__, others & options.keys())
-        return function(*args, **options)
-
-    return cast(Function, wrapper)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from bayesgen.errors import other_spellings, refuse_other_spelling
 from bayesgen.families.names import CATEGORY, CHAIN, DRAW, FEATURE, OBS
 from bayesgen.families.shared.pymc_parts import Cells, by_cell, cells_dim, cells_of, padded
 from bayesgen.numerics.special import Array
@@ -377,12 +376,9 @@ def named_rows[Function: Callable[..., Any]](function: Function) -> Function:
     Of a pandas frame or series: rows of others, and of a frame that was never indexed, are counted
     from 0. The result is a Dataset or a DataTree.
     """
-    others = other_spellings(function)
 
     @functools.wraps(function)
     def wrapper(*args, **options):
-        if not others.isdisjoint(options):
-            refuse_other_spelling(function.__name__, others & options.keys())
         result = function(*args, **options)
         names = row_names(args[1] if len(args) > 1 else options["X"])
         if names is None:

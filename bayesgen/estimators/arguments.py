@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.encoding.literals import did_you_mean
-from bayesgen.errors import SPELLINGS, spelled
 from bayesgen.families.records import Record
 
 type RowsLike = Any  # a table of any library, an array, a sparse matrix, or documents
@@ -54,13 +53,12 @@ def answer_arguments(cls: type) -> None:
         return
     names = inspect.signature(init).parameters.keys() - {"self"}
     answered = ANSWERS.keys() - names
-    init = spelled(init)
 
     @functools.wraps(init)
     def __init__(self, *args, **arguments) -> None:  # noqa: N807
         for name in answered & arguments.keys():
             raise TypeError(f"{type(self).__name__} has no argument {name!r}: use {ANSWERS[name]}")
-        for name in arguments.keys() - names - SPELLINGS.keys():
+        for name in arguments.keys() - names:
             raise TypeError(
                 f"{type(self).__name__} got an unexpected keyword argument {name!r}"
                 f"{did_you_mean(name, names)}"

@@ -24,7 +24,6 @@ from bayesgen.datatree.tree import named_rows
 from bayesgen.encoding.labelled import rows_with_label
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.tables import find_column, refuse_other_order
-from bayesgen.errors import spelled
 from bayesgen.estimators.arguments import (
     ClassPrior,
     Labels,
@@ -1310,7 +1309,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             self.fitted_ = fitted = fitted.with_training(draws=self.draw_posterior())
         return fitted
 
-    @spelled
     def draw_posterior(
         self,
         draws: int = 500,
@@ -1402,7 +1400,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         asked = trees.asked_of(fitted, X, y, groups, replicate)
         return trees.draw_posterior(fitted, draws, chains, random_state, asked)
 
-    @spelled
     def sample_posterior(
         self,
         draws: int = 1000,
@@ -1471,7 +1468,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             progressbar=progressbar,
         )
 
-    @spelled
     def posterior_groups(
         self,
         X: RowsLike,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayesgen.errors import Facts, refuse_below, refuse_other_spelling, warn
+from bayesgen.errors import Facts, refuse_below, warn
 from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import CHAIN, COMPONENT, DRAW
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
@@ -343,7 +343,7 @@ def sample(
     KeyboardInterrupt
         On an interrupt: at once, in JAX when it returns to Python. No draws are returned then.
     """
-    refuse_other_spelling("sample", options)
+    refuse_seed(options)
     check(draws, tune, chains, nuts_sampler)
     if not model.free_RVs:
         raise ValueError("the model has no free variable: there is nothing to sample")
@@ -362,6 +362,12 @@ def sample(
     stats = stats.drop_vars(_OF_ADAPTATION, errors="ignore")
     stats = stats.rename({k: v for k, v in _ARVIZ_NAMES.items() if k in stats})
     return posterior.assign_coords(labels), stats
+
+
+def refuse_seed(options) -> None:
+    """Raise TypeError where the seed has PyMC's name: each sampler would get two."""
+    if "random_seed" in options:
+        raise TypeError("there is no argument 'random_seed': use random_state=")
 
 
 def check(draws: int, tune: int, chains: int, nuts_sampler: str) -> None:

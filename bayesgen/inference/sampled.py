@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesgen.errors import refuse_other_spelling
 from bayesgen.families.capabilities import StartingPoint
 from bayesgen.families.contract import Stats
 from bayesgen.families.names import CLASS_WEIGHTS
@@ -70,7 +69,7 @@ def check_options(defaults, options) -> dict[str, Any]:
     defaults, options : dict
         Of the classifier's constructor, and of the call, which go first.
     """
-    refuse_other_spelling("fit", options)
+    nuts.refuse_seed(options)
     options = defaults | options
     if options.get("random_state") is not None:
         options["random_state"] = integer(options["random_state"])

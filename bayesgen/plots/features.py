@@ -14,7 +14,7 @@ from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import COUNTED, TableSchema
 from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
-from bayesgen.errors import refuse_below, spelled
+from bayesgen.errors import refuse_below
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import GIVEN_TOTAL, Method
 from bayesgen.numerics.special import Array
@@ -405,7 +405,6 @@ _PANEL, _PANEL_NAMES = 2.5, 12  # inches of a panel, and categories in it
 _LETTERS = 24  # that have room below a panel
 
 
-@spelled
 @through_pipelines
 def plot_effects(
     clf: Any,
@@ -564,7 +563,6 @@ _GRID, _COARSE = 201, 67  # points of a side; where each is an average over draw
 _DRAWS, _REGION_ROWS = 200, 4000
 
 
-@spelled
 @through_pipelines
 def plot_regions(
     clf: Any,

@@ -10,7 +10,7 @@ from bayesgen.checks.quantities import STAGES
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import refuse_below, spelled
+from bayesgen.errors import refuse_below
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
@@ -221,7 +221,6 @@ def jeffreys(k: Any, n: Any, prob: float) -> tuple[Array, Array]:
     return lower, upper
 
 
-@spelled
 @through_pipelines
 def plot_reliability(
     clf: Any,

@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import count
 from bayesgen.encoding.tables import Table, n_rows
-from bayesgen.errors import refuse_below, spelled
+from bayesgen.errors import refuse_below
 from bayesgen.plots import drawing, style
 from bayesgen.plots.features import places_of_columns
 from bayesgen.plots.style import HAIR, INK, MUTED, Look, Options
@@ -28,7 +28,6 @@ _NARROW = 0.1  # inches of a class where they are many
 _DIAMOND = 0.01  # of a probability: a mean closer to the predictive is behind its mark
 
 
-@spelled
 @through_pipelines
 def plot_class_probability(
     clf: Any,
@@ -131,7 +130,6 @@ def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bo
 _WIDE = 0.36  # inches of a name on two lines
 
 
-@spelled
 @through_pipelines
 def plot_contributions(
     clf: Any,
