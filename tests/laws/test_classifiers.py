@@ -1,6 +1,7 @@
 """Every classifier in closed form: the same fit however rows arrive, leave and are kept."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from tempfile import TemporaryDirectory
 
@@ -16,45 +17,35 @@ from sklearn.utils import _safe_indexing as take
 import bayesgen as bg
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
+from tests.estimators.cases import CASES as PLAIN
+from tests.estimators.cases import sample, table
 from tests.laws.cases import is_exact
 
 N = 48
-RNG = np.random.default_rng(7)
-Y = np.array(["ash", "birch", "cedar"])[np.arange(N) % 3]
-REAL = RNG.normal(size=(N, 3)) * [1.0, 10.0, 0.1] + np.arange(N)[:, None] % 3 + 50.0
-COUNTS = RNG.poisson(1 + np.arange(N)[:, None] % 3, size=(N, 4))
-WORDS = pd.DataFrame(RNG.choice(["red", "blue"], (N, 3)), columns=list("pqr"))
-TABLE = WORDS.assign(s=np.where(RNG.random(N) < 0.1, np.nan, REAL[:, 0]), t=REAL[:, 1] > 50)
-TEXTS = np.array(
-    ["".join(RNG.choice(list(("aab ", "abb ", "bccc ")[c]), 12)) for c in np.arange(N) % 3],
-    dtype=object,
-)
-GAPPY = pd.DataFrame(np.where(RNG.random((N, 3)) < 0.1, np.nan, REAL), columns=list("abc"))
-KINDS = {"gaussian": ["a", "b"], "lognormal": ["c"]}
+_, CODES, Y = sample(PLAIN["GaussianNB"], N)
+REAL = sample(PLAIN["LinearDiscriminant"], N)[0] * [1.0, 10.0, 0.1] + 50.0
+TABLE = table(np.random.default_rng(7), CODES)
 BINNED = {
-    "categories": {name: ["red", "blue"] for name in "pqr"},
-    "cuts": {"s": [50.5, 51.5]},
+    "categories": {"colour": ["red", "blue", "green"], "size": ["S", "M", "L", "XL"]},
+    "cuts": {"length": [0.5, 1.5], "weight": [4.0, 7.0], "eggs": [2.0, 5.0]},
     "missing": "category",
     "strength": 4.0,
+    "root_weight": 2.0,
 }
-MARKOV = partial(bg.MarkovNB, 3)
-CASES = {
-    "GaussianNB": (bg.GaussianNB, np.where(RNG.random(REAL.shape) < 0.1, np.nan, REAL)),
+# the prior of each is the same for any order of the columns
+NAMES = ["GaussianNB", "PoissonNB", "CategoricalNB", "MixedNB", "MixedNB real"]
+NAMES += ["LinearDiscriminant", "QuadraticDiscriminant"]
+CASES = {name: (PLAIN[name].make, sample(PLAIN[name], N)[0]) for name in NAMES}
+CASES |= {
     "GaussianNB tied": (partial(bg.GaussianNB, variance="tied"), REAL),
-    "LinearDiscriminant": (bg.LinearDiscriminant, REAL),
-    "QuadraticDiscriminant": (bg.QuadraticDiscriminant, REAL),
-    "BernoulliNB": (partial(bg.BernoulliNB, binarize=1.0), COUNTS),
-    "PoissonNB": (bg.PoissonNB, COUNTS),
-    "MultinomialNB": (bg.MultinomialNB, sparse.csr_matrix(COUNTS)),
-    "CategoricalNB": (bg.CategoricalNB, WORDS),
-    "MixedNB": (bg.MixedNB, TABLE),
-    "MixedNB of real kinds": (partial(bg.MixedNB, KINDS), GAPPY),
-    "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, root_weight=2.0, **BINNED), TABLE),
-    "MarkovNB": (MARKOV, TEXTS),
+    "BernoulliNB": (partial(bg.BernoulliNB, binarize=1.0), CASES["PoissonNB"][1]),
+    "MultinomialNB": (bg.MultinomialNB, sparse.csr_matrix(sample(PLAIN["MultinomialNB"], N)[0])),
+    "MarkovNB": (partial(bg.MarkovNB, 3), sample(PLAIN["MarkovNB 1"], N)[0]),
+    "TreeAugmentedNB": (partial(bg.TreeAugmentedNB, **BINNED), TABLE),
 }
 # two parts: the last brings a class, and tokens, of its own
 FIRST, LAST = np.split(np.argsort(Y, kind="stable"), [20])
-FAST = ("GaussianNB", "MixedNB", "MixedNB of real kinds", "TreeAugmentedNB")
+FAST = ("GaussianNB", "MixedNB", "MixedNB real", "TreeAugmentedNB")
 
 
 def parts(make, X):
@@ -119,8 +110,13 @@ def test_no_classifier_is_forgotten():
     assert closed - apart == {name.split()[0] for name in CASES}
 
 
-HOW = [parts, merged, forgotten, streamed, spread, weighted, reloaded, pickled]
-OF_ITS_OWN = [parts, reloaded]  # what a classifier adds to its family: its reader
+def permuted(make, X):
+    rows = np.random.default_rng(1).permutation(N)
+    return make().fit(take(X, rows), Y[rows])
+
+
+HOW = [parts, merged, forgotten, streamed, spread, weighted, reloaded, pickled, permuted]
+OF_ITS_OWN = [parts, reloaded, permuted]  # what a classifier adds to its family: its reader
 
 
 @pytest.mark.parametrize(
@@ -132,6 +128,34 @@ def test_however_rows_arrive_the_fit_is_the_same(name, how):
     found = how(make, X)
     same(found, make().fit(X, Y), X)
     assert how is weighted or found.n_rows_seen_ == N
+
+
+def in_reverse(X):
+    """X with its columns in the other order, or its own if it has none."""
+    if isinstance(X, list):
+        return X
+    return X[X.columns[::-1]] if isinstance(X, pd.DataFrame) else X[:, ::-1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_order_names_and_containers_change_no_probability(name):
+    make, X = CASES[name]
+    p = make().fit(X, Y).predict_proba(X)
+    turned = make().fit(in_reverse(X), Y).predict_proba(in_reverse(X))
+    np.testing.assert_allclose(turned, p, rtol=1e-7, atol=1e-12)
+    renamed = make().fit(X, -CODES).predict_proba(X)
+    np.testing.assert_allclose(renamed[:, ::-1], p, rtol=1e-9, atol=1e-12)
+    clf = make().fit(X, Y)
+    with ThreadPoolExecutor(2) as pool:
+        for at_once in pool.map(clf.predict_proba, [X, X]):
+            np.testing.assert_array_equal(at_once, p)
+    if isinstance(X, np.ndarray) and X.dtype == float:
+        narrow = X.astype(np.float32)
+        clf = make().fit(narrow.astype(float), Y)
+        frame = pd.DataFrame(narrow, columns=[f"c{j}" for j in range(X.shape[1])])
+        for rows in (narrow, np.asfortranarray(narrow), frame):
+            found = make().fit(rows, Y).predict_proba(rows)
+            np.testing.assert_allclose(found, clf.predict_proba(narrow), rtol=1e-7, atol=1e-12)
 
 
 @pytest.mark.parametrize("values", [(1.0,), (0.0, 0.5, 2.0)], ids=["rows", "weighted"])
