@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen.checks.compare import rows_of_each, score
-from bayesgen.encoding.literals import listed
+from bayesgen.encoding.literals import count, listed
 from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
 from bayesgen.families.names import GIVEN_TOTAL, MODEL
@@ -115,7 +115,7 @@ class ModelComparison:
         attrs = self.table.attrs
         return "\n".join(
             [
-                f"{len(self.loo)} models by leave-one-out of {attrs['rows']} labels",
+                f"{count(len(self.loo), 'model')} by leave-one-out of {attrs['rows']} labels",
                 self._shown().to_string(na_rep="-"),
                 *(textwrap.fill(note, _WIDTH, subsequent_indent="  ") for note in self.notes),
             ]
@@ -302,8 +302,7 @@ def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
     prior = LogLinear(1 / len(joints))
-    count = class_counts(codes, joints[0].shape[1], weight)
-    log_pi = weights_without(count, codes, weight)
+    log_pi = weights_without(class_counts(codes, joints[0].shape[1], weight), codes, weight)
     evidence = Evidence.of(joints, [None] * len(joints), log_pi, np.ones(len(codes)))
     return sample(evidence, codes, weight, prior).mean[0]
 

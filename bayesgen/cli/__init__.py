@@ -21,22 +21,13 @@ __all__ = ["app", "main"]
 # errors is reached from the one class that every release exports
 _UsageError: Any = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141
 
 
 class _Group(TyperGroup):
     """The commands, with every user error as one line and exit code 2."""
 
     def main(self, *args, **options):
-        options["standalone_mode"] = False
-        try:
-            code = self._exit_code(*args, **options)
-        except (BrokenPipeError, SystemExit) as end:  # `bayesgen ... | head` has read enough
-            if BrokenPipeError not in (type(end), type(end.__context__)):
-                raise  # another exit than those that click and rich make of it
-            sys.stdout = None
-            code = _BROKEN_PIPE
-        sys.exit(code)
+        sys.exit(self._exit_code(*args, **options | {"standalone_mode": False}))
 
     def _exit_code(self, *args, **options):
         try:
@@ -117,19 +108,10 @@ def main() -> None:
     """Entry point of the console script."""
     import signal
 
-    codes: list[int] = []
-
-    def terminated(signal_number: int, frame) -> None:
-        codes.append(128 + signal_number)
-        sys.exit(codes[0])  # by way of every `finally`: temporary files go
-
-    signal.signal(signal.SIGTERM, terminated)  # before: nothing is written, a shell says 143 too
+    if hasattr(signal, "SIGPIPE"):  # `bayesgen ... | head` has read enough: no error
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by every `finally`: no file is left
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without some sign shows "?" for it
-    try:
-        app(prog_name="bayesgen")
-    except BaseException as end:
-        if codes and getattr(end, "code", 1) != 0:  # compiled modules turn SystemExit into errors
-            raise SystemExit(codes[0]) from None
-        raise
+    app(prog_name="bayesgen")

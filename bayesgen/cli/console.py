@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,12 +17,12 @@ from bayesgen.families.names import METHOD_NAMES
 from bayesgen.io.formats import Reading, TableError
 
 if TYPE_CHECKING:
-    import xarray as xr
+    import pandas as pd
     from rich.console import Console
+    from rich.status import Status
     from rich.table import Table
     from rich.text import Text
 
-    from bayesgen.checks.compare_models import ModelComparison
     from bayesgen.numerics.special import Array
 
 
@@ -55,9 +54,6 @@ Costs = Annotated[
 Reject = Annotated[
     float | None,
     typer.Option("--reject", min=0, metavar="X", help="Cost of a row that is left undecided."),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object on stdout in place of tables.")
 ]
 
 
@@ -134,16 +130,8 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-_DECIMALS = 4  # of scores
 _LONGEST = 2000  # characters of a note or an error
-_WIDE = 1000
-_WIDEST_NAME = 32  # of a column of the user's table
-_SCORES = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
-_COMPARED = {  # column: (head, decimals)
-    "elpd": ("elpd", 1), "elpd_diff": ("diff", 1), "dse": ("se", 1),
-    "log_loss": ("log loss", 4), "accuracy": ("accuracy", 4), "ece": ("ECE", 4),
-    "stacking": ("stacking", 2), "pool": ("pool", 2), "log_evidence": ("evidence", 1),
-}  # fmt: skip
+_WIDEST_NAME = 32  # of a line of a table
 
 
 class UserError(Exception):
@@ -306,46 +294,18 @@ def warnings_as_notes() -> Iterator[None]:
 # ------------------------------------------------------------------------------ signs of life
 
 
-@contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show a sign of life on stderr during work without known length."""
-    console = stderr()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(f"[dim]{what} ..."):
-        yield
-
-
-# -------------------------------------------------------------------------------------- JSON
-
-
-def records(table: "xr.Dataset") -> dict[str, dict[str, Any]]:
-    """Return {entry of the one dim: {variable: value}} of a table."""
-    return table.to_dataframe().to_dict("index")
-
-
-def show_json(values: object) -> None:
-    """Print one JSON object on stdout; NaN and infinities are null."""
-    import json
-
-    from bayesgen.reporting.parts import plain
-
-    sys.stdout.write(json.dumps(plain(values), ensure_ascii=False) + "\n")
+def busy(what: str) -> "Status":
+    """Return a context with a sign of life on stderr, for work without known length."""
+    return stderr().status(f"[dim]{what} ...")
 
 
 # ------------------------------------------------------------------------------------ tables
 
 
-def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Table":
-    """Return a table with one rule under the head and nothing else.
+def plain_table(texts: Mapping[str, int], numbers: Mapping[str, int]) -> "Table":
+    """Return a table with one rule under the head and nothing else, from {head: least width}.
 
-    Parameters
-    ----------
-    texts : {head: width}
-        First columns, flush left, each at least so wide; what has no room goes on in the next line.
-    **numbers : width
-        Further columns, flush right; an underscore in a head is a space.
+    Texts are flush left and go on in the next line where there is no room; numbers flush right.
     """
     from rich import box
     from rich.table import Table
@@ -354,11 +314,32 @@ def plain_table(texts: Mapping[str, int] | None = None, **numbers: int) -> "Tabl
         box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0),
         header_style="dim", border_style="dim",
     )  # fmt: skip
-    for head, width in (texts or {}).items():
+    for head, width in texts.items():
         table.add_column(head, min_width=width, overflow="fold")
     for head, width in numbers.items():
-        table.add_column(head.replace("_", " "), justify="right", min_width=width, no_wrap=True)
+        table.add_column(head, justify="right", min_width=width, no_wrap=True)
     return table
+
+
+def show_frame(
+    head: str,
+    frame: "pd.DataFrame",
+    *,
+    chosen: object = None,
+    widths: tuple[int, int] = (34, 9),
+    console: "Console | None" = None,
+) -> None:
+    """Print a data frame of texts or numbers, its index under `head`; colour the line `chosen`."""
+    table = plain_table({head: widths[0]}, dict.fromkeys(map(str, frame.columns), widths[1]))
+    for name, cells in zip(frame.index, frame.to_numpy().tolist(), strict=True):
+        table.add_row(short(name), *map(_shown, cells), style="cyan" if name == chosen else "")
+    (console or stdout()).print(table)
+
+
+def _shown(cell: str | float) -> str:
+    if isinstance(cell, str):
+        return cell
+    return "-" if cell != cell else f"{cell:.4f}"
 
 
 def short(name: object) -> "Text":
@@ -368,95 +349,11 @@ def short(name: object) -> "Text":
     return Text(one_line(name, _WIDEST_NAME))
 
 
-def show_scores(console: "Console", parts: "Sequence[tuple[str, xr.Dataset]]") -> None:
-    """Print results of `compare_predictives` under their heads, with footnotes common to all."""
-    footnotes: list[str] = []
-    for head, scores in parts:
-        console.print(_score_table(head, scores, footnotes))
-        console.print()
-    for number, text in enumerate(footnotes, 1):
-        show_caption(console, f"[{number}] {text}")
-
-
-def show_above_best(console: "Console", scores: "xr.Dataset") -> None:
-    """Print the log loss of each model's predictive above the best; several models."""
-    from rich.text import Text
-
-    exact = scores.sel(predictive="posterior_predictive").sortby("log_loss")
-    heads = ("log loss", "diff", "se", "median", "rows won")
-    names = ("", "_above_best", "_above_best_se", "_above_best_median", "_above_best_wins")
-    table = plain_table({"posterior predictive": 24}, **dict.fromkeys(heads, 6))
-    for model in exact["model"].values.tolist():
-        row = exact.sel(model=model)
-        *numbers, wins = (row[f"log_loss{name}"].item() for name in names)
-        share = "-" if row["log_loss_above_best"].item() == 0 else f"{100 * wins:.0f} %"
-        table.add_row(Text(str(model)), *map(_shown, numbers), share)
-    console.print(table)
-    show_caption(
-        console,
-        "diff: above the model with the lowest log loss, its mean, standard error and median over "
-        "rows; rows won: those on which it is negative",
-    )
-
-
-def show_comparison(console: "Console", comparison: "ModelComparison") -> None:
-    """Print a result of `compare_models`: a line for each model, notes below."""
-    from rich.text import Text
-
-    scores = comparison.table
-    console.print(f"Leave-one-out of {count(scores.attrs['rows'], 'row')}")
-    console.print()
-    table = plain_table({"model": 5}, **{head: 1 for head, _ in _COMPARED.values()})
-    for name in scores["model"].values.tolist():
-        row = scores.sel(model=name)
-        cells = [_shown(row[key].item(), digits) for key, (_, digits) in _COMPARED.items()]
-        table.add_row(Text(str(name)), *cells)
-    whole = stdout()
-    whole.width = _WIDE  # so that names and numbers are whole where the terminal is narrow
-    whole.print(table)
-    console.print()
-    for text in comparison.notes:
-        show_caption(console, text)
-
-
-def show_caption(console: "Console", text: str) -> None:
+def show_caption(text: str, console: "Console | None" = None) -> None:
     """Print a remark under a table."""
     from rich.text import Text
 
-    console.print(Text(text, style="dim"))
-
-
-def _score_table(head: str, scores: "xr.Dataset", footnotes: list[str]) -> "Table":
-    from rich.text import Text
-
-    table = plain_table({head: 34}, **dict.fromkeys(_SCORES.values(), 9))
-    for method in scores["predictive"].values.tolist():
-        row = scores.sel(predictive=method)
-        mark = ""
-        if reason := _footnote(row, scores.attrs["rows"]):
-            if reason not in footnotes:
-                footnotes.append(reason)
-            mark = f" [{footnotes.index(reason) + 1}]"
-        cells = [_shown(row[name].item()) for name in _SCORES]
-        title = Text.assemble(method_name(method), (mark, "dim"))
-        table.add_row(title, *cells, style="cyan" if method == "posterior_predictive" else "")
-    return table
-
-
-def _shown(value: float, digits: int = _DECIMALS) -> str:
-    return "-" if value != value else f"{value:.{digits}f}"
-
-
-def _footnote(row: "xr.Dataset", n_rows: int) -> str:
-    """Say why a method has no numbers, or infinite ones."""
-    if reason := row["note"].item():
-        return str(reason)
-    if row["impossible"].item():
-        some = f"{int(row['impossible'].item())} of {count(n_rows, 'row')}"
-        return f"{some} cannot occur under any class: no probabilities, counted as wrong"
-    if row["log_loss"].item() == float("inf"):
-        return "infinite log loss: some rows get probability 0 of being what they are"
-    return ""
+    (console or stdout()).print(Text(text, style="dim"))
 
 
 def help_text(function: Callable[..., None]) -> str:

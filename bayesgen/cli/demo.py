@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bayesgen.cli.console import busy, method_name, plain_table, show_caption, stdout
+from bayesgen.cli.console import busy, method_name, plain_table, show_caption, show_frame, stdout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +64,8 @@ def _losses_on_wine() -> dict[str, "Array"]:
 
 
 def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
+    import pandas as pd
+
     console.print("\nWines, with the parameters integrated out", style="bold")
     console.print(
         "Three cultivars by 13 measurements. Gaussian naive Bayes has seen 5 or 40 wines of each. "
@@ -71,19 +73,21 @@ def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
         "error."
     )
     console.print()
-    table = plain_table({"predictive": 33}, **{f"{n} of each seen": 18 for n in _SEEN})
-    for method, values in losses.items():
-        mean, error = values.mean(axis=1), values.std(axis=1, ddof=1) / _REPEATS**0.5
-        cells = [f"{m:.3f} +- {se:.3f}" for m, se in zip(mean, error, strict=True)]
-        style = "cyan" if method == "posterior_predictive" else ""
-        table.add_row(method_name(method), *cells, style=style)
-    console.print(table)
+    heads = [f"{n} of each seen" for n in _SEEN]
+    frame = pd.DataFrame({method_name(k): _means(v) for k, v in losses.items()}, heads).T
+    show_frame("predictive", frame, chosen=frame.index[0], widths=(33, 18), console=console)
     console.print()
     show_caption(
-        console,
         "Less is better. With few rows an estimate is taken for the truth, and integration pays; "
         "with many rows there is nothing left to integrate over.",
+        console,
     )
+
+
+def _means(losses: "Array") -> list[str]:
+    """Return means of (size, split) losses with their standard errors."""
+    mean, error = losses.mean(axis=1), losses.std(axis=1, ddof=1) / _REPEATS**0.5
+    return [f"{m:.3f} +- {se:.3f}" for m, se in zip(mean, error, strict=True)]
 
 
 def _tell_penguins(console: "Console") -> None:
@@ -107,27 +111,26 @@ def _tell_penguins(console: "Console") -> None:
     least = np.argsort(p.max(axis=1), kind="stable")[:_DOUBTFUL]
     intervals = clf.predict_interval(X[test].iloc[least])
     ends, prob = intervals["interval"].values, intervals.attrs["prob"]
-    table = plain_table({"row": 3, "species": 9}, **dict.fromkeys(map(str, clf.classes_), 18))
+    table = plain_table({"row": 3, "species": 9}, dict.fromkeys(map(str, clf.classes_), 18))
     for i, interval in zip(least, ends, strict=True):
         cells = [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
         table.add_row(str(X[test].index[i] + 1), str(y[test].iloc[i]), *cells)
     console.print(table)
     console.print()
     show_caption(
-        console,
         f"Rows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
+        console,
     )
     console.print("\nCould the probabilities be better?\n", style="bold")
-    table = plain_table({"model": 34}, accuracy=9, log_loss=9, Brier=9)
-    for name, model in ((f"{type(clf).__name__}, as above", clf), (type(pool).__name__, pool)):
-        scores = bg.compare_predictives(model, X[test], y[test]).isel(predictive=0)
-        cells = [f"{scores[k].item():.4f}" for k in ("accuracy", "log_loss", "brier")]
-        table.add_row(name, *cells, style="cyan" if model is pool else "")
-    console.print(table)
+    models = {f"{type(clf).__name__}, as above": clf, type(pool).__name__: pool}
+    names = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier"}
+    scores = bg.compare_predictives(models, X[test], y[test]).isel(predictive=0)
+    frame = scores[[*names]].to_dataframe()[[*names]].rename(columns=names)
+    show_frame("model", frame, chosen=type(pool).__name__, console=console)
     console.print()
     show_caption(
-        console,
         f"A product of powers of {len(pool.members_)} models chosen for the columns. The posterior "
         "of the exponents is learned by leaving each training bird out in turn, without a refit.",
+        console,
     )

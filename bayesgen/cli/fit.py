@@ -15,10 +15,9 @@ from bayesgen.cli.console import (
     reads_tables,
     short,
     show,
-    show_scores,
     stdout,
 )
-from bayesgen.cli.models import Model, Plan, Tokens
+from bayesgen.cli.models import Model, Plan
 from bayesgen.encoding.literals import count, one_line
 from bayesgen.errors import InputError
 from bayesgen.io.formats import Reading
@@ -76,16 +75,6 @@ def fit(
         str | None,
         typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov, auto)."),
     ] = None,
-    order: Annotated[
-        int | None,
-        typer.Option("--order", min=1, metavar="N", help="Tokens of an n-gram; default 2; markov."),
-    ] = None,
-    tokens: Annotated[
-        Tokens | None,
-        typer.Option(
-            "--tokens", metavar="NAME", help="Cut texts into char or word (markov): char."
-        ),
-    ] = None,
     test: Annotated[
         float | None,
         typer.Option(
@@ -139,8 +128,8 @@ def fit(
     columns.find(target, table)
     model = model or (Model.MIXED if kind else Model.AUTO)
     plan = Plan.of(
-        table, target, model, drop or [], kind or [], text, order=order, tokens=tokens,
-        drop_incomplete=drop_incomplete, fold_labels=fold_labels, group=group,
+        table, target, model, drop or [], kind or [], text, group,
+        drop_incomplete=drop_incomplete, fold_labels=fold_labels,
     )  # fmt: skip
     if test is not None:
         _held_out(plan, test, output)
@@ -165,7 +154,7 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     """Fit to a part of the rows, save, and show the scores of the others."""
     import numpy as np
 
-    from bayesgen.cli.compare import of_estimates, scores_of
+    from bayesgen.cli.compare import scores_of, show_scores
     from bayesgen.cli.learning import fit_rows, prepared
     from bayesgen.encoding.labels import codes_of
 
@@ -185,9 +174,8 @@ def _held_out(plan: Plan, share: float, output: Path) -> None:
     _save(clf, plan, output)
     with blamed_on(path, rows=tested.numbers):
         scores, _ = scores_of(clf, tested)
-    console, name = stdout(), type(clf).__name__
-    title = f"{name}, {count(len(tested.labels), 'row')} held out"
-    show_scores(console, [(title, of_estimates(clf, scores))])
+    name = type(clf).__name__
+    show_scores(f"{name}, {count(len(tested.labels), 'row')} held out", clf, scores)
     counts = np.array([(learnt.labels == label).sum() for label in clf.classes_])
     of_frequencies = -np.log(counts / counts.sum())[codes_of(tested.labels, clf.classes_)].mean()
     show(f"Log loss of the class frequencies alone: {of_frequencies:.4f}.")
@@ -238,7 +226,7 @@ def _column_table(tally: "Tally", numbers: "pd.DataFrame") -> "RichTable":
     names = list(tally.kinds)[:_MOST_SHOWN]
     others = f"and {n} more" if (n := len(tally.kinds) - _MOST_SHOWN) > 0 else ""
     widest = max(12, len(others), *(len(short(name)) for name in names))
-    table = plain_table({"column": widest, "kind": 11})
+    table = plain_table({"column": widest, "kind": 11}, {})
     # what is left: long lists of categories are cut, not the columns beside them
     room = stdout().width - widest - 27
     table.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))

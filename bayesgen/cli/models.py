@@ -47,13 +47,6 @@ class Model(StrEnum):
     AUTO = "auto"
 
 
-class Tokens(StrEnum):
-    """How a language model cuts texts."""
-
-    CHAR = "char"
-    WORD = "word"
-
-
 def classifier(model: Model) -> Any:
     """Return the public class that a short name stands for."""
     from bayesgen.estimators import ESTIMATORS, LogLinearPool
@@ -66,9 +59,12 @@ def short_name(kind: type) -> str:
     return str(vars(kind).get("_short_name", kind.__name__.removesuffix("NB").lower()))
 
 
-def reads_texts(model: Model) -> bool:
-    """Return whether X is one column of texts."""
-    return _holds(model)[0] == "token"
+def _kind_of(model: Model) -> str:
+    """Return the kind of all columns of X, by the family; "" where each has its own."""
+    family = getattr(classifier(model)(), "_family_type", None)
+    if family is None or family.holds == "code":
+        return ""
+    return "gaussian" if family.holds == "real" else str(family.kind)
 
 
 @dataclass(frozen=True)
@@ -79,10 +75,9 @@ class Plan:
     target: str
     names: list[str]  # of the columns of X
     model: Model
+    kind: str  # of all columns; "" where each has its own
     kinds: dict[str, str]  # of columns, as the user has named them
     documents: bool  # whether X is one column of texts
-    order: int | None = None  # of n-grams; None: 2
-    tokens: Tokens | None = None  # None: char
     drop_incomplete: bool = False
     fold_labels: bool = False
     group: str | None = None  # the column whose rows of equal cells are left out together
@@ -96,25 +91,23 @@ class Plan:
         drop: list[str],
         kind: list[str],
         text: str | None,
-        **options: Any,
+        group: str | None,
+        **options: bool,
     ) -> "Plan":
         """Return the plan of a command's arguments; an error where they do not fit the table."""
         from bayesgen.cli.columns import find
 
-        group = options.get("group")
         if group is not None:
             if find(group, table) == target:
                 raise UserError(f"--group {group}: it is the target")
             drop = [*drop, group]
-        kinds = _parsed(kind, model, table, {target, *drop})
-        documents = reads_texts(model) or (model is Model.AUTO and text is not None)
-        for name in ("order", "tokens"):
-            if options.get(name) is not None and not reads_texts(model):
-                raise UserError(f"--{name} is for --model markov; {model} has no such setting")
+        of_all = _kind_of(model)
+        kinds = _parsed(kind, model, of_all, table, {target, *drop})
+        documents = of_all == "text" or (model is Model.AUTO and text is not None)
         names = _chosen(table, target, drop, documents, text)
-        if model is Model.AUTO and len(names) == 1 and not (documents or kinds):
+        if model is Model.AUTO and len(names) == 1 and not documents:
             documents = _holds_texts(table, names[0])
-        return cls(table, target, names, model, kinds, documents, **options)
+        return cls(table, target, names, model, of_all, kinds, documents, group=group, **options)
 
     @property
     def at_once(self) -> bool:
@@ -126,15 +119,13 @@ class Plan:
             return True
         if self.model is Model.AUTO:  # a sample of the rows is kept
             return False
-        chosen = _holds(self.model)[0] == "code"
-        small = self.table.size <= AT_ONCE
-        return small or chosen or not hasattr(classifier(self.model)(), "partial_fit")
+        return self.table.size <= AT_ONCE or self.model in (Model.FOREST, Model.META_TREES)
 
     def advice(self, mistake: Facts) -> str | None:
         """Say what can be done about a column that the model cannot learn from."""
         if mistake.column not in self.names:
             return None
-        other = "" if _of_mixed_columns(self.model) else ", or use --model mixed"
+        other = ", or use --model mixed" if self.kind else ""
         return f"leave it out by --drop{other}"
 
     def look(self) -> "tuple[dict[str, str], UsedRows]":
@@ -164,11 +155,11 @@ class Plan:
         """Return how a column is modelled, and as which type its cells are read."""
         if self.documents:
             return "documents", "document"
-        kind = _holds(self.model)[1]
-        if _of_mixed_columns(self.model):
-            kind = {"boolean": "bernoulli", "text": "categorical"}.get(held, "gaussian")
-            kind = "categorical" if name in self.table.nominal else kind
-            kind = self.kinds.get(name, kind)
+        kind = self.kind
+        if not kind:
+            looks = {"boolean": "bernoulli", "text": "categorical"}.get(held, "gaussian")
+            looks = "categorical" if name in self.table.nominal else looks
+            kind = self.kinds.get(name, looks)
         bits = kind == "bernoulli" and held == "boolean"
         return kind, held if bits or kind == "categorical" or held == "percent" else "number"
 
@@ -182,9 +173,8 @@ class Plan:
             note(f"{remark.what}" + (f" ({remark.option})" if remark.option else ""))
         self._fold_labels(holds[self.target])
         copied = [self.target]
-        if not self.documents and _holds(self.model)[0] in ("", "code", "category"):
-            chosen = self.kinds
-            copied += [n for n in self.names if chosen.get(n, "categorical") == "categorical"]
+        if not self.documents and self.kind in ("", "categorical"):
+            copied += [n for n in self.names if self.kinds.get(n, "categorical") == "categorical"]
         copied = [] if self.table.schema is not None else copied
         types = selection.types
         with blamed_on(errors=(InputError,), advice=self.advice):
@@ -250,46 +240,31 @@ class Plan:
     def untrained(self, kinds: dict[str, str]) -> Any:
         """Return the classifier, not yet fitted."""
         options: dict[str, Any] = {}
-        if _of_mixed_columns(self.model) and self.model is not Model.AUTO:
+        if not self.kind and self.model is not Model.AUTO:
             options["columns"] = {
                 kind: [name for name in kinds if kinds[name] == kind]
                 for kind in dict.fromkeys(kinds.values())
             }
-        elif _holds(self.model)[0] == "bit":
+        elif self.kind == "bernoulli":
             options["binarize"] = None
-        elif reads_texts(self.model):
-            options |= {"order": self.order or 2, "tokens": str(self.tokens or Tokens.CHAR)}
         return classifier(self.model)(**options)
-
-
-def _of_mixed_columns(model: Model) -> bool:
-    """Return whether columns may be of several kinds; else all are alike."""
-    return _holds(model)[0] in ("", "code")
-
-
-def _holds(model: Model) -> tuple[str, str]:
-    """Return what all columns hold, and their kind, by the classifier's family; "" of a pool."""
-    family = getattr(classifier(model)(), "_family_type", None)
-    if family is None:
-        return "", ""
-    return family.holds, "gaussian" if family.holds == "real" else family.kind
 
 
 _BINNED = ("gaussian", "categorical", "bernoulli")  # kinds of models that cut columns into bins
 
 
-def _parsed(options: list[str], model: Model, table: "Table", taken: set[str]) -> dict[str, str]:
+def _parsed(
+    options: list[str], model: Model, of_all: str, table: "Table", taken: set[str]
+) -> dict[str, str]:
     """Return {column: kind} of ``COLUMN=KIND`` arguments."""
     from bayesgen.cli.columns import find
     from bayesgen.encoding.schema import KINDS
 
     kinds = KINDS if model is Model.MIXED else _BINNED
-    if options and (model is Model.AUTO or not _of_mixed_columns(model)):
-        auto = "auto chooses by what cells are"
+    if options and (of_all or model is Model.AUTO):
         alike = f"in a {model} model all columns are alike"
-        raise UserError(
-            f"--kind is for --model mixed or forest; {auto if model is Model.AUTO else alike}"
-        )
+        why = alike if of_all else "auto chooses by what cells are"
+        raise UserError(f"--kind is for --model mixed or forest; {why}")
     chosen: dict[str, str] = {}
     for argument in options:
         name, equals, kind = argument.rpartition("=")

@@ -40,7 +40,7 @@ _LABEL, _DECISION = "prediction", "decision"
 _REFUSALS = (ValueError, TypeError, OSError, NotImplementedError)
 # what is read and given to the model at once: the last bits of a product of matrices depend on it
 _BLOCK_ROWS, _BLOCK_CELLS = 8192, 4_000_000
-_EXPLAINED_ROWS = 256  # at once: documents have a column for each n-gram
+_SLOW_ROWS = 256  # where a row takes milliseconds: the bar moves, and n-grams are columns
 
 
 @reads_tables
@@ -144,8 +144,8 @@ def predict(
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
     counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(selection.types)))
-    if reasons:
-        block = min(block, _EXPLAINED_ROWS)
+    if reasons or interval is not None:
+        block = min(block, _SLOW_ROWS)
     with files.open_writer(
         output, names, lambda: _schema(table, kept, labels, names, reasons)
     ) as write:

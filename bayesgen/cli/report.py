@@ -1,6 +1,5 @@
 """``bayesgen report``: what a model is worth on held-out rows, as one page."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +18,6 @@ from bayesgen.cli.console import (
 )
 from bayesgen.io.formats import Reading
 
-Format = StrEnum("Format", ["html", "md", "json"])
-
 
 @reads_tables
 def report(
@@ -36,10 +33,6 @@ def report(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The report: .html, .md or .json."),
     ],
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", metavar="NAME", help="html, md or json; default: as FILE ends."),
-    ] = None,
     training: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +51,6 @@ def report(
         int | None,
         typer.Option("--max-rows", min=1, metavar="N", help="Rows looked at, drawn at random."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of whatever is drawn.")] = 0,
     *,
     reading: Reading,
 ) -> None:
@@ -84,7 +76,7 @@ def report(
     from bayesgen.reporting.report import report as make
 
     with blamed_on("-o"):
-        how = format_of(output, form)
+        format_of(output, None)
     inputs = [model, held_out, *([training] if training else [])]
     files.check_output(output, *inputs)
     reading = files.stored_reading(model, reading)
@@ -92,7 +84,7 @@ def report(
     columns.find(target, table)
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
-    options: dict[str, Any] = {"title": title, "max_rows": max_rows, "random_state": seed}
+    options: dict[str, Any] = {"title": title, "max_rows": max_rows}
     with blamed_on("--cost"):
         options["cost"] = columns.costs(price, clf.classes_)
         costs = read_costs(options["cost"], clf.classes_, reject)
@@ -107,6 +99,6 @@ def report(
             clf.predict(rows.X)  # the page keeps its warnings to itself
             page = make(clf, rows.X, rows.labels, **options)
         with blamed_on(f"cannot write {output}", (OSError,)):
-            page.save(output, how)
+            page.save(output)
     stdout().print(*page.sections[0].text, sep="\n", markup=False)
     show(f"Written to {output}.")

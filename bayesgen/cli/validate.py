@@ -1,22 +1,18 @@
 """``bayesgen validate``: the closed form against NUTS."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesgen.cli.console import (
-    AsJson,
     ModelFile,
     Target,
     Texts,
     blamed_on,
-    plain_table,
     reads_tables,
-    short,
     show,
-    show_json,
-    stdout,
+    show_frame,
 )
 from bayesgen.encoding.literals import count
 from bayesgen.io.formats import Reading
@@ -37,7 +33,6 @@ def validate(
         int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
     ] = 1000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
-    as_json: AsJson = False,
     *,
     reading: Reading,
 ) -> None:
@@ -62,39 +57,21 @@ def validate(
     with blamed_on(data, rows=rows.numbers):
         results = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
     members = results if isinstance(results, dict) else {"": results}
-    if as_json:
-        records = {name: _record(result) for name, result in members.items()}
-        show_json(records if isinstance(results, dict) else records[""])
-    else:
-        for name, result in members.items():
-            _show(result, len(rows.labels), name)
+    for name, result in members.items():
+        _show(result, len(rows.labels), name)
     if not members or not all(result.passed for result in members.values()):
         raise typer.Exit(1)
-
-
-def _record(result: "Validation") -> dict[str, Any]:
-    names = ("verdict", "reasons", "largest_z", "threshold", "not_compared")
-    record = {name: getattr(result, name) for name in names}
-    attrs = {str(name): value for name, value in result.checks.attrs.items()}
-    return record | attrs | {"variables": result.summary().to_dict("index")}
 
 
 def _show(result: "Validation", n: int, member: str) -> None:
     from bayesgen.checks.validate import as_text
 
-    console = stdout()
     attrs = result.checks.attrs
     name = f"{member}, {attrs['estimator']}" if member else attrs["estimator"]
-    title = f"{name} on {count(n, 'row')}: closed form against NUTS"
-    console.print(title, markup=False)
-    console.print()
-    summary = as_text(result.summary())
-    table = plain_table({"compared": 8}, **dict.fromkeys(summary.columns, 1))
-    for name, line in summary.T.items():
-        table.add_row(short(name), *line)
-    console.print(table)
-    console.print()
+    show(f"{name} on {count(n, 'row')}: closed form against NUTS", "")
+    show_frame("compared", as_text(result.summary()), widths=(8, 1))
     show(
+        "",
         *result.remarks(),
         f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
         f"{attrs['seconds']:.1f} s.",

@@ -1,4 +1,4 @@
-"""``predict --explain``, ``report``, ``predict --interval``, ``fit --test`` and ``--json``."""
+"""``predict --explain``, ``report``, ``predict --interval`` and ``fit --test``."""
 
 import errno
 import json
@@ -83,9 +83,9 @@ def test_report_writes_each_format(penguin_model, clf, rows, tmp_path):
     least = clf.predict_proba(rows.drop(columns="species")).max(axis=1).argmin()
     assert first["row"] == str(least + 1)
     costs = ("--cost", "Chinstrap,Adelie=50")
-    run(*base, "-o", tmp_path / "r.txt", "--format", "md", "--max-rows", 50, *costs)
-    assert (tmp_path / "r.txt").read_text().startswith("# MixedNB on 344 training rows")
-    assert "lowest expected cost" in (tmp_path / "r.txt").read_text()
+    run(*base, "-o", tmp_path / "r.md", "--max-rows", 50, *costs)
+    assert (tmp_path / "r.md").read_text().startswith("# MixedNB on 344 training rows")
+    assert "lowest expected cost" in (tmp_path / "r.md").read_text()
     assert leftovers(tmp_path) == []
 
 
@@ -106,7 +106,7 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatc
     assert data.read_bytes() == Path(PENGUINS).read_bytes()
 
 
-# ----------------------------------------------------------------------- intervals, tests, JSON
+# ----------------------------------------------------------------------------- intervals, tests
 
 
 def test_predict_with_intervals(penguin_model, clf, rows, tmp_path):
@@ -157,25 +157,6 @@ def test_fit_holds_rows_out(tmp_path):
                   "island", "--drop-incomplete", "--test", 0.5, "-o", path).stdout  # fmt: skip
     assert "LinearDiscriminant" in clf_all
     assert bg.load(path).stats_.count.sum() < 342
-    assert "--drop-incomplete" in refused(
-        "fit", PENGUINS, "-t", "species", "--model", "lda", "--drop", "sex", "--drop", "island",
-        "--test", 0.5, "-o", path,
-    )  # fmt: skip
-
-
-def test_compare_as_json(penguin_model, clf, rows):
-    found = json.loads(
-        run(
-            "compare", penguin_model, PENGUINS, "-t", "species", "--json", "--rows", "held-out"
-        ).stdout
-    )
-    scores = bg.compare_predictives(clf, rows.drop(columns="species"), rows["species"])
-    told = {method: one["log_loss"] for method, one in found["penguins"].items()}
-    assert told == pytest.approx(scores["log_loss"].to_series().to_dict())
-    models = ("--model", "mixed", "--model", "categorical", "--drop", "sex")
-    found = json.loads(run("compare", PENGUINS, "-t", "species", *models, "--json").stdout)
-    assert set(found["models"]) == {"mixed", "categorical"}
-    assert found["models"]["mixed"]["elpd_diff"] == 0
 
 
 @pytest.mark.filterwarnings("default::bayesgen.encoding.suspects.ColumnWarning")
