@@ -121,17 +121,16 @@ def _types_of(clf, names: list[str]) -> dict[str, str | None]:
     encoder = getattr(clf, "encoder_", None)
     schema = encoder if isinstance(encoder, TableSchema) else getattr(encoder, "schema", None)
     if schema is not None:
-        categories = iter(schema.categories.values)
         return {
-            names[j]: _type_of(next(categories))
+            names[j]: _type_of(values)
             if kind == "categorical"
             else "boolean"
             if kind == "bernoulli"
             else "number"
-            for j, kind in zip(schema.positions, schema.kinds, strict=True)
+            for j, kind, values in zip(
+                schema.positions, schema.kinds, schema.categories, strict=True
+            )
         }
-    if (each := getattr(clf, "categories_", None)) is not None:
-        return {name: _type_of(values) for name, values in zip(names, each, strict=True)}
     bits = clf.prior_.family.kind == "bernoulli" and getattr(clf, "binarize", None) is None
     return dict.fromkeys(names, "boolean" if bits else "number")
 

@@ -17,7 +17,7 @@ r"""One column of a table: its cells, the values that can be its categories, and
 """
 
 import numbers
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -25,13 +25,10 @@ from functools import cached_property
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from bayesgen.encoding.categories import EXACT, Values, canonical, of_one_type
 from bayesgen.encoding.literals import parse_number
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
-
-Values = tuple  # of str, int, float or bool, all of one of these types
-
-EXACT = 2**53  # from here on float64 does not tell neighbouring integers apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,51 +92,6 @@ class Column:
         wrong = np.array([*(number is None for number in parsed), False])[self.codes]
         row = int(wrong.argmax()) if wrong.any() else None
         return np.array([*parsed, np.nan], dtype=np.float64)[self.codes], row
-
-
-# --------------------------------------------------------------------------- values of one type
-
-
-def canonical(values: Iterable, where: str) -> Values:
-    """Declared values as Python scalars of one type, or an error that begins with `where`."""
-    scalars: list = []
-    for value in values:
-        if isinstance(value, str):
-            scalars.append(str.__str__(value))
-        elif isinstance(value, bool | np.bool):
-            scalars.append(bool(value))
-        elif isinstance(value, int | np.integer) and -(2**63) <= value < 2**64:
-            scalars.append(int(value))
-        elif isinstance(value, numbers.Real | Decimal) and np.isfinite(float(value)):
-            scalars.append(float(value))
-        else:
-            raise TypeError(
-                f"{where}: {value!r} ({type(value).__name__}) cannot be a category; "
-                "give strings, as column.astype(str), finite numbers or booleans"
-            )
-    if not scalars:
-        raise ValueError(f"{where}: there must be at least one category, got none")
-    if len({isinstance(value, str) for value in scalars}) == 2:
-        raise TypeError(f"{where}: text and numbers are mixed; make them all of one kind")
-    if len(set(scalars)) < len(scalars):
-        twice = next(value for k, value in enumerate(scalars) if value in scalars[:k])
-        raise ValueError(f"{where}: {twice!r} is given twice; give each category once")
-    return of_one_type(scalars, scalars)
-
-
-def of_one_type(values: Iterable, among: Iterable) -> Values:
-    """Numbers as bool, int or float, the narrowest that holds all of `among`; text unchanged."""
-    among = list(among)
-    if any(isinstance(v, str) for v in among) or all(isinstance(v, bool) for v in among):
-        return tuple(values)
-    if all(isinstance(v, int) or (v == int(v) and abs(v) < EXACT) for v in among):
-        return tuple(int(v) for v in values)
-    return tuple(float(v) for v in values)
-
-
-def is_text(values: Values) -> bool:
-    """Tell whether these categories are strings; False if there are none."""
-    return bool(values) and isinstance(values[0], str)
 
 
 # ------------------------------------------------------------------------------------------------

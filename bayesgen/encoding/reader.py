@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.validation import validate_data
 
 from bayesgen.encoding.literals import Json, shortened
-from bayesgen.encoding.tables import feature_names, read, refuse_elsewhere, refuse_text, with_nan
+from bayesgen.encoding.tables import Table, feature_names, refuse_elsewhere, refuse_text, with_nan
 from bayesgen.encoding.unknown import warn_of
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
@@ -67,8 +67,8 @@ class Rows:
 
     @cached_property
     def table(self):
-        """Return the columns, read one at a time; of sparse rows a canonical CSR matrix."""
-        return read(self.X)
+        """Return the columns, read one at a time."""
+        return Table(self.X)
 
     def cells(self, schema) -> Array:
         """Return cells (N, D) as a schema encodes them, made once for all who share the table."""
@@ -92,11 +92,6 @@ class Rows:
     def encoded(self):
         """Return the rows as the family takes them."""
         return self.reader.encode(self)
-
-    @cached_property
-    def as_read(self):
-        """Return the same for one pass (`stats`, densities): may be encoded as it is read."""
-        return self.encoded if "encoded" in self.__dict__ else self.reader.encode_as_read(self)
 
     def take(self, positions: Array) -> "Rows":
         """Return some of the rows."""
@@ -363,10 +358,6 @@ class Reader:
     def encode(self, rows: Rows):
         """Return rows as the family takes them."""
         return rows.X
-
-    def encode_as_read(self, rows: Rows):
-        """Return the same for one pass; may encode rows as they are read."""
-        return rows.encoded
 
     def decode(self, X):
         """Return encoded rows as the user writes them."""

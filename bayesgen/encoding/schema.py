@@ -10,33 +10,40 @@ the categories of those that have them, and codes rows as one matrix of float64:
     >>> schema.encode(X)
     array([[ 0. , 39.1,  1. ],
            [ 1. ,  nan,  0. ]])
+
+Numbers are compared by value, and learned categories are sorted (see `encoding.column`). Those
+that the user declares are all kept in the order of the declaration, those without rows included.
 """
 
 import json
 import numbers
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from bayesgen.encoding.categories import Categories
+from bayesgen.encoding import categories as of_categories
+from bayesgen.encoding.categories import Values, canonical
 from bayesgen.encoding.column import Column, column_of_floats
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
     Table,
     as_table,
-    common_names,
     find_column,
     places_of,
     refuse_no_rows,
 )
 from bayesgen.encoding.unknown import UnknownCells
 from bayesgen.errors import InputError
+from bayesgen.families.shared.codes import count_all_codes
+from bayesgen.numerics import kernels
 from bayesgen.numerics.special import Array
 
 COUNTED = ("poisson", "multinomial")  # kinds of numbers from 0
 KINDS = ("bernoulli", "categorical", "multinomial", "poisson", "gaussian", "lognormal")
+
+_MOST_CODES = 1024  # of a column of codes
 
 
 @dataclass(frozen=True)
@@ -50,24 +57,26 @@ class TableSchema:
     kinds : tuple of str
         (D,) one of `KINDS` a column.
     positions : tuple of int
-        (D,) where the columns stood in the table.
+        (D,) where the columns stand in the table.
     n_columns : int
         Columns of the table, those left out included.
-    dropped : tuple of str
-        Names of the columns left out.
-    categories : Categories
-        Of the categorical columns, in order.
+    named : tuple of bool
+        (D,) whether the user has named the kind.
+    categories : tuple of tuples
+        (D,) the category with code k in column j is ``categories[j][k]``, a str, int, float or
+        bool, all of one type within a column. () of a column of another kind, and of one in which
+        every cell was missing: it is left out.
     """
 
     names: tuple[str, ...] | None
     kinds: tuple[str, ...]
     positions: tuple[int, ...]
     n_columns: int
-    dropped: tuple[str, ...]
-    categories: Categories
+    named: tuple[bool, ...]
+    categories: tuple[Values, ...]
 
     @classmethod
-    def learn(cls, X, columns=None, categories=None) -> Self:
+    def learn(cls, X, columns=None, categories=None, *, every: str | None = None) -> Self:
         """Decide the kind of every column and learn the categories.
 
         Parameters
@@ -77,13 +86,16 @@ class TableSchema:
             Of columns that are not named booleans are bernoulli, text and categorical dtypes are
             categorical, and other numbers are gaussian.
         categories : mapping {name or position: categories or K}, or None
-            Declared categories, as in `Categories.learn`; such a column is categorical.
+            Declared categories; such a column is categorical. An int K stands for the codes
+            0 .. K-1. With `every` also one entry for each column, or one K for all.
+        every : str, optional
+            The kind of every column.
 
         Raises
         ------
         ValueError, TypeError
-            If a column or a kind is unknown, or a column is named twice; or if a column in use
-            cannot be read.
+            If a column or a kind is unknown, or a column is named twice; if a column in use cannot
+            be read, or holds a value that is not declared.
         """
         table = as_table(X)
         refuse_no_rows(table.n_rows, table.n_columns)
@@ -93,40 +105,40 @@ class TableSchema:
                 "in columns= could be a name or a position; rename them, as in "
                 "df.columns.astype(str)"
             )
-        named = named_kinds(columns, categories, table.names, table.n_columns)
-        kinds = [named.get(j) or _inferred(table.column(j)) for j in range(table.n_columns)]
+        n, names = table.n_columns, table.names
+        named = dict.fromkeys(range(n), every) if every else None
+        if named is None:
+            named = named_kinds(columns, categories, names, n)
+        kinds = [named.get(j) or _inferred(table.column(j)) for j in range(n)]
         used = tuple(j for j, kind in enumerate(kinds) if kind != "drop")
         if not used:
             raise ValueError("columns: every column is dropped; keep at least one")
-        names = table.names
         schema = cls(
             names=None if names is None else tuple(names[j] for j in used),
             kinds=tuple(kinds[j] for j in used),
             positions=used,
-            n_columns=table.n_columns,
-            dropped=tuple(n for n, kind in zip(names or (), kinds, strict=False) if kind == "drop"),
-            categories=Categories(()),
+            n_columns=n,
+            named=tuple(j in named for j in used),
+            categories=(),
         )
         return schema._learn_categories(table, categories)
 
-    def relearn(self, X, categories=None, chosen: Collection[str] = ()) -> Self:
+    def relearn(self, X, categories=None) -> Self:
         """Return the schema with the categories of X, a further batch, for `merge`.
-
-        `chosen` are labels of columns whose kind the user has named.
 
         Raises
         ------
         ValueError
-            If a column of which all cells were missing turns out to hold numbers, and was not
-            chosen.
+            If a column of which all cells were missing turns out to hold numbers, and the user has
+            not named its kind.
         """
         table = as_table(X)
-        columns = self._nominal(table)
-        nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
-        for j, values in enumerate(self.categories.values):
-            column = columns.column(j)
-            number = not column.nominal and column.kind in ("integer", "real")
-            if not values and number and self.labels[nominal[j]] not in chosen:
+        self._refuse_width(table)
+        for k, j in enumerate(self.positions):
+            if self.kinds[k] != "categorical" or self.categories[k] or self.named[k]:
+                continue
+            column = table.column(j)
+            if not column.nominal and column.kind in ("integer", "real"):
                 raise ValueError(
                     f"{column.label} held nothing but missing cells in the rows before, and holds "
                     "numbers now: name its kind in columns="
@@ -144,166 +156,220 @@ class TableSchema:
         """Return names of the columns used, by position where there are none."""
         return [f"x{j}" for j in self.positions] if self.names is None else list(self.names)
 
-    def chosen(self, columns, categories) -> set[str]:
+    @property
+    def chosen(self) -> set[str]:
         """Return names of the columns in use that the user has named."""
-        every = None
-        if self.names is not None:  # by position: those left out have places too
-            left, names = iter(self.dropped), dict(zip(self.positions, self.names, strict=True))
-            every = tuple(names[j] if j in names else next(left) for j in range(self.n_columns))
-        named = named_kinds(columns, categories, every, self.n_columns)
-        pairs = zip(self.positions, self.labels, strict=True)
-        return {label for j, label in pairs if j in named}
+        return {label for label, named in zip(self.labels, self.named, strict=True) if named}
+
+    @property
+    def n_categories(self) -> tuple[int, ...]:
+        """Return the numbers of categories of the categorical columns.
+
+        That is 1 where every cell was missing: such cells are missing in every row, so that the
+        column is left out.
+        """
+        return tuple(
+            max(1, len(values))
+            for values, kind in zip(self.categories, self.kinds, strict=True)
+            if kind == "categorical"
+        )
 
     def encode(self, X) -> Array:
         """Return (N, D) codes, 0/1 and numbers; NaN for missing cells, -1 for unseen categories.
 
-        Columns are selected by name if both X and the schema have names, else by position.
+        They are float64. A large array of category codes alone is returned as it is.
 
         Raises
         ------
         ValueError, TypeError
-            If X lacks a column or has one too many; or if a cell does not fit its column's kind.
+            If X has another number of columns; or if a cell does not fit its column's kind.
         """
         table = as_table(X)
-        where = self._locate(table)
-        cells = np.empty((table.n_rows, len(where)))
-        nominal = 0
-        for k, (j, kind) in enumerate(zip(where, self.kinds, strict=True)):
+        self._refuse_width(table)
+        if table.numbers is not None and self._are_codes(table):
+            return table.numbers
+        cells = np.empty((table.n_rows, len(self.kinds)))
+        for k, (j, kind) in enumerate(zip(self.positions, self.kinds, strict=True)):
             column = table.column(j)
             if kind == "categorical":
-                cells[:, k] = self.categories.encode_column(column, nominal)
-                nominal += 1
+                cells[:, k] = of_categories.encode(column, self.categories[k])
             else:
                 cells[:, k] = _numbers(column, kind)
         return cells
 
-    def refuse_unseen(self, X, **said: str) -> None:
+    def _are_codes(self, table: Table) -> bool:
+        """Tell whether a table is a large array of the codes themselves and missing cells."""
+        codes = _occurring(table.numbers) if {*self.kinds} == {"categorical"} else None
+        return codes is not None and all(
+            values == tuple(range(len(values))) and set(codes[j]) <= set(values)
+            for j, values in zip(self.positions, self.categories, strict=True)
+        )
+
+    def refuse_unseen(
+        self,
+        X,
+        what: str = "its categories",
+        advice: str = 'give unseen="prior" or "ignore"',
+    ) -> None:
         """Raise ValueError at the first value that is not among the categories of its column."""
-        self.categories.refuse_unseen(self._nominal(as_table(X)), **said)
+        table = as_table(X)
+        for j, kind, values in zip(self.positions, self.kinds, self.categories, strict=True):
+            if kind == "categorical":
+                of_categories.refuse_unseen(table.column(j), values, what, advice)
 
     def unknown_cells(self, X, cells: Array) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of X whose category `encode` did not know."""
-        nominal = self.blocks.get("categorical", np.empty(0, dtype=int))
-        yield from self.categories.unknown_cells(self._nominal(as_table(X)), cells[:, nominal])
+        table = as_table(X)
+        unknown = (cells == -1) & (np.array(self.kinds) == "categorical")
+        for k in np.flatnonzero(unknown.any(axis=0)).tolist():
+            rows, column = np.flatnonzero(unknown[:, k]), table.column(self.positions[k])
+            yield UnknownCells(column.name, column.cell(rows[0]), int(rows[0]), len(rows))
 
     def decode(self, rows: Array) -> list[Array]:
         """Return the D columns of `encode`'s matrix as values: categories, booleans, numbers."""
-        columns, nominal = [], 0
-        for values, kind in zip(np.asarray(rows, dtype=np.float64).T, self.kinds, strict=True):
-            if kind == "categorical":
-                columns.append(self.categories.decode_column(values, nominal))
-                nominal += 1
+        columns = []
+        for k, values in enumerate(np.asarray(rows, dtype=np.float64).T):
+            if self.kinds[k] == "categorical":
+                columns.append(of_categories.decode(values, self.categories[k], self._label(k)))
             else:
-                as_bool = kind == "bernoulli" and not np.isnan(values).any()
+                as_bool = self.kinds[k] == "bernoulli" and not np.isnan(values).any()
                 columns.append(values.astype(bool) if as_bool else values.copy())
         return columns
 
     def merge(self, other: Self) -> tuple[Self, tuple[Array, ...], tuple[Array, ...]]:
-        """Return the schema of both, and maps of codes as in `Categories.merge`.
+        """Return the schema of both; for each categorical column the new codes of the old ones.
+
+        Code k of `self` is code ``maps_self[j][k]`` of the merged schema, likewise of `other`.
 
         Raises
         ------
         ValueError, TypeError
-            If the columns in use differ in number, name or kind.
+            If the columns in use differ in number or kind, or in being text or numbers.
         """
         if len(self.kinds) != len(other.kinds):
             raise ValueError(
                 f"one side uses {len(self.kinds)} columns and the other {len(other.kinds)}; "
                 "merge models of the same columns"
             )
-        names = common_names(self.names, other.names)
-        labels = [
-            f"column {j if names is None else names[k]!r}" for k, j in enumerate(self.positions)
-        ]
-        for j, (mine, theirs) in enumerate(zip(self.kinds, other.kinds, strict=True)):
+        merged, maps = [], []
+        for k, (mine, theirs) in enumerate(zip(self.kinds, other.kinds, strict=True)):
+            label = self._label(k)
             if mine != theirs:
                 raise ValueError(
-                    f"{labels[j]} is {mine} on one side and {theirs} on the other; "
+                    f"{label} is {mine} on one side and {theirs} on the other; "
                     "give columns= the same kinds"
                 )
-        nominal = [labels[j] for j in self.blocks.get("categorical", ())]
-        categories, maps_self, maps_other = self.categories.merge(other.categories, nominal)
-        merged = replace(self, names=names, categories=categories)
-        return merged, maps_self, maps_other
+            values, *codes = of_categories.merge(self.categories[k], other.categories[k], label)
+            merged.append(values)
+            if mine == "categorical":
+                maps.append(codes)
+        maps_self, maps_other = zip(*maps, strict=True) if maps else ((), ())
+        return replace(self, categories=tuple(merged)), maps_self, maps_other
 
     def to_json(self) -> str:
-        """Text that `from_json` reads."""
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps(record | {"categories": json.loads(self.categories.to_json())})
+        """Return text that `from_json` reads; 1, 1.0, True and "1" stay what they are."""
+        return json.dumps(asdict(self), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Inverse of `to_json`."""
-        record = json.loads(text)
-        columns: dict = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
-        columns["categories"] = Categories.from_json(json.dumps(record["categories"]))
-        return cls(**columns)
+        record: dict = json.loads(text)
+        record["categories"] = map(tuple, record["categories"])
+        for name in ("names", "kinds", "positions", "named", "categories"):
+            record[name] = None if record[name] is None else tuple(record[name])
+        return cls(**record)
 
     def _learn_categories(self, table: Table, declared) -> Self:
-        if declared is not None and not isinstance(declared, Mapping):
-            raise TypeError(f"categories must be a dict {{column: categories}}, not {declared!r}")
-        columns = self._nominal(table)
-        entries: dict = {}
-        places, among = places_of(table.names), {j: k for k, j in enumerate(columns.positions)}
-        for key, entry in (declared or {}).items():
-            j = find_column(key, places, table.n_columns, "categories")
-            if j not in among:
+        entries = _declared(declared, table.names, table.n_columns)
+        nominal = {
+            j for j, kind in zip(self.positions, self.kinds, strict=True) if kind == "categorical"
+        }
+        for j, entry in enumerate(entries):
+            if entry is not None and j not in nominal:
                 raise ValueError(
                     f"categories: {table.label(j)} is not categorical; name it so in columns="
                 )
-            entries[among[j]] = entry
-        learned = Categories.learn(columns, entries) if columns.positions else Categories(())
-        return replace(self, categories=learned)
+        cells = table.numbers
+        codes = _occurring(cells) if nominal and None in entries else None
 
-    def _nominal(self, table: Table) -> "_NominalColumns":
-        """Return the categorical columns."""
-        where = zip(self._locate(table), self.kinds, strict=True)
-        return _NominalColumns(table, [j for j, kind in where if kind == "categorical"])
+        def learned(j: int) -> Values:
+            if codes is None or cells is None:
+                return table.column(j).learn()
+            return (False, True) if cells.dtype == bool else tuple(codes[j].tolist())
 
-    def _locate(self, table: Table) -> list[int]:
-        """Return where the columns in use stand in a table."""
-        if self.names is None or table.names is None:
-            if table.n_columns != self.n_columns:
-                raise ValueError(
-                    f"X has {table.n_columns} features, but {self.n_columns} are expected; "
-                    "give the columns of the training data"
-                )
-            return list(self.positions)
-        places = {name: j for j, name in enumerate(table.names)}
-        refuse_other_columns(table.names, self.names, self.dropped)
-        return [places[name] for name in self.names]
+        values = ((entries[j] or learned(j)) if j in nominal else () for j in self.positions)
+        schema = replace(self, categories=tuple(values))
+        if any(entry is not None for entry in entries):
+            schema.refuse_unseen(table, "its declared categories", "declare it too")
+        return schema
+
+    def _label(self, k: int) -> str:
+        return f"column {self.positions[k] if self.names is None else self.names[k]!r}"
+
+    def _refuse_width(self, table: Table) -> None:
+        if table.n_columns != self.n_columns:
+            raise ValueError(
+                f"X has {table.n_columns} features, but {self.n_columns} are expected; "
+                "give the columns of the training data"
+            )
 
 
-def refuse_other_columns(
-    names: Collection[str], needed: Collection[str], ignored: Collection[str] = ()
-) -> None:
-    """Raise ValueError if columns are not there, or were not there in training."""
-    there, expected = set(names), {*needed, *ignored}
-    if lost := [name for name in needed if name not in there]:
-        raise ValueError(
-            f"X lacks the columns {', '.join(map(repr, lost))}; "
-            "add them, with missing cells if they are not known"
+def _occurring(X: Array | None) -> list[Array] | None:
+    """Return the codes that occur in each column of a large (N, D) array; NaN is a missing cell.
+
+    None if the array is not large, or if a cell is not a whole number 0 .. 1023.
+    """
+    if X is None or not kernels.pays(X.size):
+        return None
+    counts = count_all_codes(X, np.zeros(len(X), dtype=np.int64), 1, _MOST_CODES)[0]
+    if counts[:, _MOST_CODES].any():
+        return None
+    return [np.flatnonzero(column[:_MOST_CODES]) for column in counts]
+
+
+def _declared(declared, names: tuple[str, ...] | None, n_columns: int) -> list[Values | None]:
+    """Return the declared categories of each column, None where there are none.
+
+    `declared` is None; an int K, for the codes 0 .. K-1 of every column; one entry for each column;
+    or a mapping {name or position: entry}. An entry is an int K, categories, or None.
+    """
+    entries: list
+    if declared is None or isinstance(declared, int | np.integer):
+        entries = [declared] * n_columns
+    elif isinstance(declared, Mapping):
+        entries = [None] * n_columns
+        places = places_of(names)
+        for key, entry in declared.items():
+            entries[find_column(key, places, n_columns, "categories")] = entry
+    elif isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise TypeError(
+            "categories must be None, a number, a list with one entry per column, or a dict "
+            f"{{column: entry}}, not {declared!r}"
         )
-    if extra := [name for name in names if name not in expected]:
+    else:
+        entries = list(declared)
+    if len(entries) != n_columns:
         raise ValueError(
-            f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
-            "drop them"
+            f"categories has {len(entries)} entries for {n_columns} columns; give one per column, "
+            "None where a column is to be learned"
         )
+    return [
+        None
+        if e is None
+        else _entry(e, f"categories of column {names[j]!r}" if names else f"categories[{j}]")
+        for j, e in enumerate(entries)
+    ]
 
 
-class _NominalColumns:
-    """Some columns of a table."""
-
-    numbers: Array | None = None  # they are read one at a time
-
-    def __init__(self, table: Table, positions: list[int]) -> None:
-        self.table, self.positions = table, positions
-        names = table.names
-        self.names = None if names is None else tuple(names[j] for j in positions)
-        self.n_rows, self.n_columns = table.n_rows, len(positions)
-
-    def column(self, j: int, /) -> Column:
-        return self.table.column(self.positions[j])
+def _entry(entry, where: str) -> Values:
+    """Return what the user declared for one column: K, or a sequence of categories."""
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+        if entry < 1:
+            raise ValueError(f"{where}: there must be at least one category, got {entry}")
+        return tuple(range(int(entry)))
+    if isinstance(entry, str | bytes | bool) or not isinstance(entry, Iterable):
+        raise TypeError(f"{where}: give a number or a list of categories, not {entry!r}")
+    return canonical(entry, where)
 
 
 def _inferred(column: Column) -> str:
@@ -339,7 +405,9 @@ def named_kinds(
                     f"and as {kind}; name it once"
                 )
             kinds[j] = kind
-    for key in categories if isinstance(categories, Mapping) else ():
+    if not isinstance(categories, Mapping | None):
+        raise TypeError(f"categories must be a dict {{column: categories}}, not {categories!r}")
+    for key in categories or ():
         kinds.setdefault(find_column(key, places, n_columns, "categories"), "categorical")
     return kinds
 

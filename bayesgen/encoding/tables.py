@@ -1,11 +1,10 @@
 r"""Tables: whatever users keep their rows in, read one column at a time.
 
-`read` takes a NumPy array of any dtype, nested lists, a SciPy sparse matrix, any data frame that
-narwhals takes (pandas, polars, pyarrow, ...) or a 2-D xarray DataArray. None, NaN, pandas.NA, NaT,
-null and a masked cell are missing; infinity, dates and cells of other types are refused with the
-column and the row::
+`Table` takes a NumPy array of any dtype, nested lists, any data frame that narwhals takes (pandas,
+polars, pyarrow, ...) or a 2-D xarray DataArray. None, NaN, pandas.NA, NaT, null and a masked cell
+are missing; infinity, dates and cells of other types are refused with the column and the row::
 
-    >>> table = read([["Biscoe", 39.1, True], ["Dream", None, False]])
+    >>> table = Table([["Biscoe", 39.1, True], ["Dream", None, False]])
     >>> [table.column(j).kind for j in range(table.n_columns)]
     ['text', 'real', 'boolean']
     >>> table.column(1).values
@@ -21,10 +20,9 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from scipy import sparse
 
-from bayesgen.encoding.column import EXACT, Column, from_array, from_series, infinite_cell
+from bayesgen.encoding.column import Column, from_array, from_series
 from bayesgen.encoding.literals import did_you_mean, shortened, shown
 from bayesgen.errors import InputError
-from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
 from bayesgen.numerics.special import Array
 
 # ------------------------------------------------------------------------------------------------
@@ -109,17 +107,6 @@ def _labels_of(values) -> list[list]:
     return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
 
 
-def common_names(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the names that two tables agree in; where one has none, those of the other."""
-    if a is None or b is None or a == b:
-        return b if a is None else a
-    j, (mine, theirs) = next((j, p) for j, p in enumerate(zip(a, b, strict=True)) if p[0] != p[1])
-    raise ValueError(
-        f"column {j} is {mine!r} on one side and {theirs!r} on the other; "
-        "give both the same columns in the same order"
-    )
-
-
 _WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
 
 
@@ -129,7 +116,7 @@ def is_table(X) -> bool:
 
 
 def n_rows(X) -> int:
-    """Return the number of rows of anything that `read` takes."""
+    """Return the number of rows of anything that `Table` takes."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -193,25 +180,6 @@ def with_nan(X):
 def _repeated(names: list) -> ValueError:
     twice = next(name for name, n in Counter(names).items() if n > 1)
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")
-
-
-def read(X) -> "Table | Matrix":
-    """Return X as a `Table`; if sparse, as a canonical CSR matrix of finite numbers and NaN."""
-    if not sparse.issparse(X):
-        return Table(X)
-    _refuse_shape(X.shape)
-    X = each_cell_once(X.tocsr())
-    if X.dtype.kind == "c":
-        raise ValueError("Complex data not supported: X is a sparse matrix of complex numbers")
-    with np.errstate(invalid="ignore"):
-        size = np.abs(X.data)
-    if X.dtype.kind == "f" and np.isinf(size).any():
-        place = int(np.argmax(np.isinf(size)))
-        row, j = cell_of(X, place)
-        raise infinite_cell(j, X.data[place], row)
-    if X.dtype.kind in "iu" and X.nnz and size.max() >= EXACT:
-        raise ValueError("sparse X holds integers of 2**53 and beyond; pass X.toarray()")
-    return X
 
 
 class Table:

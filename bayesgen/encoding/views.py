@@ -14,7 +14,7 @@ its columns in training rows. In the bins of `BinnedTable` a spike is a bin of i
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Literal, Self, get_args
@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 from bayesgen.encoding.column import spike_of
 from bayesgen.encoding.literals import Json, shown
 from bayesgen.encoding.reader import Rows
-from bayesgen.encoding.schema import TableSchema, refuse_other_columns
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.errors import InputTypeError
 from bayesgen.numerics.special import Array
 
@@ -68,7 +68,7 @@ class Selection:
                 f"X is a {type(X).__name__} without names of columns; the training rows were a "
                 f"data frame of {', '.join(map(repr, self.names[:5]))}"
             )
-        refuse_other_columns(frame.columns, self.names)
+        _refuse_other_columns(frame.columns, self.names)
         if not self.documents:
             return frame.select(self.chosen).to_native()
         name = self.chosen[0]
@@ -87,6 +87,20 @@ class Selection:
     def from_json(cls, record: Json) -> Self:
         """Inverse of `to_json`."""
         return cls(tuple(record["names"]), tuple(record["chosen"]), record["documents"])
+
+
+def _refuse_other_columns(names: Sequence[str], expected: Sequence[str]) -> None:
+    """Raise ValueError if columns are not there, or were not there in training."""
+    if lost := [name for name in expected if name not in names]:
+        raise ValueError(
+            f"X lacks the columns {', '.join(map(repr, lost))}; "
+            "add them, with missing cells if they are not known"
+        )
+    if extra := [name for name in names if name not in expected]:
+        raise ValueError(
+            f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
+            "drop them"
+        )
 
 
 def _missing(cell) -> bool:
@@ -182,10 +196,11 @@ class BinnedTable:
     @property
     def levels(self) -> Array:
         """Return the numbers (D,) of codes, that of missing cells included."""
-        sizes = map(len, self.schema.categories.values)  # 0: missing in every row, the one code
-        n_levels = [
-            2 if kind == "bernoulli" else next(sizes) if kind == "categorical" else _n_bins(ends)
-            for kind, ends in zip(self.schema.kinds, self.cuts, strict=True)
+        n_levels = [  # 0: missing in every row, the one code
+            2 if kind == "bernoulli" else len(values) if kind == "categorical" else _n_bins(ends)
+            for kind, values, ends in zip(
+                self.schema.kinds, self.schema.categories, self.cuts, strict=True
+            )
         ]
         return np.array(n_levels) + np.array(self.missing)
 
@@ -312,12 +327,11 @@ class TableView:
     def learn(cls, schema: TableSchema, cells: Array, name: ViewName) -> Self:
         """Learn from training cells (N, D) as the schema encodes them, without labels."""
         knots: list = []
-        sizes = iter(schema.categories.n_categories)
         for j, kind in enumerate(schema.kinds):
             values = cells[:, j]
             seen = values[~np.isnan(values)]
             if kind == "categorical":
-                rows = np.bincount(seen.astype(np.int64), minlength=next(sizes))
+                rows = np.bincount(seen.astype(np.int64), minlength=len(schema.categories[j]))
                 rare = np.flatnonzero(rows < 2).tolist()
                 knots.append(rare)
             elif kind not in REAL or name == "numbers":
@@ -375,9 +389,9 @@ class TableView:
 
         Of two categories the second alone has one.
         """
-        sizes, indicated = iter(self.schema.categories.n_categories), []
-        for kind, rare in zip(self.schema.kinds, self.knots, strict=True):
-            codes = np.arange(next(sizes) if kind == "categorical" else 0)
+        indicated = []
+        for values, rare in zip(self.schema.categories, self.knots, strict=True):
+            codes = np.arange(len(values))
             kept = np.setdiff1d(codes, rare) if len(codes) else codes
             indicated.append(kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept)
         return indicated

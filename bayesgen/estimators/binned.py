@@ -33,16 +33,15 @@ class BinnedColumns(TableReader):
 
     encoder_type = BinnedTable
     sums_missing: ClassVar[bool] = True
+    unseen_words: ClassVar[tuple[str, ...]] = ("ignore", "raise")
 
     @property
     def chosen(self) -> Collection[str]:
         """Columns that `columns` or `categories` name."""
-        return self.encoder.schema.chosen(self.kinds, self.declared)
+        return self.encoder.schema.chosen
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """Return the reader that knows the bins."""
-        if self.unseen not in ("ignore", "raise"):
-            raise ValueError(f"unseen must be 'ignore' or 'raise', got {self.unseen!r}")
         table = rows.table
         named = named_kinds(self.kinds, None, table.names, table.n_columns)
         width = table.n_columns - list(named.values()).count("drop")
@@ -114,11 +113,6 @@ class BinnedColumns(TableReader):
                 advice="give missing='category', and declare categories= where rows come in parts",
                 place=" {}",
             )
-
-    def refuse_other_columns(self, other: Self) -> None:
-        """Raise where columns without names differ in number; bins compare names themselves."""
-        if self.encoder.schema.names is None or other.encoder.schema.names is None:
-            super().refuse_other_columns(other)
 
     def refuse_incomplete(self, encoded: Any) -> None:
         """Raise where a cell is not known: what is not summed over needs it."""

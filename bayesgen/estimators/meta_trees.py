@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.estimators.arguments import Categories, Kinds
 from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
-from bayesgen.families.errors import NoClosedFormError, refuse_unknown
+from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.meta_tree import MetaTree
 from bayesgen.numerics import seeds
 from bayesgen.numerics.special import Array
@@ -19,6 +19,8 @@ from bayesgen.numerics.special import Array
 @dataclass(frozen=True, eq=False)
 class ColumnsOfTests(MixedColumns):
     """Columns of several kinds whose categories are those of the first fit."""
+
+    unseen_words: ClassVar[tuple[str, ...]] = ("ignore", "raise")
 
     @property
     def normal_by_type(self) -> Collection[str]:
@@ -31,7 +33,6 @@ class ColumnsOfTests(MixedColumns):
 
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) numbers and codes, -1 for an unknown category: trees divide such rows."""
-        refuse_unknown("unseen", self.unseen, ("ignore", "raise"))
         if self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table, advice='give unseen="ignore"')
         return rows.cells(self.encoder)

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import Tags
 
-from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import TableSchema
-from bayesgen.encoding.tables import read, refuse_elsewhere, refuse_other_order
+from bayesgen.encoding.tables import Table, refuse_elsewhere, refuse_other_order
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -21,9 +19,9 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.conjugate.log_normal import LogNormal
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma, Variance
 from bayesgen.families.contract import Family
+from bayesgen.families.errors import refuse_unknown
 from bayesgen.families.names import FEATURE
 from bayesgen.families.shared.pymc_parts import category_coords
-from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 Unseen = Literal["ignore", "prior", "raise"]
@@ -40,34 +38,24 @@ class TableReader(Reader):
     unseen: str = "ignore"
 
     shares: ClassVar[bool] = True
+    unseen_words: ClassVar[tuple[str, ...]] = ("prior", "ignore", "raise")
 
     def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""
-        rows, X = (X, X.X) if isinstance(X, Rows) else (None, X)
-        if self.unseen not in ("prior", "ignore", "raise"):
-            raise ValueError(f"unseen must be 'prior', 'ignore' or 'raise', got {self.unseen!r}")
+        shared = X if isinstance(X, Rows) else None
+        X = X if shared is None else shared.X
+        refuse_unknown("unseen", self.unseen, self.unseen_words)
         refuse_elsewhere(X)
         if not hasattr(X, "shape"):
             X = np.asarray(X, dtype=object)
-        if sparse.issparse(X) and not self.sparse:
-            raise TypeError(
-                f"{self.owner} does not take sparse X; pass X.toarray() or a data frame"
-            )
         # refuses what is not a table before any work is done
-        table = rows.table if rows is not None and rows.X is X else read(X)
-        reader = self.refuse_other_names(X, first) if self.by_position else self
-        if sparse.issparse(X):
-            X = table  # of which rows can be taken
+        table = Table(X) if shared is None else shared.table
+        reader = self.refuse_other_names(X, first)
         if reader.takes_as_it_is(X, first, False):
             reader = replace(reader, n_features=X.shape[1]) if first else reader
         else:
             reader, _ = reader.validated(X, first, skip_check_array=True)
-        return reader, Rows(X, reader, table, rows if rows is not None and rows.X is X else None)
-
-    @property
-    def by_position(self) -> bool:
-        """Return whether columns are found by position, not by name."""
-        return True
+        return reader, Rows(X, reader, table, shared)
 
 
 class TableClassifier(GenerativeClassifier):
@@ -90,37 +78,48 @@ class TableClassifier(GenerativeClassifier):
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryColumns(TableReader):
-    """Columns of categories; `declared` are those that the user has named."""
+class MixedColumns(TableReader):
+    """Columns of several kinds; `kinds` and `declared` categories are what the user has named."""
 
+    kinds: Any = None
     declared: Any = None
 
-    encoder_type = Categories
+    encoder_type = TableSchema
 
-    def learn_encoder(self, rows: Rows) -> Categories:
-        """Return the categories of the columns."""
-        return Categories.learn(rows.table, self.declared)
+    @property
+    def chosen(self) -> Collection[str]:
+        """Columns that `columns` or `categories` name."""
+        return self.encoder.chosen
+
+    def learn_encoder(self, rows: Rows) -> TableSchema:
+        """Return kind, position and categories of every column."""
+        return TableSchema.learn(rows.table, self.kinds, self.declared)
+
+    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
+        """Return the reader that knows the categories of further rows too."""
+        schema = self.encoder.relearn(rows.table, self.declared)
+        return self.merged(replace(self, encoder=schema))
 
     def recoded(self, encoder, codes, stats):
-        """Return counts in the codes of merged categories."""
-        return stats.reindex_categories(codes, encoder.n_categories)
+        """Return statistics whose counts of categories are in the codes of a merged schema."""
+        n = encoder.n_categories
+        parts = tuple(
+            of_kind.reindex_categories(codes, n) if name == "categorical" else of_kind
+            for name, of_kind in zip(stats.names, stats.parts, strict=True)
+        )
+        return replace(stats, parts=parts)
 
-    def encode(self, rows: Rows) -> Matrix:
-        """Return (N, D) codes."""
-        table, encoder = rows.table, self.encoder
+    def encode(self, rows: Rows) -> Array:
+        """Return (N, D) numbers and codes."""
+        codes: Array = rows.cells(self.encoder)
+        if self.unseen == "prior":
+            return codes
+        unseen = (codes == -1) & (np.array(self.encoder.kinds) == "categorical")
+        if not unseen.any():
+            return codes
         if self.unseen == "raise":
-            encoder.refuse_unseen(table)
-        codes = encoder.encode(table)
-        rows.warn_of_unknown(encoder, codes)
-        if self.unseen == "ignore":
-            values = codes.data if sparse.issparse(codes) else codes
-            values[values == -1] = np.nan
-        return codes
-
-    def encode_as_read(self, rows: Rows) -> Any:
-        """Return (N, D) codes; small whole numbers stay as they are read."""
-        codes = self.encoder.read_codes(rows.table)
-        return rows.encoded if codes is None else codes
+            self.encoder.refuse_unseen(rows.table)
+        return np.where(unseen, np.nan, codes)
 
     def refuse_unseen(self, rows: Rows) -> None:
         """Raise for a category that theta does not have."""
@@ -128,19 +127,61 @@ class CategoryColumns(TableReader):
             self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
 
     def decode(self, X: Any) -> Any:
-        """Return the categories of codes."""
-        return self.encoder.decode(X)
+        """Return a data frame of the columns."""
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the columns, but for those that are left out."""
+        return super().columns if self.encoder is None else list(self.encoder.labels)
+
+    @property
+    def normal_by_type(self) -> Collection[str]:
+        """Columns that are Normal because they hold numbers."""
+        pairs = zip(self.columns, self.encoder.kinds, strict=True)
+        return {name for name, kind in pairs if kind == "gaussian"} - {*self.chosen}
+
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior, of each kind of columns its own."""
+        names = np.array(self.columns, dtype=object)
+        blocks = self.encoder.blocks
+        names_by_dim: dict[str, Any] = {
+            f"{k}_{FEATURE}": list(names[positions]) for k, positions in blocks.items()
+        }
+        if "categorical" in blocks:
+            columns = names_by_dim[f"categorical_{FEATURE}"]
+            values = [self.encoder.categories[k] for k in blocks["categorical"]]
+            names_by_dim |= category_coords(columns, values, "categorical_")
+        return names_by_dim
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryColumns(MixedColumns):
+    """Columns of categories alone."""
+
+    def learn_encoder(self, rows: Rows) -> TableSchema:
+        """Return the categories of the columns."""
+        return TableSchema.learn(rows.table, None, self.declared, every="categorical")
+
+    def recoded(self, encoder, codes, stats):
+        """Return counts in the codes of merged categories."""
+        return stats.reindex_categories(codes, encoder.n_categories)
+
+    def decode(self, X: Any) -> Array:
+        """Return the categories (N, D) of codes."""
+        return np.stack(self.encoder.decode(X), axis=1)
 
     def coords(self, family: Family) -> dict[str, Any]:
         """{dim: labels} of the posterior, the categories among them."""
-        return super().coords(family) | category_coords(self.columns, self.encoder.values)
+        return Reader.coords(self, family) | category_coords(self.columns, self.encoder.categories)
 
 
 class CategoricalNB(TableClassifier):
     r"""Naive Bayes for categories: x_j | y=c ~ Categorical(theta_cj), Dirichlet prior.
 
-    Reads strings, numbers, booleans, pandas and polars categories, sparse codes; NaN and None are
-    missing cells.
+    Reads strings, numbers, booleans, pandas and polars categories; NaN and None are missing cells.
 
     Parameters
     ----------
@@ -197,9 +238,7 @@ class CategoricalNB(TableClassifier):
         self.prior = prior
 
     def _reader(self) -> Reader:
-        return CategoryColumns(
-            type(self).__name__, True, unseen=self.unseen, declared=self.categories
-        )
+        return CategoryColumns(type(self).__name__, unseen=self.unseen, declared=self.categories)
 
     def _family(self, reader: Reader, classes: Array) -> Family:
         return DirichletCategorical(self.alpha, reader.encoder.n_categories)
@@ -207,104 +246,13 @@ class CategoricalNB(TableClassifier):
     @property
     def categories_(self) -> tuple[tuple[Any, ...], ...]:
         """Return the categories of each column, in the order of their codes."""
-        values: tuple[tuple[Any, ...], ...] = self.encoder_.values
+        values: tuple[tuple[Any, ...], ...] = self.encoder_.categories
         return values
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class MixedColumns(TableReader):
-    """Columns of several kinds; `kinds` and `declared` categories are what the user has named."""
-
-    kinds: Any = None
-    declared: Any = None
-
-    encoder_type = TableSchema
-
-    @property
-    def by_position(self) -> bool:
-        """A schema finds columns by name."""
-        return self.encoder is None
-
-    @property
-    def chosen(self) -> Collection[str]:
-        """Columns that `columns` or `categories` name."""
-        return self.encoder.chosen(self.kinds, self.declared)
-
-    def learn_encoder(self, rows: Rows) -> TableSchema:
-        """Return kind, position and categories of every column."""
-        return TableSchema.learn(rows.table, self.kinds, self.declared)
-
-    def further(self, rows: Rows) -> tuple[Self, Align, Align]:
-        """Return the reader that knows the categories of further rows too."""
-        schema = self.encoder.relearn(rows.table, self.declared, self.chosen)
-        return self.merged(replace(self, encoder=schema))
-
-    def recoded(self, encoder, codes, stats):
-        """Return statistics whose counts of categories are in the codes of a merged schema."""
-        n = encoder.categories.n_categories
-        parts = tuple(
-            of_kind.reindex_categories(codes, n) if name == "categorical" else of_kind
-            for name, of_kind in zip(stats.names, stats.parts, strict=True)
-        )
-        return replace(stats, parts=parts)
-
-    def refuse_other_columns(self, other: Self) -> None:
-        """Raise where columns without names differ in number; schemas compare names themselves."""
-        if self.encoder.names is None or other.encoder.names is None:
-            super().refuse_other_columns(other)
-
-    def encode(self, rows: Rows) -> Array:
-        """Return (N, D) numbers and codes."""
-        codes = rows.cells(self.encoder)
-        if self.unseen == "prior":
-            return codes
-        nominal = self.encoder.blocks.get("categorical", np.array([], dtype=int))
-        unseen = codes[:, nominal] == -1
-        if unseen.any() and self.unseen == "raise":
-            self.encoder.refuse_unseen(rows.table)
-        if self.unseen == "ignore":
-            codes = codes.copy()
-            codes[:, nominal] = np.where(unseen, np.nan, codes[:, nominal])
-        return codes
-
-    def refuse_unseen(self, rows: Rows) -> None:
-        """Raise for a category that theta does not have."""
-        if self.unseen == "prior" and "categorical" in self.encoder.blocks:
-            self.encoder.refuse_unseen(rows.table, advice=_NO_PARAMETER)
-
-    def decode(self, X: Any) -> Any:
-        """Return a data frame of the columns."""
-        import pandas as pd
-
-        return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
-
-    @property
-    def columns(self) -> list[Any]:
-        """Names of the columns, but for those that are left out."""
-        return super().columns if self.encoder is None else list(self.encoder.labels)
-
-    @property
-    def normal_by_type(self) -> Collection[str]:
-        """Columns that are Normal because they hold numbers."""
-        pairs = zip(self.columns, self.encoder.kinds, strict=True)
-        return {name for name, kind in pairs if kind == "gaussian"} - {*self.chosen}
-
-    def coords(self, family: Family) -> dict[str, Any]:
-        """{dim: labels} of the posterior, of each kind of columns its own."""
-        names = np.array(self.columns, dtype=object)
-        blocks = self.encoder.blocks
-        names_by_dim: dict[str, Any] = {
-            f"{k}_{FEATURE}": list(names[positions]) for k, positions in blocks.items()
-        }
-        if "categorical" in blocks:
-            columns = names_by_dim[f"categorical_{FEATURE}"]
-            names_by_dim |= category_coords(columns, self.encoder.categories.values, "categorical_")
-        return names_by_dim
 
 
 class MixedNB(TableClassifier):
@@ -403,7 +351,7 @@ class MixedNB(TableClassifier):
         schema: TableSchema = reader.encoder
         make: dict[str, Any] = {
             "bernoulli": lambda: BetaBernoulli(self.alpha, self.beta),
-            "categorical": lambda: DirichletCategorical(self.alpha, schema.categories.n_categories),
+            "categorical": lambda: DirichletCategorical(self.alpha, schema.n_categories),
             "multinomial": lambda: DirichletMultinomial(self.alpha),
             "poisson": lambda: GammaPoisson(self.shape, self.rate),
             "gaussian": lambda: NormalInverseGamma(

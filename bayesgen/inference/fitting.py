@@ -287,10 +287,10 @@ class Learner:
         if earlier is not None:
             model = replace(model, family=model.family.further(earlier.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
-            stats = model.stats(read.as_read, codes, len(labels), rows.weight, rows.groups)
+            stats = model.stats(read.encoded, codes, len(labels), rows.weight, rows.groups)
         reader.refuse_infinite(read.X, stats.features)
         names = _names(reader, model.family)
-        refuse_large_cells(model.family, read.as_read, names, stats.features, rows.positions)
+        refuse_large_cells(model.family, read.encoded, names, stats.features, rows.positions)
         gathered = Gathered(labels, reader, stats, len(codes))
         return earlier, gathered, LabelledRows(read, codes, rows.weight, rows.groups)
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 from scipy.special import entr
 
-from bayesgen.encoding.categories import Categories
 from bayesgen.encoding.column import Column
 from bayesgen.encoding.schema import COUNTED, TableSchema
 from bayesgen.encoding.tables import Table
@@ -148,13 +147,13 @@ def _holds(fitted: Fitted, j: int, column: Column) -> str:
 
 def _categories(fitted: Fitted, j: int, column: Column) -> list[Any]:
     """Return the categories that the classifier knows, or those of the column."""
-    encoder, schema = fitted.reader.encoder, _schema(fitted)
+    schema = _schema(fitted)
     kind = fitted.family.holds if schema is None else schema.kinds[j]
     if kind in ("bernoulli", "bit"):
         return [False, True] if column.kind == "boolean" else [0, 1]
     if schema is not None:
-        return list(schema.categories.values[schema.kinds[:j].count("categorical")])
-    return list(encoder.values[j] if isinstance(encoder, Categories) else column.learn())
+        return list(schema.categories[j])
+    return list(column.learn())
 
 
 def _schema(fitted: Fitted) -> TableSchema | None:

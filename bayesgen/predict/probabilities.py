@@ -53,7 +53,7 @@ def log_joint(
                 "posterior_mean",
             )
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused later
-            encoded = rows.as_read
+            encoded = rows.encoded
             joint = incomplete.log_joint(fitted, posterior, encoded, method, weights, quantity)
     except UndefinedEstimateError as error:
         raise error.renamed(fitted.classes, fitted.feature_names) from None

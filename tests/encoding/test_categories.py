@@ -1,24 +1,34 @@
-"""Categories: what is learned, which codes, what is declared. Oracles are plain lists and `==`."""
+"""Categories: which values are one, their codes and their order. Oracles are lists and `==`."""
 
+import cProfile
 import enum
+import json
+import pstats
 from decimal import Decimal
 from fractions import Fraction
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
-import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from bayesgen.encoding.categories import Categories
-from bayesgen.encoding.tables import read
+import bayesgen as bg
+from bayesgen.encoding.categories import merge
+from bayesgen.encoding.schema import TableSchema
 from bayesgen.numerics import kernels
-from tests.encoding.cases import NAN, column_of, encode, learn, same
+from tests.encoding.cases import CONTAINERS, NAN, WORDS, column_of
+
+
+def learn(X, declared=None):
+    return TableSchema.learn(X, None, declared, every="categorical")
+
+
+def same(a, b):
+    """Equal in value and in type."""
+    return a == b and [list(map(type, v)) for v in a] == [list(map(type, v)) for v in b]
 
 
 @pytest.mark.parametrize(
@@ -39,16 +49,15 @@ from tests.encoding.cases import NAN, column_of, encode, learn, same
 )
 def test_whole_numbers_are_the_same_int_categories_whatever_their_dtype(values):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    categories = learn(array.reshape(-1, 1))
-    assert same(categories.values, ((1, 3),))
+    assert same(learn(array.reshape(-1, 1)).categories, ((1, 3),))
 
 
 def test_other_numbers_are_floats():
-    assert same(learn(column_of(2.5, 1, 1)).values, ((1.0, 2.5),))
+    assert same(learn(column_of(2.5, 1, 1)).categories, ((1.0, 2.5),))
     assert same(
-        learn(np.array([[0.1], [-0.0]], np.float32)).values, ((0.0, float(np.float32(0.1))),)
+        learn(np.array([[0.1], [-0.0]], np.float32)).categories, ((0.0, float(np.float32(0.1))),)
     )
-    assert same(learn(np.array([[1e300], [1.0]])).values, ((1.0, 1e300),))
+    assert same(learn(np.array([[1e300], [1.0]])).categories, ((1.0, 1e300),))
 
 
 @pytest.mark.parametrize(
@@ -60,93 +69,81 @@ def test_other_numbers_are_floats():
         column_of(True, pd.NA),
         pd.DataFrame({"a": pd.array([True, None], dtype="boolean")}),
         pl.DataFrame({"a": [True, None]}),
-        sparse.csr_array(np.array([[True], [False]])),
     ],
     ids=lambda X: type(X).__name__,
 )
 def test_a_boolean_column_has_both_categories(X):
-    assert same(learn(X).values, ((False, True),))
+    assert same(learn(X).categories, ((False, True),))
 
 
-def test_text_is_sorted_by_code_point_whatever_holds_it():
+def test_text_of_any_type_is_text():
     class Colour(enum.StrEnum):
         RED = "red"
 
-    cells = ["é", "b", "B", None, "ab", ""]
-    expected = (("", "B", "ab", "b", "é"),)
-    frames = [
-        column_of(*cells),
-        pd.DataFrame({"a": pd.array(cells, dtype="string[python]")}),
-        pa.table({"a": pa.array(cells).dictionary_encode()}).to_pandas(types_mapper=pd.ArrowDtype),
-        nw.from_native(pl.DataFrame({"a": cells})),
-        xr.DataArray(column_of(*cells)),
-    ]
-    for X in frames:
-        categories = learn(X)
-        assert same(categories.values, expected)
-        np.testing.assert_array_equal(encode(categories, X)[:, 0], [4, 3, 1, NAN, 2, 0])
-    for array in (
-        np.array([["b"], ["a"]]),
-        np.array([["b"], ["a"]], dtype=np.dtypes.StringDType()),
+    strings = np.dtypes.StringDType()
+    for X in (
+        np.array([["red"], ["blue"]]),
+        np.array([["red"], ["blue"]], dtype=strings),
+        column_of(Colour.RED, np.str_("blue")),
     ):
-        assert same(learn(array).values, (("a", "b"),))
-    assert same(learn(column_of(Colour.RED, np.str_("blue"))).values, (("blue", "red"),))
+        assert same(learn(X).categories, (("blue", "red"),))
+
+
+def texts(n: int, missing: bool) -> list[str | None]:
+    rng = np.random.default_rng(n)
+    cells: list[str | None] = np.array(WORDS, dtype=object)[rng.integers(0, 7, n)].tolist()
+    for i in np.flatnonzero(rng.random(n) < 0.1) if missing else ():
+        cells[i] = None
+    return cells
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_codes_of_text(container, missing):
+    cells = texts(40, missing)
+    X = CONTAINERS[container]({"x": cells})
+    schema = learn(X)
+    assert schema.categories == (tuple(sorted({*cells} - {None})),)
+    known = ["größer", "red", "blue"]
+    expected = [NAN if c is None else float(known.index(c)) if c in known else -1 for c in cells]
+    codes = learn(column_of(*known), [known]).encode(X)
+    np.testing.assert_array_equal(codes[:, 0], expected)
+
+
+@pytest.mark.parametrize("container", [name for name in CONTAINERS if "masked" not in name])
+def test_calls_do_not_grow_with_the_rows(container):
+    """Distinct values are judged, never cells."""
+
+    def calls(n: int) -> int:
+        X = CONTAINERS[container]({"x": texts(n, True)})
+        y = np.array(["a", "b"])[np.arange(n) % 2]
+        with cProfile.Profile() as profile:
+            bg.MixedNB().fit(X, y).predict(X)
+        return pstats.Stats(profile).total_calls
+
+    calls(30_000)  # what is imported and cached
+    assert calls(30_000) - calls(15_000) < 200
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_pandas_categories_are_kept_in_their_declared_order(ordered):
     dtype = pd.CategoricalDtype(["low", "mid", "high"], ordered=ordered)
     X = pd.DataFrame({"a": pd.Series(["high", None, "low"], dtype=dtype)})
-    categories = learn(X)
-    assert categories.values == (("low", "mid", "high"),)
-    assert categories.names == ("a",)
-    np.testing.assert_array_equal(encode(categories, X), [[2], [NAN], [0]])
+    schema = learn(X)
+    assert schema.categories == (("low", "mid", "high"),)
+    np.testing.assert_array_equal(schema.encode(X), [[2], [NAN], [0]])
     numbers = pd.DataFrame({"a": pd.Categorical([3, None], categories=[3.0, 2.0, 1.0])})
-    assert same(learn(numbers).values, ((3, 2, 1),))
-    assert learn(pd.DataFrame({"a": pd.Categorical([None, None])})).values == ((),)
+    assert same(learn(numbers).categories, ((3, 2, 1),))
+    assert learn(pd.DataFrame({"a": pd.Categorical([None, None])})).categories == ((),)
 
 
 def test_a_polars_enum_declares_and_a_polars_categorical_does_not():
     enum_ = pl.Series(["b", None], dtype=pl.Enum(["z", "b", "a"]))
     wide = pl.Series(["p", "q", "r"], dtype=pl.Categorical)[:2]
     X = pl.DataFrame({"e": enum_, "c": wide})
-    categories = learn(X)
-    assert categories.values == (("z", "b", "a"), ("p", "q"))
-    np.testing.assert_array_equal(encode(categories, X), [[1, 0], [NAN, 1]])
-
-
-def test_a_column_of_missing_cells_has_no_categories_yet():
-    X = np.array([[NAN, 1.0], [NAN, 2.0]])
-    for table in (X, X.astype(object), pl.DataFrame({"a": [None, None], "b": [1, 2]})):
-        categories = learn(table)
-        assert categories.values == ((), (1, 2))
-        assert categories.n_categories == (1, 2)
-        np.testing.assert_array_equal(encode(categories, table)[:, 0], [NAN, NAN])
-        np.testing.assert_array_equal(encode(categories, [[5, 1]]), [[NAN, 0]])
-        np.testing.assert_array_equal(encode(categories, [["x", 1]]), [[NAN, 0]])
-
-
-CELLS = {"n": [0, 1, 7, None], "s": ["b", "a", "zz", None]}
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        [[0, "b"], [1, "a"], [7, "zz"], [None, None]],
-        pd.DataFrame(CELLS),
-        pd.DataFrame(CELLS).astype({"n": "Int64", "s": "string"}),
-        pl.DataFrame(CELLS, {"n": pl.UInt8, "s": pl.String}),
-        pl.DataFrame(CELLS, {"n": pl.Int128, "s": pl.String}),
-        pl.DataFrame(CELLS | {"n": [Decimal(0), Decimal(1), Decimal(7), None]}),
-        pa.table(CELLS | {"s": pa.array(CELLS["s"]).dictionary_encode()}),
-    ],
-    ids=lambda X: type(X).__name__,
-)
-def test_missing_is_nan_and_unseen_is_minus_one(X):
-    categories = learn([[0, "a"], [1, "b"]])
-    codes = encode(categories, X)
-    assert codes.dtype == np.float64
-    np.testing.assert_array_equal(codes, [[0, 1], [1, 0], [-1, -1], [NAN, NAN]])
+    schema = learn(X)
+    assert schema.categories == (("z", "b", "a"), ("p", "q"))
+    np.testing.assert_array_equal(schema.encode(X), [[1, 0], [NAN, 1]])
 
 
 @pytest.mark.parametrize("dtype", [object, float, np.uint8, np.uint64, np.int8])
@@ -157,36 +154,55 @@ def test_numbers_compare_by_value_across_dtypes(dtype):
         ([False, True], [0, 1, -1]),
         ([0.5, 1], [-1, 1, -1]),
     ):
-        categories = learn([[value] for value in known])
-        np.testing.assert_array_equal(encode(categories, X)[:, 0], codes)
-        np.testing.assert_array_equal(encode(categories, [[True], [None]])[:, 0], [1, NAN])
+        schema = learn([[value] for value in known])
+        np.testing.assert_array_equal(schema.encode(X)[:, 0], codes)
+        np.testing.assert_array_equal(schema.encode([[True], [None]])[:, 0], [1, NAN])
 
 
 def test_integers_beyond_float64_are_told_apart():
     big = 2**53
     X = np.array([[big], [big + 1], [big + 3]])
-    categories = learn(X)
-    assert categories.values == ((big, big + 1, big + 3),)
-    np.testing.assert_array_equal(encode(categories, X)[:, 0], [0, 1, 2])
+    schema = learn(X)
+    assert schema.categories == ((big, big + 1, big + 3),)
+    np.testing.assert_array_equal(schema.encode(X)[:, 0], [0, 1, 2])
     # float(big + 3) is big + 4: it must not meet the category big + 3
-    np.testing.assert_array_equal(encode(categories, [[float(big)], [big + 4.0]])[:, 0], [0, -1])
+    np.testing.assert_array_equal(schema.encode([[float(big)], [big + 4.0]])[:, 0], [0, -1])
     low, high = -(2**63), 2**64 - 1
-    np.testing.assert_array_equal(encode(categories, np.array([[low], [big]])), [[-1], [0]])
+    np.testing.assert_array_equal(schema.encode(np.array([[low], [big]])), [[-1], [0]])
     edge = learn(np.array([[high], [3]], np.uint64))
-    assert edge.values == ((3, high),)
-    np.testing.assert_array_equal(encode(edge, np.array([[3], [high]], np.uint64)), [[0], [1]])
-    np.testing.assert_array_equal(encode(edge, np.array([[3], [-1]])), [[0], [-1]])
+    assert edge.categories == ((3, high),)
+    np.testing.assert_array_equal(edge.encode(np.array([[3], [high]], np.uint64)), [[0], [1]])
+    np.testing.assert_array_equal(edge.encode(np.array([[3], [-1]])), [[0], [-1]])
 
 
 @pytest.mark.parametrize("values", [[5, 2**40, -(2**62)], [2**62, -(2**62)], [-3, 40_000, 60_000]])
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_wide_and_narrow_ranges_agree_with_list_index(values, dtype):
     known = np.array(values, dtype).reshape(-1, 1)
-    categories = learn(known)
+    schema = learn(known)
     rng = np.random.default_rng(0)
     X = np.concatenate([known, known + 1, known - 1, rng.integers(-99, 99, (50, 1))]).astype(dtype)
     expected = [sorted(values).index(v) if v in values else -1 for v in X[:, 0].tolist()]
-    np.testing.assert_array_equal(encode(categories, X)[:, 0], expected)
+    np.testing.assert_array_equal(schema.encode(X)[:, 0], expected)
+
+
+def test_a_large_array_of_codes_is_taken_as_it_is(monkeypatch):
+    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)  # as if it were large
+    codes = np.array([[0, 1], [NAN, 0], [2, NAN], [1, 1]])
+    schema = learn(codes)
+    assert schema.categories == ((0, 1, 2), (0, 1))
+    assert schema.encode(codes) is codes
+    for X, expected in (
+        ([[3, 0], [0, 2]], [[-1, 0], [0, -1]]),
+        ([[0.5, 0]], [[-1, 0]]),
+        ([[True, False]], [[1, 0]]),
+    ):
+        np.testing.assert_array_equal(schema.encode(np.array(X)), expected)
+    others = np.array([[0, 5], [NAN, 7], [3, NAN]])
+    schema = learn(others)
+    assert schema.categories == ((0, 3), (5, 7))
+    np.testing.assert_array_equal(schema.encode(others), [[0, 0], [NAN, 1], [1, NAN]])
+    assert learn(np.zeros((2, 1), dtype=bool)).categories == ((False, True),)
 
 
 numbers_ = st.integers(-(2**63), 2**63 - 1) | st.floats(-1e6, 1e6) | st.booleans()
@@ -196,31 +212,29 @@ numbers_ = st.integers(-(2**63), 2**63 - 1) | st.floats(-1e6, 1e6) | st.booleans
 @given(cells=st.lists(st.text() | st.none(), min_size=1) | st.lists(numbers_, min_size=1))
 def test_decode_undoes_encode(cells):
     X = column_of(*cells)
-    categories = learn(X)
-    values = list(categories.values[0])
-    codes = encode(categories, X)[:, 0]
+    schema = learn(X)
+    values = list(schema.categories[0])
+    codes = schema.encode(X)
     assert values == sorted(values)
     assert len({*map(type, values)}) <= 1
-    for cell, code in zip(cells, codes, strict=True):
+    for cell, code in zip(cells, codes[:, 0], strict=True):
         assert (cell is None) == np.isnan(code)
         if isinstance(cell, str):
             assert values[int(code)] == cell
         elif cell is not None:  # a column of integers and fractions is one of float64
             assert values[int(code)] == (float(cell) if type(values[0]) is float else cell)
-    decoded = categories.decode(codes.reshape(-1, 1))
-    again = categories.encode(read(decoded))
-    np.testing.assert_array_equal(again[:, 0], codes)
-    back = Categories.from_json(categories.to_json())
-    assert same(back.values, categories.values)
+    decoded = schema.decode(codes)[0]
+    np.testing.assert_array_equal(schema.encode(decoded[:, None]), codes)
+    back = TableSchema.from_json(schema.to_json())
+    assert same(back.categories, schema.categories)
 
 
-@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("code", [-1, 2, 0.5])
-def test_decode_names_the_code_that_is_no_category(code, kind):
+def test_decode_names_the_code_that_is_no_category(code):
     with pytest.raises(
         ValueError, match=rf"column 1: code {code:g} in row 1 is no category.*0 \.\. 1"
     ):
-        learn([[0, 0], [4, 3]]).decode(kind([[0, 0], [0, code]]))
+        learn([[0, 0], [4, 3]]).decode([[0, 0], [0, code]])
 
 
 @pytest.mark.parametrize(
@@ -236,10 +250,9 @@ def test_decode_names_the_code_that_is_no_category(code, kind):
 )
 def test_declared_categories_are_kept_in_order(declared, expected):
     X = pd.DataFrame({"a": [0, 2], "b": [1, 0]})
-    categories = learn(X, declared)
-    assert same(categories.values, expected)
-    decoded = categories.decode(encode(categories, X))
-    np.testing.assert_array_equal(decoded, X.to_numpy())
+    schema = learn(X, declared)
+    assert same(schema.categories, expected)
+    np.testing.assert_array_equal(np.stack(schema.decode(schema.encode(X)), axis=1), X.to_numpy())
 
 
 @pytest.mark.parametrize(
@@ -264,24 +277,59 @@ def test_errors_about_declared_categories(declared, error, message):
     X = pd.DataFrame({"size": ["S", "M", "L"], "n": [0, 2, 1]})
     with pytest.raises(error, match=message):
         learn(X, declared)
+    if not isinstance(declared, dict):
+        with pytest.raises(TypeError, match="categories must be a dict"):
+            bg.MixedNB(categories=declared).fit(X, [0, 1, 0])
+    with pytest.raises(ValueError, match="categories: column 'n' is not categorical; name it"):
+        TableSchema.learn(X, {"poisson": "n"}, {"n": 3})
 
 
-def test_refuse_unseen_names_column_value_and_row():
-    X = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
-    categories = learn(X)
-    categories.refuse_unseen(read(X))
-    with pytest.raises(
-        ValueError, match=r"column 'b' holds 3 in row 1, .*its categories \(1, 2\); give unseen="
-    ):
-        categories.refuse_unseen(read(pl.DataFrame({"a": ["x", None], "b": [1, 3]})))
+def test_sparse_categories_are_refused():
+    with pytest.raises(TypeError, match=r"sparse X is not supported here; pass X\.toarray\(\)"):
+        bg.CategoricalNB().fit(sparse.csr_array([[0, 1], [2, 0]]), [0, 1])
 
 
-def test_small_whole_numbers_are_looked_up_as_they_are_read(monkeypatch):
-    monkeypatch.setattr(kernels, "COMPILE_FROM", 0)  # as if there were many
-    X = np.array([[0, 5], [NAN, 7], [3, NAN]])
-    categories = learn(X)
-    assert categories.values == ((0, 3), (5, 7))
-    codes = categories.read_codes(read(X))
-    np.testing.assert_array_equal(codes[np.arange(3)], encode(categories, X))
-    for other in (X + 1, X / 2, [["a", "b"]]):  # unseen; no whole numbers; text
-        assert categories.read_codes(read(other)) is None
+values_ = st.lists(st.integers(-5, 5), unique=True, min_size=1) | st.just([])
+
+
+@settings(deadline=None)
+@given(a=values_, b=values_)
+def test_maps_lead_to_the_same_values(a, b):
+    merged, mine, theirs = merge(tuple(a), tuple(b), "")
+    assert set(merged) == {*a, *b}
+    assert [merged[k] for k in mine] == a
+    assert [merged[k] for k in theirs] == b
+    assert mine.dtype == np.intp
+    assert merge(tuple(b), tuple(a), "")[0] == merged  # the order is the same whoever asks
+    assert merge(merged, tuple(a), "")[0] == merged
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (("a", "c"), ("b", "c"), ("a", "b", "c")),
+        (("low", "mid", "high"), ("low", "high"), ("low", "mid", "high")),
+        (("high",), ("low", "mid", "high"), ("low", "mid", "high")),
+        (("low", "high"), ("high", "low"), ("high", "low")),
+        ((1, 2), (1.5,), (1.0, 1.5, 2.0)),
+        ((False, True), (1, 2), (0, 1, 2)),
+        ((0, 1), (False, True), (0, 1)),
+        ((), ("a",), ("a",)),
+        ((), (), ()),
+    ],
+)
+def test_merged_order_and_type(a, b, expected):
+    assert same((merge(a, b, "")[0],), (expected,))
+    assert same((merge(b, a, "")[0],), (expected,))
+
+
+def test_json_keeps_every_type():
+    values = ((1, 2), (1.0, 2.5, 1e300), (False, True), ("1", "é", "\ud800", ""), (2**64 - 1,), ())
+    schema = TableSchema(
+        tuple("abcdef"), ("categorical",) * 6, (*range(6),), 6, (False,) * 6, values
+    )
+    text = schema.to_json()
+    json.loads(text)
+    back = TableSchema.from_json(text)
+    assert back == schema
+    assert same(back.categories, values)

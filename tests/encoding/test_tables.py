@@ -1,5 +1,6 @@
-"""Tables of any library, and which libraries that loads."""
+"""Tables of any library: names, what cannot be read, and which libraries that loads."""
 
+import datetime as dt
 import subprocess
 import sys
 
@@ -8,37 +9,96 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import xarray as xr
 from scipy import sparse
 
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table, feature_names, find_column, is_table, n_rows, places_of
+from tests.encoding.cases import CONTAINERS, NAMED, NAMES, birds, column_of
 
-NAMED = xr.DataArray(np.ones((3, 2)), dims=("row", "col"), coords={"col": ["a", "b"]})
-FRAME = pd.DataFrame({"a": [1, 2, 3], "b": 1})
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_names_and_rows_of_anything(container):
+    X = CONTAINERS[container](birds())
+    assert feature_names(X) == (list(NAMES) if container in NAMED else None)
+    is_frame = container not in ("xarray", "NumPy", "NumPy, masked", "lists")
+    assert (is_table(X), n_rows(X), Table(X).n_columns) == (is_frame, 3, 4)
 
 
 @pytest.mark.parametrize(
-    ("X", "names", "is_frame"),
+    ("cells", "error", "message"),
     [
-        (FRAME, ["a", "b"], True),
-        (pl.from_pandas(FRAME), ["a", "b"], True),
-        (pa.table({"a": [1, 2, 3]}), ["a"], True),
-        (pd.DataFrame(np.ones((3, 2))), None, True),
-        (np.ones((3, 1)), None, False),
-        ([[1]] * 3, None, False),
-        (sparse.csr_array((3, 1)), None, False),
-        (NAMED, ["a", "b"], False),
-        (xr.DataArray(np.ones((3, 2))), None, False),
+        ([1, "a"], TypeError, r"column 0 mixes text \('a' in row 1\) and numbers \(1 in row 0\)"),
+        ([1, {"a": 1}], TypeError, r"column 0 holds \{'a': 1\} \(dict\) in row 1: argument"),
+        ([b"a"], TypeError, r"column 0 holds b'a' \(bytes\) in row 0"),
+        ([dt.date(2020, 1, 1)], TypeError, r"column 0 holds .*\(date\) in row 0"),
+        ([1, pd.Timestamp("2020")], TypeError, r"column 0 holds .*\(Timestamp\) in row 1"),
+        ([np.timedelta64(1, "D")], TypeError, r"column 0 holds .*\(timedelta64\) in row 0"),
+        ([1j], TypeError, r"column 0 holds 1j \(complex\) in row 0"),
+        ([1.0, np.inf], ValueError, r"column 0 holds inf in row 1; make it finite, or NaN"),
+        ([10**30], ValueError, r"column 0 holds integers beyond 64 bits; turn it into text"),
+        ([2**60 + 1, None], ValueError, r"column 0 holds integers of 2\*\*53 and beyond"),
     ],
 )
-def test_names_and_rows_of_anything(X, names, is_frame):
-    assert (feature_names(X), is_table(X), n_rows(X)) == (names, is_frame, 3)
+def test_cells_that_cannot_be_read(cells, error, message):
+    with pytest.raises(error, match=message):
+        Table(column_of(*cells)).column(0)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (pd.DataFrame({"d": pd.to_datetime(["2020"])}), TypeError, "column 'd' holds Datetime"),
+        (pl.DataFrame({"d": [dt.date(2020, 1, 1)]}), TypeError, "column 'd' holds Date"),
+        (pl.DataFrame({"d": [[1]]}), TypeError, "column 'd' holds List"),
+        (
+            pd.DataFrame({"d": pd.period_range("2020", periods=1, freq="M")}),
+            TypeError,
+            "column 'd' holds .*Period",
+        ),
+        (pd.DataFrame({"d": pd.cut([1, 2, 3], 2)}), TypeError, "dtype of column 'd': Interval"),
+        (pd.DataFrame({"d": pd.Categorical([1, "a"])}), TypeError, "dtype of column 'd': text"),
+        (np.array([["2020"]], dtype="M8[D]"), TypeError, "column 0 holds datetime64"),
+        (np.array([[1j]]), ValueError, "Complex data not supported: column 0"),
+        (pl.DataFrame({"d": [1.0, -np.inf]}), ValueError, "column 'd' holds -inf in row 1"),
+        (pl.DataFrame({"d": [2**60 + 1, None]}), ValueError, r"column 'd' holds integers"),
+    ],
+)
+def test_columns_that_cannot_be_read(X, error, message):
+    with pytest.raises(error, match=message):
+        Table(X).column(0)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.ones(3), ValueError, r"Expected 2D array, got 1D array instead. Reshape your data"),
+        (pd.Series([1]), ValueError, r"Reshape your data"),
+        (5, ValueError, r"Expected 2D array, got 0D"),
+        (np.ones((2, 2, 2)), ValueError, r"got 3D"),
+        (np.ones((3, 0)), ValueError, r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1"),
+        (pd.DataFrame(), ValueError, r"0 feature\(s\)"),
+        ([[1, 2], [3]], ValueError, r"rows differ in length"),
+        (pl.LazyFrame({"a": [1]}), TypeError, r"X is lazy.*collect"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, r"more than one column 'a'"),
+        (pd.DataFrame([[1, 2]], columns=["a", 1]), TypeError, r"all input features have string"),
+        (sparse.csr_array((3, 1)), TypeError, "sparse X is not supported here"),
+    ],
+)
+def test_what_is_not_a_table(X, error, message):
+    with pytest.raises(error, match=message):
+        Table(X)
+
+
+def test_nothing_is_learned_from_no_rows():
+    for X in (np.empty((0, 2)), pl.DataFrame({"a": [], "b": []})):
+        with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 2\)\)"):
+            TableSchema.learn(X)
 
 
 def test_names_of_an_array_that_repeat():
+    named = CONTAINERS["xarray"](birds()).assign_coords(column=["a", "a", "b", "c"])
     with pytest.raises(ValueError, match="more than one column 'a'"):
-        feature_names(NAMED.assign_coords(col=["a", "a"]))
+        feature_names(named)
 
 
 def test_no_data_frame_library_is_imported():
@@ -57,7 +117,7 @@ def test_wide_tables():
     with pytest.raises(ValueError, match="more than one column 'c9'"):
         feature_names(pa.table([[1]] * 10_001, names=[*names, "c9"]))
     columns = {"drop": names[1::2], "gaussian": names[::2]}
-    assert len(TableSchema.learn(pl.DataFrame(X, names), columns).dropped) == 5_000
+    assert len(TableSchema.learn(pl.DataFrame(X, names), columns).kinds) == 5_000
     numbers = np.arange(6000).reshape(2, 3000)
     for dtype in (np.float32, np.uint8, bool):
         frame = pd.DataFrame(numbers.astype(dtype), columns=names[:3000])

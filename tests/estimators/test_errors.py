@@ -103,7 +103,11 @@ FITS = [
         "covariance must be 'full', 'diagonal' or 'spherical', got 'tied'",
     ),
     (bg.GaussianNB(prior="flat"), TWO, "prior must be 'default', 'empirical' or 'loo', got 'flat'"),
-    (bg.CategoricalNB(unseen="skip"), [["a"], ["b"]], "'prior', 'ignore' or 'raise', got 'skip'"),
+    (
+        bg.CategoricalNB(unseen="skip"),
+        [["a"], ["b"]],
+        "unseen must be one of 'prior', 'ignore', 'raise', got 'skip'",
+    ),
     (bg.MarkovNB(tokens="line"), ["a", "b"], "'word part', or a callable, got 'line'"),
     (bg.MarkovNB(order=0), ["a", "b"], "order"),
     (bg.MarkovNB(), ["a", None], "document 1 is missing"),

@@ -212,9 +212,5 @@ def test_columns_of_an_array_in_another_order(rows, estimator):
     X, y = rows
     table = xr.DataArray(X.round(), {"feature": list("abcd")}, ("obs_id", "feature"))
     clf = estimator().fit(table, y)
-    known, turned = clf.predict_proba(table), table[:, ::-1]
-    if estimator is bg.MixedNB:  # finds its columns by name
-        np.testing.assert_array_equal(clf.predict_proba(turned), known)
-        return
     with pytest.raises(ValueError, match="names should match those that were passed during fit"):
-        clf.predict_interval(turned[:2])
+        clf.predict_interval(table[:2, ::-1])

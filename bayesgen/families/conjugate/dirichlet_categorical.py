@@ -27,7 +27,6 @@ from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, 
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
-    Codes,
     count_codes,
     deal,
     draw_codes,
@@ -35,7 +34,7 @@ from bayesgen.families.shared.codes import (
     n_codes,
 )
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics.rows import Matrix, equal_weights, without_weight
+from bayesgen.numerics.rows import equal_weights, without_weight
 from bayesgen.numerics.special import (
     Array,
     draw_dirichlet,
@@ -72,8 +71,7 @@ class DirichletCategorical(ConjugateFamily):
     """Independent categorical features with Dirichlet priors.
 
     X holds the category codes 0 .. K_j - 1 as integers or floats. NaN is a missing cell; -1, or
-    any number that is no code of the feature, is a category never declared nor seen. In a CSR
-    matrix the cells that are not stored have code 0.
+    any number that is no code of the feature, is a category never declared nor seen.
 
     Parameters
     ----------
@@ -101,7 +99,6 @@ class DirichletCategorical(ConjugateFamily):
     describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "category"
     kind: ClassVar[str] = "categorical"
-    sparse: ClassVar[bool] = True
     statistics: ClassVar[type[Stats]] = CategoricalStats
     tunable: ClassVar[tuple[str, ...]] = ("alpha",)
     attributes: ClassVar[Mapping[str, str]] = {"feature_log_prob_": "theta"}
@@ -124,7 +121,7 @@ class DirichletCategorical(ConjugateFamily):
         padding = real.ndim == 3 and not real.all()
         return {FEATURE_CATEGORY: pymc_parts.Cells.numbered(real[0])} if padding else {}
 
-    def log_likelihood(self, X: Codes, theta: Theta) -> Array:
+    def log_likelihood(self, X: Array, theta: Theta) -> Array:
         """Return (..., N, C) sum of log probabilities of the observed cells.
 
         `theta` has no place for a category never seen. It has the probability of the posterior
@@ -141,7 +138,7 @@ class DirichletCategorical(ConjugateFamily):
         """Return (N, D) codes, as int64."""
         return draw_codes(rng, theta["theta"], y)
 
-    def to_pymc(self, *, prefix: str = "", X: Matrix | None = None, y=None, stats=None) -> Tensors:
+    def to_pymc(self, *, prefix: str = "", X: Array | None = None, y=None, stats=None) -> Tensors:
         """Dirichlet priors; Categorical rows (the observed cells), or the counts of categories.
 
         ``theta`` is one variable whatever the numbers of categories. Where features differ in
@@ -167,12 +164,12 @@ class DirichletCategorical(ConjugateFamily):
             pymc_parts.observe_cells(prefix, X, pm.Categorical.dist, theta[y], signature="(k)->()")
         return {"theta": theta}
 
-    def pymc_log_likelihood(self, X: Matrix, theta, *, prefix: str = ""):
+    def pymc_log_likelihood(self, X: Array, theta, *, prefix: str = ""):
         """Sums of the log probabilities of the observed cells."""
         return pymc_parts.sum_codes(f"{prefix}codes", X, self.alpha[0] > 0, theta["theta"])
 
     def stats(
-        self, X: Codes, y: Array, n_classes: int, weight: Array | None = None
+        self, X: Array, y: Array, n_classes: int, weight: Array | None = None
     ) -> CategoricalStats:
         """Counts of each category among the observed cells.
 
@@ -287,7 +284,7 @@ class DirichletCategorical(ConjugateFamily):
             lambda t: densities.log_dirichlet_density(t["theta"], self.alpha), theta, self.params
         )
 
-    def log_predictive(self, X: Codes) -> Array:
+    def log_predictive(self, X: Array) -> Array:
         """Return (N, C) by the posterior mean: cells are independent given the class."""
         return self.log_likelihood(X, self.mean())
 
@@ -335,7 +332,7 @@ class DirichletCategorical(ConjugateFamily):
         wide[..., k] = new
         return wide
 
-    def log_predictive_without(self, X: Codes, y: Array, weight: Array) -> tuple[Array, Array]:
+    def log_predictive_without(self, X: Array, y: Array, weight: Array) -> tuple[Array, Array]:
         """Subtract the row from the pseudo-counts of its class."""
         log_x, left = self.log_predictive(X), np.ones(X.shape[0])
         for c, w, rows in equal_weights(y, weight):

@@ -1,11 +1,10 @@
 """Category codes 0 .. K - 1 in a table: counted by class, looked up in tables of terms, drawn.
 
 N rows, D columns, C classes. NaN is a missing cell; -1, or any number that is no code, is a
-category never seen. In a CSR matrix the cells that are not stored have code 0.
+category never seen.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,52 +18,9 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Recoded:
-    """Dense whole numbers that stand for codes: the codes are looked up as they are read.
-
-    Sums over the numbers themselves are turned into sums over codes: no table of codes is made of
-    a large table of numbers.
-    """
-
-    values: Array  # (N, D), finite or NaN
-    places: Array  # (D, M + 2) code of the numbers 0 .. M-1, of any other, and of NaN
-    k: int  # the codes are 0 .. k-1; k is a category never seen, k + 1 a missing cell
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return (N, D)."""
-        return self.values.shape
-
-    def __getitem__(self, rows) -> Array:
-        """Return the codes of some rows, as float64: -1 if never seen, NaN if missing."""
-        place = code_index(self.values[rows], self.places.shape[1] - 2)
-        codes = np.take_along_axis(self.places, place.T, axis=1).T
-        return np.array([*range(self.k), -1, np.nan], dtype=np.float64)[codes]
-
-    def counts(self, of_values: Array) -> Array:
-        """Return (C, D, k) counts of codes from those of the numbers 0 .. M-1."""
-        j, value = np.nonzero(self.places[:, :-2] < self.k)
-        counts = np.zeros((*of_values.shape[:2], self.k))
-        counts[:, j, self.places[j, value]] = of_values[:, j, value]
-        return counts
-
-    def table(self, of_codes: Array) -> Array:
-        """Return (..., D, M + 2) for the numbers from (..., D, k + 2) for their codes."""
-        width = self.places.shape[1]
-        places = np.broadcast_to(self.places, (*of_codes.shape[:-1], width))
-        return np.take_along_axis(of_codes, places, axis=-1)
-
-
-Codes = Matrix | Recoded
-
-
-def n_codes(X: Codes) -> int:
+def n_codes(X: Matrix) -> int:
     """Largest code + 1, at least 1."""
-    if isinstance(X, Recoded):
-        return X.k
-    values = X.data if sparse.issparse(X) else X
-    top = np.fmax.reduce(values, axis=None) if values.size else 0
+    top = np.fmax.reduce(X, axis=None) if X.size else 0
     return 1 + (int(top) if top > 0 else 0)
 
 
@@ -80,7 +36,7 @@ def code_index(values: Array, k: int) -> Array:
     return codes
 
 
-def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
+def count_codes(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None = None) -> Array:
     """Return (C, D, k) weighted counts of each code among the observed cells.
 
     Raises
@@ -88,14 +44,6 @@ def count_codes(X: Codes, y: Array, n_classes: int, k: int, weight: Array | None
     ValueError
         If a code is not a whole number in 0 .. k - 1.
     """
-    if isinstance(X, Recoded):
-        if X.k == k:
-            of_values = count_codes(X.values, y, n_classes, X.places.shape[1] - 2, weight)
-            if not of_values[:, X.places[:, :-2] >= k].any():
-                return X.counts(of_values)
-        X = X[:]  # for the error, where it is
-    if sparse.issparse(X):
-        return _count_sparse(X, y, n_classes, k, weight)
     n_rows, n_features = X.shape
     if kernels.pays(n_rows * n_features):
         counts = count_all_codes(X, y, n_classes, k, weight)
@@ -140,59 +88,21 @@ def count_all_codes(
     return counts
 
 
-def _count_sparse(X: Matrix, y: Array, n_classes: int, k: int, weight: Array | None) -> Array:
-    """Return (C, D, K) counts from the stored cells; those not stored have code 0."""
-    n_features = X.shape[1]
-    table = np.zeros(n_classes * n_features * (k + 2))
-    for rows, cells in passes.stored_blocks(X, table.size):
-        owner = rows.start + np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
-        codes = code_index(cells.data, k)
-        if np.any(codes == k):
-            i = int(np.argmax(codes == k))
-            raise _not_a_code(cells.data[i], owner[i], cells.indices[i], k)
-        place = (y[owner] * n_features + cells.indices) * (k + 2) + codes
-        w = None if weight is None else weight[owner]
-        table += np.bincount(place, weights=w, minlength=table.size)
-    counts = table.reshape(n_classes, n_features, k + 2)
-    n = passes.class_counts(y, n_classes, weight)[:, None]
-    counts[..., 0] += passes.remainder(n, counts.sum(axis=-1))
-    return counts[..., :k].copy()
-
-
-def look_up(X: Codes, table: Array) -> Array:
+def look_up(X: Matrix, table: Array) -> Array:
     """Add up a table (..., C, D, K + 2) at the codes of each row: (..., N, C)."""
-    if isinstance(X, Recoded):
-        if table.size // table.shape[-1] * X.places.shape[1] <= X.values.size:
-            return look_up(X.values, X.table(table))
-        X = X[:]  # under many draws, tables of codes are the smaller ones
     *lead, n_features, width = table.shape
-    is_real = not sparse.issparse(X) and table.dtype == np.float64 and len(lead) > 0
+    is_real = table.dtype == np.float64 and len(lead) > 0
     if is_real and kernels.pays(X.shape[0] * table.size // width):
         return _look_up_compiled(X, table)
     flat = table.reshape(-1, n_features * width)
     total = np.empty((len(flat), X.shape[0]), dtype=table.dtype)
     offsets = np.arange(n_features) * width
-    if sparse.issparse(X):
-        for rows, cells in passes.stored_blocks(X, 0):
-            place = code_index(cells.data, width - 2) + offsets[cells.indices]
-            for each, sums in zip(flat, total, strict=True):
-                zero = each[offsets]  # what the row is worth if every code is 0
-                finite = np.isfinite(zero)
-                base = np.where(finite, zero, 0.0)
-                change = each.take(place) - base.take(cells.indices)
-                sums[rows] = base.sum() + passes.row_sums(change, cells.indptr)
-                if not finite.all():  # log 0 remains unless all such cells are stored
-                    stored = passes.row_sums(
-                        (~finite).take(cells.indices).astype(int), cells.indptr
-                    )
-                    sums[rows][stored < np.sum(~finite)] = zero[~finite][0]
-    else:
-        for rows in passes.row_blocks(*X.shape):
-            place = code_index(X[rows], width - 2) + offsets
-            axis = 0 if len(place) > n_features else 1  # the longer axis stays innermost
-            place = np.ascontiguousarray(place.T) if axis == 0 else place
-            for each, sums in zip(flat, total, strict=True):
-                sums[rows] = each.take(place).sum(axis=axis)
+    for rows in passes.row_blocks(*X.shape):
+        place = code_index(X[rows], width - 2) + offsets
+        axis = 0 if len(place) > n_features else 1  # the longer axis stays innermost
+        place = np.ascontiguousarray(place.T) if axis == 0 else place
+        for each, sums in zip(flat, total, strict=True):
+            sums[rows] = each.take(place).sum(axis=axis)
     return np.moveaxis(total.reshape(*lead, X.shape[0]), -1, -2)
 
 

@@ -448,7 +448,7 @@ def sum_codes(name: str, X: Matrix, real: Array, theta):
     """
     import pytensor.tensor as pt
 
-    codes = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+    codes = np.asarray(X, dtype=np.float64)
     row, j = np.nonzero(~np.isnan(codes))
     code = codes[row, j].astype(np.int64)
     place = np.cumsum(real.ravel()).reshape(real.shape) - 1
