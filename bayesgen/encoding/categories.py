@@ -7,16 +7,11 @@ numbers do not mix: neither within a column, nor between learning and encoding.
 import numbers
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.encoding.literals import listed, shown
-from bayesgen.errors import InputError, InputTypeError
+from bayesgen.errors import InputError
 from bayesgen.numerics.special import Array
-
-if TYPE_CHECKING:
-    from bayesgen.encoding.column import Column
 
 Values = tuple  # of str, int, float or bool, all of one of these types
 
@@ -65,29 +60,9 @@ def is_text(values: Values) -> bool:
     return bool(values) and isinstance(values[0], str)
 
 
-def _form(values: Values) -> str:
+def form(values: Values) -> str:
+    """Return what errors call categories of this type."""
     return "text" if is_text(values) else "numbers"
-
-
-def encode(column: "Column", values: Values) -> Array:
-    """Return the codes (N,) of a column: NaN where missing, -1 for what is not a category.
-
-    No cell of a column without categories has a code. TypeError if the column holds text where
-    its categories are numbers, or the reverse.
-    """
-    if not values:
-        return np.full(len(column.present), np.nan)
-    if column.kind != "empty" and is_text(values) != (column.kind == "text"):
-        for row in np.flatnonzero(column.present)[:1]:
-            raise InputTypeError(
-                f"the categories of {column.label} are {_form(values)}, but",
-                f" holds {shown(column.cell(row))}",
-                row=row,
-                column=column.name,
-                advice="convert the column",
-                place=" row {}",
-            )
-    return column.encode(values)
 
 
 def decode(codes: Array, values: Values, label: str) -> Array:
@@ -109,18 +84,6 @@ def decode(codes: Array, values: Values, label: str) -> Array:
     return np.array(values)[k.astype(np.intp)]
 
 
-def refuse_unseen(column: "Column", values: Values, what: str, advice: str) -> None:
-    """Raise ValueError at the first cell of a column that is not among its categories."""
-    for row in np.flatnonzero(column.encode(values) == -1)[:1]:
-        raise InputError(
-            f"{column.label} holds {shown(column.cell(row))}",
-            f", which is not among {what} ({listed(map(shown, values), 10)})",
-            row=row,
-            column=column.name,
-            advice=f"{advice}, or make the cell missing",
-        )
-
-
 def merge(a: Values, b: Values, label: str) -> tuple[Values, Array, Array]:
     """Return the categories of both, and the codes among them of those of each.
 
@@ -129,7 +92,7 @@ def merge(a: Values, b: Values, label: str) -> tuple[Values, Array, Array]:
     """
     if a and b and is_text(a) != is_text(b):
         raise TypeError(
-            f"the categories of {label} are {_form(a)} on one side and {_form(b)} on the other; "
+            f"the categories of {label} are {form(a)} on one side and {form(b)} on the other; "
             "convert one of them"
         )
     merged = a if _within(b, a) else b if _within(a, b) else sorted({*a, *b})

@@ -25,8 +25,8 @@ from functools import cached_property
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from bayesgen.encoding.categories import EXACT, Values, canonical, of_one_type
-from bayesgen.encoding.literals import parse_number
+from bayesgen.encoding.categories import EXACT, Values, canonical, form, is_text, of_one_type
+from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
@@ -83,6 +83,36 @@ class Column:
         codes, distinct = self.factors
         code = {value: float(k) for k, value in enumerate(categories)}  # 1, 1.0 and True are one
         return np.array([*(code.get(value, -1.0) for value in distinct.tolist()), np.nan])[codes]
+
+    def codes_among(self, categories: Values) -> Array:
+        """Return `encode`; all NaN for a column without categories.
+
+        TypeError if the column holds text where its categories are numbers, or the reverse.
+        """
+        if not categories:
+            return np.full(len(self.present), np.nan)
+        if self.kind != "empty" and is_text(categories) != (self.kind == "text"):
+            for row in np.flatnonzero(self.present)[:1]:
+                raise InputTypeError(
+                    f"the categories of {self.label} are {form(categories)}, but",
+                    f" holds {shown(self.cell(row))}",
+                    row=row,
+                    column=self.name,
+                    advice="convert the column",
+                    place=" row {}",
+                )
+        return self.encode(categories)
+
+    def refuse_others(self, categories: Values, what: str, advice: str) -> None:
+        """Raise ValueError at the first cell that is not among `categories`, which are `what`."""
+        for row in np.flatnonzero(self.encode(categories) == -1)[:1]:
+            raise InputError(
+                f"{self.label} holds {shown(self.cell(row))}",
+                f", which is not among {what} ({listed(map(shown, categories), 10)})",
+                row=row,
+                column=self.name,
+                advice=f"{advice}, or make the cell missing",
+            )
 
     def numbers(self) -> tuple[Array, int | None]:
         """Return the cells as float64 (N,), and the first row whose text is no number, or None."""

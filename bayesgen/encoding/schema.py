@@ -23,8 +23,7 @@ from typing import Self
 
 import numpy as np
 
-from bayesgen.encoding import categories as of_categories
-from bayesgen.encoding.categories import Values, canonical
+from bayesgen.encoding.categories import Values, canonical, decode, merge
 from bayesgen.encoding.column import Column, column_of_floats
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
@@ -192,7 +191,7 @@ class TableSchema:
         for k, (j, kind) in enumerate(zip(self.positions, self.kinds, strict=True)):
             column = table.column(j)
             if kind == "categorical":
-                cells[:, k] = of_categories.encode(column, self.categories[k])
+                cells[:, k] = column.codes_among(self.categories[k])
             else:
                 cells[:, k] = _numbers(column, kind)
         return cells
@@ -215,7 +214,7 @@ class TableSchema:
         table = as_table(X)
         for j, kind, values in zip(self.positions, self.kinds, self.categories, strict=True):
             if kind == "categorical":
-                of_categories.refuse_unseen(table.column(j), values, what, advice)
+                table.column(j).refuse_others(values, what, advice)
 
     def unknown_cells(self, X, cells: Array) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of X whose category `encode` did not know."""
@@ -230,7 +229,7 @@ class TableSchema:
         columns = []
         for k, values in enumerate(np.asarray(rows, dtype=np.float64).T):
             if self.kinds[k] == "categorical":
-                columns.append(of_categories.decode(values, self.categories[k], self._label(k)))
+                columns.append(decode(values, self.categories[k], self._label(k)))
             else:
                 as_bool = self.kinds[k] == "bernoulli" and not np.isnan(values).any()
                 columns.append(values.astype(bool) if as_bool else values.copy())
@@ -259,7 +258,7 @@ class TableSchema:
                     f"{label} is {mine} on one side and {theirs} on the other; "
                     "give columns= the same kinds"
                 )
-            values, *codes = of_categories.merge(self.categories[k], other.categories[k], label)
+            values, *codes = merge(self.categories[k], other.categories[k], label)
             merged.append(values)
             if mine == "categorical":
                 maps.append(codes)
