@@ -5,22 +5,18 @@ The new population has its own proportions, the classes look as they did:
 .. math:: \rho \sim \text{Dirichlet}(\alpha), \qquad
           x_1, \dots, x_m \mid \rho, \theta \sim \sum_c \rho_c \, p(x \mid \theta_c)
 
-All m rows share one theta, which the training rows D leave uncertain. So p(x_1..m | rho, D) is *no*
-product over rows: the m rows err together, and more of them do not cure it. What to do about theta:
-
-- ``"drawn"``: p(rho | theta, x_1..m) averaged over p(theta | D). Its width ends where that of theta
-  does. The new rows teach nothing of theta, hence cannot bend the classes to their own clusters.
-- ``"updated"``: p(rho | D, x_1..m), the posterior of the whole model; the new rows teach theta too.
-  Narrower where D is small, and as wrong as the model is.
-- ``"integrated"``: the product over rows of p(x_i | D), as EM on predicted probabilities assumes.
-  Quick; its intervals are too short unless D is far larger than m.
+All m rows share one theta, which the training rows D leave uncertain: the m rows err together, and
+more of them do not cure it. So p(rho | theta, x_1..m) is averaged over p(theta | D). Its width ends
+where that of theta does. The new rows teach nothing of theta, hence cannot bend the classes to
+their own clusters.
 
 Over data drawn from the prior (5 binary features, 5 rows per class, m = 50; 150 replicates) nominal
-90 % intervals of the three covered 92, 92 and 69 %; with m = 500 the last one 34 %.
+90 % intervals covered 92 %. The product over rows of p(x_i | D), as EM on predicted probabilities
+assumes, gives 69 %, and 34 % with m = 500: only the mode ``map`` is of that product.
 """
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax, xlogy
@@ -29,11 +25,11 @@ from sklearn.utils.validation import _num_samples
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import POSTERIOR, PREDICTIONS, SUMMARY
 from bayesgen.encoding.labels import by_label, codes_of
-from bayesgen.errors import refuse_below, warn
-from bayesgen.families.errors import refuse_unknown
+from bayesgen.errors import refuse_below
+from bayesgen.families.contract import Family, Theta
 from bayesgen.families.names import BOUND, CHAIN, CLASS, DRAW, OBS
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics.rows import Matrix
+from bayesgen.numerics.rows import Matrix, row_blocks
 from bayesgen.numerics.seeds import generator
 from bayesgen.numerics.special import Array, draw_log_gamma
 from bayesgen.posterior.drawn import MonteCarloWarning
@@ -131,17 +127,10 @@ def draw_weights(rng: np.random.Generator, f: Array, alpha: Array, around: Refer
     """Draw (S, C) log weights, each by a sampler of its own that begins near the mode."""
     l = around.mode + around.noise(rng, 0.0, 0.0)
     for _ in range(round(_STEPS / np.sqrt(min(1.0, alpha.min())))):
-        l = step(rng, f, alpha, around, l)[0]
+        codes = draw_labels(rng, f, softmax(_slice(rng, f, alpha, around, l), axis=1))
+        counts = np.stack([(codes == c).sum(axis=1) for c in range(len(alpha))], axis=1)
+        l = draw_log_gamma(rng, alpha + counts, counts.shape)
     return l
-
-
-def step(
-    rng: np.random.Generator, f: Array, alpha: Array, around: Reference, l: Array
-) -> tuple[Array, Array]:
-    """Draw (S, C) log weights given those of the last step, and the (S, m) labels in between."""
-    codes = draw_labels(rng, f, softmax(_slice(rng, f, alpha, around, l), axis=1))
-    counts = np.stack([(codes == c).sum(axis=1) for c in range(len(alpha))], axis=1)
-    return draw_log_gamma(rng, alpha + counts, counts.shape), codes
 
 
 def _slice(rng: np.random.Generator, f: Array, alpha: Array, around: Reference, l: Array) -> Array:
@@ -231,8 +220,6 @@ def mode(f: Array, alpha: Array) -> Array:
 
 
 VARIABLE = "class_prior"  # as the argument of `predict_proba`
-_WARM_UP = 100  # steps of the whole model's sampler that are thrown away
-_APART = 0.05  # R-hat minus 1 from which on it is said that chains disagree
 
 
 @tree.named_rows
@@ -241,7 +228,6 @@ def estimate_class_prior(
     clf: Any,
     X: Any,
     prior: Any = 1.0,
-    theta: Literal["drawn", "updated", "integrated"] = "drawn",
     draws: int = 250,
     chains: int = 4,
     prob: float | None = None,
@@ -258,13 +244,6 @@ def estimate_class_prior(
     prior : float, array (class,), {label: concentration} or pandas.Series by label, default 1.0
         Dirichlet concentrations of the new proportions, in rows. 1 is flat: the proportions of the
         training rows are not used.
-    theta : {"drawn", "updated", "integrated"}
-        Treatment of theta, which is uncertain after training and common to all m rows.
-        ``"drawn"``: proportions given theta, averaged over p(theta | D). ``"updated"``: the
-        posterior of the whole model, so that the new rows are evidence about theta too. It is
-        narrower if D is small, and more sensitive to a wrong model. ``"integrated"``: the m rows
-        count as independent given the proportions. It is fast, and its intervals are too short
-        unless D is far larger than m.
     draws, chains : int
         Joint draws of theta and the proportions. After a fit by NUTS, one for each of its draws.
     prob, kind : optional
@@ -278,7 +257,7 @@ def estimate_class_prior(
         - ``posterior``: ``class_prior`` (chain, draw, class).
         - ``summary``: ``mean``, ``sd``, ``interval`` (class, bound); ``map``, the mode with theta
           integrated, which for a flat prior is the EM estimate of Saerens et al. (2002), NaN where
-          there is none; ``ess``, ``r_hat``.
+          there is none; ``ess``, effective numbers of draws.
         - ``predictions``: ``class_probability`` (obs_id, class) of the rows X themselves,
           p(y_i | D, x_1..m): they are among what the proportions were learnt from. ``obs_id`` is
           the index of a frame.
@@ -287,13 +266,6 @@ def estimate_class_prior(
     ------
     ValueError
         If an argument or a row is not as above.
-    NoClosedFormError
-        If ``theta="updated"`` and the posterior has no closed form.
-
-    Warns
-    -----
-    MonteCarloWarning
-        If the chains disagree on the proportions.
 
     Notes
     -----
@@ -302,13 +274,12 @@ def estimate_class_prior(
     if columns depend on each other more than the model assumes. Try held-out rows of the training
     population first. Do not use a model whose interval misses their class frequencies.
 
-    Intervals of .9, over data drawn from the prior (5 bits, 5 training rows per class, m = 50; 150
-    replicates), covered .92 (``"drawn"``), .92 (``"updated"``) and .69 (``"integrated"``; .34 with
-    m = 500).
+    The new rows are no evidence about theta here, which is averaged over p(theta | D). Intervals
+    of .9, over data drawn from the prior (5 bits, 5 training rows per class, m = 50; 150
+    replicates), covered .92.
 
-    For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` is p(y | x, D,
-    x_1..m) exactly if theta is integrated row by row, because joint densities are linear in the
-    proportions. Otherwise it neglects the dependence of the proportions and theta.
+    For a row that is not in X, ``clf.predict_proba(x, class_prior=summary["mean"])`` neglects the
+    dependence of the proportions and theta.
 
     Examples
     --------
@@ -326,167 +297,71 @@ def estimate_class_prior(
     fitted = fitted_of(clf, "estimate_class_prior")
     if not _num_samples(X):
         raise ValueError("X holds no rows, of which the class proportions are to be learned")
-    n_classes = len(clf.classes_)
-    refuse_unknown("theta", theta, ("drawn", "updated", "integrated"))
     refuse_below(4, draws=draws)
     refuse_below(1, chains=chains)
     request = IntervalRequest.of(prob, kind)
     alpha = _concentrations(prior, clf.classes_)
-    rng = generator(random_state)
 
-    # for theta integrated row by row, and for the mode of every route
-    even = np.full(n_classes, 1 / n_classes)
-    with warnings.catch_warnings():
-        if theta != "integrated":  # only the mode rests on them
-            warnings.simplefilter("ignore", MonteCarloWarning)
+    even = np.full(len(alpha), 1 / len(alpha))
+    with warnings.catch_warnings():  # only the mode rests on these
+        warnings.simplefilter("ignore", MonteCarloWarning)
         joint = clf.predict_joint_log_proba(X, class_prior=even)
-    f = relative(np.asarray(joint))[None]
-    encoded = fitted.read(X).encoded
-    start = reference(f, alpha, even[None])
-    if theta == "integrated":
-        result = _integrated(rng, f, alpha, start, chains, draws)
-    elif theta == "updated":
-        family = fitted.closed_form.model.family
-        result = _updated(rng, family, encoded, alpha, chains, draws)
-    else:
-        posterior = fitted.posterior
-        drawn: Any = posterior.draw_features(rng, draws, chains)
-        result = _drawn(rng, posterior.model.family, drawn, encoded, alpha, start)
+    f = relative(np.asarray(joint))
+    start = np.exp(reference(f[None], alpha, even[None]).mode)
+    rng = generator(random_state)
+    theta = fitted.posterior.draw_features(rng, draws, chains)
+    theta = {name: theta[name] for name in fitted.family.params}
+    rho, probability = _draw(rng, fitted.family, theta, fitted.read(X).encoded, alpha, start)
 
     coords = {CLASS: clf.classes_, BOUND: ["lower", "upper"]}
-    group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), result.rho)}, coords)
-    diagnostics = _diagnostics(group)
-    _warn_if_apart(diagnostics["r_hat"][1], result.rho.shape[1])
-    summary = _summary(result.rho, request)
-    summary |= {"map": ((CLASS,), mode(f[0], alpha)), **diagnostics}
-    rows = tree.group({"class_probability": ((OBS, CLASS), result.responsibilities.T)}, coords)
-    tree_of_results = xr.DataTree.from_dict(
-        {
-            f"/{POSTERIOR}": group,
-            f"/{SUMMARY}": tree.group(summary, coords).assign_attrs(
-                prob=request.prob, kind=request.kind
-            ),
-            f"/{PREDICTIONS}": rows,
-        }
-    )
+    group = tree.group({VARIABLE: ((CHAIN, DRAW, CLASS), rho)}, coords)
+    summary = tree.group(_summary(group, request) | {"map": ((CLASS,), mode(f, alpha))}, coords)
+    rows = tree.group({"class_probability": ((OBS, CLASS), probability.T)}, coords)
+    groups = {
+        POSTERIOR: group,
+        SUMMARY: summary.assign_attrs(prob=request.prob, kind=request.kind),
+        PREDICTIONS: rows,
+    }
+    tree_of_results = xr.DataTree.from_dict(groups)
     tree_of_results.attrs |= tree.provenance(type(fitted.family).__name__, "gibbs", random_state)
-    tree_of_results.attrs |= {"theta": theta, "prior": alpha.tolist(), "rows": f.shape[2]}
+    tree_of_results.attrs |= {"prior": alpha.tolist(), "rows": f.shape[1]}
     return tree_of_results
 
 
-# ------------------------------------------------------------------------------- the posteriors
+def _draw(
+    rng: np.random.Generator, family: Family, theta: Theta, X: Matrix, alpha: Array, start: Array
+) -> tuple[Array, Array]:
+    """Draw proportions (chain, draw, C); return the mean class probabilities (C, m) with them.
 
-
-class _Result(NamedTuple):
-    rho: Array  # (chain, draw, C)
-    responsibilities: Array  # (C, m), mean over draws of p(y_i | rho, theta, x_i)
-
-
-def _integrated(
-    rng: np.random.Generator, f: Array, alpha: Array, start: Reference, chains: int, draws: int
-) -> _Result:
-    around = Reference(*(np.repeat(value, chains, axis=0) for value in start))
-    l = draw_weights(rng, f, alpha, around)
-    kept = []
-    for _ in range(draws):
-        l = step(rng, f, alpha, around, l)[0]
-        kept.append(l)
-    rho = softmax(np.stack(kept, axis=1), axis=2)
-    total = np.zeros(f.shape[1:])
-    for weights in np.array_split(rho.reshape(-1, len(alpha)), 1 + rho.size * f.size // _BLOCK):
-        total += responsibilities(f, weights).sum(axis=0)
-    return _Result(rho, total / (chains * draws))
-
-
-def _drawn(
-    rng: np.random.Generator,
-    family,
-    theta: dict[str, Array],
-    X: Matrix,
-    alpha: Array,
-    start: Reference,
-) -> _Result:
-    """One draw of the proportions for each draw of theta, each with a sampler of its own."""
-    theta = {name: theta[name] for name in family.params}
-    chains, draws = next(iter(theta.values())).shape[:2]
-    n, n_classes = chains * draws, len(alpha)
+    One draw of the proportions for each draw of theta, by a sampler of its own from `start` (1, C).
+    """
+    shape = next(iter(theta.values())).shape[:2]
+    n = shape[0] * shape[1]
     flat = {name: value.reshape(n, *value.shape[2:]) for name, value in theta.items()}
-    rho, total = np.empty((n, n_classes)), np.zeros((n_classes, X.shape[0]))
-    size = max(1, _BLOCK // total.size)
-    for first in range(0, n, size):
-        some = slice(first, min(first + size, n))
+    rho, total = np.empty((n, len(alpha))), np.zeros((len(alpha), X.shape[0]))
+    for some in row_blocks(n, total.size, _BLOCK):
         f = relative(family.log_likelihood(X, {k: v[some] for k, v in flat.items()}))
-        around = reference(f, alpha, np.repeat(np.exp(start.mode), len(f), axis=0))
+        around = reference(f, alpha, np.repeat(start, len(f), axis=0))
         rho[some] = softmax(draw_weights(rng, f, alpha, around), axis=1)
         total += responsibilities(f, rho[some]).sum(axis=0)
-    return _Result(rho.reshape(chains, draws, n_classes), total / n)
+    return rho.reshape(*shape, len(alpha)), total / n
 
 
-def _corners(chains: int, n_classes: int) -> Array:
-    """Return (chains, C) log weights in different corners: chains agree only once they forget."""
-    rho = np.full((chains, n_classes), 0.1 / n_classes)
-    rho[np.arange(chains), np.arange(chains) % n_classes] += 0.9
-    return np.log(rho)
+def _summary(
+    group: "xr.Dataset", request: IntervalRequest
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    from arviz_stats import ess
 
-
-def _updated(
-    rng: np.random.Generator,
-    family,
-    X: Matrix,
-    alpha: Array,
-    chains: int,
-    draws: int,
-) -> _Result:
-    """Draw proportions and labels given theta, and theta given rows and labels, in turn."""
-    n_classes, kept = len(alpha), []
-    theta, l = family.draw(rng, chains), _corners(chains, n_classes)
-    total = np.zeros((n_classes, X.shape[0]))
-    for iteration in range(_WARM_UP + draws):
-        f = relative(family.log_likelihood(X, theta))
-        around = reference(f, alpha, softmax(l, axis=1))
-        l, codes = step(rng, f, alpha, around, l)
-        each = [family.update(family.stats(X, y, n_classes)).draw(rng, 1) for y in codes]
-        theta = {name: np.concatenate([t[name] for t in each]) for name in each[0]}
-        if iteration >= _WARM_UP:
-            kept.append(softmax(l, axis=1))
-            total += responsibilities(f, kept[-1]).mean(axis=0)
-    return _Result(np.stack(kept, axis=1), total / draws)
-
-
-# -------------------------------------------------------------------------------- what is said
-
-Variables = dict[str, tuple[tuple[str, ...], Array]]
-
-
-def _summary(rho: Array, request: IntervalRequest) -> Variables:
-    with np.errstate(divide="ignore"):
+    rho = group[VARIABLE].values
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a constant, as with one class
         ends = intervals_of_joint(np.log(rho)[:, :, None], request)
+        sizes = ess(group)[VARIABLE].values
     return {
         "mean": ((CLASS,), rho.mean(axis=(0, 1))),
         "sd": ((CLASS,), rho.std(axis=(0, 1))),
         "interval": ((CLASS, BOUND), expit(np.stack([ends.lower[0], ends.upper[0]], axis=-1))),
+        "ess": ((CLASS,), sizes),
     }
-
-
-def _diagnostics(group: "xr.Dataset") -> Variables:
-    from arviz_stats import ess, rhat
-
-    with np.errstate(invalid="ignore", divide="ignore"):  # of a constant, as with one class
-        return {
-            "ess": ((CLASS,), ess(group)[VARIABLE].values),
-            "r_hat": ((CLASS,), rhat(group)[VARIABLE].values),
-        }
-
-
-def _warn_if_apart(r_hat: Array, draws: int) -> None:
-    worst = np.nanmax(r_hat, initial=1.0)
-    most = 1 + max(_APART, 12 / draws)  # few draws differ by chance
-    if worst > most:
-        warn(
-            f"the chains disagree on the class proportions (R-hat {worst:.3f}, where "
-            f"{most:.3f} is the most that can be trusted): give more `draws`",
-            MonteCarloWarning,
-        )
 
 
 def _concentrations(prior, classes: Array) -> Array:

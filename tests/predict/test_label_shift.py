@@ -1,22 +1,13 @@
 """Posterior class proportions: coverage, enumeration, quadrature, and what must hold."""
 
-import warnings
-from itertools import product
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from scipy import sparse, stats
-from scipy.special import betaln
 
 import bayesgen as bg
-from bayesgen.families.errors import NoClosedFormError
-from bayesgen.posterior.drawn import MonteCarloWarning
 from tests.drawn import drawn
-from tests.selection import rest_is_slow
-
-ROUTES = ["drawn", "updated", "integrated"]
 
 
 def binary(rng, n_features, per_class, m, rho):
@@ -40,48 +31,22 @@ def gaussian():
     return bg.QuadraticDiscriminant().fit(X, y), new
 
 
-def coverage(theta, replicates, per_class, m, seed, **options):
-    rng = np.random.default_rng(seed)
-    covered, width = 0, 0.0
-    for r in range(replicates):
-        rho = rng.uniform()
-        clf, new, _ = binary(rng, 5, per_class, m, rho)
-        shift = bg.estimate_class_prior(
-            clf, new, theta=theta, prob=0.9, kind="eti", random_state=r, **options
-        )
-        low, high = shift["summary"]["interval"].values[1]
-        covered += low <= rho <= high
-        width += (high - low) / replicates
-    return covered / replicates, width
-
-
 @pytest.mark.slow
 def test_intervals_cover():
     """Rows and proportions from the prior; 240 replicates: two standard errors are 0.039."""
-    share, _ = coverage("drawn", 240, per_class=5, m=50, seed=0, draws=100, chains=2)
-    assert 0.86 <= share <= 0.97
+    rng, covered = np.random.default_rng(0), 0
+    for r in range(240):
+        rho = rng.uniform()
+        clf, new, _ = binary(rng, 5, 5, 50, rho)
+        shift = bg.estimate_class_prior(
+            clf, new, draws=100, chains=2, prob=0.9, kind="eti", random_state=r
+        )
+        low, high = shift["summary"]["interval"].values[1]
+        covered += low <= rho <= high
+    assert 0.86 <= covered / 240 <= 0.97
 
 
-@pytest.mark.slow
-def test_integrating_theta_row_by_row_does_not_cover():
-    few, _ = coverage("integrated", 200, per_class=5, m=200, seed=1, draws=100, chains=1)
-    many, _ = coverage("integrated", 200, per_class=2000, m=200, seed=2, draws=100, chains=1)
-    assert few < 0.7  # as documented
-    assert many == pytest.approx(0.9, abs=0.065)  # 3 standard errors
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore::bayesgen.posterior.drawn.MonteCarloWarning"
-)  # 4 % of replicates
-def test_the_whole_models_posterior_is_calibrated():
-    share, narrow = coverage("updated", 100, per_class=5, m=30, seed=3, draws=150, chains=2)
-    assert share == pytest.approx(0.9, abs=0.09)  # 3 standard errors
-    _, wide = coverage("drawn", 100, per_class=5, m=30, seed=3, draws=100, chains=2)
-    assert narrow < wide
-
-
-def test_drawn_against_a_grid():
+def test_proportions_against_a_grid():
     clf, new, _ = binary(np.random.default_rng(7), 4, 6, 40, 0.3)
     shift = bg.estimate_class_prior(clf, new, prior=[2, 1], draws=1000, prob=0.8)
     theta = clf.model_.family.draw(np.random.default_rng(99), 4000)  # its own draws
@@ -107,57 +72,6 @@ def test_drawn_against_a_grid():
     np.testing.assert_allclose(got, np.mean(own, axis=1), atol=0.03)
 
 
-def test_updated_against_enumeration():
-    """p(z | D, X) for all labels z of 5 rows, from evidences."""
-    clf, new, _ = binary(np.random.default_rng(8), 3, 3, 5, 0.5)
-    alpha = np.array([1.5, 1.0])
-    family, log_w, labels = clf.model_.family, [], list(product([0, 1], repeat=5))
-    for z in labels:
-        n = np.bincount(z, minlength=2)
-        stats_ = family.stats(new, np.array(z), 2)
-        log_w.append(family.log_evidence(stats_) + betaln(*(alpha + n)) - betaln(*alpha))
-    w = np.exp(log_w - np.max(log_w))
-    w /= w.sum()
-    ones = np.sum(labels, axis=1)
-    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="updated", draws=200)
-    summary = shift["summary"]
-    exact = w @ ((alpha[1] + ones) / (alpha.sum() + 5))
-    mcse = summary["sd"][1] / np.sqrt(summary["ess"][1])
-    assert abs(summary["mean"][1] - exact) < 4 * mcse
-    got = shift["predictions"]["class_probability"].values[:, 1]
-    np.testing.assert_allclose(got, w @ np.array(labels), atol=0.03)
-
-
-def test_integrated_in_closed_form_for_one_row():
-    """E rho_c = (alpha_c + r_c) / (A + 1), with r the row's probabilities at the prior mean."""
-    clf, new, _ = binary(np.random.default_rng(9), 4, 5, 1, 0.5)
-    alpha = np.array([3.0, 1.0])
-    shift = bg.estimate_class_prior(clf, new, prior=alpha, theta="integrated")
-    share = clf.predict_proba(new, class_prior=alpha / 4)[0]
-    summary = shift["summary"]
-    error = summary["sd"] / np.sqrt(summary["ess"])
-    assert (abs(summary["mean"] - (alpha + share) / 5) < 4 * error).all()
-    # and the row's own class: rho integrated is the prior mean
-    probability = shift["predictions"]["class_probability"][0]
-    np.testing.assert_allclose(probability, share, atol=0.05)
-
-
-def test_a_new_row_under_integrated_proportions():
-    """As the note says: p(y | x, x_1..m) of another row is predict_proba at the mean."""
-    clf, new, _ = binary(np.random.default_rng(10), 4, 5, 12, 0.2)
-    shift = bg.estimate_class_prior(clf, new[:-1], theta="integrated")
-    f = np.exp(clf.predict_joint_log_proba(new, class_prior=[0.5, 0.5])) * 2
-    rho = (np.arange(20000) + 0.5) / 20000
-    like = np.prod(f[:-1, :1] * (1 - rho) + f[:-1, 1:] * rho, axis=0)
-    joint = np.array([(like * (1 - rho)).sum() * f[-1, 0], (like * rho).sum() * f[-1, 1]])
-    got = clf.predict_proba(new[-1:], class_prior=shift["summary"]["mean"])
-    summary, exact = shift["summary"], joint / joint.sum()
-    error = float(summary["sd"][1] / np.sqrt(summary["ess"].min()))
-    share = float(summary["mean"][1])
-    slope = exact[0] * exact[1] / (share * (1 - share))  # of p(y | x) in the proportion
-    np.testing.assert_allclose(got[0], exact, atol=4 * slope * error)
-
-
 def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
     """Saerens et al. (2002), equations 2.5 and 2.6, from predict_proba and its class weights."""
     clf, new = gaussian
@@ -171,10 +85,9 @@ def test_mode_is_that_of_expectation_maximisation_on_probabilities(gaussian):
     np.testing.assert_allclose(shift["summary"]["map"], rho, atol=1e-5)
 
 
-@pytest.mark.parametrize("theta", rest_is_slow(ROUTES, ["drawn", "integrated"]))
-def test_a_class_that_is_absent(gaussian, theta):
+def test_a_class_that_is_absent(gaussian):
     clf, new = gaussian
-    shift = bg.estimate_class_prior(clf, new, theta=theta, prob=0.95, draws=200)
+    shift = bg.estimate_class_prior(clf, new, prob=0.95, draws=200)
     summary = shift["summary"]
     low, high = summary["interval"].sel({"class": "c"}).values
     assert low < 0.03
@@ -206,7 +119,7 @@ def test_what_comes_back(gaussian):
         "kind": az.rcParams["stats.ci_kind"],
     }
     assert shift.attrs["prior"] == [1, 1, 1]
-    assert (shift.attrs["theta"], shift.attrs["rows"]) == ("drawn", 60)
+    assert shift.attrs["rows"] == 60
     table = az.summary(shift)
     assert list(table.index) == ["class_prior[a]", "class_prior[b]", "class_prior[c]"]
     again = bg.estimate_class_prior(clf, new, draws=50, chains=2)
@@ -222,26 +135,7 @@ def test_predictions_have_the_index_of_a_frame(gaussian):
     assert shift["predictions"]["obs_id"].values.tolist() == ["p", "q", "r"]
 
 
-def test_draws_of_another_route_replace_the_closed_form(gaussian):
-    clf, new = gaussian
-    tree = clf.draw_posterior(300, 4, random_state=3)
-    drawn = clf.with_posterior(tree)
-    own = bg.estimate_class_prior(clf, new, draws=100)["summary"]
-    for theta in ("drawn", "integrated"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MonteCarloWarning)  # 10 rows rest on few draws
-            given = bg.estimate_class_prior(drawn, new, theta=theta, draws=100)
-        given = given["summary"]
-        if theta == "drawn":
-            error = np.hypot(*(s["sd"] / np.sqrt(s["ess"]) for s in (own, given)))
-            assert (np.abs(own["mean"] - given["mean"]) < 4 * error).all()
-        else:
-            exact = bg.estimate_class_prior(clf, new, theta=theta, draws=100)["summary"]
-            np.testing.assert_allclose(given["mean"], exact["mean"], atol=0.03)
-
-
-@pytest.mark.parametrize("theta", ["drawn", "integrated"])
-def test_given_draws_decide(theta):
+def test_given_draws_decide():
     """Draws of the same classes with their names exchanged exchange the proportions."""
     rng = np.random.default_rng(12)
     y = np.repeat(["a", "b"], 20)
@@ -249,23 +143,23 @@ def test_given_draws_decide(theta):
     exchanged = bg.GaussianNB().fit(X, np.where(y == "a", "b", "a")).draw_posterior(300, 2)
     new = rng.normal(size=(30, 1))
     clf = bg.GaussianNB().fit(X, y)
-    asked = {"theta": theta, "draws": 300, "chains": 2}
-    own = bg.estimate_class_prior(clf, new, **asked)["summary"]["mean"]
-    given = bg.estimate_class_prior(clf.with_posterior(exchanged), new, **asked)["summary"]["mean"]
-    assert own.values[0] > 0.9
-    assert given.values[1] > 0.9
+    own, given = (
+        bg.estimate_class_prior(each, new, draws=300, chains=2)["summary"]["mean"].values
+        for each in (clf, clf.with_posterior(exchanged))
+    )
+    assert own[0] > 0.9
+    assert given[1] > 0.9
 
 
 @pytest.mark.parametrize("position", [0, -1])
-@pytest.mark.parametrize("theta", ROUTES)
-def test_every_unlabelled_row_counts(theta, position):
+def test_every_unlabelled_row_counts(position):
     """One row of class b among rows that tell nothing: the mean is that of one draw, 2/3."""
     y = np.repeat(["a", "b"], 60)
     X = np.where(y == "a", 0.0, 9.0)[:, None] + np.tile([-1.0, 0.0, 1.0], 40)[:, None]
     new = np.full((4, 1), np.nan)
     new[position] = 9.0
     clf = bg.GaussianNB().fit(X, y)
-    found = bg.estimate_class_prior(clf, new, theta=theta, draws=100)["summary"]
+    found = bg.estimate_class_prior(clf, new, draws=100)["summary"]
     error = found["sd"].values[1] / np.sqrt(min(found["ess"].values[1], 400))
     assert abs(found["mean"].values[1] - 2 / 3) < 5 * error
 
@@ -274,14 +168,15 @@ def test_concentrations_by_label(gaussian):
     clf, new = gaussian
     named = {"c": 30.0, "a": 10.0, "b": 20.0}
     for prior in (named, pd.Series(named), xr.DataArray([*named.values()], {"class": [*named]})):
-        found = bg.estimate_class_prior(clf, new[:1], prior, theta="integrated", draws=4)
+        found = bg.estimate_class_prior(clf, new[:1], prior, draws=4)
         assert found.attrs["prior"] == [10, 20, 30]
 
 
-def test_the_order_of_rows_and_a_unit_of_a_column_do_not_matter(gaussian):
+def test_the_order_of_rows_does_not_matter(gaussian):
     clf, new = gaussian
-    plain = bg.estimate_class_prior(clf, new, theta="integrated", draws=4)["summary"]["map"]
-    turned = bg.estimate_class_prior(clf, new[::-1], theta="integrated", draws=4)["summary"]["map"]
+    plain, turned = (
+        bg.estimate_class_prior(clf, X, draws=4)["summary"]["map"] for X in (new, new[::-1])
+    )
     np.testing.assert_allclose(turned, plain, atol=1e-8)
 
 
@@ -291,9 +186,8 @@ def test_text_sparse_counts_missing_cells_and_one_class():
     y = np.tile(["x", "z"], 40)
     multinomial = bg.MultinomialNB().fit(sparse.csr_matrix(counts), y)
     new = sparse.csr_matrix(counts[::2])  # all "x"
-    for theta in ROUTES:
-        shift = bg.estimate_class_prior(multinomial, new, theta=theta, draws=100)
-        assert shift["summary"]["mean"].sel({"class": "x"}) > 0.7
+    shift = bg.estimate_class_prior(multinomial, new, draws=100)
+    assert shift["summary"]["mean"].sel({"class": "x"}) > 0.7
 
     texts = ["abab", "abba", "cdcd", "dcdc"]
     markov = bg.MarkovNB().fit(texts, ["l", "l", "r", "r"])
@@ -317,28 +211,13 @@ def test_text_sparse_counts_missing_cells_and_one_class():
 def test_rows_of_hugely_different_density():
     zeros, ones = np.zeros((1, 4000)), np.ones((1, 4000))
     clf = bg.BernoulliNB().fit(np.r_[zeros, zeros, ones, ones], ["a", "a", "b", "b"])
-    for theta in ("drawn", "integrated"):
-        shift = bg.estimate_class_prior(clf, np.r_[zeros, zeros, zeros, ones], theta=theta)
-        np.testing.assert_allclose(shift["summary"]["mean"], [4 / 6, 2 / 6], atol=0.025)
-
-
-def test_chains_that_disagree_are_reported(monkeypatch, gaussian):
-    from bayesgen.predict import label_shift
-
-    clf, new = gaussian
-
-    def stays(rng, f, alpha, around, l):
-        return l + np.log(rng.uniform(1, 1.1, l.shape)), None
-
-    monkeypatch.setattr(label_shift, "step", stays)
-    with pytest.warns(MonteCarloWarning, match="chains disagree on the class proportions"):
-        label_shift.estimate_class_prior(clf, new, theta="integrated", draws=50)
+    shift = bg.estimate_class_prior(clf, np.r_[zeros, zeros, zeros, ones])
+    np.testing.assert_allclose(shift["summary"]["mean"], [4 / 6, 2 / 6], atol=0.025)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"theta": "known"}, "theta must be one of 'drawn', 'updated', 'integrated', got 'known'"),
         ({"prior": 0}, "prior must be > 0"),
         ({"prior": [1, 2]}, r"prior has shape \(2,\)"),
         ({"prior": {"a": 1, "b": 1}}, r"prior has no concentration for \['c'\]"),
@@ -356,11 +235,9 @@ def test_bad_options(gaussian, options, message):
 
 
 def test_bad_rows(gaussian):
-    clf, new = gaussian
+    clf, _ = gaussian
     with pytest.raises(ValueError, match="3 features"):
         bg.estimate_class_prior(clf, np.ones((4, 3)))
-    with pytest.raises(NoClosedFormError, match="with_posterior gave the classifier draws"):
-        bg.estimate_class_prior(clf.with_posterior(clf.posterior_), new, theta="updated")
 
 
 def test_draws_that_were_given_are_used():
@@ -373,5 +250,3 @@ def test_draws_that_were_given_are_used():
     ours, theirs = (bg.estimate_class_prior(c, new)["summary"] for c in (clf, exact))
     np.testing.assert_allclose(ours["mean"], theirs["mean"], atol=0.03)
     np.testing.assert_allclose(ours["interval"], theirs["interval"], atol=0.06)
-    with pytest.raises(NoClosedFormError, match="fit the rows for that"):
-        bg.estimate_class_prior(clf, new, theta="updated")
