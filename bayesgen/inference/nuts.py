@@ -1,13 +1,10 @@
 """NUTS: a PyMC model in, draws of all its variables out, compiled once a structure."""
 
-import os
-import signal
 import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -83,7 +80,6 @@ class Diagnosis(NamedTuple):
     ess: float
     ess_of: str
     n_chains: int
-    broken: str = ""  # what no number tells: chains that do not move, or are one chain
 
     def attributes(self) -> dict[Hashable, float | str]:
         """For the attributes of a tree; ``verdict`` is ``"sound"`` or `complaints`."""
@@ -92,7 +88,7 @@ class Diagnosis(NamedTuple):
 
     def complaints(self) -> list[str]:
         """Say what is wrong, and what to try; empty if nothing is."""
-        complaints = [self.broken] if self.broken else []
+        complaints = []
         if self.divergences:
             complaints.append(
                 f"{self.divergences} draw(s) diverged: regions of the posterior may have been left "
@@ -129,9 +125,8 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
     with np.errstate(invalid="ignore", over="ignore"):  # an infinite draw has no deviation
         moving = {str(k): v.std((CHAIN, DRAW)).values != 0 for k, v in posterior.items()}
     moving = {name: cells for name, cells in moving.items() if cells.any()}
-    broken = _broken({name: posterior[name].values for name in moving})
     if not moving:
-        return Diagnosis(diverging, np.inf, "every parameter", 0.0, "it", n_chains, broken)
+        return Diagnosis(diverging, np.inf, "every parameter", 0.0, "it", n_chains)
     varying = posterior[list(moving)]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # a constant among numbers that vary has no R-hat
@@ -146,27 +141,7 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
         for name, cells in moving.items()
     }
     worst, fewest = max(r_hat, key=r_hat.__getitem__), min(ess, key=ess.__getitem__)
-    return Diagnosis(diverging, r_hat[worst], worst, ess[fewest], fewest, n_chains, broken)
-
-
-def _broken(draws: Mapping[str, Array]) -> str:
-    """Say what is wrong with chains {name: (chain, draw, *dims)} of which R-hat may say nothing."""
-    retry = "sample again with another random_state, and look at the priors"
-    if not draws:
-        return f"no parameter varies: the chains never moved; {retry}"
-    flat = np.concatenate([v.reshape(*v.shape[:2], -1) for v in draws.values()], axis=2)
-    if not np.isfinite(flat).all():
-        return f"some draws are not finite; {retry}"
-    stuck = np.flatnonzero((flat == flat[:, :1]).all(axis=(1, 2)))
-    if len(stuck):
-        return f"chain {stuck[0]} never moved; {retry}"
-    if len(flat) == 1:
-        return "one chain has no other to be compared with; try chains=4"
-    for chain in range(1, len(flat)):
-        twin = np.flatnonzero((flat[:chain] == flat[chain]).all(axis=(1, 2)))
-        if len(twin):
-            return f"chains {twin[0]} and {chain} are identical, hence one chain; {retry}"
-    return ""
+    return Diagnosis(diverging, r_hat[worst], worst, ess[fewest], fewest, n_chains)
 
 
 def warn_unless_sound(
@@ -180,53 +155,6 @@ def warn_unless_sound(
     if complaints:
         warn(f"{sampler}: " + "; ".join(complaints), SamplingWarning)
     return diagnosis
-
-
-# ------------------------------------------------------------------------------------------------
-# Ctrl-C while a sampler of another package runs.
-#
-# PyMC and nutpie catch KeyboardInterrupt and return the draws that there are; ``pymc.sample`` on
-# one core even goes on with the next chain. Within `not_swallowed` an interrupt is an exception
-# that they do not know, and a KeyboardInterrupt again for the caller.
-
-
-class _Interrupted(BaseException):
-    """A KeyboardInterrupt under a name that no sampler catches."""
-
-
-@contextmanager
-def not_swallowed() -> Iterator[None]:
-    """Within, an interrupt of the main thread is a KeyboardInterrupt for the caller, always.
-
-    The program's own handler of SIGINT decides whether a signal is an interrupt: it is if that
-    handler raises KeyboardInterrupt, as Python's does. Other threads never get signals.
-    """
-    before, process, interrupted = signal.getsignal(signal.SIGINT), os.getpid(), False
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-
-    def handle(number: int, frame) -> None:
-        nonlocal interrupted
-        try:
-            before(number, frame)
-        except KeyboardInterrupt:
-            if os.getpid() != process:
-                raise  # a forked worker ends quietly, as its own package has it
-            interrupted = True
-            raise _Interrupted from None
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    except BaseException:
-        if interrupted:  # an error on the way out, of a worker that was ended, says less
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if interrupted:  # lost in a finalizer, or in a function that C calls
-        raise KeyboardInterrupt
 
 
 # ------------------------------------------------------------------------------------------------
@@ -337,11 +265,9 @@ def sample(
     Raises
     ------
     SamplingError
-        If a chain ended early, or has draws that are not finite.
+        If a chain ended early, by an interrupt too, or has draws that are not finite.
     ImportError
         If the sampler is not installed.
-    KeyboardInterrupt
-        On an interrupt: at once, in JAX when it returns to Python. No draws are returned then.
     """
     refuse_seed(options)
     check(draws, tune, chains, nuts_sampler)
@@ -349,7 +275,7 @@ def sample(
         raise ValueError("the model has no free variable: there is nothing to sample")
     run = _by_nutpie if nuts_sampler == "nutpie" else partial(_by_pymc, nuts_sampler)
     sizes = {"draws": draws, "tune": tune, "chains": chains}
-    with third_parties(), not_swallowed():
+    with third_parties():
         tree = run(model, sizes, random_state, progressbar, start, options)
     posterior, stats = (tree[name].to_dataset() for name in ("posterior", "sample_stats"))
     values = {str(name): variable.values for name, variable in posterior.data_vars.items()}

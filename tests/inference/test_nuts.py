@@ -10,6 +10,7 @@ import xarray as xr
 
 import bayesgen as bg
 from bayesgen.inference import nuts
+from bayesgen.inference.nuts import SamplingError, refuse_incomplete
 from tests.averages import averages
 
 with warnings.catch_warnings():
@@ -206,3 +207,56 @@ def test_samplers_of_pymc_with_groups_of_rows(sampler):
     found = averages(clf.with_posterior(tree), BITS)
     z = (found.probability - clf.predict_proba(BITS)) / found.mcse
     assert np.abs(z).max() < 4.5
+
+
+# ------------------------------------------------------------------------------ incomplete draws
+
+
+def test_the_chain_and_its_number_of_draws_are_named():
+    draws = {"pi": np.ones((3, 10, 2)), "mu": np.ones((3, 10, 2, 2))}
+    refuse_incomplete(draws, 3, 10, "NUTS")
+    refuse_incomplete({"k": np.ones((3, 10), dtype=int)}, 3, 10, "NUTS")
+    draws["mu"][1, 7:] = np.nan
+    with pytest.raises(SamplingError, match="NUTS: chain 1 has 7 of 10 draws of 'mu'"):
+        refuse_incomplete(draws, 3, 10, "NUTS")
+    draws["mu"][0, 4, 1, 0] = np.inf
+    with pytest.raises(SamplingError, match=r"chain 0 has 9 of 10 draws of 'mu'; .* not finite"):
+        refuse_incomplete(draws, 3, 10, "NUTS")
+    with pytest.raises(SamplingError, match="chain 0 has 10 of 20 draws of 'pi'"):
+        refuse_incomplete(draws, 3, 20, "NUTS")
+    with pytest.raises(SamplingError, match="3 of 4 chains were returned"):
+        refuse_incomplete(draws, 4, 10, "NUTS")
+
+
+def dataset(n_chains: int, n_draws: int, nan_from: int | None = None) -> xr.Dataset:
+    """Draws of a `GaussianNB`, as a sampler returns them."""
+    shapes = {"pi": ("class",), "mu": ("class", "feature"), "sigma2": ("class", "feature")}
+    out = xr.Dataset()
+    for name, dims in shapes.items():
+        value = np.full((n_chains, n_draws, *[2 for _ in dims]), 0.5)
+        if nan_from is not None:
+            value[-1, nan_from:] = np.nan
+        out[name] = (("chain", "draw", *dims), value)
+    return out
+
+
+STUBS = {
+    "short": (dataset(2, 30), "chain 0 has 30 of 50 draws"),
+    "padded": (dataset(2, 50, nan_from=20), "chain 1 has 20 of 50 draws"),
+    "fewer chains": (dataset(1, 50), "1 of 2 chains"),
+}
+
+
+@pytest.mark.parametrize("sampler", ["nutpie", "pymc"])
+@pytest.mark.parametrize("kind", STUBS)
+def test_truncated_draws_are_an_error_and_change_nothing(kind, sampler, monkeypatch):
+    posterior, message = STUBS[kind]
+    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": xr.Dataset()})
+    monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: tree)
+    clf = bg.GaussianNB().fit(X, Y == "b")
+    before, probability = clf.__dict__.copy(), clf.predict_proba(X)
+    options = {"draws": 50, "chains": 2, "nuts_sampler": sampler, "progressbar": False}
+    with pytest.raises(SamplingError, match=rf"NUTS \({sampler}\): {message}"):
+        clf.sample_posterior(**options)
+    assert clf.__dict__ == before
+    np.testing.assert_array_equal(clf.predict_proba(X), probability)
