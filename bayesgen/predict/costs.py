@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import named_rows
-from bayesgen.encoding.labels import codes_of
 from bayesgen.families.names import ACTION, OBS, Method
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesgen.datatree.result_table import ResultTable
 
 REJECT: Final = "reject"
@@ -145,94 +146,67 @@ class _Costs(NamedTuple):
 
 def read_costs(cost, classes: Array, reject: float | None = None) -> _Costs:
     """Costs in the order of `classes`, checked; arguments as in `decide`."""
-    if reject is not None:
-        return _with_reject(read_costs(cost, classes), reject)
+    import pandas as pd
+
+    labels = classes.tolist()
     if cost is None:
-        return _Costs(1.0 - np.eye(len(classes)), classes)
-    if isinstance(cost, Mapping):
-        costs = _of_mapping(cost, classes)
-    elif hasattr(cost, "index") and hasattr(cost, "columns"):
-        costs = _of_frame(cost, classes)
+        table = pd.DataFrame(1.0 - np.eye(len(labels)), labels, labels)
+    elif isinstance(cost, Mapping):
+        table = _of_mapping(cost, labels)
+    elif isinstance(cost, pd.DataFrame):
+        table = cost
     else:
-        values = _numbers(cost)
-        if values.shape != (len(classes), len(classes)):
+        values = np.asarray(cost)
+        if values.shape != (len(labels),) * 2:
             raise ValueError(
-                f"cost has shape {values.shape}, but there are {len(classes)} classes: give a "
-                f"(class, decision) array {(len(classes),) * 2} in the order {classes.tolist()}, "
+                f"cost has shape {values.shape}, but there are {len(labels)} classes: give a "
+                f"(class, decision) array {(len(labels),) * 2} in the order {labels}, "
                 "or a DataFrame or dict that names its decisions"
             )
-        costs = _Costs(values, classes)
-    bad = ~(np.isfinite(costs.values) & (costs.values >= 0))
-    if bad.any():
-        c, a = np.argwhere(bad)[0]
-        raise ValueError(
-            f"cost of {costs.decisions[a]!s} where {classes[c]!s} is true must be a finite number "
-            f">= 0, got {costs.values[c, a]:g}; for gains, subtract each from the largest: the "
-            "decisions stay the same"
-        )
-    return costs
-
-
-def _numbers(values) -> Array:
+        table = pd.DataFrame(values, labels, labels)
+    if len(table) != len(labels) or set(table.index) != set(labels):
+        raise ValueError(f"the rows of cost must be the classes {labels}, got {list(table.index)}")
+    if table.columns.empty or not table.columns.is_unique:
+        raise ValueError(f"cost must name each decision once, got {list(table.columns)}")
+    if reject is not None:
+        table = table.assign(**{REJECT: _cost_of_rejection(reject, table.columns)})
+    decisions = _labels(table.columns.tolist())
     try:
-        return np.asarray(values, dtype=np.float64)
+        values = table.loc[labels].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             "cost must be numbers: a (class, decision) array, a DataFrame with the true classes "
-            f"as its index, or {{class: {{decision: cost}}}}; got {values!r}"
+            f"as its index, or {{class: {{decision: cost}}}}; got {cost!r}"
         ) from None
+    for c, a in np.argwhere(~(np.isfinite(values) & (values >= 0)))[:1]:
+        raise ValueError(
+            f"cost of {decisions[a]!s} where {labels[c]!s} is true must be a finite number "
+            f">= 0, got {values[c, a]:g}; for gains, subtract each from the largest: the "
+            "decisions stay the same"
+        )
+    return _Costs(values, decisions)
 
 
-def _of_frame(cost, classes: Array) -> _Costs:
-    order = _rows_by_class(list(cost.index), classes, "the index of cost")
-    decisions = list(cost.columns)
-    if not decisions or len(set(decisions)) < len(decisions):
-        raise ValueError(f"the columns of cost must name each decision once, got {decisions}")
-    return _Costs(_numbers(cost)[order], _labels(decisions))
+def _of_mapping(cost: Mapping[Any, Any], labels: list[Any]) -> "pd.DataFrame":
+    """Return the table of {class: {decision: cost}}: classes first, NaN where nothing is said."""
+    import pandas as pd
 
-
-def _of_mapping(cost, classes: Array) -> _Costs:
-    order = _rows_by_class(list(cost), classes, "the keys of cost")
-    rows = [list(cost.values())[i] for i in order]
-    if not all(isinstance(row, Mapping) for row in rows):
+    if not all(isinstance(row, Mapping) for row in cost.values()):
         raise ValueError(f"cost as a dict must be {{class: {{decision: cost}}}}, got {cost!r}")
-    named = dict.fromkeys(decision for row in rows for decision in row)
-    if not named:
-        raise ValueError(f"cost names no decision: {cost!r}")
-    # the classes first, then other decisions as they come
-    decisions = [c for c in classes.tolist() if c in named]
-    decisions += [decision for decision in named if decision not in decisions]
-    for c, row in zip(classes.tolist(), rows, strict=True):
-        for decision in decisions:
-            if decision not in row and decision != c:
-                raise ValueError(f"cost does not say what {decision!r} costs where {c!r} is true")
-    values = [[row.get(d, 0.0) for d in decisions] for row in rows]
-    return _Costs(_numbers(values), _labels(decisions))
+    rows = {c: {c: 0.0, **row} for c, row in cost.items()}
+    named = dict.fromkeys(decision for row in cost.values() for decision in row)
+    classes_first = [c for c in labels if c in named]
+    decisions = classes_first + [decision for decision in named if decision not in labels]
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=decisions)
 
 
-def _rows_by_class(labels, classes: Array, what: str) -> Array:
-    """Return where each class is among `labels`, which must be the classes in any order."""
-    try:
-        codes = codes_of(_labels(labels), classes)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what} must be the classes {classes.tolist()}, got {labels}") from None
-    missing = np.setdiff1d(np.arange(len(classes)), codes)
-    if missing.size:
-        raise ValueError(f"cost has no row for the class(es) {classes[missing].tolist()}")
-    if len(codes) > len(classes):
-        raise ValueError(f"{what} has a class twice: {labels}")
-    return np.argsort(codes)
-
-
-def _with_reject(costs: _Costs, reject: float) -> _Costs:
+def _cost_of_rejection(reject: float, decisions: "pd.Index") -> float:
     price = np.asarray(reject)
     if price.shape != () or price.dtype.kind not in "fiu" or not 0 <= price < np.inf:
         raise ValueError(f"reject must be one finite number >= 0, the cost, got {reject!r}")
-    decisions = costs.decisions.tolist()
     if REJECT in decisions:
         raise ValueError(f"cost has a decision {REJECT!r} already: leave `reject` out")
-    column = np.full((len(costs.values), 1), float(price))
-    return _Costs(np.hstack([costs.values, column]), _labels([*decisions, REJECT]))
+    return float(price)
 
 
 def _labels(values) -> Array:
