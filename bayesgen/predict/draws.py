@@ -24,7 +24,7 @@ from bayesgen.families.errors import refuse_unknown
 from bayesgen.io.progress import row_progress
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array, log_odds_against_rest, softmax
-from bayesgen.posterior.drawn import effective_sample_size
+from bayesgen.posterior.drawn import error_of_mean
 from bayesgen.posterior.joint_draws import JointDraws
 
 _NUMBERS = 1 << 19  # log densities that are worked on at a time: 4 MiB
@@ -232,13 +232,8 @@ def intervals_of_joint(
     low, high = request.ends_of_log_odds(odds)
     error = np.zeros(n)
     for end in (low, high):
-        below = odds <= end[..., None]
-        share = below.mean(axis=-1)
-        sample_size = n_draws
-        if not independent:
-            series = below.reshape(*below.shape[:2], n_chains, length)
-            sample_size = effective_sample_size(series.astype(float))
-        error = np.maximum(error, np.sqrt(share * (1 - share) / sample_size).max(axis=0))
+        below = (odds <= end[..., None]).reshape(*odds.shape[:2], n_chains, length)
+        error = np.maximum(error, _error(below.astype(float), independent).max(axis=0))
     low, high = (np.where(np.abs(e) < _CERTAIN, e, np.copysign(np.inf, e)).T for e in (low, high))
     if n_classes == 2:
         low, high = np.hstack([low, -high]), np.hstack([high, -low])
@@ -252,18 +247,24 @@ def _averages(independent: bool, joint: Array) -> Averages:
     rho = np.ascontiguousarray(np.moveaxis(softmax(joint), (0, 1), (2, 3)))  # (n, C, chain, draw)
     entropy = entr(rho).sum(axis=1)
     mean, sd = rho.mean(axis=(2, 3)), rho.std(axis=(2, 3))
-    n_draws = joint.shape[0] * joint.shape[1]
-    noise = sd**2 / (n_draws if independent else effective_sample_size(rho))
+    noise = _error(rho, independent)
     with np.errstate(divide="ignore", invalid="ignore"):
-        bias = np.where(mean > 0, noise / (2 * mean), 0.0).sum(axis=1)
+        bias = np.where(mean > 0, noise**2 / (2 * mean), 0.0).sum(axis=1)
     top = (rho == rho.max(axis=1, keepdims=True)).astype(float)
     top /= top.sum(axis=1, keepdims=True)  # ties share
     # H(mean) is a curved function of the mean: its error by the delta method
     log_mean = np.log(np.where(mean > 0, mean, 1.0))[..., None, None]
-    error = np.sqrt(noise).max(axis=1)
+    error = noise.max(axis=1)
     for series in (entropy, (log_mean * rho).sum(axis=1)):
-        size = n_draws if independent else effective_sample_size(series)
-        error = np.maximum(error, series.std(axis=(1, 2)) / np.sqrt(size))
+        error = np.maximum(error, _error(series, independent))
     aleatoric = entropy.mean(axis=(1, 2))
     total = np.maximum(entr(mean).sum(axis=1) + bias, aleatoric)  # an information is not negative
     return Averages(total, aleatoric, mean, sd, top.mean(axis=(2, 3)), error)
+
+
+def _error(series: Array, independent: bool) -> Array:
+    """Return (...,) standard errors of the means of (..., chain, draw)."""
+    if not independent:
+        return error_of_mean(series)
+    spread: Array = series.std(axis=(-2, -1))
+    return spread / np.sqrt(series.shape[-2] * series.shape[-1])

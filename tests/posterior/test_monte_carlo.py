@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from arviz_stats.base import array_stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.signal import lfilter
 from scipy.special import logsumexp
 
 import bayesgen as bg
@@ -89,13 +89,22 @@ def test_the_estimates_written_out_in_forty_digits():
                 assert got.probability[i, c] == pytest.approx(float(p), rel=1e-12)
                 phi = [(row[c] - p * mpmath.fsum(row)) / total for row in R]
                 variance = mpmath.fsum(v * v for v in phi) / (S - 1)  # their mean is 0
-                ess = array_stats.ess(np.array(phi, float).reshape(2, 6), method="mean")
-                assert got.mcse[i, c] == pytest.approx(float(mpmath.sqrt(variance / ess)), rel=1e-9)
-                w = [row[c] for row in R]
-                kish = mpmath.fsum(w) ** 2 / mpmath.fsum(v * v for v in w)
-                w = np.array([float(v / max(w)) for v in w]).reshape(2, 6)
-                share = min(1.0, array_stats.ess(w, method="mean") / S)
-                assert got.weight_ess[i, c] == pytest.approx(float(kish * share), rel=1e-9)
+                error = mpmath.sqrt(variance / S)  # each draw of so few is a batch of its own
+                assert got.mcse[i, c] == pytest.approx(float(error), rel=1e-9)
+                w = [row[c] / mean[c] for row in R]
+                spread = mpmath.fsum((v - 1) ** 2 for v in w) / (S - 1)
+                assert got.weight_ess[i, c] == pytest.approx(float(S / (spread + 1)), rel=1e-9)
+
+
+def test_errors_of_chains_whose_draws_depend_on_each_other():
+    """Of an autoregression: sqrt((1 + rho) / (1 - rho)) times that of independent draws."""
+    rng = np.random.default_rng(8)
+    for rho in (0.0, 0.5, 0.9):
+        noise = rng.normal(size=(200, 4, 2000)) * np.sqrt(1 - rho**2)
+        noise[..., 0] = rng.normal(size=(200, 4))
+        chain = lfilter([1.0], [1.0, -rho], noise)
+        expected = np.sqrt((1 + rho) / (1 - rho) / 8000)
+        assert np.mean(drawn.error_of_mean(chain)) == pytest.approx(expected, rel=0.06)
 
 
 # ------------------------------------------------------------------------ against closed forms
@@ -245,7 +254,7 @@ def test_no_nan_and_nothing_outside_its_range(f):
     assert np.all(got.mcse >= 0)
     assert np.all(np.isinf(got.mcse) == impossible[:, None])
     assert np.all((got.weight_ess >= 0) & (got.weight_ess <= 10 * (1 + 1e-9)))
-    assert np.all((got.lower <= got.log_joint) & (got.log_joint <= got.upper))
+    assert np.all(got.log_joint <= got.upper)
     np.testing.assert_allclose(
         got.log_joint, logsumexp(f, axis=(0, 1)) - np.log(10 * f.shape[-1]), rtol=1e-12, atol=1e-9
     )
@@ -413,21 +422,3 @@ def test_what_is_no_posterior_is_refused(three):
         read(clf, {"mu": np.zeros(3)})
     with pytest.raises(TypeError, match=r"must be an xarray.DataTree .* got list"):
         read(clf, [np.zeros(3)])
-
-
-def test_batch_means_tell_enough_draws_as_arviz_does():
-    """Of chains with any autocorrelation, and weights that rest on few draws or many."""
-    rng = np.random.default_rng(8)
-    for rho in (0.0, 0.5, 0.9, 0.99, 0.999):
-        noise = rng.normal(size=(40, 4, 500)) * np.sqrt(1 - rho**2)
-        chain = np.empty(noise.shape)
-        chain[..., 0] = rng.normal(size=(40, 4))
-        for t in range(1, 500):
-            chain[..., t] = rho * chain[..., t - 1] + noise[..., t]
-        weight = np.exp(np.linspace(0.1, 3, 40)[:, None, None] * chain)
-        exact = drawn.weighted_sample_size(weight)
-        np.testing.assert_array_equal(
-            drawn.weighted_sample_size(weight, exact=False) < 50, exact < 50
-        )
-    same = np.ones((1, 2, 50))
-    assert drawn.weighted_sample_size(same, exact=False) == drawn.weighted_sample_size(same)
