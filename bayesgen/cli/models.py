@@ -25,7 +25,6 @@ _REMEDIES = {
     "kind": "--kind COLUMN={kind}",
     "missing": "--missing {code}",
     "texts": "read it by --model auto or markov",
-    "bins": "use --model auto or forest",
     "convert": "write the numbers alone, all alike; with decimal commas: --decimal ,",
 }
 

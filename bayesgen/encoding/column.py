@@ -320,37 +320,3 @@ def _unreadable(name: Hashable, what: str, row: int | None = None, to: str = "")
         column=name,
         advice=f"{convert} or leave it out",
     )
-
-
-# ------------------------------------------------------------------------------------------------
-# What the cells of a real column say of its kind, without the labels: every class has the same.
-
-_SPIKE = 0.3  # share of the cells from which one value is a spike
-_ELSEWHERE = 4  # different values there must be beside it: fewer are categories
-_QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells have
-
-
-def spike_of(values: Array) -> float | None:
-    """Return the value of 30 % of the cells or more, if the others have at least four values."""
-    seen = values[~np.isnan(values)]
-    if not len(seen):
-        return None
-    quartiles = np.quantile(seen, _QUARTILES, method="lower")
-    on, spike = max(((seen == value).mean(), float(value)) for value in quartiles)
-    others = seen[seen != spike]
-    if on < _SPIKE or len(np.unique(others[:1000])) < _ELSEWHERE:
-        return None
-    return spike
-
-
-def is_lognormal(values: Array) -> bool:
-    """Tell whether cells are positive, their sd above the mean, with more evidence for logarithms.
-
-    Under unit-information priors the evidences of one Normal for all cells, and of one for their
-    logarithms with the Jacobian, differ by n times what is compared here.
-    """
-    seen = values[~np.isnan(values)]
-    if not len(seen) or seen.min() <= 0 or seen.std() <= seen.mean():
-        return False
-    logs = np.log(seen)
-    return bool(np.log(logs.std()) + logs.mean() < np.log(seen.std()))

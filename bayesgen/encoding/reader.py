@@ -373,9 +373,9 @@ class Reader:
         return [f"x{j}" for j in range(self.n_features or 0)]
 
     @property
-    def chosen(self) -> bool | Collection[str]:
-        """Return names of the columns whose kinds the user has chosen; True: of all."""
-        return True
+    def chosen(self) -> Collection[str]:
+        """Return names of the columns whose kinds the user has chosen."""
+        return self.columns
 
     @property
     def normal_by_type(self) -> Collection[str]:

@@ -23,7 +23,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesgen.encoding.column import spike_of
 from bayesgen.encoding.literals import Json, shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema
@@ -114,6 +113,10 @@ def _missing(cell) -> bool:
 # common to the classes and leave p(y | x) alone.
 
 MissingCells = Literal["auto", "category", "refuse"]
+
+_SPIKE = 0.3  # share of the cells from which one value is a spike
+_ELSEWHERE = 4  # different values there must be beside it: fewer are categories
+_QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells have
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,19 @@ class BinnedTable:
         record = json.loads(text)
         cuts = tuple(None if ends is None else tuple(ends) for ends in record["cuts"])
         return cls(TableSchema.from_json(record["schema"]), cuts, tuple(record["missing"]))
+
+
+def spike_of(values: Array) -> float | None:
+    """Return the value of 30 % of the cells or more, if the others have at least four values."""
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return None
+    quartiles = np.quantile(seen, _QUARTILES, method="lower")
+    on, spike = max(((seen == value).mean(), float(value)) for value in quartiles)
+    others = seen[seen != spike]
+    if on < _SPIKE or len(np.unique(others[:1000])) < _ELSEWHERE:
+        return None
+    return spike
 
 
 def quantile_ends(seen: Array, n_bins: int) -> tuple[float, ...]:

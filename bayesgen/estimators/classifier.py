@@ -424,8 +424,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             With ``prior="empirical"``, if the evidence is largest at the bound of a factor; with
             `unlabelled`, if rows are unlike all labelled ones.
         ColumnWarning
-            If columns of a data frame look like row numbers, names, dates or numbers as text, hold
-            one value, or are two numbers that became Normal (`bayesgen.encoding.suspects.find`).
+            If columns of a data frame look like row numbers, names, or numbers and dates as text,
+            hold one value, or are two numbers that became Normal
+            (`bayesgen.encoding.suspects.find`).
 
         Notes
         -----
