@@ -125,45 +125,47 @@ def test_the_prior_is_that_of_the_formulas():
 
 
 def test_a_prior_of_the_rates_replaces_the_hierarchy():
-    family = replace(resolved(False), mu=pm.Gamma.dist(2, 1), delta=pm.HalfNormal.dist(1))
-    model = ClassModel(np.ones(C), family).to_pymc(coords(family))
-    assert {v.name for v in model.free_RVs} == {"pi", "mu", "delta"}
-    family = replace(resolved(False), spread=pm.HalfNormal.dist(0.1))
-    model = ClassModel(np.ones(C), family).to_pymc(coords(family))
-    assert {v.name for v in model.free_RVs} == {"pi", "delta", "common", "spread", "deviation"}
+    for priors, expected in (
+        ({"mu": pm.Gamma.dist(2, 1), "delta": pm.HalfNormal.dist(1)}, {"mu"}),
+        ({"spread": pm.HalfNormal.dist(0.1)}, {"common", "spread", "deviation"}),
+    ):
+        family = replace(resolved(False), **priors)
+        model = ClassModel(np.ones(C), family).to_pymc(coords(family))
+        assert {v.name for v in model.free_RVs} == expected | {"pi", "delta"}
 
 
 # -------------------------------------------------------------------------------------- errors
 
 
-def test_exposures_must_be_positive_and_known():
-    X = rows(True)
-    for bad, message in [
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
         (0.0, "exposure must be > 0 and finite, got 0 in row 2"),
         (np.nan, r"exposure is missing \(NaN\) in row 2"),
         (np.inf, "exposure must be > 0 and finite"),
-    ]:
-        X[2, 0] = bad
-        with pytest.raises(ValueError, match=message):
-            NegativeBinomial(exposure=FIRST).log_likelihood(X, THETA)
-
-
-def test_the_exposure_column_must_exist():
+    ],
+)
+def test_exposures_must_be_positive_and_known(cell, message):
     X = rows(True)
-    with pytest.raises(ValueError, match="exposure='words' is not a column of X"):
-        bg.NegativeBinomialNB(exposure="words").fit(X, Y)
-    with pytest.raises(ValueError, match="exposure=4, but X has 4 columns"):
-        bg.NegativeBinomialNB(exposure=4).fit(X, Y)
+    X[2, 0] = cell
+    with pytest.raises(ValueError, match=message):
+        NegativeBinomial(exposure=FIRST).log_likelihood(X, THETA)
 
 
-def test_counts_must_be_whole_and_not_negative():
+@pytest.mark.parametrize(
+    ("exposure", "cell", "message"),
+    [
+        ("words", 1, "exposure='words' is not a column of X"),
+        (4, 1, "exposure=4, but X has 4 columns"),
+        (None, 0.5, r"counts must be whole numbers to be fitted, got 0\.5"),
+        (None, -1, r"Negative values .* row 1, column 'x1'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(exposure, cell, message):
     X = rows()
-    X[1, 1] = 0.5
-    with pytest.raises(ValueError, match=r"counts must be whole numbers to be fitted, got 0\.5"):
-        bg.NegativeBinomialNB().fit(X, Y)
-    X[1, 1] = -1
-    with pytest.raises(ValueError, match=r"Negative values .* row 1, column 'x1'"):
-        bg.NegativeBinomialNB().fit(X, Y)
+    X[1, 1] = cell
+    with pytest.raises(ValueError, match=message):
+        bg.NegativeBinomialNB(exposure=exposure).fit(X, Y)
 
 
 # ---------------------------------------------------------------------------------------- NUTS
@@ -172,19 +174,15 @@ def test_counts_must_be_whole_and_not_negative():
 @pytest.mark.slow
 def test_nuts_finds_rates_and_bursts_and_beats_poisson():
     """Bursts, unequal exposures, some cells missing and some rows without a label."""
-    rng = np.random.default_rng(3)
-    n, d = 300, 6
-    common = rng.gamma(2.0, 1.0, d + 1)
-    mu = common * np.exp(0.5 * rng.normal(size=(2, d + 1)))
-    delta = np.array([1.0, 0.05, 0.5, 1.0, 3.0, 5.0, 8.0])
-    first = np.eye(d + 1)[0]
-    truth = {"mu": mu, "delta": delta}
-    y = rng.integers(0, 2, 2 * n)
-    X = np.empty((2 * n, d + 1))
-    for w in (0.5, 1.0, 3.0):
-        at = np.flatnonzero(rng.random(2 * n) < 0.5) if w > 0.5 else np.arange(2 * n)
-        family = NegativeBinomial(exposure=first, unit=np.array(w))
-        X[at] = family.simulate(rng, truth, y[at])
+    rng, n, d = np.random.default_rng(3), 300, 6
+    mu = rng.gamma(2.0, 1.0, d + 1) * np.exp(0.5 * rng.normal(size=(2, d + 1)))
+    truth = {"mu": mu, "delta": np.array([1.0, 0.05, 0.5, 1.0, 3.0, 5.0, 8.0])}
+    y, first = rng.integers(0, 2, 2 * n), np.eye(d + 1)[0]
+    of_each = [
+        NegativeBinomial(exposure=first, unit=np.array(w)).simulate(rng, truth, y)
+        for w in (0.5, 1.0, 3.0)
+    ]
+    X = np.array(of_each)[rng.integers(3, size=2 * n), np.arange(2 * n)]
     train, test = np.arange(n), np.arange(n, 2 * n)
     gap = X.copy()
     gap[:, 1:][rng.random((2 * n, d)) < 0.05] = np.nan
