@@ -16,10 +16,8 @@ from bayesgen.families.errors import NoClosedFormError, UndefinedEstimateError
 
 X = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.0], "row 1": [1.0, 0.0, 2.0, 1.0]})
 Y = ["p", "p", "q", "q"]
-RNG = np.random.default_rng(0)
 CODES = np.arange(40) % 2
-A = RNG.normal(size=(40, 2)) + 2 * CODES[:, None]
-CLF = bg.GaussianNB().fit(A, CODES)
+A = np.random.default_rng(0).normal(size=(40, 2)) + 2 * CODES[:, None]
 
 
 def own_errors():
@@ -71,43 +69,20 @@ def test_placed_keeps_the_type():
         raise KeyError("x")
 
 
-def with_cell(value, column="a", row=2):
-    out = X.astype(object)
-    out.loc[row, column] = value
-    return out
-
-
 @pytest.mark.parametrize(
     ("call", "row", "column"),
     [
-        (lambda: bg.GaussianNB().fit(with_cell("old"), Y), 2, "a"),
-        (lambda: bg.GaussianNB().fit(with_cell(1e200), Y), 2, "a"),
-        (lambda: bg.LinearDiscriminant().fit(with_cell(np.nan), Y), 2, "a"),
-        (lambda: bg.PoissonNB().fit(with_cell(-1.0, "row 1").astype(float), Y), 2, "row 1"),
-        (lambda: bg.BernoulliNB(binarize=None).fit(with_cell(7.0, "row 1", 0).astype(float), Y),
-         0, "a"),
-        (lambda: bg.MixedNB(columns={"poisson": ["row 1"], "gaussian": ["a"]})
-         .fit(with_cell(-1.0, "row 1"), Y), 2, "row 1"),
-        (lambda: bg.CategoricalNB(unseen="raise").fit(X, Y).predict(with_cell(9.0)), 2, "a"),
-        (lambda: bg.MixedNB().fit(with_cell(np.inf), Y), 2, "a"),
         (lambda: bg.GaussianNB().fit(X, ["p", None, "q", "q"]), 1, None),
         (lambda: bg.GaussianNB().fit(X, Y, sample_weight=[1, 1, 1e-320, 1]), 2, None),
         (lambda: bg.MarkovNB().fit(["a", None, "b"], ["p", "q", "q"]), 1, None),
+        (lambda: bg.CategoricalNB(unseen="raise").fit(X, Y).predict(X + 9), 0, "a"),
     ],
-)  # fmt: skip
-def test_cells_and_labels_are_facts(call, row, column):
+)
+def test_rows_of_labels_weights_documents_and_categories_are_facts(call, row, column):
+    """Those of cells: tests/estimators/test_errors."""
     with pytest.raises((InputError, InputTypeError)) as caught:
         call()
     assert (caught.value.row, caught.value.column) == (row, column)
-
-
-def test_an_estimate_that_does_not_exist_names_its_column():
-    clf = bg.GaussianNB().fit(X.assign(a=[1.0, 1.0, 2.0, 3.0]), Y)
-    with pytest.raises(UndefinedEstimateError) as caught:
-        clf.predict_proba(X, method="mle")
-    assert caught.value.column == "a"
-    assert caught.value.cause.startswith("class 'p', feature 'a': ")
-    assert bg.compare_predictives(clf, X, Y)["note"].values[-1] == str(caught.value)
 
 
 def test_warnings_name_the_line_of_the_caller():
@@ -152,66 +127,6 @@ def test_sparse_columns_of_pandas(fill):
     clf = bg.GaussianNB().fit(some, CODES)
     expected = bg.GaussianNB().fit(dense, CODES).predict_proba(dense)
     np.testing.assert_array_equal(clf.predict_proba(some), expected)
-
-
-# ------------------------------------------------------------------------------------ what is told
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (
-            lambda: CLF.loo(A, CODES, groups=pd.Series(["a", None] * 20)),
-            ValueError,
-            "groups has no name in row 1",
-        ),
-        (
-            lambda: CLF.loo(A, CODES, groups=[["a"], 1] * 20),
-            TypeError,
-            "groups must be labels that can be hashed",
-        ),
-        (
-            lambda: bg.GaussianNB().fit(A, CODES, sample_weight={0: 1, 1: 2}),
-            TypeError,
-            r"\[weights\[label\] for label in y\]",
-        ),
-        (
-            lambda: bg.GaussianNB().fit(A, CODES, sample_weight="balanced"),
-            TypeError,
-            "one for each row, got 'balanced'",
-        ),
-        (
-            lambda: bg.GaussianNB(class_weight="balanced"),
-            TypeError,
-            "GaussianNB has no argument 'class_weight': use class_prior=",
-        ),
-        (
-            lambda: bg.LinearDiscriminant(n_components=1),
-            TypeError,
-            "LinearDiscriminant has no argument 'n_components'",
-        ),
-        (
-            lambda: bg.LinearDiscriminant(nonsense=1),
-            TypeError,
-            "LinearDiscriminant got an unexpected keyword argument 'nonsense'",
-        ),
-        (
-            lambda: bg.LogLinearPool().fit(["a", "b", None, "c", "d", "e"], [0, 1] * 3),
-            ValueError,
-            "document 2 is missing",
-        ),
-        (lambda: CLF.predict_interval(A, prob="x"), ValueError, "prob must be between 0 and 1"),
-        (lambda: CLF.merge(None), TypeError, "cannot merge NoneType .* a fitted GaussianNB"),
-    ],
-)
-def test_one_sentence_says_what_to_do(call, error, words):
-    with pytest.raises(error, match=words):
-        call()
-
-
-def test_a_frame_without_columns_is_named():
-    with pytest.raises(ValueError, match=r"X has no columns: 0 feature\(s\) \(shape=\(4, 0\)\)"):
-        bg.GaussianNB().fit(pd.DataFrame(index=range(4)), [0, 1, 0, 1])
 
 
 # ------------------------------------- one spelling of an argument; PyMC's and ArviZ's is answered
