@@ -317,7 +317,7 @@ def validate(
     `loo_log_joint` and `typicality` with fits without the row; merged halves with the whole; sums
     of contributions; estimates by ``"mle"`` and ``"map"``.
 
-    *Not* checked are prediction sets, `predict_uncertainty`, intervals of contributions, mutual
+    *Not* checked are prediction sets, `predict_uncertainty`, mutual
     information, label shift, files and streams, and the model itself. `bg.compare_models` and
     predictive checks show whether the model fits the rows.
 

@@ -442,7 +442,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         The prior is that of the labelled rows; categories, bins and words are known from all. On
         open tables with 5 and 10 labels per class it seldom raises log loss, and weight 1 often
         does by much (``tests/benchmarks/unlabelled.py``). The labels are guesses, so intervals,
-        `predict_posterior`, `explain`, evidence, leave-one-out and methods that add rows are
+        `predict_posterior`, evidence, leave-one-out and methods that add rows are
         refused. ``unlabelled_weight_`` is the mean weight; estimates use the statistics at it.
         A discriminative classifier cannot learn from these rows.
 
@@ -939,8 +939,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         self,
         X: RowsLike,
         classes: ArrayLike | None = None,
-        prob: float | None = None,
-        kind: "KindName | None" = None,
         class_prior: ClassPrior = None,
         random_state: Seed = 0,
     ) -> "xr.Dataset":
@@ -957,32 +955,26 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
             most probable other class of each row. None: ``classes_[1]`` against ``classes_[0]``,
             like `decision_function`; with more classes the most probable of each row against its
             runner-up.
-        prob : float in (0, 1), optional
-            Posterior probability of intervals. None: no intervals.
-        kind : {"eti", "hdi"}, optional
-            Equal tails, or the shortest interval; default ``az.rcParams["stats.ci_kind"]``.
         class_prior : array (class,) or {label: weight}, optional
             Class weights that replace the fitted ones: they change the intercept.
         random_state : int or numpy.random.Generator
-            Seed of orders and draws. A row has the same contributions alone and among others.
+            Seed of orders. A row has the same contributions alone and among others.
 
         Returns
         -------
         xarray.Dataset
             In nats. (obs_id, feature) ``predictive``, the contributions, and ``error``, their Monte
             Carlo standard errors; (obs_id) ``predictive_intercept``, ``predictive_log_odds``, and
-            the classes, ``label`` and ``against``. With `prob`: ``interval`` (obs_id, feature,
-            bound). With words in a pool, and for `BayesianLogisticRegression`: ``rest`` (obs_id),
-            what the contributions do not add up to. The features of `MarkovNB` are the n-grams that
-            X shows; of texts in a pool, words.
+            the classes, ``label`` and ``against``. With words in a pool, and for
+            `BayesianLogisticRegression`: ``rest`` (obs_id), what the contributions do not add up
+            to. The features of `MarkovNB` are the n-grams that X shows; of texts in a pool, words.
 
         Raises
         ------
         ValueError
             If a label is not known, or the table would be too large.
         NotImplementedError
-            If the model has no predictions for rows with missing cells, or no intervals of
-            contributions.
+            If the model has no predictions for rows with missing cells.
 
         Notes
         -----
@@ -997,9 +989,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         the document's tokens, in closed form. In a pool the n-grams of a word are added up, times
         the mean exponents of the members, and a member that reads no tokens is one feature, with
         its name in parentheses.
-
-        *Intervals* are of the same differences under draws of theta: 2000 draws if columns are
-        independent given theta, else 200 draws and 4 pairs of orders.
 
         *Regression.* The contributions of `BayesianLogisticRegression` are posterior means of
         coefficients times standardised cells, for it has no predictions of incomplete rows.
@@ -1018,9 +1007,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> table["predictive"].values.round(3), table["predictive_intercept"].values.round(3)
         (array([[0.609, 0.609]]), array([-1.872]))
         """
-        request = None if prob is None else IntervalRequest.of(prob, kind)
         seed = int(generator(random_state).integers(2**63))
-        return contributions.explain(self._fitted(), X, classes, request, class_prior, seed)
+        return contributions.explain(self._fitted(), X, classes, class_prior, seed)
 
     # -- training rows, each without itself ----------------------------------------------------
 

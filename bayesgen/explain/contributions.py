@@ -16,9 +16,7 @@ context has a closed form of the mean over all orders of its tokens. In a pool o
 contributions of the members are added up by word, times the mean exponents. In a pool of sparse
 counts all counts of a column are left out together. What does not add up is ``rest``.
 
-*Intervals* are those of the same differences under draws of theta.
-
-N rows, D features, C classes, S draws, P pairs of orders, M sets of columns.
+N rows, D features, C classes, P pairs of orders.
 """
 
 import warnings
@@ -34,23 +32,20 @@ from scipy import sparse
 from bayesgen.datatree import tree
 from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.families.capabilities import FeatureTerms, TokenDraws, Urns, require
-from bayesgen.families.names import BOUND, FEATURE, OBS
+from bayesgen.families.names import FEATURE, OBS
 from bayesgen.families.shared.ngrams import known_ngrams
 from bayesgen.numerics.rows import row_blocks
-from bayesgen.numerics.special import Array, draw_log_beta, log_gamma_difference
+from bayesgen.numerics.special import Array, log_gamma_difference
 from bayesgen.posterior.drawn import MonteCarloWarning
 from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import log_weights
 from bayesgen.posterior.pooled import Member, MemberRows
 from bayesgen.predict import incomplete, probabilities
-from bayesgen.predict.draws import IntervalRequest
-from bayesgen.predict.leave_one_out import rows_of_fit
 
 if TYPE_CHECKING:
     import xarray as xr
 
-N_DRAWS = 200  # of theta, for intervals by orders
-_MARGINAL_DRAWS = 2000  # the same, of single cells
+_DRAWS = 2000  # of the coefficients of a regression
 _PAIRS, _MOST_PAIRS = 4, 64  # of an order and its reverse: at first, and at most
 _FEW = 5  # columns of which all sets are fewer than those along the first orders
 _ERROR = 0.05  # standard error of a contribution, of the largest of its row
@@ -66,7 +61,7 @@ RULES = {
     "pair": "the pair given",
 }
 
-LogJoint = Callable[[Any], Array]  # rows to (..., n, C)
+LogJoint = Callable[[Any], Array]  # rows to (n, C)
 
 
 class Terms(NamedTuple):
@@ -76,7 +71,6 @@ class Terms(NamedTuple):
     mean: Array  # (N, D) contributions
     intercept: Array  # (N,) log-odds of a row without known cells
     error: Array | None = None  # (N, D) standard errors; None: exact
-    ends: tuple[Array, Array] | None = None  # (N, D) of intervals
     adds_up: bool = True
 
 
@@ -89,15 +83,12 @@ class Question:
     fitted : Fitted
     pairs : (N, 2) class codes
         The log-odds of the first against the second.
-    request : IntervalRequest, optional
-        None: no intervals.
     seed : int
         Of orders and draws.
     """
 
     fitted: Fitted
     pairs: Array
-    request: IntervalRequest | None
     seed: int
 
     def rng(self) -> np.random.Generator:
@@ -105,34 +96,20 @@ class Question:
         return np.random.default_rng(self.seed)
 
     def odds(self, log_joint: Array, rows: Array) -> Array:
-        """Return (..., n) log-odds of log joint densities (..., n, C) of some rows."""
+        """Return (n,) log-odds of log joint densities (n, C) of some rows."""
         a, b = self.pairs[rows].T
         each = np.arange(len(rows))
         with np.errstate(invalid="ignore"):  # NaN where neither class can be
-            return np.asarray(log_joint[..., each, a] - log_joint[..., each, b])
-
-    def refuse_intervals(self, why: str) -> None:
-        """Raise NotImplementedError if intervals are asked for."""
-        if self.request is not None:
-            raise NotImplementedError(f"explain(prob=): {why}; leave prob out for contributions")
+            return np.asarray(log_joint[each, a] - log_joint[each, b])
 
 
-def explain(
-    fitted: Fitted,
-    X,
-    classes,
-    request: IntervalRequest | None,
-    class_prior,
-    seed: int,
-) -> "xr.Dataset":
+def explain(fitted: Fitted, X, classes, class_prior, seed: int) -> "xr.Dataset":
     """Return contributions to log-odds, as `GenerativeClassifier.explain` says."""
-    if request is not None and fitted.training.unlabelled_weight:
-        fitted.refuse_estimated_weights("explain(prob=)")
     how = rule(classes, len(fitted.classes))
     codes = _chosen(fitted, classes, how)
     rows = fitted.read(X)
     log_joint = probabilities.log_joint(fitted, rows, class_prior=class_prior)
-    question = Question(fitted, pairs_of(codes, log_joint), request, seed)
+    question = Question(fitted, pairs_of(codes, log_joint), seed)
     terms = _terms(question, rows)
     every = np.arange(len(log_joint))
     log_odds, intercept = question.odds(log_joint, every), terms.intercept
@@ -152,12 +129,8 @@ def explain(
     }
     if not terms.adds_up:
         variables["rest"] = ((OBS,), log_odds - intercept - terms.mean.sum(axis=1))
-    attrs: dict[str, Any] = {"unit": "nats", "pair": RULES[how]}
-    if request is not None:
-        variables["interval"] = ((*by_feature, BOUND), np.stack(terms.ends or (), axis=-1))
-        attrs |= {"prob": request.prob, "kind": request.kind}
-    dataset = tree.group(variables, {FEATURE: terms.names, BOUND: ["lower", "upper"]})
-    return dataset.assign_attrs(attrs)
+    dataset = tree.group(variables, {FEATURE: terms.names})
+    return dataset.assign_attrs(unit="nats", pair=RULES[how])
 
 
 def _terms(question: Question, rows) -> Terms:
@@ -180,18 +153,12 @@ def _terms(question: Question, rows) -> Terms:
         raise NotImplementedError(f"explain needs predictions for rows with missing cells: {why}")
     x = encoded.toarray() if sparse.issparse(encoded) else np.asarray(encoded)
     x = x.astype(np.float64)
-    blocks = [block.family for block in family.blocks()]
-    if posterior.exact and not posterior.mixture and all(f.independent for f in blocks):
-        terms = _of_independent(question, names, encoded)
-    else:
-        present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
-        cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
-        terms = _by_orders(question, names, cells, partial(incomplete.predictive, fitted))
-    if question.request is None:
-        return terms
-    if all(f.separable for f in blocks):
-        return terms._replace(ends=_ends_of_single_cells(question, x))
-    return terms._replace(ends=_ends_by_orders(question, cells, _draws_of(question)))
+    independent = all(block.family.independent for block in family.blocks())
+    if independent and posterior.exact and not posterior.mixture:
+        return _of_independent(question, names, x)
+    present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
+    cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
+    return _by_orders(question, names, cells, partial(incomplete.predictive, fitted))
 
 
 def _refuse_large(n_rows: int, n_features: int) -> None:
@@ -254,9 +221,10 @@ def _orders(rng: np.random.Generator, n_columns: int, n_pairs: int) -> Array:
 def _along(
     question: Question, cells: MaskedTable, log_joint: LogJoint, orders: Array, rows: Array
 ) -> tuple[Array, Array]:
-    """Return (..., P, n, D) contributions along pairs of orders and (..., n) intercepts."""
+    """Return (P, n, D) contributions along pairs of orders and (n,) intercepts."""
     n_orders, n_columns = orders.shape
-    keep = np.argsort(orders, axis=1)[:, None] < np.arange(n_columns + 1)[:, None]
+    step_of = np.argsort(orders, axis=1)  # of each column
+    keep = step_of[:, None] < np.arange(n_columns + 1)[:, None]
     sets, place = np.unique(keep.reshape(-1, n_columns), axis=0, return_inverse=True)
     pairs = np.arange(len(sets) * len(rows))  # of a set and a row
     parts = []
@@ -267,62 +235,30 @@ def _along(
             warnings.simplefilter("ignore", UnknownCategoryWarning)
             values = log_joint(cells.masked(rows[row], sets[which]))
         parts.append(question.odds(values, rows[row]))
-    odds = np.concatenate(parts, axis=-1)
-    odds = odds.reshape(*odds.shape[:-1], len(sets), len(rows))
-    odds = odds[..., place.reshape(n_orders, n_columns + 1), :]
+    odds = np.concatenate(parts).reshape(len(sets), len(rows))
+    odds = odds[place.reshape(n_orders, n_columns + 1)]
     with np.errstate(invalid="ignore"):  # a row that neither class can produce
-        steps = np.diff(odds, axis=-2)  # (..., 2 P, D, n)
-    ordering = np.broadcast_to(np.argsort(orders, axis=1)[..., None], steps.shape)
-    steps = np.swapaxes(np.take_along_axis(steps, ordering, axis=-2), -1, -2)
+        steps = np.diff(odds, axis=1)  # (2 P, D, n)
+    steps = np.take_along_axis(steps, step_of[..., None], axis=1).swapaxes(1, 2)
     steps = np.where(cells.present[rows], steps, 0.0)
-    steps = steps.reshape(*steps.shape[:-3], n_orders // 2, 2, *steps.shape[-2:])
-    return steps.mean(axis=-3), odds[..., 0, 0, :]
-
-
-def _draws_of(question: Question) -> LogJoint:
-    """Return the function from encoded rows to (S, n, C) log joint densities of draws."""
-    fitted = question.fitted
-    if fitted.reader.sums_missing:
-        question.refuse_intervals(f"draws of {fitted.name} have no density of incomplete rows")
-
-    def draws(rows) -> Array:
-        training = partial(rows_of_fit, fitted)
-        drawn = fitted.posterior.log_joint_draws(rows, N_DRAWS, question.seed, training=training)
-        if not drawn.joint:
-            question.refuse_intervals(
-                f"theta of {fitted.name} is too large to be drawn once for all rows"
-            )
-        return np.concatenate([_flat(block) for _, block in drawn.blocks], axis=1)
-
-    return draws
-
-
-def _flat(draws: Array) -> Array:
-    """Return (S, *dims) of (chain, draw, *dims)."""
-    return np.asarray(draws).reshape(-1, *np.shape(draws)[2:])
-
-
-def _ends_by_orders(question: Question, cells: MaskedTable, draws: LogJoint) -> tuple[Array, Array]:
-    """Return the ends (N, D) of intervals of contributions under draws, by the first orders."""
-    request: Any = question.request
-    shape = cells.present.shape
-    orders = _orders(question.rng(), shape[1], _PAIRS)
-    lower, upper = np.zeros(shape), np.zeros(shape)
-    for i in range(shape[0]):
-        each, _ = _along(question, cells, draws, orders, np.array([i]))  # (S, P, 1, D)
-        lower[i], upper[i] = request.ends_of_draws(each.mean(axis=1)[:, 0].T)
-    return lower, upper
+    return steps.reshape(n_orders // 2, 2, len(rows), n_columns).mean(axis=1), odds[0, 0]
 
 
 # --------------------------------------------------------------------------- independent columns
 
 
-def _of_independent(question: Question, names, X) -> Terms:
+def _of_independent(question: Question, names, X: Array) -> Terms:
     """Return the log-odds of each cell on its own."""
-    mean = np.zeros((X.shape[0], len(names)))
-    for columns, family, _, rows, x in _single_cells(question.fitted, X, None):
-        odds = question.odds(family.log_predictive(x), rows)
-        mean[:, columns] = odds.reshape(len(mean), len(columns))
+    mean = np.zeros(X.shape)
+    for columns, family, *_ in question.fitted.family.blocks():
+        positions = np.arange(X.shape[1])[columns]
+        for some in row_blocks(len(positions), 1, _BLOCK):
+            x = X[:, positions[some]]
+            n, width = x.shape
+            alone = np.where(np.eye(width, dtype=bool), x[:, None], np.nan).reshape(-1, width)
+            of_some = family.at(FEATURE, np.arange(some.start, some.stop))
+            odds = question.odds(of_some.log_predictive(alone), np.repeat(np.arange(n), width))
+            mean[:, positions[some]] = odds.reshape(n, width)
     return Terms(names, mean, _prior_odds(question))
 
 
@@ -332,53 +268,6 @@ def _prior_odds(question: Question) -> Array:
     return np.asarray(log_pi[question.pairs[:, 0]] - log_pi[question.pairs[:, 1]])
 
 
-def _single_cells(fitted: Fitted, X, theta):
-    """Yield some columns, their family and draws, and rows (n * columns) of one known cell each."""
-    width = X.shape[1]
-    for columns, family, _, drawn, _ in fitted.family.blocks(theta=theta):
-        every = np.arange(width)[columns]
-        size = _BLOCK if family.conjugate else len(every)
-        for first in range(0, len(every), size):
-            some = np.arange(first, min(first + size, len(every)))
-            x = X[:, every[some]]
-            x = np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float64)
-            covariates = _covariates(family, len(every))[some]
-            alone = np.where(np.eye(len(some), dtype=bool) | covariates, x[:, None], np.nan)
-            rows = np.repeat(np.arange(len(x)), len(some))
-            block, values = family, drawn
-            if family.conjugate:
-                block, values = family.at(FEATURE, some), _theta_of(family, drawn, some)
-            yield every[some], block, values, rows, alone.reshape(-1, len(some))
-
-
-def _theta_of(family, theta, columns: Array):
-    """Return the part of theta that describes some columns."""
-    if theta is None:
-        return None
-    return {
-        name: theta[name].take(columns, dims.index(FEATURE) - len(dims))
-        if FEATURE in dims
-        else theta[name]
-        for name, dims in family.params.items()
-    }
-
-
-def _ends_of_single_cells(question: Question, X: Array) -> tuple[Array, Array]:
-    """Return the ends (N, D) of intervals of cells that are independent given theta."""
-    request: Any = question.request
-    theta = question.fitted.posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
-    lower, upper = np.zeros(X.shape), np.zeros(X.shape)
-    for columns, family, drawn, rows, x in _single_cells(question.fitted, X, theta):
-        covariates = _covariates(family, len(columns))
-        flat = {name: _flat(drawn[name]) for name in family.params}
-        odds = question.odds(family.log_likelihood(x, flat), rows)
-        odds = odds.reshape(len(odds), len(X), len(columns))
-        odds = np.where(np.isnan(X[:, columns]) | covariates, 0.0, odds)
-        ends = request.ends_of_draws(np.moveaxis(odds, 0, -1))
-        lower[:, columns], upper[:, columns] = ends
-    return lower, upper
-
-
 # --------------------------------------------------------------------------------- other models
 
 
@@ -386,18 +275,14 @@ def _of_regression(question: Question, names, X: Array) -> Terms:
     """Return posterior means of coefficients times cells; no cell may be missing."""
     posterior = question.fitted.posterior
     family = require(posterior.model.family, FeatureTerms, "explain")
-    theta = posterior.draw_features(question.rng(), _MARGINAL_DRAWS, 1)
-    mean, lower, upper = (np.zeros((len(X), len(names))) for _ in range(3))
-    intercept = np.zeros(len(X))
+    theta = posterior.draw_features(question.rng(), _DRAWS, 1)
+    mean, intercept = np.zeros((len(X), len(names))), np.zeros(len(X))
     distinct, which = np.unique(question.pairs, axis=0, return_inverse=True)
     for k, (a, b) in enumerate(distinct.tolist()):
         rows = np.flatnonzero(which.ravel() == k)
         terms, constant = family.log_odds_terms(X[rows], a, b, theta)
         mean[rows], intercept[rows] = terms.mean(axis=(0, 1)), constant.mean(axis=(0, 1))
-        if question.request is not None:
-            draws = np.moveaxis(_flat(terms), 0, -1)
-            lower[rows], upper[rows] = question.request.ends_of_draws(draws)
-    return Terms(names, mean, intercept, None, (lower, upper), adds_up=False)
+    return Terms(names, mean, intercept, adds_up=False)
 
 
 def _of_tokens(question: Question, names, X) -> Terms:
@@ -408,24 +293,9 @@ def _of_tokens(question: Question, names, X) -> Terms:
             "explain of tokens needs the posterior in closed form, and this classifier has draws"
         )
     urns = require(posterior.model.family, TokenDraws, "explain").urns(X)
-    n = urns.n
     mean = np.zeros((X.shape[0], len(names)))
     mean[urns.row, urns.feature] = _odds_of_draws(question, urns)
-    ends = None
-    if question.request is not None:
-        ends = np.zeros(mean.shape), np.zeros(mean.shape)
-        for i in range(len(mean)):
-            tokens = np.flatnonzero(urns.row == i)
-            rng = question.rng()
-            log_a, log_b = (
-                draw_log_beta(rng, cell, total - cell, _MARGINAL_DRAWS)
-                for c in question.pairs[i]
-                for cell, total in ((urns.cell[c, tokens], urns.total[c, tokens]),)
-            )
-            both = question.request.ends_of_draws((n[tokens] * (log_a - log_b)).T)
-            for side, values in zip(ends, both, strict=True):
-                side[i, urns.feature[tokens]] = values
-    return Terms(names, mean, _prior_odds(question), None, ends)
+    return Terms(names, mean, _prior_odds(question))
 
 
 def _odds_of_draws(question: Question, urns: Urns) -> Array:
@@ -446,21 +316,12 @@ def _of_pool(question: Question, X) -> Terms:
     def log_joint(rows) -> Array:
         return probabilities.log_joint(fitted, rows)
 
-    if sparse.issparse(X.X) or fitted.reader.n_features is None:
-        question.refuse_intervals("a pool of texts or sparse rows has no intervals")
     if sparse.issparse(X.X):
         return _of_counts(question, X.X, log_joint)
     if fitted.reader.n_features is None:
         return _of_documents(question, X)
     _refuse_large(X.shape[0], fitted.reader.n_features)
-    cells = _table(X.X)
-    terms = _by_orders(question, fitted.reader.columns, cells, log_joint)
-    if question.request is None:
-        return terms
-    draws = _draws_of(question)
-    return terms._replace(
-        ends=_ends_by_orders(question, cells, lambda rows: draws(fitted.read(rows).encoded))
-    )
+    return _by_orders(question, fitted.reader.columns, _table(X.X), log_joint)
 
 
 def _table(X) -> MaskedTable:

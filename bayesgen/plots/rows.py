@@ -138,8 +138,6 @@ def plot_contributions(
     classes: Any = None,
     row: int = 0,
     most: int = 15,
-    prob: float | None = None,
-    kind: "KindName | None" = None,
     class_prior: Any = None,
     random_state: Any = 0,
     ax: "Axes | None" = None,
@@ -159,8 +157,8 @@ def plot_contributions(
         Position in X.
     most : int
         Number of features to show. One line shows the sum of the others.
-    prob, kind, class_prior, random_state
-        As in ``clf.explain``. `prob` adds intervals.
+    class_prior, random_state
+        As in ``clf.explain``.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Size of a new figure.
@@ -176,10 +174,9 @@ def plot_contributions(
         raise ValueError(f"row must be a position among the {n} of X, got {row!r}")
     refuse_below(1, most=most)
     X = _safe_indexing(X, [row % n])
-    table = clf.explain(X, classes, prob, kind, class_prior=class_prior, random_state=random_state)
+    table = clf.explain(X, classes, class_prior, random_state)
     one = table.isel(obs_id=0)
     terms = one["predictive"].values
-    ends = one["interval"].values if "interval" in one else [None] * len(terms)
     order = np.argsort(-np.abs(terms), kind="stable")
     shown = order[: style.fitting(int(most), _WIDE) if len(order) > most else len(order)]
     others = order[len(shown) :]
@@ -188,19 +185,17 @@ def plot_contributions(
         cells = Table(X.toarray() if sparse.issparse(X) else X)
         columns = [cells.column(place) for place in places_of_columns(clf, cells)]
         names = [f"{name} = {_cell(one)}" for name, one in zip(names, columns, strict=True)]
-    lines = [(names[j], terms[j], ends[j]) for j in shown]
+    lines = [(names[j], terms[j]) for j in shown]
     if len(others):
-        lines.append((count(len(others), "other"), terms[others].sum(), None))
+        lines.append((count(len(others), "other"), terms[others].sum()))
     if "rest" in one:
-        lines.append(("all together", one["rest"].item(), None))
-    lines.append(("class weights", one["predictive_intercept"].item(), None))
+        lines.append(("all together", one["rest"].item()))
+    lines.append(("class weights", one["predictive_intercept"].item()))
     each = _WIDE if any(len(line[0]) > 30 for line in lines) else 0.27
     with style.canvas(ax, figsize, (7.2, style.height(len(lines), each))) as ax:
         ax.axvline(0, color=MUTED, lw=0.9, zorder=0)
-        for height, (_, term, interval) in enumerate(lines):
+        for height, (_, term) in enumerate(lines):
             tint = style.colour(0 if term >= 0 else 1)
-            if interval is not None:
-                ax.hlines(height, *interval, color=tint, lw=2.4, alpha=0.55)
             ax.plot(term, height, "D", ms=4.5, mfc=tint, mec="white", mew=0.7)
         drawing.name_lines(ax, [line[0] for line in lines], 30, 2)
         ax.axhline(len(lines) - 1.5, color=HAIR, lw=0.8)
@@ -208,11 +203,6 @@ def plot_contributions(
         ax.set_xlabel(f"log-odds of {label}\nagainst {against} [nats]")
         total = one["predictive_log_odds"].item()
         drawing.title(ax, f"{label} rather than {against}: {total:+.1f} nats in all")
-        if "interval" in one:
-            label = f"{style.percent(table.attrs['prob'])} over θ"
-            ax.plot([], [], color=INK, lw=2.4, alpha=0.55, label=label)
-            ax.plot([], [], "D", color=INK, ms=4.5, label="contribution")
-            style.legend_beside(ax)
     return ax
 
 

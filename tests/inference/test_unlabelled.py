@@ -183,7 +183,6 @@ def test_what_a_posterior_of_guessed_labels_cannot_say_is_refused():
         lambda: clf.predict_uncertainty(X),
         lambda: clf.to_pymc(),
         lambda: clf.log_evidence_,
-        lambda: clf.explain(X, prob=0.9),
     ):
         with pytest.raises(NotImplementedError, match="refused after unlabelled='weighted'"):
             ask()
