@@ -69,7 +69,6 @@ TYPES = {
     "bg.decide(clf, X, [[0, 1], [5, 0]])": "ResultTable",
     "bg.estimate_class_prior(clf, X)": "xr.DataTree",
     "bg.mutual_information(clf)": "xr.DataArray",
-    "bg.mutual_information(clf, posterior=True, prob=0.9)": "xr.Dataset",
     "bg.validate(clf, X, y).passed": "bool",
     "bg.validate(clf, X, y).tree": "xr.DataTree",
     "bg.MutualInformationSelector().fit(X, y).scores_": "np.ndarray",

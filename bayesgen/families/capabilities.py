@@ -19,7 +19,7 @@ from bayesgen.numerics.rows import Matrix, Seed
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from bayesgen.families.contract import Family, Stats, Tensors, Theta
+    from bayesgen.families.contract import Family, Tensors, Theta
 
 
 def require[K](family: "Family", kind: type[K], what: str) -> K:
@@ -164,20 +164,3 @@ class FeatureInformation(Protocol):
 
     def information(self, theta: "Theta", weights: Array) -> Array:
         """Return (D,) mutual information of each feature and the class at one theta, in nats."""
-
-
-@runtime_checkable
-class NullDistribution(Protocol):
-    """Statistics if the labels told nothing: the floor of ``bg.mutual_information``.
-
-    A sufficient statistic of one common theta is the pooled one; given it, how rows fall to the
-    classes does not depend on theta (Fisher's exact test conditions on the same). So the
-    statistics of each class can be drawn anew, whatever theta is.
-    """
-
-    def draw_null(self, rng: np.random.Generator, stats) -> "Stats":
-        """Statistics of the same pooled rows, in classes of the same sizes, by chance alone.
-
-        Columns are drawn independently. Weights that are not whole numbers are rounded where
-        tables are drawn.
-        """

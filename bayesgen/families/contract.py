@@ -304,10 +304,6 @@ class Family(Record, abc.ABC):
         """Return the family of independent columns with the same margins."""
         return self
 
-    def margin_stats(self, stats) -> Stats:
-        """Return the statistics of `margins`, from those of this family."""
-        return stats
-
     # -- what every family has ---------------------------------------------------------------
 
     @classmethod

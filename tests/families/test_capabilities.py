@@ -15,7 +15,8 @@ from bayesgen.families import (
     Columns,
     ConjugateFamily,
     DirichletCategorical,
-    NormalInverseGamma,
+    DirichletMarkov,
+    GammaPoisson,
     NormalInverseWishart,
     StudentT,
     capabilities,
@@ -100,12 +101,12 @@ def of(kind: type[ConjugateFamily]) -> Any:
 
 
 def test_a_product_is_linear_if_all_its_blocks_are():
-    linear, other = of(BetaBernoulli), of(NormalInverseGamma)
-    for kind in (capabilities.NullDistribution, capabilities.ThetaDensity):
+    linear, other = of(BetaBernoulli), of(GammaPoisson)
+    for kind in (capabilities.LinearRule, capabilities.ThetaDensity):
         assert product(linear, other).capability(kind) is not None
-    found = product(linear, of(NormalInverseWishart))
-    with pytest.raises(MissingCapabilityError, match="which NormalInverseWishart does not offer"):
-        require(found, capabilities.NullDistribution, "it")
+    found = product(linear, of(DirichletMarkov))
+    with pytest.raises(MissingCapabilityError, match="which DirichletMarkov does not offer"):
+        require(found, capabilities.FeatureInformation, "it")
 
 
 def test_a_product_has_the_coordinates_of_its_blocks():

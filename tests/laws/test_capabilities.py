@@ -12,12 +12,11 @@ from scipy.special import gammaln
 from bayesgen.families.capabilities import (
     FeatureInformation,
     LinearRule,
-    NullDistribution,
     TokenDraws,
 )
 from bayesgen.families.errors import NotLinearError
 from tests.graphs import declare, values_of
-from tests.laws.cases import close, first, in_pymc, only, same_stats, takes_missing, within_mcse
+from tests.laws.cases import close, first, in_pymc, only, takes_missing, within_mcse
 from tests.laws.test_pymc import Y, coords_of, on_rows
 
 
@@ -114,33 +113,12 @@ def test_information_of_a_feature_is_that_of_simulated_rows(case):
         within_mcse(gain, information[j], f"information of feature {j}")
 
 
-@offering(NullDistribution)
-def test_statistics_by_chance_keep_what_is_pooled_and_the_sizes_of_classes(case):
-    case, _, _, _, stats, found = offered(case, NullDistribution)
-    drawn = found.draw_null(case.rng(8), stats)
-    one = case.sized(1, 3)
-    for name, (_, value) in drawn.arrays().items():
-        assert value.shape == stats.arrays()[name][1].shape
-    same_stats(one, drawn.pooled(), stats.pooled())
-    again = found.draw_null(case.rng(9), stats)
-    assert any(
-        not np.array_equal(value, again.arrays()[name][1])
-        for name, (_, value) in drawn.arrays().items()
-    )
-
-
 @only(lambda case: fitted(case)[1].margins() is not fitted(case)[1])
 def test_margins_are_the_columns_one_by_one(case):
-    case, posterior, X, _, stats = fitted(case)
-    margins, theirs = posterior.margins(), posterior.margin_stats(stats)
+    _, posterior, X, *_ = fitted(case)
+    margins = posterior.margins()
     for j in range(3):
         close(margins.log_predictive(alone(X, j)), posterior.log_predictive(alone(X, j)))
-    prior = case.prior
-    close(
-        prior.margins().update(prior.margin_stats(stats)).log_predictive(alone(X, 0)),
-        posterior.log_predictive(alone(X, 0)),
-    )
-    assert theirs.arrays()
 
 
 def has_coordinates(case):

@@ -19,7 +19,6 @@ from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import (
     checked_bits,
-    deal,
     pymc_log_likelihood_of_bits,
 )
 from bayesgen.families.shared.densities import (
@@ -284,11 +283,6 @@ class BetaBernoulli(ConjugateFamily):
             with np.errstate(divide="ignore"):
                 on, off = np.log(theta["theta"]), np.log1p(-theta["theta"])
         return on - off, off.sum(axis=-1)
-
-    def draw_null(self, rng: np.random.Generator, stats: BernoulliStats) -> BernoulliStats:
-        """Permuted labels: hypergeometric tables with the observed margins."""
-        ones, zeros = deal(rng, np.stack([stats.ones, stats.zeros], axis=-1)).transpose(2, 0, 1)
-        return replace(stats, ones=ones, zeros=zeros)
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """Return (D,) sum over classes and values of pi p log(p / mean p), 0 log 0 = 0; in nats."""

@@ -14,7 +14,6 @@ import numpy as np
 from bayesgen.families.capabilities import (
     FeatureInformation,
     LinearRule,
-    NullDistribution,
     ThetaDensity,
     UnlabelledRows,
     require,
@@ -36,7 +35,7 @@ from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array
 
 # capabilities that a product has where every block has them
-_OF_EVERY_BLOCK = (ThetaDensity, UnlabelledRows, LinearRule, FeatureInformation, NullDistribution)
+_OF_EVERY_BLOCK = (ThetaDensity, UnlabelledRows, LinearRule, FeatureInformation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,10 +296,6 @@ class Columns(ConjugateFamily):
         for b in self.blocks(theta=theta):
             nats[b.columns] = b.family.information(b.theta, weights)
         return nats
-
-    def draw_null(self, rng: np.random.Generator, stats: ColumnsStats) -> ColumnsStats:
-        """Block by block."""
-        return self.join(b.family.draw_null(rng, b.stats) for b in self.blocks(stats))
 
     # -- files -------------------------------------------------------------------------------
 

@@ -28,7 +28,6 @@ from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
     count_codes,
-    deal,
     draw_codes,
     look_up,
     n_codes,
@@ -299,10 +298,6 @@ class DirichletCategorical(ConjugateFamily):
             "a categorical rule is linear in one 0/1 indicator for each category, with weights "
             "log theta, not in the codes: code 2 is not twice code 1; one-hot the columns"
         )
-
-    def draw_null(self, rng: np.random.Generator, stats: CategoricalStats) -> CategoricalStats:
-        """Permuted labels: hypergeometric tables with the observed margins."""
-        return replace(stats, counts=deal(rng, stats.counts))
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """Add up pi theta log(theta / mean theta) over classes and categories: (D,), in nats."""

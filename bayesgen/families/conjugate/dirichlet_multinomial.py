@@ -33,7 +33,6 @@ from bayesgen.families.errors import NotLinearError, refuse_undefined
 from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts
-from bayesgen.families.shared.codes import deal
 from bayesgen.families.shared.densities import (
     density_by_draws,
     dirichlet_mode,
@@ -448,10 +447,6 @@ class DirichletMultinomial(WordCounts, ConjugateFamily):
         p = theta["theta"]
         with np.errstate(divide="ignore"):
             return np.log(p), np.zeros(len(p))
-
-    def draw_null(self, rng: np.random.Generator, stats: MultinomialStats) -> MultinomialStats:
-        """Tokens dealt to the classes: hypergeometric, lengths as observed."""
-        return replace(stats, counts=deal(rng, stats.counts[:, None])[:, 0])
 
     def information(self, theta: Theta, weights: Array) -> Array:
         """Return (D,) shares of the words in the information of one token on the class, in nats.

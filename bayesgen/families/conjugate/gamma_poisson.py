@@ -323,16 +323,6 @@ class GammaPoisson(ConjugateFamily):
         with np.errstate(divide="ignore"):
             return np.log(rate), -rate.sum(axis=-1)
 
-    def draw_null(self, rng: np.random.Generator, stats: PoissonStats) -> PoissonStats:
-        """Return the classes' totals given the total: multinomial in the numbers of rows."""
-        left, rows = np.rint(stats.total.sum(axis=0)), stats.rows.sum(axis=0)
-        total = np.empty_like(stats.total)
-        for c, rows_of_class in enumerate(stats.rows):
-            share = np.divide(rows_of_class, rows, out=np.ones_like(rows), where=rows > 0)
-            total[c] = rng.binomial(left.astype(np.int64), np.clip(share, 0.0, 1.0))
-            left, rows = left - total[c], rows - rows_of_class
-        return replace(stats, total=total)
-
     def information(self, theta: Theta, weights: Array) -> Array:
         """Return (D,) mutual information of each count and the class, in nats, by summing masses.
 

@@ -576,21 +576,6 @@ class NormalInverseGamma(ConjugateFamily):
         w = theta["mu"] / self._variance_of(theta) * self.live
         return w, -0.5 * (w * theta["mu"]).sum(axis=-1)
 
-    def draw_null(self, rng: np.random.Generator, stats: GaussianStats) -> GaussianStats:
-        """Means and scatters of Normal rows, moved and scaled to the pooled ones."""
-        n = stats.n
-        total = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-        root = np.sqrt(np.where(n > 0, n, 1.0))
-        z = np.where(n > 0, rng.standard_normal(n.shape) / root, 0.0)
-        scatter = rng.chisquare(np.maximum(n - 1, 1e-9)) * (n > 1)
-        z -= (n * z).sum(axis=0) / total
-
-        centre = (n * stats.mean).sum(axis=0) / total
-        pooled = (stats.scatter + n * np.square(stats.mean - centre)).sum(axis=0)
-        drawn = (scatter + n * np.square(z)).sum(axis=0)
-        scale = np.divide(pooled, drawn, out=np.zeros_like(pooled), where=drawn > 0)
-        return replace(stats, mean=centre + z * np.sqrt(scale), scatter=scatter * scale)
-
     def information(self, theta: Theta, weights: Array) -> Array:
         """Return (D,) by quadrature of the mixture entropy, in nats."""
         mu = np.asarray(theta["mu"])

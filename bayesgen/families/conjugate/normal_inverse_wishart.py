@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesgen.errors import Facts
-from bayesgen.families.conjugate.normal_inverse_gamma import GaussianStats, NormalInverseGamma
+from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta, Variables
 from bayesgen.families.errors import (
     NotLinearError,
@@ -695,14 +695,6 @@ class NormalInverseWishart(ConjugateFamily):
         variances = np.diagonal(theta["Sigma"], axis1=-2, axis2=-1)
         nats = gaussian.gaussian_information(mu, np.broadcast_to(variances, mu.shape), weights)
         return np.where(self.ignored, 0.0, nats)
-
-    def margin_stats(self, stats: ScatterStats) -> Stats:
-        """Counts, means and scatters of the columns."""
-        scatter = np.diagonal(stats.scatter, axis1=1, axis2=2)
-        if stats.shared:  # of all classes: only the sum is looked at
-            scatter = scatter * (np.arange(len(stats.n)) == 0)[:, None]
-        n = np.broadcast_to(stats.n[:, None], stats.mean.shape)
-        return GaussianStats(n, stats.mean, np.array(scatter), stats.shift)
 
     def scaled(self, factors: Mapping[str, float]) -> Self:
         """Scale as in `ConjugateFamily`; nu is scaled above its limit D - 1."""

@@ -233,26 +233,6 @@ def pymc_log_likelihood_of_bits(f, X: Matrix, theta, *, prefix: str = ""):
 _MOST = 1e9  # NumPy's hypergeometric distribution refuses more
 
 
-def deal(rng: np.random.Generator, counts: Array) -> Array:
-    """Tables (C, D, K) with the margins of `counts` over the classes and over the K values.
-
-    As if values were dealt to the classes; counts that are not whole are rounded.
-    """
-    dealt = np.zeros(counts.shape)
-    left = np.rint(counts.sum(axis=0))  # (D, K)
-    sizes = np.rint(counts.sum(axis=-1))  # (C, D)
-    for c in range(len(counts) - 1):
-        remaining, wanted = left.sum(axis=-1), np.minimum(sizes[c], left.sum(axis=-1))
-        for k in range(left.shape[-1] - 1):
-            remaining = remaining - left[:, k]
-            dealt[c, :, k] = _hypergeometric(rng, left[:, k], remaining, wanted)
-            wanted = wanted - dealt[c, :, k]
-        dealt[c, :, -1] = wanted
-        left = left - dealt[c]
-    dealt[-1] = left
-    return dealt
-
-
 def _hypergeometric(rng: np.random.Generator, good: Array, bad: Array, n: Array) -> Array:
     """Draw how many of n are good, without replacement; normal where there are 1e9 and more."""
     total = good + bad
