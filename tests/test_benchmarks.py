@@ -1,21 +1,21 @@
 """`make bench` on a few rows: what it counts, compares and writes. Nothing here is timed."""
 
+import importlib
 import json
 import re
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
 from tests.benchmarks import (
     measure,
+    run,
     sampled,
     speed,
     tables,
-    typicality,
     variants,
 )
 
@@ -26,7 +26,7 @@ def test_a_table_is_written_where_its_markers_are(tmp_path):
     scripts = Path(tables.__file__).parent.glob("*.py")
     scripts = "".join(path.read_text(encoding="utf-8") for path in scripts)
     markers = set(re.findall(r"write_between\(\"([\w-]+)\"", scripts))
-    assert {"few-rows", "speed"} < markers
+    assert {"sampled", "speed"} < markers
     for marker in markers:
         tables.write_between(marker, f"table of {marker}", tmp_path)
     written = "".join(page.read_text(encoding="utf-8") for page in tmp_path.iterdir())
@@ -87,11 +87,67 @@ def test_the_worst_of_the_fits_is_shown_and_rows_measured_anew_replace_the_old()
     assert sampled.merged([row, other], [row | {"rows": 10}]) == [other, row | {"rows": 10}]
 
 
-def test_the_kept_figures_are_those_of_the_page():
-    text = (tables.PAGES / "labels.md").read_text(encoding="utf-8")
-    auroc = json.loads(typicality.KEPT.read_text(encoding="utf-8"))["auroc"]
-    kinds = ("LogLinearPool", *reversed(typicality.KINDS))
-    methods = [*(f"{kind}, overall" for kind in kinds), "IsolationForest"]
-    means = (np.mean([np.mean(row[method]) for row in auroc.values()]) for method in methods)
-    cells = " | ".join(f"{mean:.3f}".lstrip("0") for mean in means)
-    assert f"| `typicality`, overall | {cells} |" in text
+# -------------------------------------------------------------------------------- records and pages
+
+COMMANDS = Path(run.__file__).parent
+
+
+def test_a_run_goes_on_where_it_was_killed_and_measures_what_is_asked_for(tmp_path):
+    path, calls = tmp_path / "kept.jsonl", []
+
+    def results(**options):
+        record = run.Record(path, **options)
+        for key in ("a|1", "a|2", "b|1"):
+            record.measure(key, lambda key=key: calls.append(key) or [len(calls)])
+        return record.frame("name number", "value")["value"].to_dict()
+
+    assert results(only="a") == {("a", "1"): 1, ("a", "2"): 2}
+    assert results()["b", "1"] == 3
+    assert results(again="2$")["a", "2"] == 4
+    assert calls == ["a|1", "a|2", "b|1", "a|2"]
+
+
+def test_a_result_that_fails_is_reported_and_the_others_are_measured(tmp_path, capsys):
+    record = run.Record(tmp_path / "kept.jsonl")
+    record.measure("no", lambda: 1 / 0)
+    record.measure("yes", lambda: 1)
+    assert (record.failed, record.values["yes"]) == (1, 1)
+    assert "no: ZeroDivisionError" in capsys.readouterr().err
+    assert "no" not in run.Record(record.path).values
+
+
+def test_each_table_between_markers_is_written_by_the_command_that_it_names(tmp_path):
+    for page in run.PAGES.glob("*.md"):
+        (tmp_path / page.name).write_bytes(page.read_bytes())
+        text = page.read_text(encoding="utf-8")
+        for marker, command in re.findall(r"<!-- ([\w-]+): written by (\w+) --update -->", text):
+            assert f'"{marker}": ' in (COMMANDS / f"{command}.py").read_text(encoding="utf-8")
+            run.write_between(marker, f"table of {marker}", tmp_path)
+            written = (tmp_path / page.name).read_text(encoding="utf-8")
+            assert f"-->\ntable of {marker}\n<!-- /{marker} -->" in written
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["few_rows", "forests", "unseen_sets", "learning_curves", "language_models", "typicality"],
+)
+def test_the_page_has_the_figures_of_the_record(name, capsys):
+    command = importlib.import_module(f"tests.benchmarks.{name}")
+    marker = next(iter(command.TABLES))
+    record = run.Record(Path(command.__file__).with_suffix(".jsonl"))
+    pages = "".join(page.read_text(encoding="utf-8") for page in run.PAGES.glob("*.md"))
+    assert command.TABLES[marker](record) in pages
+
+
+def test_every_command_that_a_page_names_is_there():
+    root = run.ROOT
+    pages = [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md"]
+    for folder in ("docs", "notebooks", "bayesgen"):
+        pages += [p for p in (root / folder).rglob("*") if p.suffix in (".md", ".ipynb", ".py")]
+    named = set()
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        named |= set(re.findall(r"tests[./]benchmarks[./](\w+)", text))
+    assert {"unseen_sets", "sampled"} < named
+    there = {path.stem for path in COMMANDS.iterdir()} | {"NAME"}
+    assert named <= there

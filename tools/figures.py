@@ -127,36 +127,39 @@ def _box(x, y, width, height, colour):
 
 # ------------------------------------------------------------------------------ learning curves
 
-CURVES = FOLDER.parents[1] / "tests" / "benchmarks" / "learning_curves.json"
+CURVES = FOLDER.parents[1] / "tests" / "benchmarks" / "learning_curves.jsonl"
 RIVALS = (("generative", BLUE, "o"), ("discriminative", ORANGE, "s"))
+PAIRS = ("linear", "quadratic")
+CLASSES = {"penguins": 3, "iris": 3, "wine": 3, "Pokémon": 2}
 
 
 def learning_curves() -> Figure:
     """Log loss against rows per class: discriminants beside logistic regressions, four tables."""
-    record = json.loads(CURVES.read_text(encoding="utf-8"))
-    rows = record["rows"]
-    tables = list(dict.fromkeys(row["data"] for row in rows))
-    pairs = list(dict.fromkeys(row["features"] for row in rows))
-    fig, axes = plt.subplots(len(pairs), len(tables), figsize=(7.4, 4.7), sharex=True, sharey="col")
+    losses: dict[tuple[str, str], dict[int, list[float]]] = {}  # by table and model, then by rows
+    for line in CURVES.read_text(encoding="utf-8").splitlines():
+        key, value = json.loads(line)
+        if key.startswith((*CLASSES,)):
+            table, n, _, model = key.split("|")
+            losses.setdefault((table, model), {}).setdefault(int(n), []).append(value[0])
+    fig, axes = plt.subplots(2, len(CLASSES), figsize=(7.4, 4.7), sharex=True, sharey="col")
     fig.subplots_adjust(left=0.112, right=0.985, bottom=0.1, top=0.77, hspace=0.13, wspace=0.32)
-    for (i, pair), (j, table) in product(enumerate(pairs), enumerate(tables)):
+    for (i, pair), (j, table) in product(enumerate(PAIRS), enumerate(CLASSES)):
         ax = axes[i, j]
-        own = [row for row in rows if (row["data"], row["features"]) == (table, pair)]
-        n = np.array([row["n"] for row in own])
-        for k, (_, colour, mark) in enumerate(RIVALS):
-            loss = np.array([row["losses"] for row in own])[..., k]  # (size, repeat)
+        for rival, colour, mark in RIVALS:
+            by_rows = losses[table, f"{pair} {rival}"]
+            loss = np.array([*by_rows.values()])  # (size, repeat)
             half = t.ppf(0.975, loss.shape[1] - 1) * loss.std(axis=1, ddof=1)
             half /= np.sqrt(loss.shape[1])
             mean = loss.mean(axis=1)
-            ax.fill_between(n, mean - half, mean + half, color=colour, alpha=0.2, lw=0)
-            ax.plot(n, mean, color=colour, marker=mark, ms=4, lw=1.5)
+            ax.fill_between([*by_rows], mean - half, mean + half, color=colour, alpha=0.2, lw=0)
+            ax.plot([*by_rows], mean, color=colour, marker=mark, ms=4, lw=1.5)
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
         ax.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
         ax.xaxis.set_minor_locator(NullLocator())
         if i == 0:
             ax.set_title(table, size=10.5, weight="bold")
-        guess = np.log(own[0]["classes"])
+        guess = np.log(CLASSES[table])
         if ax.get_ylim()[0] < guess < ax.get_ylim()[1]:
             ax.axhline(guess, color=MUTED, lw=0.8, ls=(0, (4, 2.2)), zorder=0)
             ax.text(3.6, guess * 0.985, "guessing", color=MUTED, size=8.5, va="top")
@@ -182,7 +185,7 @@ def learning_curves() -> Figure:
     )
     fig.text(0.015, 0.852, "discriminant analysis", color=BLUE, weight="bold")
     fig.text(0.245, 0.852, "logistic regression", color=ORANGE, weight="bold")
-    says = f"mean and 95 % interval of {record['repeats']} training sets"
+    says = f"mean and 95 % interval of {loss.shape[1]} training sets"
     fig.text(0.985, 0.852, says, color=MUTED, ha="right")
     return fig
 

@@ -292,7 +292,7 @@ class LogLinearPool(GenerativeClassifier):
     may be unlike the others in single columns, in pairs, or in all together. Their harmonic mean is
     small if one of them is small. The result is its rank among those of the training rows, each
     without itself. Small values have their nominal frequency, or a little less. If members count
-    bins, large values are too frequent (``tests/benchmarks/typicality.py --alike``). With more than
+    bins, large values are too frequent (``tests/benchmarks/typicality.py``). With more than
     `max_rows` rows the ranks are among the rows from which exponents are learned.
 
     References

@@ -119,7 +119,7 @@ def _holds_texts(X) -> bool:
 
 
 def _choose_for_documents(rows: Rows) -> list[Member]:
-    """Return the members; `tests/benchmarks/language_models.py --members` says what each brings."""
+    """Return the members; `tests/benchmarks/language_models.py` says what each brings."""
     members = [Member(f"characters, order {n}", MarkovNB(n)) for n in (1, 2, 3, 4)]
     members += [Member(f"words, order {n}", MarkovNB(n, tokens="word")) for n in (1, 2)]
     bags: tuple[tuple[str, Split, float], ...] = (

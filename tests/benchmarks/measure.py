@@ -18,12 +18,14 @@ import argparse
 import ctypes
 import gc
 import json
+import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,32 @@ def floor(X: Any) -> float:
 
 
 # ------------------------------------------------------------------------------------------- memory
+
+MIB = 1 << 20
+
+
+def apart(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of a function in a process of its own, where nothing was freed before.
+
+    Large blocks go back to the system as soon as they are freed.
+    """
+    os.environ |= {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "65536"}
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(function, *args).result()
+
+
+def peak(call: Callable[[], Any], first: Callable[[], Any]) -> tuple[int, Any]:
+    """Return the bytes of a call at its peak above those before it, and its result.
+
+    A first call loads what stays loaded.
+    """
+    first()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    before = memory_of("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the mark starts again from what is resident
+    result = call()
+    return max(0, memory_of("VmHWM") - before), result
 
 
 def memory_of(field: str) -> int:

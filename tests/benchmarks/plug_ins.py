@@ -1,118 +1,98 @@
-"""What integrating the parameters out gains over plugging an estimate in, on open sets.
+"""What integrating the parameters out gains over plugging an estimate in, on sets anybody has.
 
-    .venv/bin/python tests/benchmarks/plug_ins.py             # some minutes, one thread
-    .venv/bin/python tests/benchmarks/plug_ins.py --update    # and into docs/benchmarks/plug_ins.md
+    python -m tests.benchmarks.plug_ins    # some minutes
 
-Log loss of held-out rows, averaged over random splits: with so many training rows per class, the
-same classifier with its parameters integrated out, and with an estimate plugged in.
+Log loss of at most 1000 held-out rows, averaged over random splits: with so many training rows per
+class, the same classifier with its parameters integrated out, and with an estimate plugged in.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import bayesgen as bg
-from bayesgen.datasets import load_languages
-from tests.benchmarks.open_sets import numbers
-from tests.benchmarks.tables import write_between
+from tests.benchmarks import run, sets
 
 ROWS = (5, 20, 100)  # per class
 SPLITS = 10
 METHODS = ("posterior_predictive", "posterior_mean", "mle")
-MOST = 1000  # held-out rows
-OPEN = ("penguins", "iris", "wine", "breast_cancer", "digits")  # that anybody has
+OPEN = ("penguins", "iris", "wine", "breast_cancer", "digits")
 
 
-def _binned(X: np.ndarray) -> np.ndarray:
-    cuts = np.quantile(X, [0.2, 0.4, 0.6, 0.8], axis=0)
-    return np.stack([np.searchsorted(c, x) for c, x in zip(cuts.T, X.T, strict=True)], axis=1)
-
-
-def _counts() -> tuple[np.ndarray, np.ndarray]:
-    """Letters of the paragraphs of ten languages: documents of some hundred tokens."""
-    texts, y = load_languages()
+def cases() -> Iterator[tuple[str, Callable[[], Any], str, np.ndarray, np.ndarray]]:
+    """Yield (classifier, how it is made, set, rows, labels)."""
+    for name in OPEN:
+        X, y = sets.numbers(name)
+        for make in (bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant):
+            yield f"`{make.__name__}`", make, name, X, y
+        cuts = np.quantile(X, [0.2, 0.4, 0.6, 0.8], axis=0)
+        bins = np.array([np.searchsorted(c, x) for c, x in zip(cuts.T, X.T, strict=True)]).T
+        yield "`CategoricalNB`, 5 bins", partial(bg.CategoricalNB, categories=5), name, bins, y
+    texts = sets.languages()
     letters = "abcdefghijklmnopqrstuvwxyz"
-    X = np.array([[text.lower().count(letter) for letter in letters] for text in texts])
-    return X, np.unique(y, return_inverse=True)[1]
+    counts = np.array([[text.lower().count(letter) for letter in letters] for text in texts.X])
+    y = np.unique(texts.y, return_inverse=True)[1]
+    yield "`MultinomialNB`, letters of ten languages", bg.MultinomialNB, "letters", counts, y
 
 
-def cases() -> dict[str, tuple[Callable, dict[str, Callable]]]:
-    """{classifier: (how it is made, {set: rows and labels})}."""
-    real = {name: partial(numbers, name) for name in OPEN}
-    binned = {k: lambda load=v: (_binned(load()[0]), load()[1]) for k, v in real.items()}
-    return {
-        "GaussianNB": (bg.GaussianNB, real),
-        "LinearDiscriminant": (bg.LinearDiscriminant, real),
-        "QuadraticDiscriminant": (bg.QuadraticDiscriminant, real),
-        "CategoricalNB, 5 bins": (lambda: bg.CategoricalNB(categories=5), binned),
-        "MultinomialNB, letters of ten languages": (bg.MultinomialNB, {"letters": _counts}),
-    }
+def losses(make: Callable[[], Any], X: np.ndarray, y: np.ndarray, n: int) -> list[float]:
+    """Return log losses by method; infinite where one is undefined or excludes the truth."""
+    found = []
+    for seed in range(SPLITS):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(y))
+        train = np.concatenate([order[y[order] == c][:n] for c in np.unique(y)])
+        test = rng.permutation(np.setdiff1d(order, train))[:1000]
+        clf = make().fit(X[train], y[train])
+        found.append([log_loss(clf, X[test], y[test], method) for method in METHODS])
+    return np.mean(found, axis=0).tolist()
 
 
-def losses(make: Callable, X: np.ndarray, y: np.ndarray, n: int, seed: int) -> list[float]:
-    """Mean log loss by method; infinite where an estimate does not exist or excludes the truth."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(y))
-    train = np.concatenate([order[y[order] == c][:n] for c in np.unique(y)])
-    rest = np.setdiff1d(order, train)
-    rest = rng.permutation(rest)[:MOST]
-    clf = make().fit(X[train], y[train])
-    out = []
-    for method in METHODS:
-        try:
-            log_p = clf.predict_log_proba(X[rest], method=method)
-        except ValueError:
-            out.append(np.inf)
-        else:
-            out.append(-log_p[np.arange(len(rest)), y[rest]].mean())
-    return out
+def log_loss(clf: Any, X: np.ndarray, y: np.ndarray, method: str) -> float:
+    """Return the log loss of rows, infinite if the estimate is undefined."""
+    try:
+        log_p = clf.predict_log_proba(X, method=method)
+    except ValueError:
+        return np.inf
+    return -log_p[np.arange(len(y)), y].mean()
 
 
-def row(name: str, n: int) -> str | None:
-    """One line of the table, or None if no set has so many rows."""
-    make, sets = cases()[name]
-    ratios = []
-    for load in sets.values():
-        X, y = load()
-        if np.bincount(y).min() < n + 5:
-            continue
-        mean = np.mean([losses(make, X, y, n, seed) for seed in range(SPLITS)], axis=0)
-        ratios.append(mean[0] / mean[1:])
-    if not ratios:
-        return None
-    over_mean, over_mle = np.array(ratios).T
-    finite = over_mle[over_mle > 0]
-    mle = f"{np.exp(np.log(finite).mean()):.2f}" if finite.size else ""
-    kind, _, rest = name.partition(",")
-    cells = [f"`{kind}`{rest and ',' + rest}", f"{n}", f"{np.exp(np.log(over_mean).mean()):.3f}"]
-    cells += [f"{over_mean.max():.2f}", mle, f"{over_mle.max():.2f}"]
-    return f"| {' | '.join(cells)} | {(over_mle == 0).sum()} of {len(ratios)} |"
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, print, and write with ``--update``."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--update", action="store_true", help="write docs/benchmarks/plug_ins.md")
-    args = parser.parse_args(arguments)
-    head = ["classifier", "rows per class", "over posterior mean", "largest"]
-    head += ["over maximum likelihood", "largest", "infinite or undefined"]
-    lines = [f"| {' | '.join(head)} |", f"| --- |{' ---: |' * (len(head) - 1)}"]
-    for name in cases():
+def measure(record: run.Record, args: argparse.Namespace) -> None:
+    """Measure each set that has so many rows."""
+    for name, make, data, X, y in cases():
         for n in ROWS:
-            line = row(name, n)
-            if line:
-                print(line, flush=True)
-                lines.append(line)
-    lines += ["", f"{SPLITS} random splits of each set; real-valued sets: {', '.join(OPEN)}."]
-    if args.update:
-        write_between("plug-ins", "\n".join(lines))
+            if np.bincount(y).min() >= n + 5:
+                record.measure(f"{name}|{n}|{data}", partial(losses, make, X, y, n))
 
+
+def table(record: run.Record) -> str:
+    """Return the ratios of log loss."""
+    losses = record.frame("classifier rows set", " ".join(METHODS))
+    full, mean, mle = (losses[method] for method in METHODS)
+    ratios = (full / mean).to_frame("mean").assign(mle=full / mle)
+    body = []
+    for name, of_classifier in ratios.groupby("classifier", sort=False):
+        for n in map(str, ROWS):
+            of = of_classifier.query("rows == @n")
+            if of.empty:
+                continue
+            finite = of["mle"][of["mle"] > 0]
+            cells = f"{run.geometric(of['mean'])[0]:.3f}", f"{of['mean'].max():.2f}"
+            over_mle = f"{run.geometric(finite)[0]:.2f}" if len(finite) else ""
+            undefined = f"{len(of) - len(finite)} of {len(of)}"
+            body.append([name, n, *cells, over_mle, f"{of['mle'].max():.2f}", undefined])
+    head = ["classifier", "rows per class", "over posterior mean", "largest",
+            "over maximum likelihood", "largest", "infinite or undefined"]  # fmt: skip
+    return f"""{run.markdown(head, body)}
+
+{SPLITS} random splits of each set; real-valued sets: {", ".join(OPEN)}."""
+
+
+TABLES = {"plug-ins": table}
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))

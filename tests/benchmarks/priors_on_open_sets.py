@@ -63,8 +63,9 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from threadpoolctl import threadpool_limits
 
 import bayesgen as bg
-from tests.benchmarks import open_sets, unseen_sets
-from tests.benchmarks.open_sets import take
+from tests.benchmarks import sets as open_sets
+from tests.benchmarks.scoring import calibration_error
+from tests.benchmarks.sets import take
 
 MARGIN = 1.02
 MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
@@ -200,7 +201,7 @@ def measured(view: View, methods: dict[str, Log], n: int) -> dict[tuple[str, str
                 except (ValueError, np.linalg.LinAlgError):
                     losses = np.full(len(t), np.nan)
             if np.isfinite(losses).all():
-                ece = open_sets.scores(np.exp(log_p), t)[1]
+                ece = calibration_error(np.exp(log_p), t)
                 out.setdefault((size, name), []).append(Scored(test, losses, ece))
     return {k: v for k, v in out.items() if len(v) == n}
 
@@ -350,10 +351,10 @@ def scan(folder: Path, n: int) -> None:
 
 
 def _tables(folder: Path, part: str) -> Iterator[open_sets.OpenSet]:
-    """Tables of `unseen_sets` of at most 40 columns, every so many-th."""
+    """Tables that chose nothing of at most 40 columns, every so many-th."""
     mine, parts = map(int, part.split("/"))
-    every = [s for which in ("second", "first") for s in unseen_sets.load(folder, which, [])]
-    yield from [s for s in every if s.X.shape[1] <= unseen_sets.WIDEST][mine::parts]
+    every = [s for which in ("second", "first") for s in open_sets.unseen(folder, which)]
+    yield from [s for s in every if s.X.shape[1] <= 40][mine::parts]
 
 
 def _columns_by_class(table: pd.DataFrame) -> Iterator[tuple[str, Any]]:
@@ -424,11 +425,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=open_sets.SHARED, help="folder of DATA.md")
+    parser.add_argument("--data", type=Path, default=open_sets.FOLDER, help="folder of DATA.md")
     parser.add_argument("--only", nargs="*", help="classes to run, as GaussianNB")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--scan", action="store_true", help="other constants than the defaults")
-    parser.add_argument("--chosen", action="store_true", help="on tables of `unseen_sets`")
+    parser.add_argument("--chosen", action="store_true", help="on tables that chose nothing")
     parser.add_argument("--part", default="0/1", help="every so many-th table, with --chosen")
     args = parser.parse_args()
     if args.scan:

@@ -34,7 +34,7 @@ import numpy as np
 import bayesgen as bg
 from bayesgen.inference.nuts import LARGEST_R_HAT, diagnose
 from tests.benchmarks import tables
-from tests.benchmarks.open_sets import load, numbers, words
+from tests.benchmarks.sets import load, numbers, words
 
 KEPT = Path(__file__).with_name("sampled.json")
 FEWEST = 400  # effective draws asked for

@@ -1,31 +1,25 @@
 """Rows without a label: what they add to a few labels per class, and when they hurt.
 
-    .venv/bin/python tests/benchmarks/unlabelled.py                     # half an hour
-    .venv/bin/python tests/benchmarks/unlabelled.py --only wine votes
+    python -m tests.benchmarks.unlabelled    # half an hour
 
-At most `--rows` rows of each table; 5 or 10 of each class have their label, a third of the others
-are test rows, the rest has no label. Test log loss of the fit to the labelled rows; and over it
-that of ``unlabelled="weighted"``, of weight 1 (what Bayes' rule says if the model is right, by the
-same passes), and of self-training (rows with a class of probability .75 and more get it as their
-label, ten times). z: mean difference of "weighted" to the fit to labelled rows over its standard
-error.
+At most 500 rows of each table; 5 or 10 of each class have their label, a third of the others are
+test rows, the rest has no label. Test log loss of the fit to the labelled rows; and over it that of
+``unlabelled="weighted"``, of weight 1 (what Bayes' rule says if the model is right, by the same
+passes), and of self-training (rows with a class of probability .75 and more get it as their label,
+ten times).
 """
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import numpy as np
-import pandas as pd
 
 import bayesgen as bg
-from tests.benchmarks.open_sets import SHARED, OpenSet, load, take
+from tests.benchmarks import run, sets
+from tests.benchmarks.sets import OpenSet, take
 
 MODELS: dict[str, dict[str, Callable[[], Any]]] = {
     "real": {"GaussianNB": bg.GaussianNB, "LinearDiscriminant": bg.LinearDiscriminant},
@@ -37,19 +31,8 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
 WIDEST_TREE = 30  # columns; wider tables have naive Bayes of pooled strength in its place
 
 
-def tables(folder: Path) -> dict[str, OpenSet]:
-    out = load(folder)
-    X, y = out["digits"].X, out["digits"].y
-    out["digits bits"] = OpenSet("digits bits", (X > 7).astype(bool), y, "bits")
-    if (path := folder / "udhr_10.tsv").is_file():
-        rows = pd.read_csv(path, sep="\t")
-        out["udhr"] = OpenSet(
-            "udhr", rows["text"].to_numpy(object), rows["lang"].to_numpy(), "text"
-        )
-    return out
-
-
 def models(table: OpenSet) -> dict[str, Callable[[], Any]]:
+    """Return {name: how a classifier of the columns is made}."""
     found = dict(MODELS[table.kind])
     if "TreeAugmentedNB" in found and table.X.shape[1] > WIDEST_TREE:
         del found["TreeAugmentedNB"]
@@ -57,81 +40,70 @@ def models(table: OpenSet) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def self_trained(clf: Any, X: Any, y: np.ndarray, threshold: float = 0.75) -> Any:
-    """Rows without a label (-1) get one once it is probable enough."""
+def self_trained(clf: Any, X: Any, y: np.ndarray) -> Any:
+    """Return a classifier; rows without a label (-1) get one once it is probable enough."""
     given = y.copy()
     for _ in range(10):
-        known = np.flatnonzero(given >= 0)
+        known, others = np.flatnonzero(given >= 0), np.flatnonzero(given < 0)
         clf.fit(take(X, known), given[known])
-        open_ = np.flatnonzero(given < 0)
-        if not len(open_):
+        if not len(others):
             break
-        p = clf.predict_proba(take(X, open_))
-        sure = p.max(axis=1) >= threshold
+        p = clf.predict_proba(take(X, others))
+        sure = p.max(axis=1) >= 0.75
+        given[others[sure]] = clf.classes_[p[sure].argmax(axis=1)]
         if not sure.any():
             break
-        given[open_[sure]] = clf.classes_[p[sure].argmax(axis=1)]
     return clf
 
 
-def losses(table: OpenSet, make: Callable[[], Any], n: int, most: int, seed: int) -> list[float]:
-    """Test log loss of labelled rows alone, weighted, weight 1, self-training; and the weight."""
+def losses(table: OpenSet, make: Callable[[], Any], n: int, seed: int) -> list[float]:
+    """Return the test log losses of the four ways, and the weight of "weighted"."""
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(table.y))[:most]
+    rows = rng.permutation(len(table.y))[:500]
     X, y = take(table.X, rows), np.unique(table.y[rows], return_inverse=True)[1]
     known = np.concatenate([np.flatnonzero(y == c)[:n] for c in range(y.max() + 1)])
     others = rng.permutation(np.setdiff1d(np.arange(len(y)), known))
     test, train = others[: len(others) // 3], np.sort(np.r_[known, others[len(others) // 3 :]])
     X_train, given = take(X, train), np.where(np.isin(train, known), y[train], -1)
+    alone = make().fit(X_train, given, unlabelled="ignore")
     weighted = make().fit(X_train, given, unlabelled="weighted")
     whole = make()
     whole.fitted_ = whole._learner()._weighed(X_train, given, None, (1.0,))
-    fits = [
-        make().fit(X_train, given, unlabelled="ignore"),
-        weighted,
-        whole,
-        self_trained(make(), X_train, given),
-    ]
-    own = np.arange(len(test)), y[test]
-    X_test = take(X, test)
-    out = [-np.maximum(clf.predict_log_proba(X_test)[own], -690).mean() for clf in fits]
-    return [*map(float, out), weighted.unlabelled_weight_]
+    own, X_test = (np.arange(len(test)), y[test]), take(X, test)
+    fits = (alone, weighted, whole, self_trained(make(), X_train, given))
+    values = [-np.maximum(clf.predict_log_proba(X_test)[own], -690).mean() for clf in fits]
+    return [round(float(value), 5) for value in (*values, weighted.unlabelled_weight_)]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="*", metavar="TABLE")
-    parser.add_argument("--repeats", type=int, default=4, metavar="N")
-    parser.add_argument("--rows", type=int, default=900, metavar="N")
-    parser.add_argument("--data", type=Path, default=SHARED, metavar="FOLDER")
-    args = parser.parse_args(arguments)
-    warnings.filterwarnings("ignore")
-    sets, ratios = tables(args.data), []
-    print("| data | model | labels | alone | weighted | weight 1 | self-training | weight | z |")
-    print("|---" * 9 + "|")
-    for name in args.only or sets:
-        for model, make in models(sets[name]).items():
-            for n in (5, 10):
-                own = np.array(
-                    [losses(sets[name], make, n, args.rows, seed) for seed in range(args.repeats)]
-                )
-                mean, gap = own.mean(axis=0), own[:, 1] - own[:, 0]
-                se = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
-                ratio = mean[1:4] / mean[0]
-                ratios.append([*ratio, gap.mean() / max(se, 1e-12)])
-                cells = [f"{mean[0]:.3f}", *(f"{v:.2f}" for v in ratio), f"{mean[4]:.3f}"]
-                print(
-                    f"| {name} | {model} | {n} | {' | '.join(cells)} | {ratios[-1][3]:.1f} |",
-                    flush=True,
-                )
-    r = np.array(ratios)
-    for k, how in enumerate(("weighted", "weight 1", "self-training")):
-        geometric = np.exp(np.log(r[:, k]).mean())
-        print(f"{how}: geometric mean {geometric:.3f}, {r[:, k].min():.2f} to {r[:, k].max():.2f}")
-    print(
-        f"weighted above 1.05: {(r[:, 0] > 1.05).sum()} of {len(r)}; z > 2: {(r[:, 3] > 2).sum()}"
+def measure(record: run.Record, args: argparse.Namespace) -> None:
+    """Measure four draws of each table and number of labels."""
+    open_sets = sets.load(args.data)
+    bits = open_sets["digits"]._replace(
+        name="digits bits", X=open_sets["digits"].X > 7, kind="bits"
     )
+    for table in (*open_sets.values(), bits, sets.languages()):
+        for model, make in models(table).items():
+            for n in (5, 10):
+                for seed in range(4):
+                    call = partial(losses, table, make, n, seed)
+                    record.measure(f"{table.name}|{model}|{n}|{seed}", call)
 
+
+def table(record: run.Record) -> str:
+    """Return ratios to the fit to labelled rows, over pairs of table and model."""
+    results = record.frame("set model labels seed", "alone weighted whole self weight")
+    means = results.groupby(["set", "model", "labels"]).mean()
+    names = {"weighted": '`unlabelled="weighted"`', "whole": "of weight 1", "self": "self-training"}
+    body = []
+    for way, name in names.items():
+        ratios = means[way] / means["alone"]
+        cells = f"{run.geometric(ratios)[0]:.2f}", str((ratios > 1.05).sum()), f"{ratios.max():.2f}"
+        body.append([name, *cells])
+    head = ["unlabelled rows are", "geometric mean", "pairs above 1.05", "largest"]
+    return f"{run.markdown(head, body)}\n\n{len(means)} pairs of table and model."
+
+
+TABLES = {"unlabelled": table}
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))

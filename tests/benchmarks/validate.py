@@ -24,7 +24,7 @@ import numpy as np
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_penguins, load_pokemon
-from tests.benchmarks.open_sets import SHARED
+from tests.benchmarks.sets import FOLDER as SHARED
 from tests.predict.against_nuts import percentile_errors
 
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]

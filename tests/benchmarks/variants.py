@@ -29,7 +29,8 @@ from sklearn import datasets
 import bayesgen as bg
 from bayesgen.inference.nuts import diagnose
 from tests.benchmarks import tables
-from tests.benchmarks.open_sets import SHARED, numbers
+from tests.benchmarks.sets import FOLDER as SHARED
+from tests.benchmarks.sets import numbers
 
 KEPT = Path(__file__).with_name("variants.json")
 TRAINING_SETS = 20
