@@ -72,11 +72,11 @@ def report(
 
     from bayesgen.cli import columns, files
     from bayesgen.predict.costs import read_costs
-    from bayesgen.reporting.report import format_of
+    from bayesgen.reporting.report import check_report
     from bayesgen.reporting.report import report as make
 
     with blamed_on("-o"):
-        format_of(output, None)
+        check_report(output)
     inputs = [model, held_out, *([training] if training else [])]
     files.check_output(output, *inputs)
     reading = files.stored_reading(model, reading)

@@ -7,22 +7,20 @@ import numpy as np
 
 from bayesgen.numerics.special import Array
 from bayesgen.plots.style import (
-    CLASSES,
     HAIR,
     INK,
     MUTED,
     Look,
     Options,
+    legend_beside,
     look,
+    percent,
     written,
     written_apart,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-_NAME = 22  # letters of a label in a legend
 
 
 def grid(ax: "Axes", axis: Literal["x", "y", "both"] = "both") -> None:
@@ -109,31 +107,46 @@ def differences(
     ax.set_xlabel(written(xlabel, 48, 2))
 
 
-def row_intervals(
+def class_probabilities(
     ax: "Axes",
-    names: list[str],
-    classes: Array,
-    labels: list[str],
+    names: Sequence[object],
+    labels: Sequence[object],
+    codes: Array,
     p: Array,
     ends: Array,
-    xlabel: str,
+    mean: Array | None = None,
+    interval: str = "",
 ) -> None:
-    """Draw class probabilities of a few rows with their intervals, some classes of each row.
+    """Draw class probabilities of rows with their intervals, some classes of each row.
 
     Parameters
     ----------
-    classes : (n, k) codes
-    p, ends : (n, k), (n, k, 2)
+    names, labels : names of the N rows, from top to bottom, and of the C classes
+    codes : (N, k) classes of each row
+    p, ends, mean : (N, C), (N, C, 2), (N, C)
+    interval : what the lines are, for the legend
     """
-    grid(ax, "x")
-    named = np.unique(classes)
-    for c, name in zip(named, written_apart([labels[c] for c in named], _NAME), strict=True):
-        i, k = np.nonzero(classes == c)
-        heights = i + 0.3 * (k - 0.5)
-        intervals(ax, heights, p[i, k], ends[i, k], look(c), label=name, ls="")
-    name_lines(ax, names)
-    ax.set(xlim=(-0.02, 1.02), xlabel=xlabel)
-    _legend_above(ax)
+    n, most = codes.shape
+    lanes = np.linspace(-0.28, 0.28, most) if most > 1 else np.zeros(1)
+    ax.axvline(0.5, color=HAIR, lw=0.8, zorder=0)
+    if most > 1:
+        ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
+    drawn = np.unique(codes).tolist()
+    for k in drawn:
+        i, lane = np.nonzero(codes == k)
+        heights, one = i + lanes[lane], look(k)
+        if mean is not None:
+            ax.plot(mean[i, k], heights, "|", color=one.color, ms=8, mew=1.6)
+        intervals(ax, heights, p[i, k], ends[i, k], one, mark="D", ls="", clip_on=False)
+        if len(drawn) > 1:
+            ax.plot([], [], marker="D", label=str(labels[k]), **one.line(2.4), **one.mark())
+    name_lines(ax, names, 26)
+    ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5), xlabel="class probability")
+    ax.plot([], [], color=INK, lw=2.4, alpha=0.55, label=interval)
+    if mean is not None:
+        ax.plot([], [], "|", color=INK, ms=8, mew=1.6, label="its mean")
+    ax.plot([], [], "D", color=INK, ms=5, label="p(y | x, D), predictive")
+    legend_beside(ax)
 
 
 class Bins(NamedTuple):
@@ -152,11 +165,17 @@ def reliability(ax: "Axes", bins: Bins, look: Look, name: str = "") -> None:
     ax.plot(bins.predicted, bins.observed, "o", color=look.color, label=name, **look.mark(5.5))
 
 
-def diagram(ax: "Axes", bins: Bins, xlabel: str, ylabel: str) -> None:
-    """Draw a reliability diagram of one classifier."""
+def diagram(ax: "Axes", bins: Bins, what: str, prob: float) -> None:
+    """Draw a reliability diagram of one classifier, for the probability of `what`."""
     unit_square(ax)
     reliability(ax, bins, look(0))
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    label_diagram(ax, what, prob)
+
+
+def label_diagram(ax: "Axes", what: str, prob: float) -> None:
+    """Name the axes of a reliability diagram."""
+    y = f"observed frequency, {percent(prob)} interval"
+    label_axes(ax, f"predicted probability of {what}", y)
 
 
 def unit_square(ax: "Axes") -> None:
@@ -165,38 +184,3 @@ def unit_square(ax: "Axes") -> None:
     ax.plot([0, 1], [0, 1], color=MUTED, lw=1, zorder=0)
     ax.text(0.3, 0.285, "calibrated", color=MUTED, rotation=45, ha="center", va="top", size=8)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-
-
-def shares(ax: "Axes", values: Array, xlabel: str) -> None:
-    """Draw shares of rows in equal bins between 0 and 1, and the share that each would have."""
-    n = len(values)
-    grid(ax, "y")
-    ax.bar(np.arange(n) / n, values, 0.94 / n, align="edge", color=CLASSES[0], alpha=0.8)
-    ax.axhline(1 / n, color=INK, lw=1)
-    ax.set(xlim=(0, 1), xlabel=xlabel, ylabel="share of rows")
-
-
-def matrix(
-    ax: "Axes", values: Array, rows: list[str], columns: list[str], texts: list[list[str]]
-) -> None:
-    """Draw numbers between 0 and 1 as shades, with texts in the cells of a small table."""
-    from matplotlib.patches import Rectangle
-
-    for (i, j), value in np.ndenumerate(values):
-        alpha = 0.06 + 0.6 * float(value) if value > 0 else 0.0
-        ax.add_patch(
-            Rectangle((j - 0.5, i - 0.5), 0.98, 0.98, fc=CLASSES[0], alpha=alpha, ec="none")
-        )
-        if len(columns) <= 12:
-            ax.text(j, i, texts[i][j], ha="center", va="center", size=9.5)
-    name_lines(ax, rows, 18)
-    name_columns(ax, columns, 48, 16)
-    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
-    ax.spines[:].set_visible(False)
-
-
-def _legend_above(ax: "Axes") -> None:
-    """Draw the legend above the axes, over the width of the whole picture."""
-    handles, labels = ax.get_legend_handles_labels()
-    ncols = 3 if max(map(len, labels)) <= 14 else 2
-    ax.figure.legend(handles, labels, loc="outside upper left", ncols=ncols, borderaxespad=0.2)

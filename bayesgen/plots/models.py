@@ -296,11 +296,7 @@ def plot_reliability(
             rug = ax.get_xaxis_transform()  # heights as shares of the axes
             ax.vlines(said, 0, 0.025, color=MUTED, lw=0.5, alpha=0.5, transform=rug)
         what = str(labels[shown[0]]) if len(shown) == 1 else "each class"
-        drawing.label_axes(
-            ax,
-            f"predicted probability of {what if shown else 'the most probable class'}",
-            f"observed frequency, {style.percent(prob)} interval",
-        )
+        drawing.label_diagram(ax, what if shown else "the most probable class", prob)
         drawing.title(ax, f"{n} rows, {size}")
         if len(curves) > 1:
             style.legend_beside(ax)

@@ -13,7 +13,7 @@ from bayesgen.encoding.tables import Table, n_rows
 from bayesgen.errors import refuse_below
 from bayesgen.plots import drawing, style
 from bayesgen.plots.features import places_of_columns
-from bayesgen.plots.style import HAIR, INK, MUTED, Look, Options
+from bayesgen.plots.style import HAIR, MUTED
 from bayesgen.posterior.fitted import through_pipelines
 
 if TYPE_CHECKING:
@@ -86,42 +86,19 @@ def plot_class_probability(
     most = min(len(shown), max(1, room))
     # (n, most) codes, of each row in the order of the classes
     each = np.sort(np.array(shown)[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :most]])
-    lanes = np.linspace(-0.28, 0.28, most) if most > 1 else np.zeros(1)
     if most == len(shown):
         each = np.tile(shown, (n, 1))
     with style.canvas(ax, figsize, (7.2, style.height(n, _GAP + _LANE * most))) as ax:
-        ax.axvline(0.5, color=HAIR, lw=0.8, zorder=0)
-        if most > 1:
-            ax.hlines(np.arange(n - 1) + 0.5, 0, 1, color=HAIR, lw=0.5, zorder=0)
-        drawn = [k for k in shown if k in each]
-        for k in drawn:
-            i, lane = np.nonzero(each == k)
-            heights, look = i + lanes[lane], style.look(k)
-            if is_mean_seen:
-                ax.plot(mean[i, k], heights, "|", color=look.color, ms=8, mew=1.6)
-            marks: Options = {"mark": "D", "ls": "", "clip_on": False}
-            drawing.intervals(ax, heights, p[i, k], ends[i, k], look, **marks)
-        drawing.name_lines(ax, names, 26)
-        ax.set(xlim=(0, 1), ylim=(n - 0.5, -0.5))
+        drawing.class_probabilities(
+            ax, names, clf.classes_, each, p, ends, mean if is_mean_seen else None,
+            f"{style.percent(table.attrs['prob'])} of p(y | x, θ)",
+        )  # fmt: skip
         if len(shown) == 1:
             drawing.label_axes(ax, f"p({clf.classes_[shown[0]]} | x)", "")
-        else:
+        elif most < len(shown):
             many = f"the {most} most probable classes" if most > 1 else "the most probable class"
-            ax.set_xlabel("class probability" + f"\n({many} of each row)" * (most < len(shown)))
-        several = [(str(clf.classes_[k]), style.look(k)) for k in drawn if len(shown) > 1]
-        _legend(ax, several, f"{style.percent(table.attrs['prob'])} of p(y | x, θ)", is_mean_seen)
+            ax.set_xlabel(f"class probability\n({many} of each row)")
     return ax
-
-
-def _legend(ax: "Axes", classes: list[tuple[str, Look]], interval: str, mean: bool) -> None:
-    """Name the classes if there are several, and the marks, beside the axes."""
-    for name, look in classes:
-        ax.plot([], [], marker="D", label=name, **look.line(2.4), **look.mark())
-    ax.plot([], [], color=INK, lw=2.4, alpha=0.55, label=interval)
-    if mean:
-        ax.plot([], [], "|", color=INK, ms=8, mew=1.6, label="its mean")
-    ax.plot([], [], "D", color=INK, ms=5, label="p(y | x, D), predictive")
-    style.legend_beside(ax)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -7,15 +7,11 @@ import numpy as np
 
 from bayesgen.checks.validate import Validation, as_text
 from bayesgen.encoding.literals import listed, one_line
-from bayesgen.plots import drawing
-from bayesgen.reporting.figures import Figure, differences
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import Section, TextTable, count, ends, number, share
+from bayesgen.reporting.parts import Section, Table, count, number, share
 
 _SHOWN = 60  # columns in a table
-_MEMBERS = 20  # of a picture
 _TYPICAL_ROWS = 8
-_BINS = 20  # of typicality
 _UNLIKE = 0.01  # share of training rows as improbable as a row that is unlike them
 
 
@@ -30,22 +26,18 @@ def _columns(held: HeldOut) -> Section:
     sentences = [s for s in summary.sentences if not s.startswith("Warning")]
     frame, table = summary.to_dataframe(), summary.table
     section = Section("model", [" ".join([f"{summary.title}.", *sentences])], notes=warnings)
-    if len(frame):
-        shown = frame.iloc[:_SHOWN]
-        columns = {
-            "column": [one_line(name, 40) for name in shown.index],
-            "kind": shown["kind"],
-            "prior": shown["prior"],
-            "90 % of cells under it": shown["prior_range"],
-            "missing": ["" if n != n or not n else f"{n:g}" for n in shown["missing"]],
-        }
-        heads = [head for head, cells in columns.items() if head == "column" or any(cells)]
-        rows = list(zip(*(columns[head] for head in heads), strict=True))
+    names = {"kind": "kind", "prior": "prior", "prior_range": "90 % of cells under it"}
+    names = {name: head for name, head in names.items() if frame[name].astype(bool).any()}
+    gaps = frame["missing"].fillna(0).astype(int)
+    lines = [
+        {"column": one_line(name, 40)} | {head: str(frame[k].iloc[i]) for k, head in names.items()}
+        | ({"missing": int(gaps.iloc[i])} if gaps.any() else {})
+        for i, name in enumerate(frame.index[:_SHOWN])
+    ]  # fmt: skip
+    if lines:
         more = "" if len(frame) <= _SHOWN else f"; {len(frame) - _SHOWN} more"
-        caption = f"Columns, and priors in their units{more}"
-        section.tables.append(TextTable(caption, heads, rows, len(heads) - ("missing" in heads)))
+        section.tables = [Table(f"Columns, and priors in their units{more}", lines)]
     section.data = {
-        "columns": frame.head(1000).to_dict("index"),
         "rows": table["rows"].values if "rows" in table else None,
         "attributes": dict(table.attrs),
     }
@@ -53,30 +45,19 @@ def _columns(held: HeldOut) -> Section:
 
 
 def _members(held: HeldOut) -> Section:
-    summary = held.summary
-    names = [str(name) for name in summary.table["member"].values]
-    exponent, interval = summary.table["exponent"].values, summary.table["interval"].values
-    order = np.argsort(-exponent, kind="stable")[:_MEMBERS]
-    rows = [[names[j], number(exponent[j]), ends(*interval[j])] for j in order]
-    figure = differences(
-        [names[j] for j in order],
-        exponent[order],
-        interval[order],
-        1 / len(names),
-        "exponent",
-        "Exponents of the pool",
-        "An exponent below 1 counts a member's evidence for less than it claims. The line: equal "
-        "shares.",
+    table, interval = held.summary.table, f"{share(held.prob)} interval"
+    lines = [
+        {"member": str(name), "exponent": exponent, interval: tuple(both)}
+        for name, exponent, both in zip(
+            *(table[k].values.tolist() for k in ("member", "exponent", "interval")), strict=True
+        )
+    ]
+    lines.sort(key=lambda line: -line["exponent"])
+    caption = (
+        "Exponents of the members. An exponent below 1 counts a member's evidence for less than it "
+        "claims."
     )
-    head = ["member", "exponent", f"{share(held.prob)} interval"]
-    exponents = dict(zip(names, exponent.tolist(), strict=True))
-    return Section(
-        "model",
-        list(summary.sentences),
-        [TextTable("Exponents of the members", head, rows)],
-        [figure],
-        data={"exponents": exponents, "sentences": summary.sentences},
-    )
+    return Section("model", list(held.summary.sentences), [Table(caption, lines)])
 
 
 def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
@@ -108,14 +89,14 @@ def sampling(held: HeldOut, validation: Validation | None = None) -> Section:
 
 
 def _of_validation(validation: Validation) -> Section:
-    frame = validation.summary()
-    lines = [[str(name), *line] for name, line in as_text(frame).T.items()]
+    texts = as_text(validation.summary()).T
+    lines = [{"variable": str(name)} | texts[name].to_dict() for name in texts]
     return Section(
         "sampling",
         [f"Closed form against NUTS: {validation.verdict}.", *validation.reasons],
-        [TextTable("What was compared", ["variable", *map(str, frame.columns)], lines)],
+        [Table("What was compared", lines)],
         notes=list(validation.remarks()),
-        data={"verdict": validation.verdict, "variables": frame.to_dict("index")},
+        data={"verdict": validation.verdict},
     )
 
 
@@ -130,22 +111,17 @@ def typicality(held: HeldOut) -> Section:
     )
     if n_strange > expected + 3 * np.sqrt(expected) + 1:
         text += " They do not seem to come from the same source."
-    rows = [
-        [held.name(int(i)), held.labels[held.codes[i]], held.labels[int(by_class[i].argmax())],
-         number(float(tail[i]), 4), number(float(by_class[i].max()), 4)]
+    lines = [
+        {"row": held.name(int(i)), "label": held.labels[held.codes[i]],
+         "nearest class": held.labels[int(by_class[i].argmax())],
+         "overall": tail[i], "within that class": by_class[i].max()}
         for i in np.argsort(tail, kind="stable")[:_TYPICAL_ROWS]
     ]  # fmt: skip
     caption = "The least typical rows: share of training rows at most as probable"
-    head = ["row", "label", "nearest class", "overall", "within that class"]
-    section = Section("typicality", [text], [TextTable(caption, head, rows, 3)])
-    if held.n >= _TYPICAL_ROWS:
-        section.figures = [_shares(tail, held.is_pool)]
-    section.data = {
-        "below_0.01": n_strange,
-        "expected": expected,
-        "quantiles": np.quantile(tail, [0, 0.01, 0.05, 0.25, 0.5, 0.75, 1]),
-    }
-    return section
+    forms = dict.fromkeys(("overall", "within that class"), partial(number, digits=4))
+    quantiles = np.quantile(tail, [0, 0.01, 0.05, 0.25, 0.5, 0.75, 1])
+    data = {"below_0.01": n_strange, "expected": expected, "quantiles": quantiles}
+    return Section("typicality", [text], [Table(caption, lines, forms)], data=data)
 
 
 def limits(held: HeldOut) -> Section:
@@ -171,19 +147,3 @@ def limits(held: HeldOut) -> Section:
         "happens if somebody changes a cell.",
     ]
     return Section("limits", text)
-
-
-def _shares(tail: np.ndarray, is_pool: bool) -> Figure:
-    each = np.histogram(tail, np.linspace(0, 1, _BINS + 1))[0] / len(tail)
-    label = "share of training rows at most as probable"
-    numbers = ", ".join(f"{value:.2f}" for value in each)
-    caption = (
-        "Level with the line if the rows are drawn as the training rows were; a peak at the left: "
-        "rows unlike any seen." + (" Of a pool the right may stand higher." if is_pool else "")
-    )
-    return Figure(
-        partial(drawing.shares, values=each, xlabel=label),
-        2.7,
-        f"Typicality of the rows: shares of rows in {_BINS} equal bins {numbers}.",
-        caption,
-    )

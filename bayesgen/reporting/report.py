@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.literals import listed, without_controls
@@ -16,9 +16,9 @@ from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.io.output import check_target, replacing
 from bayesgen.io.progress import row_progress
 from bayesgen.posterior.fitted import through_pipelines
-from bayesgen.reporting import model, rows
+from bayesgen.reporting import decisions, model, rows
 from bayesgen.reporting.held_out import HeldOut
-from bayesgen.reporting.parts import TITLES, Section, TextTable, count, plain, share
+from bayesgen.reporting.parts import TITLES, Section, Table, count, share
 from bayesgen.version import __version__
 
 # ------------------------------------------------------------------------------------------------
@@ -29,7 +29,6 @@ from bayesgen.version import __version__
 def _template():
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup
     except ImportError:
         raise ImportError('a report needs jinja2: pip install "bayesgen[report]"') from None
     environment = Environment(
@@ -39,7 +38,6 @@ def _template():
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["svg"] = Markup  # our own drawing: matplotlib has escaped what it shows
     return environment.get_template("page.html.j2")
 
 
@@ -50,7 +48,7 @@ def _inline(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _as_markdown(table: TextTable) -> str:
+def _as_markdown(table: Table) -> str:
     rule = ["---"] * table.text + ["---:"] * (len(table.head) - table.text)
     lines = [[_inline(name) for name in table.head], rule]
     lines += [[_inline(cell) for cell in row] for row in table.rows]
@@ -58,14 +56,7 @@ def _as_markdown(table: TextTable) -> str:
     return f"{_inline(table.caption)}\n\n{body}"
 
 
-Format = Literal["html", "md", "json"]
-_ENDINGS: dict[str, Format] = {
-    ".html": "html",
-    ".htm": "html",
-    ".md": "md",
-    ".markdown": "md",
-    ".json": "json",
-}
+_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".json": "json"}
 
 
 @dataclass(frozen=True)
@@ -117,15 +108,17 @@ class Report:
             "notes": self.notes,
             "footer": self.footer,
         }
-        return json.dumps(plain(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        text = json.dumps(record, default=lambda value: getattr(value, "tolist", value.__str__)())
+        finite = json.loads(text, parse_constant=lambda name: None)
+        return json.dumps(finite, ensure_ascii=False, indent=1) + "\n"
 
-    def save(self, path: str | os.PathLike[str], format: Format | None = None) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it whole or not at all, as its name ends: .html, .md or .json."""
         target = Path(path)
-        makers = {"html": self.to_html, "md": self.to_markdown, "json": self.to_json}
-        content = makers[format_of(target, format)]()
+        content = {"html": self.to_html, "md": self.to_markdown, "json": self.to_json}
+        text = content[_format_of(target)]()
         with replacing(target) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
         return target
 
     def _repr_html_(self) -> str:
@@ -138,17 +131,17 @@ class Report:
         return "\n".join([self.title, *self.sections[0].text])
 
 
-def format_of(path: str | os.PathLike[str], format: str | None) -> Format:
-    """Return the format asked for, or that of the name's ending."""
-    if format is None:
-        if ending := _ENDINGS.get(Path(path).suffix.lower()):
-            return ending
-        raise ValueError(
-            f"{Path(path).name!r} does not end in .html, .md or .json, and no format is named"
-        )
-    if format not in _ENDINGS.values():
-        raise ValueError(f"the format of a report is html, md or json, not {format!r}")
-    return format  # type: ignore[return-value]
+def _format_of(path: str | os.PathLike[str]) -> str:
+    """Return the format that the name's ending stands for."""
+    if ending := _ENDINGS.get(Path(path).suffix.lower()):
+        return ending
+    raise ValueError(f"{Path(path).name!r} does not end in .html, .md or .json")
+
+
+def check_report(path: str | os.PathLike[str]) -> None:
+    """Refuse, before any work, a place or an ending of no report."""
+    _format_of(path)
+    check_target(path)
 
 
 @through_pipelines
@@ -161,7 +154,6 @@ def report(
     training: Any = None,
     validation: Validation | None = None,
     cost: Any = None,
-    format: Format | None = None,
     title: str | None = None,
     prob: float | None = None,
     max_rows: int | None = None,
@@ -190,8 +182,6 @@ def report(
     cost : array (class, decision), pandas.DataFrame, or {class: {decision: cost}}, optional
         Costs of decisions, as in `decide`. The page states what the decisions of lowest expected
         cost would have cost on these rows. With two classes costs choose the threshold, else 0.5.
-    format : {"html", "md", "json"}, optional
-        Default: the ending of `path`.
     title : str, optional
     prob : float in (0, 1), optional
         Probability of all intervals; default ``az.rcParams["stats.ci_prob"]``.
@@ -217,8 +207,8 @@ def report(
 
     Notes
     -----
-    The page is one file without scripts or links to other files. Pictures are inline SVG with
-    descriptions for screen readers. The page has at most 2 MB, also for 10^6 rows.
+    The page is one file without scripts or links to other files. Pictures are SVG inside the page,
+    with descriptions for screen readers. The page has at most 2 MB, also for 10^6 rows.
 
     Examples
     --------
@@ -231,8 +221,7 @@ def report(
     ['verdict', 'predictives', 'calibration', 'doubts']
     """
     if path is not None:
-        format_of(path, format)
-        check_target(path)
+        check_report(path)
     held = HeldOut.of(clf, X, y, training, prob, max_rows, random_state, cost)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -260,7 +249,7 @@ def report(
         notes,
     )
     if path is not None:
-        page.save(path, format)
+        page.save(path)
     return page
 
 
@@ -272,7 +261,7 @@ def _sections(
         "predictives": rows.predictives,
         "calibration": rows.calibration,
         "doubts": rows.least_certain,
-        "decisions": rows.decisions,
+        "decisions": decisions.decisions,
         "confusions": rows.confusions,
         "model": model.fitted,
         "typicality": model.typicality,
