@@ -152,13 +152,13 @@ def _held_out(entries: "Entries", data: Path) -> None:
 
 
 def scores_of(clf: Any, rows: "LabelledTable") -> "Scored":
-    """Return `compare_predictives` and its terms, with notes in terms of the command line."""
+    """Return `compare_predictives` and its terms, with why an estimate does not exist."""
     from bayesgen.checks.compare import joints_of, scored
     from bayesgen.encoding.labels import codes_of
 
     joints = joints_of(clf.fitted_, rows.X)
     table, terms = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
-    notes = [console.told(one) if isinstance(one, Exception) else "" for one in joints.values()]
+    notes = [getattr(joint, "cause", "") for joint in joints.values()]
     return table.assign(note=("predictive", notes)), terms
 
 

@@ -192,10 +192,6 @@ def told(
     advice: Callable[[Facts], str | None] | None = None,
 ) -> str:
     """Return the text of an error or a warning in the terms of the command line."""
-    from bayesgen.families.errors import UndefinedEstimateError
-
-    if isinstance(mistake, UndefinedEstimateError):
-        return f"--method {mistake.estimate} is undefined: {mistake.cause}"
     if isinstance(mistake, Facts):
         row: Any = mistake.row
         if row is not None and row < len(rows):

@@ -1,8 +1,6 @@
 """``bayesgen predict``: class probabilities for the rows of a file, chunk by chunk."""
 
 from collections import Counter
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,23 +17,16 @@ from bayesgen.cli.console import (
     reads_tables,
     show,
 )
-from bayesgen.encoding.literals import listed
 from bayesgen.errors import Facts
-from bayesgen.families.names import METHODS
-from bayesgen.families.names import Method as Estimate
 from bayesgen.io.formats import Reading, file_format
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow
 
     from bayesgen.cli.files import Table
     from bayesgen.encoding.reader import Rows
     from bayesgen.numerics.special import Array
 
-Method = StrEnum("Method", list(METHODS))  # type: ignore[misc]  # from a list of names
-
-_EXACT = Method(METHODS[0])
 _LABEL, _DECISION = "prediction", "decision"
 _REFUSALS = (ValueError, TypeError, OSError, NotImplementedError)
 # what is read and given to the model at once: the last bits of a product of matrices depend on it
@@ -54,9 +45,6 @@ def predict(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="Result: .csv, .tsv or .parquet."),
     ],
-    method: Annotated[
-        Method, typer.Option("--method", metavar="NAME", help=f"{', '.join(METHODS)}.")
-    ] = _EXACT,
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="Copy a column to the result; repeatable."),
@@ -102,7 +90,6 @@ def predict(
     --------
     bayesgen predict penguins.nc new.csv -o out.csv
     bayesgen predict penguins.nc new.parquet -o out.parquet --keep id
-    bayesgen predict penguins.nc new.csv -o out.csv --method map
     bayesgen predict penguins.nc new.csv -o out.csv --interval 0.9
     bayesgen predict penguins.nc new.csv -o out.csv --explain 3
     bayesgen predict credit.nc new.csv -o out.csv --cost bad,good=5 --reject 0.4
@@ -113,7 +100,6 @@ def predict(
 
     from bayesgen.cli import columns, files
     from bayesgen.predict.costs import read_costs
-    from bayesgen.predict.probabilities import check_method
 
     file_format(output)
     files.check_output(output, model, new)
@@ -128,9 +114,6 @@ def predict(
         mixed = costs.decisions.dtype == object  # numbers and "reject"
         labels[_DECISION] = costs.decisions.astype(str) if mixed else costs.decisions
     names = [*kept, *labels, *(f"p_{label}" for label in clf.classes_.tolist())]
-    if (interval is not None or reasons) and method is not _EXACT:
-        option = "--explain" if interval is None else "--interval"
-        raise UserError(f"{option} is of the posterior; leave --method out")
     fitted = clf.fitted_
     if interval is not None:
         if fitted.posterior.draws_need_rows and fitted.training.rows is None:
@@ -142,7 +125,7 @@ def predict(
     names += [f"reason_{k + 1}" for k in range(reasons)]
     if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise UserError(f"--keep {min(twice)}: the result has a column of that name")
-    counts, how = np.zeros(len(clf.classes_), dtype=int), check_method(str(method))
+    counts = np.zeros(len(clf.classes_), dtype=int)
     block = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(selection.types)))
     if reasons or interval is not None:
         block = min(block, _SLOW_ROWS)
@@ -151,9 +134,10 @@ def predict(
     ) as write:
         for rows in files.rows_of(table, selection.types, "predicting", block, kept):
             X = selection.select(rows.frame)
-            with blamed_on(new, _REFUSALS, rows.frame.index, partial(_advice, clf, X, how)):
+            with blamed_on(new, _REFUSALS, rows.frame.index, _advice):
                 X = clf.fitted_.read(X)  # once: of unknown categories it warns once
-                codes, p = _classify(clf, X, how)
+                p = clf.predict_proba(X)
+                codes = p.argmax(axis=1)
                 cells = [clf.classes_[codes]]
                 if costs is not None:
                     cells.append(labels[_DECISION][costs.expected(p).argmin(axis=1)])
@@ -169,45 +153,11 @@ def predict(
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")
 
 
-def _advice(clf, X: "pd.DataFrame", method: Estimate, mistake: Facts) -> str | None:
-    """Say what to do about a row without probabilities, or without an interval."""
+def _advice(mistake: Facts) -> str | None:
+    """Say what to do about a row without an interval."""
     from bayesgen.families.errors import IncompleteRowError
-    from bayesgen.predict.probabilities import ImpossibleRowError
 
-    if isinstance(mistake, IncompleteRowError):
-        return "fill the cell"
-    if not isinstance(mistake, ImpossibleRowError):
-        return None
-    names = listed(map(repr, _impossible_cells(clf, X, mistake.row, method)))
-    cause = f"it is possible without its cell in {names}; " if names else ""
-    return f"{cause}use the default, --method {_EXACT}"
-
-
-def _impossible_cells(clf, X: "pd.DataFrame", row: int | None, method: Estimate) -> list[str]:
-    """Return the columns, of which one alone makes a row impossible; [] where that is not told."""
-    import numpy as np
-
-    from bayesgen.predict.probabilities import log_joint
-
-    if X.ndim == 1:  # documents
-        return []
-    n = X.shape[1]
-    without_cell = X.iloc[[row] * n].mask(np.eye(n, dtype=bool))
-    try:
-        joint = log_joint(clf.fitted_, without_cell, method)
-    except ValueError:  # no cell may be missing
-        return []
-    return X.columns[joint.max(axis=1) > -np.inf].astype(str).tolist()
-
-
-def _classify(clf, X: "Rows", method: Estimate) -> "tuple[Array, Array]":
-    """Return codes (N,) of the most probable classes and probabilities (N, C)."""
-    import numpy as np
-
-    from bayesgen.predict.probabilities import log_proba
-
-    p = np.exp(log_proba(clf.fitted_, X, method))
-    return p.argmax(axis=1), p
+    return "fill the cell" if isinstance(mistake, IncompleteRowError) else None
 
 
 def _reasons(clf, X: "Rows", codes: "Array", n: int) -> "Array":

@@ -33,14 +33,6 @@ def report(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="The report: .html, .md or .json."),
     ],
-    training: Annotated[
-        Path | None,
-        typer.Option(
-            "--training",
-            metavar="TABLE",
-            help="The rows of the fit: adds typicality.",
-        ),
-    ] = None,
     price: Costs = None,
     reject: Reject = None,
     text: Texts = None,
@@ -63,7 +55,6 @@ def report(
     Examples
     --------
     bayesgen report penguins.nc held_out.csv --target species -o report.html
-    bayesgen report penguins.nc held_out.csv -t species -o report.html --training train.csv
     bayesgen report credit.nc held_out.csv -t class -o report.html --cost bad,good=5 --reject 0.4
     bayesgen report sms.nc held_out.tsv -t label --text text -o report.md
     bayesgen report penguins.nc held_out.csv -t species -o figures.json
@@ -77,8 +68,7 @@ def report(
 
     with blamed_on("-o"):
         check_report(output)
-    inputs = [model, held_out, *([training] if training else [])]
-    files.check_output(output, *inputs)
+    files.check_output(output, model, held_out)
     reading = files.stored_reading(model, reading)
     table = files.open_table(held_out, reading)
     columns.find(target, table)
@@ -90,10 +80,6 @@ def report(
         costs = read_costs(options["cost"], clf.classes_, reject)
     if reject is not None:
         options["cost"] = pd.DataFrame(costs.values, clf.classes_, costs.decisions)
-    if training is not None:
-        of_fit = files.open_table(training, reading)
-        columns.find(target, of_fit)
-        options["training"] = columns.labelled_rows(clf, of_fit, target, text)[:2]
     with blamed_on(errors=(ImportError,)):
         with blamed_on(held_out, rows=rows.numbers):
             clf.predict(rows.X)  # the page keeps its warnings to itself

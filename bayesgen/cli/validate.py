@@ -32,7 +32,6 @@ def validate(
     draws: Annotated[
         int, typer.Option("--draws", min=100, metavar="N", help="Draws of each of 4 chains.")
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the sampler.")] = 0,
     *,
     reading: Reading,
 ) -> None:
@@ -55,7 +54,7 @@ def validate(
     clf = files.load_model(model)
     rows = columns.labelled_rows(clf, table, target, text)
     with blamed_on(data, rows=rows.numbers):
-        results = compare(clf, rows.X, rows.labels, draws=draws, random_state=seed)
+        results = compare(clf, rows.X, rows.labels, draws=draws)
     members = results if isinstance(results, dict) else {"": results}
     for name, result in members.items():
         _show(result, len(rows.labels), name)

@@ -337,8 +337,9 @@ def test_interrupt_leaves_nothing(tmp_path, penguin_model, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesgen.cli.predict._classify", interrupted)
-    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv", code=130)
+    monkeypatch.setattr("bayesgen.cli.predict._reasons", interrupted)
+    arguments = ("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv", "--explain", 1)
+    result = run(*arguments, code=130)
     assert "Traceback" not in result.output
     assert list(tmp_path.iterdir()) == []
 
@@ -444,7 +445,6 @@ FIT = ["fit", PENGUINS, "-t", "species", "-o", "m.nc"]
     (["predict", PENGUINS, PENGUINS, "-o", "o.csv"], "is not a readable model file"),
     (["predict", "MODEL", PENGUINS, "-o", "o.txt"], "must end in .csv"),
     (["predict", "MODEL", PENGUINS, "-o", PENGUINS], "is the file to be read"),
-    (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--method", "mode"], "'mode' is not one of"),
     (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--keep", "yeer"], "did you mean 'year'?"),
     (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--text", "sex"], "is for language models"),
 ])  # fmt: skip
@@ -467,33 +467,18 @@ def test_missing_columns_are_named(tmp_path, penguin_model):
 
 def test_an_estimate_that_does_not_exist(tmp_path):
     data = write(tmp_path / "d.csv", "x,y\n1,a\n2,b\n3,b\n")
-    model = tmp_path / "m.nc"
-    run("fit", "-m", "mixed", data, "--target", "y", "-o", model)
-    line = refused("predict", model, data, "-o", tmp_path / "o.csv", "--method", "mle")
-    assert "--method mle is undefined: class 'a', feature 'x'" in line
+    run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
     others = write(tmp_path / "n.csv", "x,y\n1,a\n4,b\n")
-    out = run("compare", model, others, "--target", "y").stdout
+    out = run("compare", tmp_path / "m.nc", others, "--target", "y").stdout
     mle = next(line for line in out.splitlines() if "maximum likelihood" in line)
     assert mle.split()[-4:] == ["-"] * 4
-    assert "plug-in: maximum likelihood: --method mle is undefined: class 'a'" in out
+    assert "plug-in: maximum likelihood: class 'a', feature 'x'" in out
 
 
-def test_a_row_that_no_class_can_produce(tmp_path, monkeypatch):
+def test_unknown_categories_and_labels_are_named_by_their_row(tmp_path, monkeypatch):
     monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 1)
     data = write(tmp_path / "d.csv", "x,z,y\nu,p,a\nu,p,a\nv,q,b\n")
-    new = write(tmp_path / "n.csv", "x,z\nu,p\nu,q\n")
     run("fit", "-m", "mixed", data, "--target", "y", "-o", tmp_path / "m.nc")
-    arguments = ("predict", tmp_path / "m.nc", new, "-o", tmp_path / "o.csv")
-    line = refused(*arguments, "--method", "mle")
-    assert "the first in row 2, have probability 0" in line
-    assert "it is possible without its cell in 'x', 'z'; use the default" in line
-    bits = write(tmp_path / "bits.csv", "u,v,y\n0,1,a\n0,0,a\n0,1,b\n0,0,b\n")
-    run("fit", bits, "-t", "y", "-m", "bernoulli", "-o", tmp_path / "bits.nc")
-    rows = write(tmp_path / "rows.csv", "u,v\n0,1\n1,1\n")
-    new_bits = ("predict", tmp_path / "bits.nc", rows, "-o", tmp_path / "o.csv")
-    line = refused(*new_bits, "--method", "mle")
-    assert "the first in row 2, have" in line
-    assert "it is possible without its cell in 'u'; use" in line
     unknown = write(tmp_path / "u.csv", "x,z\nu,p\nw,q\n")
     held_out = write(tmp_path / "h.csv", "x,z,y\nu,p,a\nu,p,c\nw,q,b\n")
     for row, arguments in (

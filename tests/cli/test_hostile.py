@@ -102,9 +102,3 @@ def test_a_row_that_a_name_mentions_stays_as_it_is(tmp_path):
     line = refused("fit", "-m", "mixed", data, "-t", "y", "-o", tmp_path / "m.nc")
     assert "column 'row 2' holds 1e+200 in row 5, beyond" in line
     assert "leave it out by --drop" in line
-    rows = [("1.5" if y == "row 0" else a, b, y) for a, b, y in rows]
-    run("fit", "-m", "mixed", table(tmp_path / "t.csv", rows), "-t", "y", "-o", tmp_path / "m.nc")
-    arguments = (tmp_path / "m.nc", tmp_path / "t.csv", "-o", tmp_path / "o.csv")
-    line = refused("predict", *arguments, "--method", "mle")
-    assert "--method mle is undefined: class 'row 0', feature 'a'" in line
-    assert "method=" not in line
