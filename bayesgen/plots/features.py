@@ -18,7 +18,7 @@ from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import GIVEN_TOTAL, Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import CLASSES, HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
+from bayesgen.plots.style import HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
 from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.probabilities import check_method
@@ -694,8 +694,6 @@ def _overlay(ax: "Axes", clf, plane: Plane) -> None:
 
 def _contours(ax: "Axes", clf, table: Table, plane: Plane, mass: Sequence[float]) -> None:
     """Draw lines of equal density of each class around shares of its simulated rows."""
-    from matplotlib.patheffects import withStroke
-
     for k, c in enumerate(clf.classes_):
         only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
         simulated = np.asarray(clf.simulate(_REGION_ROWS, y=c, random_state=0)[0], dtype=float)
@@ -705,12 +703,6 @@ def _contours(ax: "Axes", clf, table: Table, plane: Plane, mass: Sequence[float]
         look = style.look(k)
         line: Options = {"colors": [look.color], "linestyles": [look.dashes]}
         ax.contour(plane.x, plane.y, density, levels=np.unique(levels), linewidths=1.2, **line)
-        if len(clf.classes_) > len(CLASSES):  # a colour stands for several classes: by name
-            halo = [withStroke(linewidth=2.5, foreground="white")]
-            bold: Options = {"color": look.color, "weight": "bold", "size": 8}
-            x, y = np.median(simulated, axis=0)
-            name = style.written(c, 14)
-            ax.text(x, y, name, ha="center", path_effects=halo, clip_on=True, **bold)
 
 
 def _boundaries(

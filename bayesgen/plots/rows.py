@@ -179,7 +179,7 @@ def plot_contributions(
         label, against = (style.written(one[name].item()) for name in ("label", "against"))
         ax.set_xlabel(f"log-odds of {label}\nagainst {against} [nats]")
         total = one["predictive_log_odds"].item()
-        drawing.title(ax, f"{label} rather than {against}: {total:+.1f} nats in all")
+        drawing.title(ax, f"{label} rather than {against}: {total:+.1f} nats")
     return ax
 
 

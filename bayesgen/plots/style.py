@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.encoding.labels import codes_of
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import one_line, shown
 from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 
@@ -153,20 +153,11 @@ def legend_beside(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None
 
 
 def written_apart(names: Sequence[object], width: int = 26, lines: int = 1) -> list[str]:
-    """Set names as `written`; those that differ in their middle lose what they share."""
+    """Set names as `written`, or whole if two would look alike."""
     texts = [written(name, width, lines) for name in names]
     if len(set(texts)) < len(set(names)):
-        start = str(names[0])[: _n_shared([str(name) for name in names])].rfind(" ") + 1
-        tails = [str(name)[start:] for name in names]
-        end = _n_shared([tail[::-1] for tail in tails])
-        texts = [written(f"…{tail[: len(tail) - end]}…", width, lines) for tail in tails]
+        return [written(name, width, len(str(name))) for name in names]
     return texts
-
-
-def _n_shared(texts: Sequence[str]) -> int:
-    """Return how many letters all texts have in common at their start."""
-    columns = list(zip(*texts, strict=False))
-    return next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), len(columns))
 
 
 def written(name: object, width: int = 26, lines: int = 1) -> str:
@@ -174,22 +165,10 @@ def written(name: object, width: int = 26, lines: int = 1) -> str:
 
     Names that begin alike differ at their ends: neither is cut off.
     """
-    text = " ".join(str(name).split())
-    most, wrapped = min(len(text), width * lines + 1), _wrapped(text, width)
-    while len(wrapped) > lines:
+    most = width * lines
+    while len(wrapped := textwrap.wrap(one_line(name, most), width)) > lines:
         most -= 1
-        wrapped = _wrapped(f"{text[: most - most // 2]}…{text[len(text) - most // 2 :]}", width)
     return "\n".join(wrapped).replace("$", r"\$")  # else two of them enclose mathematics
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return lines about as long as each other; split words that are too long at underscores."""
-    words = [word if len(word) <= width else word.replace("_", "_ ") for word in text.split()]
-    text = " ".join(words).replace(" %", "\N{NO-BREAK SPACE}%")
-    lines, longest = textwrap.wrap(text, width) or [""], max(map(len, text.split()), default=0)
-    while width > longest and len(narrower := textwrap.wrap(text, width - 1)) == len(lines):
-        lines, width = narrower, width - 1
-    return [line.replace("_ ", "_").replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def height(n: int, each: float) -> float:
