@@ -84,8 +84,7 @@ class Record:
             if key.count("|") == len(names) - 1 and key.startswith(start)
         }
         index = pd.MultiIndex.from_tuples(rows, names=names)
-        table = pd.DataFrame([*rows.values()], index)
-        return table.set_axis(values.split()[: table.shape[1]], axis=1) if values else table
+        return pd.DataFrame([*rows.values()], index, values and values.split())
 
 
 def parser(doc: str, record: str) -> argparse.ArgumentParser:
