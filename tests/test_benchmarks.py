@@ -10,10 +10,12 @@ import pytest
 
 from bayesgen.estimators import ESTIMATORS
 from bayesgen.estimators.sampled import SampledClassifier
+from bayesgen.inference.nuts import Diagnosis
 from tests.benchmarks import (
     measure,
     run,
     sampled,
+    sets,
     speed,
     tables,
     variants,
@@ -26,7 +28,7 @@ def test_a_table_is_written_where_its_markers_are(tmp_path):
     scripts = Path(tables.__file__).parent.glob("*.py")
     scripts = "".join(path.read_text(encoding="utf-8") for path in scripts)
     markers = set(re.findall(r"write_between\(\"([\w-]+)\"", scripts))
-    assert {"sampled", "speed"} < markers
+    assert {"sizes", "speed"} <= markers
     for marker in markers:
         tables.write_between(marker, f"table of {marker}", tmp_path)
     written = "".join(page.read_text(encoding="utf-8") for page in tmp_path.iterdir())
@@ -62,29 +64,22 @@ def test_seconds_keep_the_result_until_the_clock_has_stopped():
 
 def test_every_sampled_classifier_is_measured_and_has_a_rival():
     every = {e.__name__ for e in ESTIMATORS if issubclass(e, SampledClassifier)}
-    measured = {type(case.make()).__name__ for case in sampled.cases()}
-    assert measured == every
-    labels = [case.label for case in sampled.cases()]
-    assert len(set(labels)) == len(labels)
-    rivals = {type(case.variant()).__name__ for case in variants.cases()}
-    if variants.SHARED.exists():
+    measured = [type(case.make()).__name__ for case in sampled.cases()]
+    assert {*measured} == every
+    assert len({(case.name, case.data) for case in sampled.cases()}) == len(measured)
+    rivals = {
+        type(case.variant()).__name__
+        for case in variants.cases(run.parser("", "any").parse_args([]))
+    }
+    if sets.FOLDER.exists():
         assert rivals | {"BayesianLogisticRegression"} == every
 
 
-def test_the_worst_of_the_fits_is_shown_and_rows_measured_anew_replace_the_old():
-    fit = {"seed": 0, "wall_s": 3.0, "processor_s": 2.0, "steps": 7.0, "draws": 4000, "ess": 800.0}
-    fit |= {"ess_of": "mu", "r_hat": 1.003, "divergences": 0}
-    worse = fit | {"processor_s": 4.0, "ess": 500.0, "r_hat": 1.008}
-    row = {"classifier": "A", "data": "B", "rows": 9, "features": 2, "classes": 3}
-    row |= {"compile_s": 11.0, "fits": [fit, worse]}
-    cells = dict(zip(sampled.HEAD, sampled.cells(row), strict=True))
-    assert (cells["sample s"], cells["ESS"], cells["R-hat"]) == ("3", "500", "1.008")
-    assert cells["ESS/s"] == "262"  # the mean of 400 and 125
-    assert sampled.sound(row)
-    for change in ({"divergences": 1}, {"r_hat": 1.02}, {"ess": 399.0}):
-        assert not sampled.sound(row | {"fits": [fit, worse | change]})
-    other = row | {"classifier": "C"}
-    assert sampled.merged([row, other], [row | {"rows": 10}]) == [other, row | {"rows": 10}]
+def test_the_worst_of_the_fits_is_kept():
+    fit = Diagnosis(0, 1.003, "mu", 800.0, "mu", 4)
+    worse = fit._replace(divergences=2, ess=500.0, r_hat=1.008)
+    found = sampled.worst([2.0, 4.0], [fit, worse])
+    assert found == {"seconds": 3, "ess": 500, "rate": 262.5, "r_hat": 1.008, "divergences": 2}
 
 
 # -------------------------------------------------------------------------------- records and pages
@@ -129,7 +124,16 @@ def test_each_table_between_markers_is_written_by_the_command_that_it_names(tmp_
 
 @pytest.mark.parametrize(
     "name",
-    ["few_rows", "forests", "unseen_sets", "learning_curves", "language_models", "typicality"],
+    [
+        "few_rows",
+        "forests",
+        "unseen_sets",
+        "learning_curves",
+        "language_models",
+        "sampled",
+        "variants",
+        "typicality",
+    ],
 )
 def test_the_page_has_the_figures_of_the_record(name, capsys):
     command = importlib.import_module(f"tests.benchmarks.{name}")
