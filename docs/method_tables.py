@@ -9,7 +9,7 @@ import bayesgen as bg
 QUESTIONS = {
     "Learn": "fit partial_fit merge forget with_posterior",
     "Predict": "predict predict_proba predict_log_proba predict_joint_log_proba decision_function"
-    " linear_form transform fit_transform",
+    " linear_form",
     "How sure": "predict_interval predict_posterior predict_uncertainty predict_set",
     "Why": "explain estimates edge_probabilities summary",
     "Unusual rows": "typicality score_samples perplexity",

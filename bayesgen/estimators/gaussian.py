@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.errors import warn
-from bayesgen.estimators.arguments import Labels, PerRow, PriorValue, RowsLike
+from bayesgen.estimators.arguments import PriorValue
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -211,7 +210,7 @@ def _diagonal_of(psi) -> Array:
     return diagonal
 
 
-class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Discriminant):
+class LinearDiscriminant(_Discriminant):
     r"""Gaussian discriminant analysis with one covariance for all classes.
 
     .. math:: \Sigma \sim \text{InvWishart}(\nu_0, \Psi_0), \qquad
@@ -270,39 +269,6 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Dis
     _shared = True
     _diagonal = "tied"
     _spherical = "spherical"
-
-    def transform(self, X: RowsLike) -> Array:
-        """Return (N, K) rows in the K = min(C - 1, D) directions that separate the classes most.
-
-        Fisher's discriminant coordinates, of the posterior means of the parameters: distances from
-        the mean of the class means, weighted by the class weights, in directions with variance 1
-        and correlation 0 within the classes, the most separating first. As ``transform`` of
-        scikit-learn's class, whose covariance is the pooled one. NaN where a cell is missing.
-        A data frame after ``set_output(transform="pandas")`` or ``"polars"``, with the columns of
-        ``get_feature_names_out()``.
-        """
-        fitted = self._fitted()
-        posterior = fitted.closed_form
-        theta = posterior.model.estimate("posterior_mean", posterior.stats)
-        mu, weights = theta["mu"], posterior.model.mean_weights()
-        sigma = theta.get("Sigma")
-        if sigma is None:
-            sigma = np.diag(np.broadcast_to(theta["sigma2"], mu.shape[1]))
-        centre, factor = weights @ mu, np.linalg.cholesky(sigma)
-        between = np.linalg.solve(factor, ((mu - centre) * np.sqrt(weights)[:, None]).T)
-        directions = np.linalg.svd(between)[0][:, : len(mu) - 1]
-        scalings = np.linalg.solve(factor.T, directions)
-        rows = np.asarray(fitted.encoded(X), dtype=np.float64)
-        return (rows - centre) @ scalings
-
-    def fit_transform(self, X: RowsLike, y: Labels, sample_weight: PerRow = None) -> Array:
-        """Fit, then transform the same rows."""
-        return self.fit(X, y, sample_weight).transform(X)
-
-    @property
-    def _n_features_out(self) -> int:
-        """Asked by ``get_feature_names_out``."""
-        return min(len(self.classes_) - 1, self.n_features_in_)
 
 
 class QuadraticDiscriminant(_Discriminant):

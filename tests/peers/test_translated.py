@@ -35,23 +35,6 @@ def test_categoricalnb():
     assert wider.predict([[0, 3]], **even) == 1
 
 
-# ------------------------------------------- sklearn/tests/test_discriminant_analysis.py
-
-
-def test_lda_orthogonality():
-    """Class means lie along the components; means of a kite, within-class covariance known."""
-    means = np.array([[0.0, 0, -1], [0, 2, 0], [0, -2, 0], [0, 0, 5]])
-    scatter = 0.1 * np.vstack([np.eye(3), -np.eye(3)])
-    rows = (means[:, None] + scatter).reshape(-1, 3)
-    flat = {"mu0": 0.0, "kappa0": TINY, "nu0": 4.0, "psi0": TINY, "class_alpha": TINY}
-    clf = bg.LinearDiscriminant(**flat).fit(rows, np.repeat(np.arange(4), 6))
-    moved = clf.transform(means)
-    across = moved[3] - moved[0], moved[2] - moved[1]
-    first, second = (np.abs(d / np.linalg.norm(d)) for d in across)
-    assert first[0] == pytest.approx(1)
-    assert second[1] == pytest.approx(1)
-
-
 # ------------------------------------------------- sklearn/feature_extraction/tests/test_text.py
 
 JUNK = [
