@@ -1,13 +1,15 @@
 """Training rows in model files, where draws fit the model to them again: pools and label trees."""
 
 from collections.abc import Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
 from bayesgen.encoding.labels import is_labelled, labels_and_mask
-from bayesgen.encoding.tables import Table, is_table
+from bayesgen.encoding.tables import is_table
 from bayesgen.families.names import OBS
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
@@ -16,7 +18,8 @@ from bayesgen.posterior.training import KeptRows
 if TYPE_CHECKING:
     import xarray as xr
 
-_SPARSE = ("data", "indices", "indptr")
+# a variable of the group: the bytes of a Parquet file, or of scipy.sparse.save_npz
+_FRAME, _ARRAY, _TEXTS, _SPARSE = "frame", "array", "texts", "sparse"
 
 
 def written_rows(fitted: Fitted) -> "xr.Dataset | None":
@@ -26,8 +29,10 @@ def written_rows(fitted: Fitted) -> "xr.Dataset | None":
     training = fitted.training
     if training.rows is None or not fitted.posterior.draws_need_rows:
         return None
-    cells = _cells(training.rows.X)
-    if cells is None:
+    file = BytesIO()
+    try:
+        kind = _write(training.rows.X, file)
+    except (TypeError, ValueError):  # tokens, or cells of several types in one column
         return None
     values, masked = labels_and_mask(training.rows.y, unlabelled=training.n_unlabelled > 0)
     labelled, codes = is_labelled(values, masked), np.full(len(values), -1)
@@ -38,37 +43,31 @@ def written_rows(fitted: Fitted) -> "xr.Dataset | None":
         "group": training.groups,
         "weight_of_copies": training.weight,
     }
-    of_rows = {name: (OBS, np.asarray(v)) for name, v in of_rows.items() if v is not None}
-    return xr.Dataset(cells | of_rows)
+    arrays = {name: (OBS, np.asarray(v)) for name, v in of_rows.items() if v is not None}
+    return xr.Dataset(arrays | {kind: ("byte", np.frombuffer(file.getvalue(), np.uint8))})
 
 
-def _cells(X) -> dict[str, Any] | None:
+def _write(X, file: BytesIO) -> str:
+    """Write rows; return what they are."""
+    import pandas as pd
+
     if sparse.issparse(X):
-        matrix = X.tocsr()
-        parts = {name: (f"{name}_place", getattr(matrix, name)) for name in _SPARSE}
-        return parts | {"shape": ("axis", np.array(matrix.shape))}
-    if not is_table(X) and getattr(X, "ndim", 1) == 1:
-        texts = list(X)
-        plain = all(isinstance(text, str) and "\0" not in text for text in texts)
-        return {"text": (OBS, np.array(texts, dtype=object))} if plain else None
-    table = Table(X)
-    if table.numbers is not None:
-        return {"cells": ((OBS, "feature"), table.numbers)}
-    cells: dict[str, Any] = {"n_columns": table.n_columns}
-    for j in range(table.n_columns):
-        column = table.column(j)
-        if column.codes is None:
-            cells[f"column_{j}"] = OBS, column.values
-            continue
-        if any("\0" in text for text in column.values):
-            return None
-        cells[f"column_{j}"] = OBS, column.codes.astype(np.int32)
-        cells[f"texts_{j}"] = f"text_{j}", column.values.astype(object)
-    return cells
+        sparse.save_npz(file, X.tocsr(), compressed=False)
+        return _SPARSE
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        kind, frame = _ARRAY, pd.DataFrame(X)
+    elif is_table(X):
+        kind, frame = _FRAME, nw.from_native(X, eager_only=True).to_pandas()
+    else:
+        kind, frame = _TEXTS, pd.DataFrame({"text": pd.array(list(X), dtype="string")})
+    frame.set_axis(map(str, range(frame.shape[1])), axis=1).to_parquet(file, index=False)
+    return kind
 
 
 def read_rows(group: "xr.Dataset", classes: Array, names: list[str] | None) -> Mapping[str, Any]:
     """Return the rows of a file as `Training` holds them: ``rows``, ``groups``, ``weight``."""
+    import pandas as pd
+
     arrays = {str(name): group[name].values for name in group.variables}
     code = arrays["code"]
     if len(code) and not -1 <= code.min() <= code.max() < len(classes):
@@ -77,30 +76,19 @@ def read_rows(group: "xr.Dataset", classes: Array, names: list[str] | None) -> M
     if (code < 0).any():
         labels = labels.astype(object)
         labels[code < 0] = None
-    rows = KeptRows(_table(arrays, names), labels, arrays.get("sample_weight"))
+    kind = next(kind for kind in (_FRAME, _ARRAY, _TEXTS, _SPARSE) if kind in arrays)
+    file = BytesIO(arrays[kind].tobytes())
+    X: Any
+    if kind == _SPARSE:
+        X = sparse.load_npz(file)
+    else:
+        frame: pd.DataFrame = pd.read_parquet(file)
+        if kind == _FRAME:
+            X = frame if names is None else frame.set_axis(names, axis=1)
+        else:
+            X = frame.to_numpy() if kind == _ARRAY else frame["0"].tolist()
     return {
-        "rows": rows,
+        "rows": KeptRows(X, labels, arrays.get("sample_weight")),
         "groups": arrays.get("group"),
         "weight": arrays.get("weight_of_copies"),
     }
-
-
-def _table(arrays: Mapping[str, Array], names: list[str] | None):
-    import pandas as pd
-
-    if "text" in arrays:
-        return arrays["text"].tolist()
-    if "data" in arrays:
-        parts = tuple(arrays[name] for name in _SPARSE)
-        return sparse.csr_matrix(parts, shape=tuple(arrays["shape"].tolist()))
-    if "cells" in arrays:
-        cells = arrays["cells"]
-        return cells if names is None else pd.DataFrame(cells, columns=names)
-    columns: dict[int, Any] = {}
-    for j in range(int(arrays["n_columns"])):
-        cells = arrays[f"column_{j}"]
-        if f"texts_{j}" in arrays:
-            cells = np.array([*arrays[f"texts_{j}"], None], dtype=object)[cells]
-        columns[j] = cells
-    table = pd.DataFrame(columns)
-    return table if names is None else table.set_axis(names, axis=1)
