@@ -98,8 +98,7 @@ def label_errors(
         times to rows weighted by the probability that their label is right; a pass costs a fit.
         ``"auto"`` iterates while passes make the given labels more probable, if the exponent of one
         flip is above 1.05: then wrong labels of other rows blur the probabilities. Below 1 the
-        model errs, and passes would follow its errors. After a fit by draws, and for pools with
-        ``prefit=True``, it takes one flip.
+        model errs, and passes would follow its errors. After a fit by draws it takes one flip.
     prob : float in (0, 1), optional
         Probability of the interval of the rate; default ``az.rcParams["stats.ci_prob"]``.
 
@@ -118,7 +117,7 @@ def label_errors(
     ValueError
         If these are not the training rows, or there are fewer than two classes.
     NoClosedFormError
-        If ``form="iterated"`` is asked of a fit by draws or of a pool with ``prefit=True``.
+        If ``form="iterated"`` is asked of a fit by draws.
 
     Notes
     -----
@@ -201,7 +200,7 @@ def _scored_rows(clf, X, y, sample_weight=None, groups=None) -> ScoredRows:
     """Return the training rows of a classifier or a pool, each scored without its group."""
     fitted = fitted_of(clf, "label_errors", pools=True)
     rows = _of_fit(fitted, X, y, sample_weight, groups)
-    if getattr(clf, "prefit", True):  # which pools have alone
+    if not fitted.posterior.members:
         return rows
 
     def again(weight: Array) -> Array:
@@ -245,8 +244,7 @@ def _found(
     forced = form == "iterated"
     if rows.again is None and forced:
         raise NoClosedFormError(
-            "form='iterated' fits again to weighed rows: after a fit by draws and for a pool with "
-            "prefit=True use form='one flip'"
+            "form='iterated' fits again to weighed rows: after a fit by draws use form='one flip'"
         )
     current = _posterior(rows.scores, rows, channel, log_exponent)
     if rows.again is None or form == "one flip" or not (forced or current.exponent > _BLURRED):

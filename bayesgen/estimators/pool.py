@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.datatree import tree
 from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR, TRAINING_ROWS
@@ -25,7 +24,7 @@ from bayesgen.encoding.labelled import (
     rows_with_label,
 )
 from bayesgen.encoding.labelled import weights as weights_of_rows
-from bayesgen.encoding.labels import codes_of, labels_and_mask, warn_of_one_class
+from bayesgen.encoding.labels import labels_and_mask, warn_of_one_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
@@ -64,7 +63,6 @@ from bayesgen.posterior.pooled import (
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
     TrainingRows,
-    check_training_rows,
     rows_of_fit,
 )
 from bayesgen.predict.left_out import LeftOut, MemberRanks
@@ -230,9 +228,6 @@ class LogLinearPool(GenerativeClassifier):
         missing cell is an empty text.
     intercepts : bool
         Learn b, which corrects evidence that favours a class.
-    prefit : bool
-        True if the members are fitted: X and y of `fit` are their training rows, or, after a
-        stream, a sample of them.
     max_rows : int, default 5000
         Largest number of rows from which exponents are learned; more rows are sampled.
     random_state : int, optional
@@ -325,13 +320,11 @@ class LogLinearPool(GenerativeClassifier):
         members: Any = "auto",
         *,
         intercepts: bool = True,
-        prefit: bool = False,
         max_rows: int = 5000,
         random_state: int | None = None,
     ) -> None:
         self.members = members
         self.intercepts = intercepts
-        self.prefit = prefit
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -350,8 +343,6 @@ class LogLinearPool(GenerativeClassifier):
             raise ValueError(
                 f"members must be 'auto' or a list of classifiers, got {self.members!r}"
             )
-        if self.prefit and isinstance(self.members, str):
-            raise ValueError("prefit=True needs fitted members, not members='auto'")
 
     def _members(self, X: MemberRows, y: Labelled) -> tuple[list[Member], dict[str, str]]:
         """Fitted members, and why others were left out."""
@@ -359,10 +350,6 @@ class LogLinearPool(GenerativeClassifier):
         if isinstance(self.members, str):
             seed = integer(self.random_state)
             members, left_out = choose_members(X, len(y.coded()[0]), seed)
-        elif self.prefit:
-            for _, estimator in named(self.members):
-                check_is_fitted(estimator)
-            return [_member(name, estimator) for name, estimator in named(self.members)], {}
         else:
             members = [_member(name, clone(estimator)) for name, estimator in named(self.members)]
         large = X.shape[0] > self.max_rows  # exponents read a sample of the rows anew
@@ -411,12 +398,12 @@ class LogLinearPool(GenerativeClassifier):
             Use of rows without a label. Each member weights them by leave-one-out; exponents are
             learnt from the labelled rows, each left out of the members' passes.
         **sample_options
-            None are taken: fit members with other options first (``prefit``).
+            None are taken: give them to the constructors of the members.
 
         Raises
         ------
         ValueError
-            If members know different classes, or (``prefit``) these are not their training rows.
+            If a member cannot take the rows.
 
         Warns
         -----
@@ -424,9 +411,7 @@ class LogLinearPool(GenerativeClassifier):
             If chains of the exponents' draws disagree.
         """
         for name in sample_options:
-            raise TypeError(
-                f"{type(self).__name__}.fit() takes no {name}=: fit the members, prefit"
-            )
+            raise TypeError(f"{type(self).__name__}.fit() takes no {name}=: give it to the members")
         self._check_arguments()
         if y is None:
             raise ValueError(
@@ -439,7 +424,7 @@ class LogLinearPool(GenerativeClassifier):
                     "groups= is one name for each row, and cannot be combined with unlabelled="
                 )
             groups = group_codes(groups, n_rows(X))
-        elif unlabelled is None and not self.prefit:
+        elif unlabelled is None:
             copies = copied_rows(X, labels_and_mask(y)[0], "copies together count as one row")
             if copies is not None:
                 each = 1.0 if sample_weight is None else weights_of_rows(sample_weight, len(copies))
@@ -448,8 +433,6 @@ class LogLinearPool(GenerativeClassifier):
             refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
             if unlabelled == "ignore":
                 X, y, sample_weight = rows_with_label(X, y, sample_weight)
-            elif self.prefit:
-                raise NoClosedFormError("unlabelled='weighted' needs members that are not fitted")
         together = copies if groups is None else groups
         reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted", together)
         seen = MemberRows(rows.X, log_joint, of_training=True)
@@ -489,16 +472,13 @@ class LogLinearPool(GenerativeClassifier):
         rows: Labelled,
     ) -> Fitted:
         """Return the fit of members whose exponents are drawn from rows left out in turn."""
-        classes = _common_classes(members)
-        codes = codes_of(rows.labels, classes) if self.prefit else rows.coded()[1]
+        classes, codes = rows.coded()
         with_label = np.flatnonzero(codes >= 0)
         sampled = self._sample_of(codes[with_label])
         places = with_label[sampled]
         groups = None if rows.groups is None else rows.groups[places]
         weight = rows.weight_of_each()
         some = TrainingRows(seen[places], codes[places], weight[places], groups)
-        if self.prefit:
-            _refuse_other_rows(members, some)
         leaving = leaving_weight(some.codes, some.weight, groups)
         joints, inside = _joints_without(members, some, sampled, leaving)
         count = class_counts(codes[with_label], len(classes), weight[with_label])
@@ -772,7 +752,7 @@ class LogLinearPool(GenerativeClassifier):
             if record["unsaved"]:
                 raise ValueError(
                     f"member {entry['name']!r} was saved with {record['unsaved'][0]}=..., which a "
-                    "file cannot hold: save the members one by one, and pool them with prefit=True"
+                    "file cannot hold: pickle the pool"
                 )
             clf = (known or {})[record["estimator"]](
                 **storage.arguments_from_json(record["parameters"])
@@ -835,14 +815,6 @@ def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str
     return {*reader.names} - {name for member in members for name in member.texts}
 
 
-def _refuse_other_rows(members: list[Member], some: TrainingRows) -> None:
-    """Raise unless these are rows that the members were fitted to."""
-    for member in members:
-        are_some = len(some.codes) != member.fitted.training.n_rows
-        rows = some.X.read(member)
-        check_training_rows(member.fitted, rows, some.codes, some.weight, are_some)
-
-
 def _joints_without(
     members: list[Member], some: TrainingRows, sampled: Array, leaving: Array
 ) -> tuple[list[Array], list[Array | None]]:
@@ -859,19 +831,6 @@ def _joints_without(
             generative = member.fitted.posterior.model.generative
             inside.append(weighed.log_pi[sampled] if generative else None)
     return joints, inside
-
-
-def _common_classes(members: list[Member]) -> Array:
-    """Return the classes that all members know."""
-    first = members[0]
-    for member in members[1:]:
-        if not np.array_equal(member.clf.classes_, first.clf.classes_):
-            raise ValueError(
-                f"members know different classes: {first.name!r} {first.clf.classes_.tolist()}, "
-                f"{member.name!r} {member.clf.classes_.tolist()}; fit them to the same rows"
-            )
-    classes: Array = first.clf.classes_
-    return classes
 
 
 # ------------------------------------------------------------------------------------------------
@@ -898,8 +857,6 @@ class PoolLearner:
     def refuse_no_statistics(self, what: str) -> None:
         """Raise where members cannot be fitted to a sample."""
         self.pool._check_arguments()
-        if self.pool.prefit:
-            raise NoClosedFormError(f"{what} fits the members: give the pool without prefit=True")
 
     def gather(
         self,

@@ -86,7 +86,7 @@ def test_stacking_weights_are_the_best_mixture(models, found, wine):
 
 def test_exponents_are_those_of_the_pool(models, found, wine):
     names = found.table.model.values.tolist()
-    pool = bg.LogLinearPool({name: models[name] for name in names}, prefit=True).fit(*wine)
+    pool = bg.LogLinearPool({name: models[name] for name in names}).fit(*wine)
     np.testing.assert_allclose(found.table.pool, pool.exponents_, rtol=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_weights_of_rows_and_rows_of_each_model(wine):
     )
     assert np.isnan(found.table.evidence_weight).all()  # of other columns
     assert "Nor can it be compared" in " ".join(repr(found).split())
-    pool = bg.LogLinearPool([models[str(found.table.model.values[0])]], prefit=True)
+    pool = bg.LogLinearPool([models[str(found.table.model.values[0])]])
     assert found.table.pool.dtype == float
     rows = {"two": X[:, :2], "six": X}[str(found.table.model.values[0])]
     alone = bg.compare_models({"only": pool.members[0]}, rows, y, w)
@@ -165,7 +165,7 @@ def test_draws_that_cannot_tell_are_named(wine):
 
 def test_a_pool_beside_its_members(models, wine):
     X, y = wine
-    pool = bg.LogLinearPool(models, prefit=True).fit(X, y)
+    pool = bg.LogLinearPool(models).fit(X, y)
     found = bg.compare_models({**models, "pool": pool}, X, y)
     assert np.isnan(found.table.log_evidence.sel(model="pool"))
     np.testing.assert_allclose(found.table.elpd.sel(model="pool"), pool.loo(X, y).elpd)

@@ -180,11 +180,6 @@ def test_pools_by_their_own_leave_one_out():
     again = bg.label_errors(pool, X, y)
     assert again.attrs["form"] == "iterated"
     assert again["wrong"].values[wrong].mean() > 0.7
-    members = [("a", bg.GaussianNB().fit(X, y))]
-    fixed = bg.LogLinearPool(members, prefit=True).fit(X, y)
-    assert bg.label_errors(fixed, X, y).attrs["form"] == "one flip"
-    with pytest.raises(bg.NoClosedFormError, match="prefit=True use form='one flip'"):
-        bg.label_errors(fixed, X, y, form="iterated")
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")

@@ -141,20 +141,6 @@ def test_documents_and_counts():
     assert set(bg.LogLinearPool().fit(counts, y).members_) == {"bits", "counts"}
 
 
-def test_a_sample_of_a_stream(flowers):
-    X, y = flowers
-    streamed = bg.GaussianNB()
-    for k in range(4):
-        streamed.partial_fit(X[k::4], y[k::4])
-    whole = bg.GaussianNB().fit(X, y)
-    a = bg.LogLinearPool([streamed], prefit=True).fit(X, y)
-    b = bg.LogLinearPool([bg.GaussianNB(prior="default")]).fit(X, y)
-    np.testing.assert_allclose(a.exponents_, b.exponents_, rtol=1e-6)
-    assert bg.LogLinearPool([streamed], prefit=True).fit(X[::3], y[::3]).n_rows_ == len(X[::3])
-    with pytest.raises(ValueError, match="training rows"):
-        bg.LogLinearPool([whole], prefit=True).fit(X + 1.0, y)
-
-
 @pytest.mark.parametrize("library", ["dask", "xarray"])
 def test_results_of_dask_and_xarray_rows(flowers, library):
     X, y = flowers
@@ -200,11 +186,6 @@ def fit_of(members, **options):
     return lambda X, y: bg.LogLinearPool(members, **options).fit(X, y)
 
 
-def fit_of_other_classes(X, y):
-    members = [bg.GaussianNB().fit(X[y < 2], y[y < 2]), bg.GaussianNB().fit(X, y)]
-    return bg.LogLinearPool(members, prefit=True).fit(X, y)
-
-
 @pytest.mark.parametrize(
     ("use", "error", "message"),
     [
@@ -215,7 +196,6 @@ def fit_of_other_classes(X, y):
         (lambda X, y: two().fit(X, np.where(y == 0, np.nan, y)), ValueError, "missing|label"),
         (lambda X, y: two().fit(X, y, draws=10), TypeError, "takes no draws="),
         (fit_of([two()]), TypeError, "LogLinearPool has no exact leave-one-out"),
-        (fit_of_other_classes, ValueError, "different classes"),
         (lambda X, y: two().fit(X, y).loo(X + 1, y), ValueError, "training rows"),
         (
             lambda X, y: two().fit(X, y).loo(X, y, target="joint"),

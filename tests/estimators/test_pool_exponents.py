@@ -12,7 +12,6 @@ import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.inference.exponents import sample
 from bayesgen.posterior.pooled import Evidence, LogLinear, comparable
-from tests.drawn import drawn
 from tests.inference.test_exponents import log_posterior, logits
 
 
@@ -115,10 +114,18 @@ def test_intervals_hold_parameters_and_exponents(penguins):
     assert (entropy["epistemic"] > -1e-9).all()
 
 
+class DrawnNB(bg.GaussianNB):
+    """A classifier whose fit is known by draws, without a sampler."""
+
+    def fit(self, X, y, sample_weight=None, **options):
+        super().fit(X, y, sample_weight, **options)
+        self.fitted_ = self.with_posterior(self.draw_posterior(400)).fitted_
+        return self
+
+
 def test_a_sampled_member_takes_part_by_importance_sampling(iris):
     X, y = iris
-    member = drawn(bg.GaussianNB(), X, y, draws=400)
-    pool = bg.LogLinearPool([member, bg.GaussianNB().fit(X, y)], prefit=True).fit(X, y)
+    pool = bg.LogLinearPool([DrawnNB(), bg.GaussianNB()]).fit(X, y)
     evidence, codes, _ = pool.fitted_.posterior.scored
     a, b = log_softmax(evidence.scores, axis=2)[:, np.arange(len(y)), codes]
     np.testing.assert_allclose(a, b, atol=0.1)

@@ -8,7 +8,6 @@ from scipy import stats
 import bayesgen as bg
 from bayesgen.encoding.labelled import RowSample, labelled
 from bayesgen.estimators import pool
-from bayesgen.families.errors import NoClosedFormError
 
 N, SOME = 420, 150
 RNG = np.random.default_rng(7)
@@ -90,6 +89,4 @@ def test_what_is_refused():
         bg.fit_stream(clf, parts(), classes=[0, 1, 2])
     with pytest.raises(ValueError, match="checkpoint= is not for a pool"):
         bg.fit_stream(clf, parts(), checkpoint="no.nc")
-    with pytest.raises(NoClosedFormError, match="without prefit=True"):
-        bg.fit_stream(bg.LogLinearPool([bg.MixedNB().fit(X, Y)], prefit=True), parts())
     assert not hasattr(clf, "fitted_")
