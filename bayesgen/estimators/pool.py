@@ -35,7 +35,7 @@ from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.kept_rows import read_rows, written_rows
 from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.saving import refuse_subclass, state_of
-from bayesgen.estimators.summary import PoolSummary
+from bayesgen.estimators.summary import Summary, summary_of_pool
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError, refuse_unknown
 from bayesgen.families.names import CHAIN, CLASS, DRAW, FEATURE, MEMBER, OBS
@@ -684,7 +684,7 @@ class LogLinearPool(GenerativeClassifier):
             self.fitted_ = fitted = fitted.with_training(draws=drawn)
         return fitted
 
-    def summary(self, prob: float | None = None) -> PoolSummary:
+    def summary(self, prob: float | None = None) -> Summary:
         """Return exponents and intercepts with intervals, and their meaning in words.
 
         Parameters
@@ -692,7 +692,7 @@ class LogLinearPool(GenerativeClassifier):
         prob : float in (0, 1), optional
             Probability of the intervals; default ``az.rcParams["stats.ci_prob"]``.
         """
-        return PoolSummary.of(self._fitted(), prob)
+        return summary_of_pool(self._fitted(), prob)
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -40,7 +40,8 @@ class Summary:
         alone; (class) ``rows``. Attributes: ``log_evidence``, ``inference``, ``class_prior``;
         where the training rows are known ``log_loss`` of their labels by exact leave-one-out (of
         at most 4000 rows, ``scored_rows``), and that of the class frequencies,
-        ``log_loss_of_frequencies``.
+        ``log_loss_of_frequencies``. Of a pool: ``exponent`` and ``interval`` (member),
+        ``intercept`` and ``intercept_interval`` (class).
     sentences : tuple of str
         Class counts, priors that are no column's, evidence, leave-one-out, warnings.
     """
@@ -50,37 +51,38 @@ class Summary:
     sentences: tuple[str, ...]
 
     def to_dataframe(self) -> "pd.DataFrame":
-        """One row per column."""
-        frame: pd.DataFrame = self.table.drop_dims(CLASS).to_dataframe()
-        return frame
+        """Return one row per column, or per member of a pool."""
+        table = self.table
+        if MEMBER in table.dims:
+            frame: pd.DataFrame = table["interval"].to_pandas()
+            frame.insert(0, "exponent", table["exponent"].values)
+            return frame
+        return table.drop_dims(CLASS).to_dataframe()
 
-    def _shown(self) -> "pd.DataFrame":
-        """Return the first lines of the table, as text."""
-        frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
-        missing = [f"{n:.0f}" if n else "" for n in np.nan_to_num(frame["missing"])]
-        frame = frame.assign(missing=missing)
-        frame.columns = frame.columns.str.replace("_", " ")
-        return frame.loc[:, (frame != "").any()]
-
-    def _n_lines(self) -> int:
-        return int(self.table.sizes.get(FEATURE, 0))
+    def _shown(self) -> "tuple[pd.DataFrame, int]":
+        """Return the first lines of the table, as text, and how many are left out."""
+        frame = self.to_dataframe().rename_axis(None)
+        more, frame = len(frame) - SHOWN, frame.iloc[:SHOWN]
+        if "missing" in frame:
+            missing = [f"{n:.0f}" if n else "" for n in np.nan_to_num(frame["missing"])]
+            frame = frame.assign(missing=missing)
+            frame.columns = frame.columns.str.replace("_", " ")
+            return frame.loc[:, (frame != "").any()], more
+        return frame.map("{:.3f}".format), more
 
     def __repr__(self) -> str:
-        lines, more = [self.title], self._n_lines() - SHOWN
-        if self._n_lines():
-            frame = self._shown()
-            frame.insert(0, "column", frame.index.astype(str))
-            heads = ["" if head == "column" else head for head in frame.columns]
-            cells = [heads, *frame.astype(str).values.tolist()]
-            width = [max(len(row[j]) for row in cells) for j in range(len(heads))]
-            lines += ["  " + "  ".join(map(str.ljust, row, width)).rstrip() for row in cells]
+        lines, (frame, more) = [self.title], self._shown()
+        if len(frame):
+            rows = [["", *frame.columns], *frame.reset_index().astype(str).values.tolist()]
+            width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines += ["  " + "  ".join(map(str.ljust, row, width)).rstrip() for row in rows]
         if more > 0:
             lines.append(f"  ... and {more} more")
         return without_controls("\n".join([*lines, *self.sentences]))
 
     def _repr_html_(self) -> str:
-        more = self._n_lines() - SHOWN
-        table = self._shown().to_html(border=0) if self._n_lines() else ""
+        frame, more = self._shown()
+        table = frame.to_html(border=0) if len(frame) else ""
         told = [*([f"... and {more} more"] if more > 0 else []), *self.sentences]
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in told)
         html = f"<div><p><b>{escape(self.title)}</b></p>{table}<ul>{items}</ul></div>"
@@ -117,15 +119,13 @@ def summary(fitted: Fitted) -> Summary:
         missing[positions] = _n_missing(fitted, block)
         if general := prior_words.of_all_columns(block.family):
             of_all.append(general)
-    rows = _class_rows(fitted)
     variables: dict[str, Any] = {
         "kind": ((FEATURE,), kind.astype(str)),
         "missing": ((FEATURE,), missing),
         "prior": ((FEATURE,), words.astype(str)),
         "prior_range": ((FEATURE,), spread.astype(str)),
+        "rows": ((CLASS,), np.asarray(posterior.stats.count, dtype=float)),
     }
-    if rows is not None:
-        variables["rows"] = ((CLASS,), rows)
     exact = training.inference == "closed form" and not posterior.prior.family.no_evidence
     exact = exact and not training.unlabelled_weight
     evidence = posterior.prior.log_evidence(posterior.stats) if exact else np.nan
@@ -139,7 +139,7 @@ def summary(fitted: Fitted) -> Summary:
     )
     how = _ROUTES.get(training.inference, training.inference)
     title = f"{fitted.name}, {how}: {_rows(training.n_rows)}"
-    told = _sentences(fitted, rows, of_all, float(evidence))
+    told = _sentences(fitted, [*dict.fromkeys(of_all)], float(evidence))
     return Summary(title, table, (*told, *sentences_of(score, fitted)))
 
 
@@ -164,7 +164,7 @@ def sentences_of(
     ]
     if score.log_loss >= score.of_frequencies:
         advice = "these columns do not tell the classes apart, or too few rows do"
-        if not isinstance(fitted.posterior, PooledPosterior):
+        if not fitted.posterior.members:
             advice = f"the model does not fit the rows. {other_model}"
         sentences.append(
             f"Warning: its probabilities are no better than class frequencies: {advice}."
@@ -184,22 +184,14 @@ def _n_missing(fitted: Fitted, block) -> float | Array:
     return lost
 
 
-def _class_rows(fitted: Fitted) -> Array | None:
-    """Return (C,) labelled rows of each class, by weight; None where they are not known."""
-    stats = fitted.posterior.stats
-    return None if stats is None else np.asarray(stats.count, dtype=float)
-
-
-def _sentences(fitted: Fitted, rows: Array | None, of_all: list[str], evidence: float) -> list[str]:
-    sentences, training, prior = [], fitted.training, fitted.posterior.prior
-    if rows is not None:
-        sentences.append(rows_of_classes(fitted, rows))
+def _sentences(fitted: Fitted, of_all: list[str], evidence: float) -> list[str]:
+    training, prior, rows = fitted.training, fitted.posterior.prior, fitted.posterior.stats.count
+    sentences = [rows_of_classes(fitted, rows)]
     if prior.family.discriminative:
         sentences.append("Discriminative: p(y | x) alone; nothing is said of x.")
     elif np.isfinite(prior.alpha).all():
-        alpha = prior_words.shown(np.ravel(prior.alpha))
-        s = "" if alpha == "1" else "s"
-        sentences.append(f"Class weights: {alpha} pseudo-count{s} of each class.")
+        alpha = prior_words.count(np.ravel(prior.alpha), "pseudo-count")
+        sentences.append(f"Class weights: {alpha} of each class.")
     sentences += [f"Prior: {general}." for general in of_all]
     choice = training.prior.words() if training.prior else ""
     if choice:
@@ -222,11 +214,11 @@ def rows_of_classes(fitted: Fitted, rows: Array) -> str:
     return f"Rows{how}: {each}."
 
 
-def _cautions(fitted: Fitted, rows: Array | None) -> list[str]:
+def _cautions(fitted: Fitted, rows: Array) -> list[str]:
     """Return what to look at before the numbers are believed."""
     training = fitted.training
     cautions = [f"column {name!r} {why}" for name, why in training.suspects.items()]
-    if rows is not None and len(few := np.flatnonzero(rows < _FEW_ROWS)):
+    if len(few := np.flatnonzero(rows < _FEW_ROWS)):
         names = listed([f"{one_line(fitted.classes[c])} ({rows[c]:g})" for c in few], SHOWN)
         cautions.append(
             f"classes with fewer than {_FEW_ROWS} rows, where the prior decides: {names}"
@@ -263,62 +255,37 @@ def _rows(n: float) -> str:
     return f"{n:g} row" + ("" if n == 1 else "s")
 
 
-@dataclass(frozen=True, repr=False)
-class PoolSummary(Summary):
-    """Exponents, intercepts and sentences; `print` shows it, notebooks as HTML.
-
-    Attributes
-    ----------
-    title : str
-    table : xarray.Dataset
-        ``exponent`` and ``interval`` (member), ``intercept`` and ``intercept_interval`` (class).
-    sentences : tuple of str
-    """
-
-    @classmethod
-    def of(cls, fitted: Fitted, prob: float | None) -> "PoolSummary":
-        """Return the summary of a fitted pool."""
-        pooled = cast(PooledPosterior, fitted.posterior)
-        request = IntervalRequest.of(prob, "eti")
-        tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
-        exponents, intercepts = (np.quantile(v, tails, axis=0).T for v in pooled.exponents.flat)
-        mean, mean_intercept = pooled.exponents.mean
-        variables: dict[str, Any] = {
-            "exponent": ((MEMBER,), mean),
-            "interval": ((MEMBER, BOUND), exponents),
-            "intercept": ((CLASS,), mean_intercept),
-        }
-        if pooled.prior.family.intercepts:
-            variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
-        coords = fitted.coords | {BOUND: ["lower", "upper"]}
-        table = tree.group(variables, coords).assign_attrs(prob=request.prob, rows=pooled.n_rows)
-        score = label_score(fitted)
-        table = table.assign_attrs(attributes_of(score))
-        title = f"{fitted.name}: exponents from {pooled.n_rows} rows left out in turn"
-        told = (*_pool_sentences(fitted, table), *sentences_of(score, fitted))
-        return cls(title, table, told)
-
-    def to_dataframe(self) -> "pd.DataFrame":
-        """Return one row per member: exponent and interval."""
-        interval = self.table["interval"].to_pandas()
-        frame: pd.DataFrame = interval.assign(exponent=self.table["exponent"].values)
-        return frame[["exponent", "lower", "upper"]]
-
-    def _shown(self) -> "pd.DataFrame":
-        frame = self.to_dataframe().iloc[:SHOWN].rename_axis(None)
-        return frame.map("{:.3f}".format)
-
-    def _n_lines(self) -> int:
-        return int(self.table.sizes[MEMBER])
-
-
-def _pool_sentences(fitted: Fitted, table: "xr.Dataset") -> list[str]:
+def summary_of_pool(fitted: Fitted, prob: float | None) -> Summary:
+    """Exponents and intercepts with intervals, and what they mean."""
     pooled = cast(PooledPosterior, fitted.posterior)
-    exponents, members = table["exponent"].values, pooled.members
+    request = IntervalRequest.of(prob, "eti")
+    tails = [(1 - request.prob) / 2, (1 + request.prob) / 2]
+    exponents, intercepts = (np.quantile(v, tails, axis=0).T for v in pooled.exponents.flat)
+    mean, mean_intercept = pooled.exponents.mean
+    variables: dict[str, Any] = {
+        "exponent": ((MEMBER,), mean),
+        "interval": ((MEMBER, BOUND), exponents),
+        "intercept": ((CLASS,), mean_intercept),
+    }
+    if pooled.prior.family.intercepts:
+        variables["intercept_interval"] = ((CLASS, BOUND), intercepts)
+    score = label_score(fitted)
+    table = tree.group(variables, fitted.coords | {BOUND: ["lower", "upper"]}).assign_attrs(
+        prob=request.prob, rows=pooled.n_rows, **attributes_of(score)
+    )
+    title = f"{fitted.name}: exponents from {pooled.n_rows} rows left out in turn"
+    told = _pool_sentences(fitted, exponents[0])
+    return Summary(title, table, (*told, *sentences_of(score, fitted)))
+
+
+def _pool_sentences(fitted: Fitted, interval: Array) -> list[str]:
+    """Say what exponents mean; `interval` (2,) is that of the first."""
+    pooled = cast(PooledPosterior, fitted.posterior)
+    exponents, members = pooled.exponents.mean[0], pooled.members
     total = float(exponents.sum())
     sentences = [rows_of_classes(fitted, pooled.count)]
     if len(members) == 1:
-        low, high = table["interval"].values[0]
+        low, high = interval
         if high < 1:
             meaning = "the model is overconfident: it counts evidence more than once"
         elif low > 1:
