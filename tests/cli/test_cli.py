@@ -218,26 +218,18 @@ def test_types_of_labels(tmp_path, labels, expected):
 
 def test_models_made_in_python(tmp_path):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
-    clf, model = bg.GaussianNB().fit(X, y), tmp_path / "m.nc"
-    clf.save(model)
-    frame = pd.DataFrame(X, columns=["u", "v"])
-    frame.to_csv(tmp_path / "d.csv", index=False)
-    run("predict", model, tmp_path / "d.csv", "-o", tmp_path / "o.csv")
-    np.testing.assert_allclose(
-        read(tmp_path / "o.csv")[["p_0", "p_1"]], clf.predict_proba(X), rtol=1e-12
-    )
-    frame.assign(w=1).to_csv(tmp_path / "d.csv", index=False)
-    assert "without column names" in refused(
-        "predict", model, tmp_path / "d.csv", "-o", tmp_path / "p.csv"
-    )
-    clf = bg.MixedNB(columns={"gaussian": ["u"], "drop": ["v"]}).fit(frame, y)
-    clf.save(model)
-    frame[["u"]].to_csv(tmp_path / "d.csv", index=False)
-    run("predict", model, tmp_path / "d.csv", "-o", tmp_path / "o.csv")
-    np.testing.assert_allclose(
-        read(tmp_path / "o.csv")[["p_0", "p_1"]], clf.predict_proba(frame), rtol=1e-12
-    )
+    X, y = pd.DataFrame(rng.normal(size=(20, 2)), columns=["u", "v"]), np.arange(20) % 2
+    model, data, out = (tmp_path / name for name in ("m.nc", "d.csv", "o.csv"))
+    dropped = bg.MixedNB(columns={"gaussian": ["u"], "drop": ["v"]}).fit(X, y)
+    nameless = bg.GaussianNB().fit(X.to_numpy(), y)
+    for clf, columns in ((dropped, ["u"]), (nameless, ["u", "v"])):
+        clf.save(model)
+        X[columns].to_csv(data, index=False)
+        run("predict", model, data, "-o", out)
+        rows = X if clf is dropped else X.to_numpy()
+        np.testing.assert_allclose(read(out)[["p_0", "p_1"]], clf.predict_proba(rows), rtol=1e-12)
+    X.assign(w=1).to_csv(data, index=False)
+    assert "without column names" in refused("predict", model, data, "-o", tmp_path / "p.csv")
 
 
 # -------------------------------------------------------------------------------- streaming

@@ -148,27 +148,3 @@ def test_a_pool_in_parts(tmp_path, parts, monkeypatch):
     assert own.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-9)
     frequencies = pool.summary().table.attrs["log_loss_of_frequencies"]
     assert f"of the class frequencies alone: {frequencies:.3f}" in told
-
-
-def test_the_score_of_a_model_in_parts(tmp_path, parts):
-    """The stated log loss is that of fits without each row; a model worse than frequencies."""
-    rng = np.random.default_rng(5)
-    x = rng.integers(0, 2, 40)
-    table = pd.DataFrame({f"x{k}": x for k in range(8)} | {"y": rng.choice(["a", "b"], 40)})
-    data = tmp_path / "data.csv"
-    table.to_csv(data, index=False)
-    parts(100)
-    out = run("fit", "-m", "bernoulli", data, "-t", "y", "-o", tmp_path / "m.nc").stdout
-    told = " ".join(out.split())
-    X, y = table.drop(columns="y"), table["y"]
-    own, frequency = [], []
-    for i in range(40):
-        keep = np.arange(40) != i
-        clf = bg.BernoulliNB().fit(X[keep], y[keep])
-        own.append(np.log(clf.predict_proba(X[~keep])[0, list(clf.classes_).index(y[i])]))
-        frequency.append(np.log(((y[keep] == y[i]).sum() + 1) / (39 + 2)))
-    stated = re.search(r"without its row: ([\d.]+) nats \(40 rows\)", told)
-    assert float(stated[1]) == pytest.approx(-np.mean(own), abs=6e-4)
-    assert f"of the class frequencies alone: {-np.mean(frequency):.3f}" in told
-    assert "no better than class frequencies" in told
-    assert "Use --model auto" in told

@@ -30,30 +30,53 @@ def rows():
     return pd.read_csv(PENGUINS, na_values=["NA"]).drop(columns=PLAIN)
 
 
-# ---------------------------------------------------------------------------------------- explain
+# ---------------------------------------------------------------------------------------- predict
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_reasons_are_the_largest_contributions_to_the_odds_of_the_prediction(
-    ending, penguin_model, clf, rows, tmp_path
-):
+def test_columns_of_the_result(ending, penguin_model, clf, rows, tmp_path):
+    """Decisions, probabilities, intervals and reasons are those of Python."""
+    header, *lines = Path(PENGUINS).read_text().splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join([header, *lines[3::12]]))
+    costs = ("--cost", "Chinstrap,Adelie=50", "--cost", "Gentoo,Adelie=2.5", "--reject", 0.2)
+    options = (*costs, "--interval", 0.9, "--explain", 2, "--keep", "year")
     out = tmp_path / f"o.{ending}"
-    run("predict", penguin_model, PENGUINS, "-o", out, "--explain", 2, "--keep", "year")
+    run("predict", penguin_model, tmp_path / "few.csv", "-o", out, *options)
     found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
-    assert list(found.columns[-3:]) == ["p_Gentoo", "reason_1", "reason_2"]
-    X = rows.drop(columns="species")
+    ends = [f"{end}_{label}" for label in clf.classes_ for end in ("low", "high")]
+    p_of = [f"p_{label}" for label in clf.classes_]
+    reasons = ["reason_1", "reason_2"]
+    assert list(found) == ["year", "prediction", "decision", *p_of, *ends, *reasons]
+    X = rows.drop(columns="species")[3::12]
+    np.testing.assert_allclose(found[p_of], clf.predict_proba(X), rtol=1e-9)
+    intervals = clf.predict_interval(X, prob=0.9)["interval"].values
+    np.testing.assert_allclose(found[ends], intervals.reshape(len(X), -1), atol=1e-9)
+    cost = {c: {d: 1.0 for d in clf.classes_ if d != c} for c in clf.classes_}
+    cost["Chinstrap"]["Adelie"], cost["Gentoo"]["Adelie"] = 50.0, 2.5
+    want = bg.decide(clf, X, cost, reject=0.2)["decision"].values.astype(str)
+    assert found["decision"].tolist() == want.tolist()
+    assert {"Adelie", "reject"} < {*want}
     table = clf.explain(X)["predictive"].to_pandas()
-    for i in (0, 100, 200, 343):
-        largest = table.iloc[i].abs().sort_values(ascending=False, kind="stable").index[:2]
-        told = [f"{name}: {table.loc[i, name]:+.1f}" for name in largest]
-        assert found.loc[i, ["reason_1", "reason_2"]].tolist() == told
+    for (_, terms), told in zip(table.iterrows(), found[reasons].values.tolist(), strict=True):
+        largest = terms.abs().sort_values(ascending=False, kind="stable").index[:2]
+        expected = [f"{name}: {terms[name]:+.1f}" for name in largest if terms[name].round(1)]
+        assert [text for text in told if isinstance(text, str) and text] == expected
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("Adelie,Gento=2", "two of the labels Adelie, Chinstrap, Gentoo"),
+    ("Adelie,Gentoo=x", "TRUE,DECISION=NUMBER"),
+    ("Adelie=2", "TRUE,DECISION=NUMBER"),
+    ("Adelie,Gentoo=-1", "cost of Gentoo where Adelie is true must be"),
+])  # fmt: skip
+def test_costs_that_cannot_be_read(penguin_model, tmp_path, text, says):
+    out = ("-o", tmp_path / "o.csv", "--cost", text)
+    assert says in refused("predict", penguin_model, PENGUINS, *out)
 
 
 def test_reasons_of_two_classes_speak_for_the_prediction(tmp_path):
-    frame = pd.DataFrame(
-        {"x": np.repeat([0.0, 4.0], 10) + np.tile([-1, 1], 10), "y": ["a"] * 10 + ["b"] * 10}
-    )
-    frame.to_csv(tmp_path / "d.csv", index=False)
+    x = np.repeat([0.0, 4.0], 10) + np.tile([-1, 1], 10)
+    pd.DataFrame({"x": x, "y": ["a"] * 10 + ["b"] * 10}).to_csv(tmp_path / "d.csv", index=False)
     run("fit", tmp_path / "d.csv", "-t", "y", "-m", "mixed", "-o", tmp_path / "m.nc")
     run("predict", tmp_path / "m.nc", tmp_path / "d.csv", "-o", tmp_path / "o.csv", "--explain", 3)
     found = pd.read_csv(tmp_path / "o.csv")
@@ -101,41 +124,7 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatc
     assert data.read_bytes() == Path(PENGUINS).read_bytes()
 
 
-# ----------------------------------------------------------------------------- intervals, tests
-
-
-def test_predict_with_intervals(penguin_model, clf, rows, tmp_path):
-    header, *lines = Path(PENGUINS).read_text().splitlines(keepends=True)
-    few = tmp_path / "few.csv"
-    few.write_text("".join([header, *lines[3::12]]))
-    run("predict", penguin_model, few, "-o", tmp_path / "o.parquet", "--interval", 0.9)
-    found = pd.read_parquet(tmp_path / "o.parquet")
-    X = rows.drop(columns="species")[3::12]
-    ends = clf.predict_interval(X, prob=0.9)["interval"].sel({"class": "Gentoo"})
-    np.testing.assert_allclose(found[["low_Gentoo", "high_Gentoo"]], ends, atol=1e-9)
-    assert list(found.columns[:4]) == ["prediction", "p_Adelie", "p_Chinstrap", "p_Gentoo"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_predict_decides_by_costs(ending, penguin_model, clf, rows, tmp_path):
-    out = tmp_path / f"o.{ending}"
-    costs = ("--cost", "Chinstrap,Adelie=50", "--cost", "Gentoo,Adelie=2.5", "--reject", 0.2)
-    run("predict", penguin_model, PENGUINS, "-o", out, *costs)
-    found = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
-    cost = {c: {d: 1.0 for d in clf.classes_ if d != c} for c in clf.classes_}
-    cost["Chinstrap"]["Adelie"], cost["Gentoo"]["Adelie"] = 50.0, 2.5
-    X = rows.drop(columns="species")
-    want = bg.decide(clf, X, cost, reject=0.2)["decision"].values.astype(str)
-    assert found["decision"].tolist() == want.tolist()
-    assert list(found.columns[:3]) == ["prediction", "decision", "p_Adelie"]
-    assert {"Adelie", "reject"} < {*want}
-    for text, says in (
-        ("Adelie,Gento=2", "two of the labels Adelie, Chinstrap, Gentoo"),
-        ("Adelie,Gentoo=x", "TRUE,DECISION=NUMBER"),
-        ("Adelie=2", "TRUE,DECISION=NUMBER"),
-        ("Adelie,Gentoo=-1", "cost of Gentoo where Adelie is true must be"),
-    ):
-        assert says in refused("predict", penguin_model, PENGUINS, "-o", out, "--cost", text)
+# --------------------------------------------------------------------------------------------- fit
 
 
 def test_fit_holds_rows_out(tmp_path):
