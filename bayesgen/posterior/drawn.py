@@ -429,7 +429,7 @@ class DrawnPosterior:
         >>> theta = {k: value.reshape(4, 1000, *value.shape[1:]) for k, value in draws.items()}
         >>> result = DrawnPosterior(model, model, None, theta).estimate(np.array([[1, 1]]))
         >>> float(result.probability[0, 0]), float(result.mcse[0, 0])
-        (0.3485, 0.0025)
+        (0.3485, 0.0026)
         """
         weights = class_prior
         if weights is None:
