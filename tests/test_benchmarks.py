@@ -126,6 +126,7 @@ def test_each_table_between_markers_is_written_by_the_command_that_it_names(tmp_
     "name",
     [
         "few_rows",
+        "plug_ins",
         "forests",
         "unseen_sets",
         "learning_curves",
