@@ -235,14 +235,6 @@ def test_models_made_in_python(tmp_path):
 # -------------------------------------------------------------------------------- streaming
 
 
-def test_extra_columns_are_left_out_aloud(tmp_path, penguin_model):
-    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv")
-    assert "'species', 'year' left out" in result.stderr
-    result = run("predict", penguin_model, PENGUINS, "-o", tmp_path / "out.csv", "--keep", "year")
-    assert "'species' left out" in result.stderr
-    assert read(tmp_path / "out.csv")["year"].tolist() == pd.read_csv(PENGUINS)["year"].tolist()
-
-
 TRICKY = """number,code,flag,word,y
 1,1,True,red,a
 2.5,2,FALSE,blue,b
@@ -265,17 +257,12 @@ red,True,3, 4
 """
 
 
-@pytest.fixture
-def tricky(tmp_path):
+@pytest.mark.parametrize("ending", rest_is_slow([".csv", ".parquet"], [".csv"]))
+def test_chunks_do_not_change_the_result(tmp_path, monkeypatch, ending):
+    """Columns that are empty in a chunk, codes and flags in every spelling, new categories."""
     data, model = write(tmp_path / "data.csv", TRICKY), tmp_path / "model.nc"
     run("fit", data, "--target", "y", "--kind", "code=categorical", "-o", model)
-    return model, write(tmp_path / "new.csv", NEW)
-
-
-@pytest.mark.parametrize("ending", rest_is_slow([".csv", ".parquet"], [".csv"]))
-def test_chunks_do_not_change_the_result(tmp_path, tricky, monkeypatch, ending):
-    """Columns that are empty in a chunk, codes and flags in every spelling, new categories."""
-    model, new = tricky
+    new = write(tmp_path / "new.csv", NEW)
     results, notes = [], []
     for rows in (1, 3, 100):
         out = tmp_path / f"out{ending}"
@@ -315,6 +302,9 @@ def test_kept_columns_keep_their_type(tmp_path, penguin_model, monkeypatch):
 
 
 def test_an_error_in_the_middle_leaves_the_old_result(tmp_path, penguin_model, monkeypatch):
+    header = write(tmp_path / "no_rows.csv", Path(PENGUINS).read_text().splitlines()[0] + "\n")
+    run("predict", penguin_model, header, "-o", tmp_path / "empty.csv")
+    assert (tmp_path / "empty.csv").read_text() == "prediction,p_Adelie,p_Chinstrap,p_Gentoo\n"
     monkeypatch.setattr("bayesgen.cli.predict._BLOCK_ROWS", 10)
     text = Path(PENGUINS).read_text()
     new = write(tmp_path / "new.csv", text + "x,Dream,wide,,,,,\n")
@@ -368,13 +358,6 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model
     assert sorted(tmp_path.iterdir()) == sorted(outs)
 
 
-def test_no_rows(tmp_path, penguin_model):
-    header = Path(PENGUINS).read_text().splitlines()[0]
-    new = write(tmp_path / "new.csv", header + "\n")
-    run("predict", penguin_model, new, "-o", tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "prediction,p_Adelie,p_Chinstrap,p_Gentoo\n"
-
-
 # ------------------------------------------------------------------------------------ files
 
 
@@ -400,6 +383,7 @@ def test_files_that_cannot_be_learned_from(tmp_path, text, message):
 
 
 FIT = ["fit", PENGUINS, "-t", "species", "-o", "m.nc"]
+PREDICT = ["predict", "MODEL", PENGUINS, "-o", "o.csv"]
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -431,14 +415,18 @@ FIT = ["fit", PENGUINS, "-t", "species", "-o", "m.nc"]
     ([*FIT, "-m", "lda", "--drop", "island", "--drop", "sex"], "row 4 (column 'bill_length_mm'); "
      "leave them out by --drop-incomplete"),
     (["compare", "MODEL", PENGUINS, "-t", "island"], "the model reads this column"),
-    (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--cost", "Adelie,Gentoo=1", "--cost",
+    ([*PREDICT, "--cost", "Adelie,Gentoo=1", "--cost",
       "Adelie,Gentoo=3"], "Gentoo=3 and --cost Adelie,Gentoo=1 are of the same labels"),
+    ([*PREDICT, "--cost", "Adelie,Gento=2"], "two of the labels Adelie, Chinstrap, Gentoo"),
+    ([*PREDICT, "--cost", "Adelie,Gentoo=x"], "TRUE,DECISION=NUMBER"),
+    ([*PREDICT, "--cost", "Adelie=2"], "TRUE,DECISION=NUMBER"),
+    ([*PREDICT, "--cost", "Adelie,Gentoo=-1"], "cost of Gentoo where Adelie is true must be"),
     (["predict", "no.nc", PENGUINS, "-o", "o.csv"], "no model file at no.nc"),
     (["predict", PENGUINS, PENGUINS, "-o", "o.csv"], "is not a readable model file"),
     (["predict", "MODEL", PENGUINS, "-o", "o.txt"], "must end in .csv"),
     (["predict", "MODEL", PENGUINS, "-o", PENGUINS], "is the file to be read"),
-    (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--keep", "yeer"], "did you mean 'year'?"),
-    (["predict", "MODEL", PENGUINS, "-o", "o.csv", "--text", "sex"], "is for language models"),
+    ([*PREDICT, "--keep", "yeer"], "did you mean 'year'?"),
+    ([*PREDICT, "--text", "sex"], "is for language models"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(tmp_path, monkeypatch, penguin_model, arguments, message):
     monkeypatch.chdir(tmp_path)
