@@ -1,27 +1,24 @@
 """The closed form against NUTS on the same prior and the same rows.
 
-NUTS uses the prior and the likelihood in PyMC, and none of the closed form's algebra. The
-comparison has these parts:
+NUTS uses the prior and the likelihood in PyMC, and none of the closed form's algebra. Compared are
 
 - every parameter, and for some rows log p(x | theta_c) and the log-odds of y given x and theta:
   their distributions over draws (`agreement`);
-- with draws of NUTS or independent ones (`quantities`): predictive densities and p(y | x, D), class
-  weights, the posterior probability of credible intervals,
-  mean log-odds that `explain` divides, rows that `simulate` makes, covariances; expectations
-  (`plug_ins`);
-- without a sampler (`coherence`): the densities with each other, the evidence by the chain rule,
-  leave-one-out and typicality by refits, merged halves, contributions. An error of the closed form
-  that is too small for a sampler to see on many rows shows there to many digits. So do the maxima
-  of the likelihood and of the posterior density, and the class weights (`plug_ins`).
+- with draws of NUTS or independent ones: predictive densities and p(y | x, D), class weights, the
+  posterior probability of credible intervals, rows that `simulate` makes, expectations;
+- without a sampler (`closed_forms`): densities with each other, the evidence by the chain rule,
+  leave-one-out by refits, merged halves, contributions, maxima, class weights. An error of the
+  closed form that is too small for a sampler to see on many rows shows there to many digits.
 
-Quantities stand in the order in which each is computed from those before it (`STAGES`). Where
-several disagree, the first is named first: it may be the cause of all others.
+All of it is one table (`comparison`). Where several quantities disagree, the one from which others
+are computed is named first: it may be the cause of all others.
 """
 
 import warnings
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm
@@ -29,15 +26,15 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.checks import coherence, plug_ins, quantities
-from bayesgen.checks.agreement import STATISTICS, compare_mean
-from bayesgen.checks.check_family import contradiction_with_graph
-from bayesgen.checks.coherence import contradictions
-from bayesgen.checks.quantities import (
+from bayesgen.checks import closed_forms, comparison
+from bayesgen.checks.agreement import Scores, compare, compare_mean, r_hat
+from bayesgen.checks.closed_forms import NUMBERS, Case, elements, log_joint, spaced
+from bayesgen.checks.comparison import (
     DENSITIES,
-    ESTIMATES,
     EXPLANATIONS,
+    IDENTITY,
     INDEPENDENT,
+    INTERVALS,
     LEFT_OUT,
     MERGED,
     NUTS,
@@ -45,55 +42,49 @@ from bayesgen.checks.quantities import (
     PROBABILITIES,
     SIMULATED,
     STAGES,
-    Comparisons,
-    Draws,
+    drawn,
+    identity,
+    of_draws,
+    sentence,
+    skipped,
+    table,
 )
 from bayesgen.datatree.tree import read_draws
 from bayesgen.errors import warn
 from bayesgen.families.capabilities import ThetaDensity
-from bayesgen.families.errors import MissingCapabilityError, NoClosedFormError
-from bayesgen.families.names import CLASS_WEIGHTS
+from bayesgen.families.errors import NoClosedFormError
+from bayesgen.families.names import CLASS_WEIGHTS, Method
 from bayesgen.inference.nuts import SamplingWarning
 from bayesgen.numerics.seeds import generator
-from bayesgen.numerics.special import Array, log_softmax
+from bayesgen.numerics.special import Array, log_odds_against_rest, log_softmax
+from bayesgen.posterior.drawn import DrawnPosterior, effective_sample_size, log_densities
 from bayesgen.posterior.fitted import is_pool, refuse_others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
     import xarray as xr
 
 __all__ = ["Validation", "validate"]
 
 _REFERENCE = 20_000  # independent draws from the closed form, fewer where theta is large
-_NUMBERS = 1 << 26  # of the reference: 512 MB
-_SCORES = 30_000  # draws of covariances, of which only densities are kept
 _ROWS = 20  # whose densities and probabilities are compared
 _FEW_ROWS = 5  # whose intervals are
-_SIMULATED, _CELLS = 100_000, 1 << 22  # simulated rows of a class, and their cells, at most
+_INTERVAL_DRAWS = 20_000  # of the intervals that are compared: their error hides little
+_PROB = 0.9  # of intervals
+_SIMULATED, _CELLS = 50_000, 1 << 22  # simulated rows of a class, and their cells, at most
 _FEWEST_MADE = 1000  # fewer of them tell nothing
-_R_HAT = 1.01  # or what chance reaches, where that is more
-_IDENTITY = "identity"  # of a quantity that is compared without draws
+_SOUND = 1 / 3  # of the draws an estimate of p(x | D) must rest on: else its error is not Normal
+_NEGLIGIBLE = 20.0  # nats below the largest log density of a row
 _SEEN = 0.9  # probability with which the printed errors are seen
 _FEWEST = 100.0  # effective draws of the worst quantity, below which nothing is concluded
 _DIGITS = {"numbers": 0, "ESS": 0, "R-hat": 3}
+_FAILED = ("stage", "variable", "check", "statistic", "source", "value", "against", "expected")
 _ENDS = "label", "against"  # of log-odds that are explained
-
 
 NOT_CHECKED = (
     "not checked: whether the model fits the rows; clf.summary() has the log loss of the labels "
     "without their rows, and bg.compare_models that of other models"
 )
-
-
-class Identity(NamedTuple):
-    """What was compared to many digits; what is wrong with it; why it could not be compared."""
-
-    stage: str
-    what: str
-    wrong: tuple[str, ...] = ()
-    skipped: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,46 +94,50 @@ class Validation:
     Attributes
     ----------
     verdict : {"agree", "disagree", "inconclusive"}
-        ``"inconclusive"`` if NUTS itself cannot be trusted (R-hat, effective draws).
+        ``"inconclusive"`` if NUTS itself cannot be trusted: too few effective draws, as also of
+        chains that have not mixed.
     passed : bool
         Whether the verdict is ``"agree"``.
     reasons : tuple of str
         The findings, if the verdict is another one. The quantity from which others are computed
         comes before them.
-    checks : xarray.Dataset
-        dims (check, statistic): ``nuts``, ``closed_form``, ``z``, ``error`` (standard error of the
-        comparison: of a mean in ``unit``, of a standard deviation relative, of a quantile in
-        probability); (check,) ``stage``, ``variable``, ``unit``, ``ess``, ``slack`` (difference
-        that counts as none), ``r_hat`` and ``r_hat_limit``; ``source`` of the draws behind
-        ``nuts``, which is "NUTS" or, where the closed form is compared with itself, "independent
-        draws". The same as the group ``validation`` of `tree`.
+    checks : pandas.DataFrame
+        A line for each comparison: ``stage``, ``variable``, ``check`` (the element); ``statistic``;
+        ``value`` by ``source`` and ``expected`` by ``against``; their ``difference``, a z-score,
+        and what is ``allowed``; ``error`` (standard error of the comparison: of a mean in ``unit``,
+        of a standard deviation relative, of a quantile in probability); ``ess`` and ``r_hat`` of
+        draws by NUTS. Without draws the statistic is "identity", and the difference relative. What
+        could not be compared has no difference, and a ``note``.
+    tree : xarray.DataTree
+        Draws of NUTS in the form of ``sample_posterior``.
+    false_alarm : float
+    run : dict
+        ``estimator``, ``chains``, ``draws``, ``divergences``, ``seconds`` of the sampler.
     threshold : float
         |z| that the largest of all z-scores exceeds with probability `false_alarm`, or less, if
         the closed form is right (Bonferroni).
-    false_alarm : float
-    tree : xarray.DataTree
-        Draws of NUTS in the form of ``sample_posterior``, with the group ``validation``.
-    identities : tuple of Identity
-        Quantities compared without draws: ``stage``, ``what``, ``wrong``, ``skipped``.
     not_compared : tuple of str
         Quantities that could not be compared, with the reason.
     exact : tuple of str
-        Names of `identities` that were compared; they cannot be a false alarm.
+        Quantities that were compared without draws; they cannot be a false alarm.
     """
 
-    verdict: str
-    reasons: tuple[str, ...]
-    checks: "xr.Dataset"
-    threshold: float
-    false_alarm: float
+    checks: "pd.DataFrame"
     tree: "xr.DataTree"
-    identities: tuple[Identity, ...] = ()
-    not_compared: tuple[str, ...] = ()
+    false_alarm: float
+    run: Mapping[str, Any]
 
     @property
     def exact(self) -> tuple[str, ...]:
         """Quantities compared to many digits."""
-        return tuple(one.what for one in self.identities if not one.skipped)
+        exact = self.checks["statistic"] == IDENTITY
+        return tuple(self.checks.loc[exact, "variable"].unique())
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """Quantities without a comparison, and why."""
+        left = self.checks[self.checks["difference"].isna()]
+        return tuple(f"{line.variable}: {line.note}" for line in left.itertuples())
 
     @property
     def passed(self) -> bool:
@@ -150,56 +145,51 @@ class Validation:
         return self.verdict == "agree"
 
     @property
+    def verdict(self) -> str:
+        """Whether they agree."""
+        return self._outcome[0]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What speaks against it."""
+        return self._outcome[1]
+
+    @cached_property
+    def _drawn(self) -> "pd.DataFrame":
+        return self.checks[of_draws(self.checks)]
+
+    @property
+    def threshold(self) -> float:
+        """Largest |z| that is allowed."""
+        return float(self._drawn["allowed"].max())
+
+    @property
     def largest_z(self) -> float:
         """Largest |z| of all comparisons."""
-        return float(np.nanmax(np.abs(self.checks["z"].values)))
+        return float(self._drawn["difference"].abs().max())
 
     def summary(self) -> "pd.DataFrame":
         """Return a line per variable: number of elements, largest |z| by statistic, R-hat, ESS."""
-        import pandas as pd
-
-        lines = {}
-        for name, group in self._by_variable():
-            z = np.abs(group["z"].values)
-            quantiles = z[:, 2:]
-            lines[name] = {
-                "numbers": len(z),
-                "mean |z|": _largest(z[:, 0]),
-                "sd |z|": _largest(z[:, 1]),
-                "quantile |z|": _largest(quantiles),
-                "R-hat": _largest(group["r_hat"].values),
-                "ESS": float(np.min(group["ess"].values)),
-            }
-        return pd.DataFrame.from_dict(lines, orient="index")
+        drawn = self._drawn
+        statistic = drawn["statistic"].where(drawn["statistic"].isin(["mean", "sd"]), "quantile")
+        size = drawn["difference"].abs().groupby([drawn["variable"], statistic]).max().unstack()
+        size = size.reindex(columns=["mean", "sd", "quantile"]).add_suffix(" |z|")
+        by_variable = drawn.groupby("variable", sort=False)
+        summary = by_variable["check"].nunique().to_frame("numbers").join(size)
+        ends = {"R-hat": by_variable["r_hat"].max(), "ESS": by_variable["ess"].min()}
+        return summary.assign(**ends).rename_axis(index=None)
 
     def failed(self) -> "pd.DataFrame":
-        """Return a line per comparison that disagrees; `plots.plot_validation` draws all of them.
+        """Return the lines of `checks` that disagree; `plots.plot_validation` draws all of them.
 
-        Returns
-        -------
-        pandas.DataFrame
-            ``stage``, ``variable``, ``check``, ``statistic``, ``source``, ``nuts``,
-            ``closed_form``, ``z``: |z| beyond `threshold`, and identities that do not hold (without
-            numbers, and with their words as ``check``). Earlier stages first: later ones are
-            computed from them. Within a stage, the largest |z| first. Empty if all agree.
+        Earlier stages come first: later ones are computed from them. Within a stage, identities
+        and the largest |z| come first. Empty if all agree.
         """
-        import pandas as pd
-
-        lines = [
-            (one.stage, one.what, words, _IDENTITY, _IDENTITY, np.nan, np.nan, np.nan)
-            for one in self.identities
-            for words in one.wrong
-        ]
-        checks = self.checks
-        words = [checks[k].values for k in ("stage", "variable", "check", "source")]
-        for k, s in np.argwhere(np.abs(checks["z"].values) > self.threshold):
-            stage, variable, check, source = (values[k] for values in words)
-            numbers = (float(checks[name][k, s]) for name in ("nuts", "closed_form", "z"))
-            lines.append((stage, variable, check, STATISTICS[s], source, *numbers))
-        order = {stage: i for i, stage in enumerate(STAGES)}
-        lines.sort(key=lambda line: (order[line[0]], -np.nan_to_num(abs(line[-1]), nan=np.inf)))
-        names = ("stage", "variable", "check", "statistic", "source", "nuts", "closed_form", "z")
-        return pd.DataFrame(lines, columns=names)
+        lines = comparison.failed(self.checks)
+        size = lines["difference"].abs().where(lines["statistic"] != IDENTITY, np.inf)
+        place = lines["stage"].map(STAGES.index)
+        order = np.lexsort([-size, place])
+        return lines.iloc[order][[*_FAILED, "difference", "note"]]
 
     def power(self, probability: float = _SEEN) -> "pd.DataFrame":
         """Return the size of an error that each variable's comparison would have seen.
@@ -223,59 +213,37 @@ class Validation:
         "sd" it holds for a Normal quantity, and is an upper bound for others (Chernoff and
         Savage, 1958). Draws of NUTS that cannot be trusted see nothing.
         """
-        import pandas as pd
-
         if not 0 < probability < 1:
             raise ValueError(f"probability must be between 0 and 1, got {probability!r}")
-        lines = {}
-        for name, group in self._by_variable():
-            error = np.where(np.isnan(group["z"].values), np.nan, group["error"].values)
-            error = error[:, :1] if np.isfinite(error[:, 0]).any() else error
-            seen = (self.threshold + norm.ppf(probability)) * error
-            lines[name] = {
-                "stage": str(group["stage"].values[0]),
-                "shift": _largest(group["slack"].values[:, None] + seen),
-                "unit": str(group["unit"].values[0]),
-            }
-        return pd.DataFrame.from_dict(lines, orient="index")
-
-    def _by_variable(self) -> "Iterator[tuple[str, xr.Dataset]]":
-        variable = self.checks["variable"].values
-        for name in dict.fromkeys(variable.tolist()):
-            yield name, self.checks.isel(check=np.flatnonzero(variable == name))
+        drawn = self._drawn
+        lines = drawn[(drawn["statistic"] == "mean") | (drawn["unit"] == "probability")]
+        lines = lines.assign(shift=lines["error"] * (self.threshold + norm.ppf(probability)))
+        ends = {"stage": "first", "shift": "max", "unit": "first"}
+        return lines.groupby("variable", sort=False)[list(ends)].agg(ends).rename_axis(index=None)
 
     def remarks(self) -> tuple[str, ...]:
         """Sentences below the table: the largest |z| and R-hat, what was seen, what was not."""
-        attrs, checks = self.checks.attrs, self.checks
-        r_hat, limit = checks["r_hat"].values, checks["r_hat_limit"].values
-        sentences = [
-            f"Largest |z| {self.largest_z:.2f} of {attrs['comparisons']} comparisons; beyond "
-            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right."
-        ]
-        if (defined := ~np.isnan(r_hat)).any():
-            worst = np.nanargmax(r_hat)
-            sentences.append(
-                f"Largest R-hat {r_hat[worst]:.3f} of {defined.sum()} quantities; beyond "
-                f"{limit[worst]:.3f} by chance with probability {self.false_alarm:g}; at most "
-                f"{_R_HAT}, or that, is wanted."
-            )
-        power = self.power()
-        seen = power.groupby(["stage", "unit"], sort=False)["shift"].max()
+        seen = self.power().groupby(["stage", "unit"], sort=False)["shift"].max()
         words: dict[str, list[str]] = {}
         for (stage, unit), shift in seen.items():
             words.setdefault(stage, []).append(f"{shift:.2g} {unit}")
         stages = "; ".join(f"{stage} {', '.join(sizes)}" for stage, sizes in words.items())
-        sentences.append(f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.")
-        if self.exact:
-            sentences.append(f"Compared to many digits: {', '.join(self.exact)}.")
-        return (*sentences, *(f"Not compared: {what}." for what in self.not_compared))
+        worst, largest = self._worst_sampled, self.checks["r_hat"].max()
+        return (
+            f"Largest |z| {self.largest_z:.2f} of {len(self._drawn)} comparisons; beyond "
+            f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right.",
+            f"Largest R-hat {largest:.3f}; fewest effective draws {worst.ess:.0f}, of "
+            f"{worst.check}; {_FEWEST:g} are needed.",
+            f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.",
+            f"Compared to many digits: {', '.join(self.exact)}.",
+            *(f"Not compared: {what}." for what in self.not_compared),
+        )
 
     def __str__(self) -> str:
-        attrs = self.checks.attrs
+        run = self.run
         lines = [
-            f"{attrs['estimator']}: closed form against NUTS "
-            f"({attrs['chains']} x {attrs['draws']} draws, {attrs['divergences']} divergences, "
-            f"{attrs['seconds']:.1f} s)",
+            f"{run['estimator']}: closed form against NUTS ({run['chains']} x {run['draws']} "
+            f"draws, {run['divergences']} divergences, {run['seconds']:.1f} s)",
             as_text(self.summary()).to_string(),
             *self.remarks(),
             f"verdict: {self.verdict}",
@@ -283,6 +251,45 @@ class Validation:
             NOT_CHECKED,
         ]
         return "\n".join(lines)
+
+    @property
+    def _worst_sampled(self) -> Any:
+        """Return the line with the fewest effective draws of NUTS."""
+        sampled = self._drawn[(self._drawn["source"] == NUTS) & (self._drawn["unit"] == "sd")]
+        return sampled.loc[sampled["ess"].idxmin()]
+
+    @cached_property
+    def _outcome(self) -> tuple[str, tuple[str, ...]]:
+        """Return the verdict and what speaks for it, the most upstream quantity first."""
+        worst, trouble = self._worst_sampled, []
+        too_few = worst.ess < _FEWEST
+        if too_few:
+            trouble.append(
+                f"{worst.check} has {worst.ess:.0f} effective draws and R-hat {worst.r_hat:.3f}; "
+                f"{_FEWEST:g} draws are needed"
+            )
+        if n := self.run["divergences"]:
+            trouble.append(f"{n} draws diverged")
+        failed = self.failed()
+        # draws that cannot be trusted are no cause of anything: they come last
+        unsound = (failed["source"] == NUTS) & bool(trouble)
+        reasons = [*self._reasons(failed[~unsound]), *self._reasons(failed[unsound])]
+        if not unsound.all():
+            return "disagree", tuple(reasons)
+        if too_few or len(failed):
+            advice = "sample longer (draws, tune) or with a larger target_accept"
+            return "inconclusive", (*reasons, *trouble, advice)
+        return "agree", ()
+
+    def _reasons(self, failed: "pd.DataFrame") -> Iterator[str]:
+        """Yield a sentence per stage and source of numbers, in table order."""
+        for (stage, source), lines in failed.groupby(["stage", "source"], sort=False):
+            worst = next(lines.itertuples())
+            words = f"{stage}: {sentence(worst)}"
+            if worst.statistic != IDENTITY:
+                same = (self._drawn["stage"] == stage) & (self._drawn["source"] == source)
+                words += f"; {len(lines)} of {same.sum()} comparisons disagree"
+            yield words
 
 
 def as_text(summary: "pd.DataFrame") -> "pd.DataFrame":
@@ -312,14 +319,14 @@ def validate(
 ) -> Validation:
     """Check a classifier's closed form against NUTS on the same prior and rows.
 
-    The draws check parameters, densities and class probabilities of rows, their intervals, and rows
-    of `simulate`. These are compared to many digits, on some of the rows: the evidence;
-    `loo_log_joint` and `typicality` with fits without the row; merged halves with the whole; sums
-    of contributions; estimates by ``"mle"`` and ``"map"``.
+    The draws check parameters, densities and class probabilities of rows, their intervals,
+    ``"posterior_mean"``, and rows of `simulate`. These are compared to many digits, on some of the
+    rows: the evidence; `loo_log_joint` with fits without the row; merged halves with the whole;
+    sums of contributions; class weights; estimates by ``"mle"`` and ``"map"``.
 
-    *Not* checked are prediction sets, `predict_uncertainty`, mutual
-    information, label shift, files and streams, and the model itself. `bg.compare_models` and
-    predictive checks show whether the model fits the rows.
+    *Not* checked are prediction sets, `predict_uncertainty`, `typicality`, mutual information,
+    label shift, files and streams, and the model itself. `bg.compare_models` and predictive checks
+    show whether the model fits the rows.
 
     Parameters
     ----------
@@ -333,14 +340,13 @@ def validate(
     draws, tune, chains, random_state, nuts_sampler, progressbar, **options
         Options of NUTS: see ``sample_posterior``.
     false_alarm : float
-        Probability of the verdict "disagree" on a closed form that is right; and of an R-hat beyond
-        its limit, if the chains have mixed.
+        Probability of the verdict "disagree" on a closed form that is right.
 
     Returns
     -------
     Validation
-        The verdict, the comparisons, and quantities that could not be compared. ``failed()`` is the
-        table of those that disagree, in the order in which each is computed from those before it;
+        The verdict; ``checks``, the table of comparisons; and what could not be compared.
+        ``failed()`` has those that disagree, in the order in which each is computed from others;
         ``power()`` is the size of the errors that would have been seen; `plots.plot_validation`
         draws all. Of a pool {name: Validation} of the members that can be checked; a warning names
         the others.
@@ -390,33 +396,14 @@ def validate(
             progressbar=progressbar,
             **options,
         )
-    seconds = perf_counter() - start
-    data = _Data.of(fitted, X, column_or_1d(y), sample_weight)
+    run = {"estimator": type(fitted).__name__, "chains": chains, "draws": draws}
+    run["divergences"] = int(tree["sample_stats"]["diverging"].sum())
+    run["seconds"] = perf_counter() - start
+    case = _case(fitted, X, y, sample_weight)
     tested = X if X_test is None else X_test
-    rng = generator(random_state)
-    comparisons, skipped = _compared(fitted, tree, data, tested, rng, false_alarm)
-    checks = comparisons.dataset()
-    divergences = int(tree["sample_stats"]["diverging"].sum())
-    n_comparisons = int(np.isfinite(checks["z"].values).sum())
-    checks.attrs |= {
-        "estimator": type(fitted).__name__,
-        "chains": chains,
-        "draws": draws,
-        "divergences": divergences,
-        "seconds": seconds,
-        "comparisons": n_comparisons,
-    }
-    threshold = float(norm.isf(false_alarm / (2 * max(1, n_comparisons))))
-    checks.attrs |= {"threshold": threshold, "false_alarm": false_alarm}
-    tree["validation"] = checks
-    identities = tuple(_exact(fitted, data))
-    skipped = [*(f"{o.what}: {o.skipped}" for o in identities if o.skipped), *skipped]
-    validation = Validation(
-        *("", (), checks, threshold, false_alarm, tree, identities), tuple(skipped)
-    )
-    verdict, reasons = _verdict(validation)
-    tree["validation"].attrs["verdict"] = checks.attrs["verdict"] = verdict
-    return replace(validation, verdict=verdict, reasons=reasons)
+    lines = [*_by_draws(fitted, case, tree, tested, generator(random_state))]
+    lines += _identities(fitted, case, X)
+    return Validation(table(lines, false_alarm), tree, false_alarm, run)
 
 
 def _of_members(
@@ -438,334 +425,269 @@ def _of_members(
     return validations
 
 
-# ------------------------------------------------------------------------------- the verdict
+def _case(fitted, X, y, sample_weight) -> Case:
+    """Return a fit and its training rows, as the family takes them."""
+    codes = fitted.fitted_.codes_of(column_or_1d(y))
+    weight = np.broadcast_to(1.0 if sample_weight is None else sample_weight, codes.shape)
+    return Case(
+        fitted.prior_,
+        fitted.model_,
+        fitted.stats_,
+        fitted.fitted_.encoded(X),
+        codes,
+        weight.astype(np.float64),
+        fitted.classes_.tolist(),
+        fitted.fitted_.coords,
+    )
 
 
-def _verdict(found: Validation) -> tuple[str, tuple[str, ...]]:
-    """Return the verdict and what speaks for it, the most upstream quantity first."""
-    checks = found.checks
-    r_hat, ess = checks["r_hat"].values, float(np.min(checks["ess"].values[_own(checks)]))
-    beyond = np.flatnonzero(r_hat > np.fmax(checks["r_hat_limit"].values, _R_HAT))
-    divergences, trouble = checks.attrs["divergences"], []
-    if beyond.size:
-        worst = beyond[np.argmax(r_hat[beyond])]
-        limit = max(_R_HAT, float(checks["r_hat_limit"][worst]))
-        trouble.append(
-            f"R-hat of {checks['check'].values[worst]} is {r_hat[worst]:.3f} (at most {limit:.3f} "
-            f"is wanted; one of {np.isfinite(r_hat).sum()} quantities)"
-        )
-    if ess < _FEWEST:
-        trouble.append(f"the worst quantity has {ess:.0f} effective draws")
-    if divergences:
-        trouble.append(f"{divergences} draws diverged")
-    failed = found.failed()
-    by_nuts = (failed["source"] == NUTS).to_numpy()
-    sound = ~by_nuts if trouble else np.ones(len(failed), dtype=bool)
-    # draws that cannot be trusted are no cause of anything: they come last
-    reasons = [*_reasons(failed[sound], checks), *_reasons(failed[~sound], checks)]
-    if sound.any():
-        return "disagree", tuple(reasons)
-    if trouble and (by_nuts.any() or beyond.size or ess < _FEWEST):
-        advice = "sample longer (draws, tune) or with a larger target_accept"
-        return "inconclusive", (*reasons, *trouble, advice)
-    return "agree", ()
-
-
-def _reasons(failed: "pd.DataFrame", checks: "xr.Dataset") -> list[str]:
-    """Return a sentence per identity, and per stage and source of draws, in table order."""
-    reasons = []
-    for (stage, source), failures in failed.groupby(["stage", "source"], sort=False):
-        if source == _IDENTITY:
-            reasons += [f"{stage}: {words}" for words in failures["check"]]
-            continue
-        worst = failures.iloc[0]
-        place = str(worst["check"])
-        if worst["variable"] not in place:
-            place = f"{worst['variable']}, {place}"
-        chosen = (checks["stage"].values == stage) & (checks["source"].values == source)
-        n_compared = int(np.isfinite(checks["z"].values[chosen]).sum())
-        reasons.append(
-            f"{stage}: {worst['statistic']} of {place}: {worst['nuts']:.6g} by {source}, "
-            f"{worst['closed_form']:.6g} in closed form (|z| = {abs(worst['z']):.1f}); "
-            f"{len(failures)} of {n_compared} comparisons disagree"
-        )
-    return reasons
-
-
-def _own(checks: "xr.Dataset") -> Array:
-    """Return which checks compare distributions: those with an R-hat."""
-    return ~np.isnan(checks["r_hat"].values)
-
-
-def _largest(values: Array) -> float:
-    finite = values[~np.isnan(values)]
-    return float(finite.max()) if finite.size else float("nan")
-
-
-# --------------------------------------------------------------------------------- the rows
-
-
-class _Data(NamedTuple):
-    """Training rows, as the user and as the family has them, and the class prior."""
-
-    X: Any
-    rows: Any  # encoded
-    codes: Array  # (N,)
-    weight: Array  # (N,)
-    alpha: Array  # (C,) the constructor's class_alpha
-    n_rows: Array  # (C,) rows of each class, by weight
-
-    @classmethod
-    def of(cls, fitted, X, y: Array, sample_weight) -> "_Data":
-        codes = fitted.fitted_.codes_of(y)
-        weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        weight = np.broadcast_to(weights, codes.shape)
-        n_classes = len(fitted.classes_)
-        alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
-        n_rows = np.array([weight[codes == c].sum() for c in range(n_classes)])
-        return cls(X, fitted.fitted_.encoded(X), codes, weight, alpha, n_rows)
-
-    @property
-    def class_weights(self) -> Array:
-        """Return (C,) p(y = c | D) = (alpha_c + n_c)/(A + N)."""
-        posterior: Array = self.alpha + self.n_rows
-        return posterior / posterior.sum()
-
-
-def _spaced(n: int, most: int) -> Array:
-    """At most so many of n positions, evenly spaced."""
-    return np.unique(np.linspace(0, n - 1, most).astype(int))
+def _class_weights(fitted, case: Case) -> tuple[Array, Array]:
+    """Return (C,) the constructor's class_alpha, and rows of each class by weight."""
+    n_classes = len(case.classes)
+    alpha = np.broadcast_to(np.asarray(fitted.class_alpha, dtype=np.float64), n_classes)
+    return alpha, np.bincount(case.y, case.weight, n_classes)
 
 
 # ------------------------------------------------------------------------------ with draws
 
 
-def _compared(
-    fitted,
-    tree: "xr.DataTree",
-    data: _Data,
-    tested,
-    rng: np.random.Generator,
-    false_alarm: float,
-) -> tuple[Comparisons, list[str]]:
-    """Every comparison with draws, and what could not be compared."""
-    model, classes = fitted.model_, fitted.classes_
+def _by_draws(
+    fitted, case: Case, tree: "xr.DataTree", tested, rng: np.random.Generator
+) -> Iterator["pd.DataFrame"]:
+    """Yield the lines of every comparison with draws."""
+    model, classes = case.model, case.classes
     rows = fitted.fitted_.encoded(tested)
-    used = _spaced(rows.shape[0], _ROWS)
+    used = spaced(rows.shape[0], _ROWS)
     rows = rows[used]
-    places = [[f"row {i}, {c}" for c in classes] for i in range(rows.shape[0])]
-    every_place = [place for places_of_row in places for place in places_of_row]
-    n = int(max(2000, min(_REFERENCE, _NUMBERS // model.family.n_parameters())))
-    chain = Draws.of(model.family, read_draws(tree, model.params, fitted.fitted_.coords), rows)
-    drawn = {name: value[None] for name, value in model.draw(rng, n).items()}
-    reference = Draws.of(model.family, drawn, rows)
-
-    comparisons, skipped = Comparisons(), []
-    quantities.distributions(comparisons, fitted, chain, reference, every_place, false_alarm)
-    quantities.predictive(comparisons, fitted, chain.theta, rows, every_place)
-    labels = [f"p(y = {c!r})" for c in classes.tolist()]
-    weights = compare_mean(chain.theta[CLASS_WEIGHTS], data.class_weights)
-    comparisons.add("p(y | D)", labels, weights, PARAMETERS)
-    few = _spaced(rows.shape[0], _FEW_ROWS)
-    shown = [places[i] for i in few]
+    n = int(np.clip(NUMBERS // model.family.n_parameters(), 2000, _REFERENCE))
+    theta = read_draws(tree, model.params, case.coords)
+    exact = {name: value[None] for name, value in model.draw(rng, n).items()}
+    for name in theta:
+        (labels, chain), (_, reference) = (elements(case, name, t[name]) for t in (theta, exact))
+        yield _distribution(PARAMETERS, name, labels, chain, reference)
+    places = [f"row {i}, {c}" for i in range(len(used)) for c in classes]
+    density, joint = zip(*(_densities(case, t, rows) for t in (theta, exact)), strict=True)
+    yield _distribution(DENSITIES, "log p(x | theta)", places, *density)
+    odds = [against_rest(j) for j in joint]
     if len(classes) > 1:
-        joint = {
-            source: draws.log_joint[:, :, few]
-            for source, draws in ((NUTS, chain), (INDEPENDENT, reference))
-        }
-        some_rows, probabilities = (
-            _safe_indexing(tested, used[few]),
-            [p for of_row in shown for p in of_row],
-        )
-        odds = {source: quantities.against_rest(a) for source, a in joint.items()}
-        quantities.add_coverage(comparisons, fitted, some_rows, odds, probabilities)
+        yield _distribution(PROBABILITIES, "log odds of y | x, theta", places, *odds)
+    yield from _predictive(fitted, theta, rows, places)
+    alpha, count = _class_weights(fitted, case)
+    weights = (alpha + count) / (alpha + count).sum()
+    labels = [f"class {c!r}" for c in classes]
+    yield drawn(PARAMETERS, "p(y | D)", labels, compare_mean(theta[CLASS_WEIGHTS], weights), NUTS)
+    if len(classes) > 1:
+        few = spaced(len(used), _FEW_ROWS)
+        by_source = {NUTS: odds[0][:, :, few], INDEPENDENT: odds[1][:, :, few]}
+        places = [f"row {i}, {c}" for i in few for c in classes]
+        yield from coverage(fitted, _safe_indexing(tested, used[few]), by_source, places)
     else:
-        skipped.append("credible intervals: one class has probability 1")
-    skipped += _add_simulated(comparisons, fitted, data, rng)
-    skipped += _add_expectations(comparisons, fitted, drawn, rng)
-    skipped += _add_scores(comparisons, fitted, rng)
-    return comparisons, skipped
+        yield skipped(INTERVALS, "credible intervals", "one class has probability 1")
+    yield from _simulated(case, rng)
+    yield from closed_forms.means(case, rng)
 
 
-def _add_simulated(into: Comparisons, fitted, data: _Data, rng: np.random.Generator) -> list[str]:
-    """Rows that `simulate` makes, with the predictive that they are said to come from.
+def _distribution(
+    stage: str, variable: str, labels: list[str], chain: Array, reference: Array
+) -> "pd.DataFrame":
+    """Compare draws (chain, draw, ...) of NUTS with independent ones."""
+    chain = chain.reshape(*chain.shape[:2], -1)
+    scores = compare(chain, reference.reshape(-1, chain.shape[-1]))
+    return drawn(stage, variable, labels, scores, NUTS, r_hat=r_hat(chain))
 
-    The ratio of the predictive after one more row to that before it has mean 1 over rows of the
-    predictive, whatever that row is: it is each class's least likely, its median and its likeliest.
+
+def _densities(case: Case, theta: dict[str, Array], rows) -> tuple[Array, Array]:
+    """Return (chain, draw, N, C) log p(x_i | theta_c), and the same plus log pi_c."""
+    blocks = log_densities(case.model.family, theta, rows, len(case.classes))
+    density = np.concatenate([block for _, block in blocks], axis=2)
+    return density, density + np.log(theta[CLASS_WEIGHTS])[..., None, :]
+
+
+def against_rest(joint: Array) -> Array:
+    """Return (..., C) log-odds of each class against the rest, from log joint densities (..., C).
+
+    A probability rounds to 1 and its odds do not: draws that differ stay different.
     """
-    model, rows = fitted.model_, data.rows
-    log_p = model.family.log_predictive(rows)[np.arange(len(data.codes)), data.codes]
-    n = int(min(_SIMULATED, _NUMBERS // model.family.n_parameters(), _CELLS // _cells(rows)))
-    for c, label in enumerate(fitted.classes_):
-        seen = np.flatnonzero(data.codes == c)
-        if not len(seen) or n < _FEWEST_MADE:
-            continue
-        made, _ = fitted.fitted_.posterior.simulate(rng, n, np.full(n, c), False)
-        before = model.family.log_predictive(made)[:, c]
-        order = seen[np.argsort(log_p[seen])]
-        used = np.unique(order[[0, len(order) // 2, -1]])
-        ratios = []
-        for i in used:
-            grown = model.update(
-                model.stats(rows[i : i + 1], data.codes[i : i + 1], len(model.alpha))
+    return np.moveaxis(log_odds_against_rest(np.moveaxis(joint, -1, 0)), 0, -1)
+
+
+def _predictive(
+    fitted, theta: dict[str, Array], rows, places: list[str]
+) -> Iterator["pd.DataFrame"]:
+    """Compare densities and probabilities of rows with their estimates, where those are sound."""
+    posterior = fitted.fitted_.posterior
+    estimated = DrawnPosterior(posterior.prior, posterior.model, posterior.stats, theta).estimate(
+        rows
+    )
+    joint, ess = posterior.log_joint(rows), estimated.weight_ess
+    n_draws = theta[CLASS_WEIGHTS].shape[0] * theta[CLASS_WEIGHTS].shape[1]
+    sound = ess >= _SOUND * n_draws
+    # the error of the log of a mean, to first order
+    error = np.sqrt(np.maximum(1 / np.maximum(ess, 1.0) - 1 / n_draws, 0.0))
+    # a class that matters nowhere, were its density even as large as it may be, does no harm
+    top = estimated.log_joint.max(axis=1, keepdims=True)
+    harmless = sound | (estimated.upper < top - _NEGLIGIBLE)
+    known = sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7)
+    p, mcse = np.exp(log_softmax(joint)), estimated.mcse
+    for stage, name, unit, value, exact, se, usable in (
+        (DENSITIES, "log p(x, y | D)", "nats", estimated.log_joint, joint, error, sound),
+        (PROBABILITIES, "p(y | x, D)", "probability", estimated.probability, p, mcse, known),
+    ):
+        z = np.full(se.shape, np.nan)
+        np.divide(value - exact, se, out=z, where=usable & (se > 0))
+        scores = Scores(*(field.ravel() for field in (value, exact, z, se, ess)))
+        yield drawn(stage, name, places, {"mean": scores}, NUTS, unit=unit)
+
+
+def coverage(fitted, X, odds: Mapping[str, Array], places: list[str]) -> Iterator["pd.DataFrame"]:
+    """Compare the tails of ``predict_interval`` with the share of draws in them.
+
+    Intervals with equal tails at both ends, shortest ones as a whole. The ends are compared as
+    log-odds, which tell probabilities apart that round to 1.
+
+    Parameters
+    ----------
+    fitted : GenerativeClassifier
+    X : N rows, as its methods take them
+    odds : {source: (chain, draw, N, C)}
+        Draws of the log-odds of each class.
+    places : N * C words
+    """
+    tail = (1 - _PROB) / 2
+    for kind in ("eti", "hdi"):
+        intervals = fitted.predict_interval(X, prob=_PROB, kind=kind, draws=_INTERVAL_DRAWS)
+        ends = intervals["log_odds"].transpose("obs_id", "class", "bound").values
+        error = intervals["error"].values[:, None] * np.ones(ends.shape[1])
+        for source, draws in odds.items():
+            # a draw that equals the end is on both sides
+            below, above = (
+                (sign * draws < sign * end) + 0.5 * (draws == end)
+                for sign, end in ((1, ends[..., 0]), (-1, ends[..., 1]))
             )
-            with np.errstate(all="ignore"):  # of a wrong closed form, which may have no density
-                ratio = np.exp(grown.family.log_predictive(made)[:, c] - before)
-            ratios.append(ratio if np.isfinite(ratio).all() else np.zeros(n))
-        agreement = compare_mean(
-            np.stack(ratios, axis=-1)[None], np.ones(len(used)), independent=True
-        )
-        places = [f"after row {i}, {label}" for i in used]
-        name = "simulated p(x | D and a row)/p(x | D)"
-        into.add(name, places, agreement, SIMULATED, source=INDEPENDENT)
-    return [] if n >= _FEWEST_MADE else ["simulate: too few rows would fit into memory"]
-
-
-def _cells(rows) -> int:
-    """About how many numbers a row has."""
-    if rows.ndim == 2:
-        return max(1, rows.shape[1])
-    return max(1, sum(map(len, rows)) // max(1, len(rows)))
-
-
-def _add_expectations(
-    into: Comparisons, fitted, drawn: dict[str, Array], rng: np.random.Generator
-) -> list[str]:
-    """``posterior_mean`` with the mean of independent draws."""
-    reference = {name: value[0] for name, value in drawn.items()}
-    elements = partial(quantities.elements, fitted)
-    agreements, why = plug_ins.expectation(fitted.model_, fitted.stats_, reference, rng, elements)
-    if why:
-        return [f"method='posterior_mean': {why}"]
-    skipped = []
-    for name, agreement in agreements.items():
-        labels = quantities.element_labels(fitted, name)
-        into.add(f"E {name}", labels, agreement, ESTIMATES, source=INDEPENDENT)
-        left = int(np.isnan(agreement.z[:, 0]).sum())
-        if left:
-            skipped.append(
-                f"method='posterior_mean' of {left} of {len(agreement.ess)} elements of {name}: "
-                "the mean of independent draws has an error that is far from Normal"
+            shares = {"q05": (below, tail, error), "q95": (above, tail, error)}
+            if kind == "hdi":
+                shares = {"mean": (1 - below - above, _PROB, 2 * error)}
+            scores = {name: _share(*share, source != NUTS) for name, share in shares.items()}
+            name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
+            lines = drawn(
+                INTERVALS, name, places, scores, source, "predict_interval", "probability"
             )
-    return skipped
+            yield lines[np.isfinite(lines["difference"])]
 
 
-def _add_scores(into: Comparisons, fitted, rng: np.random.Generator) -> list[str]:
-    """Off-diagonals of covariances with the density that is claimed for them."""
-    skipped = []
-    for name in quantities.covariances(fitted.model_.family):
-        family = plug_ins.repeated_rows(fitted.model_, fitted.stats_).family
-        n = int(max(2000, min(_SCORES, _NUMBERS // (4 * family.n_parameters()))))
-        try:
-            score = quantities.off_diagonal_score(family, family.draw(rng, n), name)
-        except NotImplementedError as error:
-            skipped.append(f"off-diagonals of {name}: {error}")
-            continue
-        if score.any():  # a covariance of one column has no off-diagonal
-            agreement = compare_mean(score[None, :, None], np.zeros(1), independent=True)
-            labels = [f"score of the off-diagonals of {name}"]
-            into.add(f"density of {name}", labels, agreement, PARAMETERS, source=INDEPENDENT)
-    return skipped
+def _share(series: Array, share: float, error: Array, independent: bool) -> Scores:
+    """Score means over (chain, draw, N, C) draws in an interval that has the `error` (N, C)."""
+    n = series.shape[0] * series.shape[1]
+    ess = np.full(series.shape[2:], float(n))
+    if not independent:
+        ess = np.minimum(effective_sample_size(np.moveaxis(series, (0, 1), (-2, -1))), n)
+    mean, se = series.mean(axis=(0, 1)), np.sqrt(share * (1 - share) / ess + error**2)
+    fields = mean, np.full(mean.shape, share), (mean - share) / se, se, ess
+    return Scores(*(field.ravel() for field in fields))
+
+
+def _simulated(case: Case, rng: np.random.Generator) -> Iterator["pd.DataFrame"]:
+    """Compare rows that `simulate` makes with the predictive that they are said to come from.
+
+    The other density is the predictive after one more row, each class's likeliest.
+    """
+    model, X, y = case.model, case.X, case.y
+    cells = X.shape[1] if X.ndim == 2 else sum(map(len, X)) // len(X)
+    n = int(min(_SIMULATED, NUMBERS // model.family.n_parameters(), _CELLS // max(1, cells)))
+    if n < _FEWEST_MADE:
+        yield skipped(SIMULATED, "simulated rows", "too few would fit into memory")
+        return
+    log_p = model.family.log_predictive(X)[np.arange(len(y)), y]
+    pairs, labels = [], []
+    for c in np.unique(y):
+        seen = np.flatnonzero(y == c)
+        i = seen[log_p[seen].argmax()]
+        grown = model.update(model.stats(X[i : i + 1], y[i : i + 1], len(case.classes)))
+        families, codes = (model.family, grown.family), np.full(n, c)
+        with np.errstate(all="ignore"):  # of a wrong closed form, which may have no density
+            made = [family.simulate_predictive(rng, codes) for family in families]
+            pairs.append([np.stack([f.log_predictive(m)[:, c] for f in families]) for m in made])
+        labels.append(f"class {case.classes[c]!r}, before and after one more row {i}")
+    scores = closed_forms.overlaps(pairs)
+    yield drawn(SIMULATED, "gap in overlap of simulated rows", labels, scores, INDEPENDENT)
 
 
 # ------------------------------------------------------------------------- without draws
 
 
-def _exact(fitted, data: _Data) -> list[Identity]:
-    """Identities that hold to rounding."""
-    model, stats, classes = fitted.model_, fitted.stats_, fitted.classes_.tolist()
-    rows, codes, weight = data.rows, data.codes, data.weight
-    few = _spaced(rows.shape[0], _FEW_ROWS)
-    some_rows, encoded = _safe_indexing(data.X, few), rows[few]
-    with np.errstate(all="ignore"):  # what is broken may well divide by zero
-        log_x = model.family.log_predictive(encoded)
-        log_joint = fitted.predict_joint_log_proba(some_rows)
-        weights = coherence.class_weights(np.exp(log_joint - log_x), data.class_weights, classes)
-        probability = np.exp(log_softmax(log_x + np.log(data.class_weights)))
-        words = {
-            (DENSITIES, "class weights"): weights
-            or plug_ins.class_weights(model, stats, data.alpha, data.n_rows),
-            (PROBABILITIES, "p(y | x, D)"): coherence.unequal(
-                "predict_proba", fitted.predict_proba(some_rows), probability
-            ),
+def _identities(fitted, case: Case, X) -> Iterator["pd.DataFrame"]:
+    """Yield the lines of identities that hold to rounding."""
+    few, some_rows = case.few, _safe_indexing(X, case.few)
+
+    def of_row(i: int, c: int) -> str:
+        return f"row {few[i]}, class {case.classes[c]!r}"
+
+    def probabilities() -> "pd.DataFrame":
+        log_joint_of_rows = log_joint(case.model, case.X[few])
+        routes = {
+            "predict_proba": fitted.predict_proba(some_rows),
+            "log predictive and class weights": np.exp(log_softmax(log_joint_of_rows)),
         }
-        maxima = {
-            "mle": plug_ins.likelihood_maximum(model, stats, rows, codes, weight, classes),
-            "map": plug_ins.density_maximum(model, classes),
-        }
-    identities = [_densities(fitted, data), *_of_graph(fitted, data)]
-    identities += [Identity(*what, (wrong,) if wrong else ()) for what, wrong in words.items()]
-    for method, value in maxima.items():
-        wrong = (value.wrong,) if value.wrong else ()
-        identities.append(Identity(ESTIMATES, f"method={method!r}", wrong, value.skipped))
-    return identities + _of_rows(fitted, data, few)
+        return identity(PROBABILITIES, "p(y | x, D)", routes, place=of_row)
 
+    def left_out() -> "pd.DataFrame":
+        every = np.arange(len(case.y))
+        scores = fitted.loo_log_joint(X, fitted.classes_[case.y], case.weight)
+        refits = [log_joint(case.fitted_to(every[every != i]), case.X[i : i + 1])[0] for i in few]
+        routes = {"loo_log_joint": scores[few], "a fit without the row": refits}
+        return identity(LEFT_OUT, "leave-one-out", routes, place=of_row)
 
-def _of_rows(fitted, data: _Data, few: Array) -> list[Identity]:
-    """Evidence, leave-one-out, merge and contributions of a few rows."""
-    prior, rows = fitted.prior_, (data.rows, data.codes, data.weight)
+    def contributions() -> "pd.DataFrame":
+        explained = fitted.explain(some_rows)
+        joint, rows = fitted.predict_joint_log_proba(some_rows), np.arange(len(few))
+        ends = [joint[rows, fitted.fitted_.codes_of(explained[k].values)] for k in _ENDS]
+        terms = np.column_stack([explained["predictive"], explained["predictive_intercept"]])
+        routes = {"the sum of explain": terms.sum(axis=1), "log-odds": ends[0] - ends[1]}
+        size = np.abs(terms).sum(axis=1)
+        return identity(
+            EXPLANATIONS, "contributions", routes, size, lambda i: f"row {few[i]} and the intercept"
+        )
 
-    def left_out() -> str:
-        joint = fitted.loo_log_joint(data.X, fitted.classes_[data.codes], data.weight)
-        return coherence.left_out(joint[few], prior, *rows, few)
-
-    def typical() -> str:
-        positions = few[data.weight[few] > 0]
-        some = _safe_indexing(data.X, positions), fitted.classes_[data.codes[positions]]
-        ranks = fitted.typicality(some[0], (*some, data.weight[positions]), partial=True)
-        values = ranks["by_class"].values, ranks["overall"].values
-        return coherence.typical(*values, prior, *rows, positions)
-
-    def contributions() -> str:
-        some_rows = _safe_indexing(data.X, few)
-        table = fitted.explain(some_rows)
-        joint, place = fitted.predict_joint_log_proba(some_rows), np.arange(len(few))
-        ends = [joint[place, fitted.fitted_.codes_of(table[k].values)] for k in _ENDS]
-        terms, intercept = table["predictive"].values, table["predictive_intercept"].values
-        return coherence.additive(terms, intercept, ends[0] - ends[1])
-
-    checks = {
-        (DENSITIES, "evidence by the chain rule"): lambda: coherence.chain_rule(
-            prior, data.rows[few], data.codes[few]
-        ),
+    checks: dict[tuple[str, str], Callable[[], pd.DataFrame]] = {
+        (DENSITIES, "evidence and predictive"): lambda: closed_forms.chain_rule(case),
+        (DENSITIES, "densities of theta"): lambda: closed_forms.theta_densities(case),
+        (DENSITIES, "class weights"): lambda: _of_class_weights(fitted, case, some_rows),
+        (PROBABILITIES, "p(y | x, D)"): probabilities,
         (LEFT_OUT, "leave-one-out"): left_out,
-        (LEFT_OUT, "typicality"): typical,
-        (MERGED, "merge"): lambda: coherence.merged(prior, fitted.stats_, *rows, few),
+        (MERGED, "merge"): lambda: closed_forms.merged(case),
         (EXPLANATIONS, "contributions"): contributions,
     }
-    identities = []
-    for what, check in checks.items():
-        try:
-            with np.errstate(all="ignore"):
-                wrong = check()
-        except (NotImplementedError, ValueError) as error:  # refused, with the reason
-            identities.append(Identity(*what, skipped=str(error)))
-        else:
-            identities.append(Identity(*what, (wrong,) if wrong else ()))
-    return identities
+    if case.model.family.capability(ThetaDensity) is None:
+        checks[DENSITIES, "statistics"] = lambda: closed_forms.graph_statistics(case)
+        checks[PARAMETERS, "draw"] = lambda: closed_forms.graph_draws(case)
+    with np.errstate(all="ignore"):  # what is broken may well divide by zero
+        for (stage, variable), check in checks.items():
+            try:
+                yield check()
+            except (NotImplementedError, ValueError) as error:  # refused, with the reason
+                yield skipped(stage, variable, error)
+        yield from closed_forms.maxima(case)
 
 
-def _of_graph(fitted, data: _Data) -> list[Identity]:
-    """Compare closed forms with the graph, where the family does not tell the density of theta."""
-    family, rows = fitted.prior_.family, data.rows
-    if family.capability(ThetaDensity) is not None or family.discriminative:
-        return []
-    what = DENSITIES, "statistics, draws and estimates against to_pymc"
-    if not isinstance(rows, np.ndarray):
-        return [Identity(*what, skipped="the rows are not an array")]
-    n_classes = len(fitted.classes_)
-    try:
-        wrong = contradiction_with_graph(family, rows, data.codes, n_classes, data.weight)
-    except NotImplementedError as error:
-        return [Identity(*what, skipped=str(error))]
-    return [Identity(*what, (wrong,) if wrong else ())]
-
-
-def _densities(fitted, data: _Data) -> Identity:
-    what = DENSITIES, "evidence and predictive against densities of theta"
-    posterior = fitted.prior_, fitted.model_, fitted.stats_
-    rows = data.rows, data.codes, data.weight
-    try:
-        return Identity(*what, contradictions(*posterior, *rows, fitted.classes_.tolist()))
-    except MissingCapabilityError as error:
-        return Identity(*what, skipped=str(error))
+def _of_class_weights(fitted, case: Case, X) -> "pd.DataFrame":
+    """Compare class weights of predictions and plug-ins with those of counted rows."""
+    alpha, count = _class_weights(fitted, case)
+    posterior = alpha + count
+    expected: dict[Method, Array] = {"mle": count, "posterior_mean": posterior}
+    if len(alpha) > 1 and np.all(posterior > 1):
+        expected["map"] = posterior - 1
+    by_method = [case.model.class_weights(method, case.stats) for method in expected]
+    log_x = case.model.family.log_predictive(case.X[case.few])
+    used = np.exp(fitted.predict_joint_log_proba(X) - log_x)
+    names = [*(f"method={method!r}" for method in expected), *(f"row {i}" for i in case.few)]
+    counted = np.array([*expected.values(), *[posterior] * len(used)])
+    counted /= counted.sum(axis=1, keepdims=True)
+    return identity(
+        DENSITIES,
+        "class weights",
+        {
+            "predictions": [*by_method, *used],
+            "class_alpha + rows": counted / counted.sum(1)[:, None],
+        },
+        place=lambda i, c: f"p(y = {case.classes[c]!r} | D) of {names[i]}",
+    )

@@ -65,15 +65,15 @@ def validate(
 def _show(result: "Validation", n: int, member: str) -> None:
     from bayesgen.checks.validate import as_text
 
-    attrs = result.checks.attrs
-    name = f"{member}, {attrs['estimator']}" if member else attrs["estimator"]
+    run = result.run
+    name = f"{member}, {run['estimator']}" if member else run["estimator"]
     show(f"{name} on {count(n, 'row')}: closed form against NUTS", "")
     show_frame("compared", as_text(result.summary()), widths=(8, 1))
     show(
         "",
         *result.remarks(),
-        f"{attrs['chains']} chains of {attrs['draws']} draws, {attrs['divergences']} divergences, "
-        f"{attrs['seconds']:.1f} s.",
+        f"{run['chains']} chains of {run['draws']} draws, {run['divergences']} divergences, "
+        f"{run['seconds']:.1f} s.",
         f"Verdict: {result.verdict}.",
         *result.reasons,
         "Not checked: whether the model fits the rows. bayesgen fit prints the log loss of the "

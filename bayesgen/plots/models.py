@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from bayesgen.checks.quantities import STAGES
+from bayesgen.checks.comparison import IDENTITY, STAGES, of_draws
 from bayesgen.checks.validate import Validation
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
@@ -158,10 +158,14 @@ def plot_validation(
             f"validation must be what bg.validate returns, got a {type(validation).__name__}"
         )
     checks, limit = validation.checks, validation.threshold
-    variable, stages = checks["variable"].values, list(STAGES)
-    broken = [(one.stage, f"{one.what} (identity)") for one in validation.identities if one.wrong]
-    compared = dict.fromkeys(zip(checks["stage"].values.tolist(), variable.tolist(), strict=True))
-    lines = sorted([*compared, *broken], key=lambda line: stages.index(line[0]))
+    checks = checks[checks["difference"].notna()]
+    is_broken = (checks["statistic"] == IDENTITY) & (checks["difference"].abs() > checks["allowed"])
+    shown = checks[of_draws(checks) | is_broken]
+    names = shown["variable"].where(
+        shown["statistic"] != IDENTITY, shown["variable"] + " (identity)"
+    )
+    lines = [*shown.groupby([shown["stage"].map(STAGES.index), names.to_numpy()], sort=False)]
+    lines.sort(key=lambda line: line[0][0])
     reach = 1.7 * limit
     with style.canvas(ax, figsize, (7.2, min(style.TALLEST, 1.1 + 0.24 * len(lines)))) as ax:
         drawing.grid(ax, "x")
@@ -169,24 +173,23 @@ def plot_validation(
         ax.axvline(0, color=MUTED, lw=1)
         good, bad = style.look(0), style.look(1)
         side = ax.get_yaxis_transform()  # places across as shares of the axes
-        for i, line in enumerate(lines):
-            if i == 0 or line[0] != lines[i - 1][0]:
+        for i, ((stage, _), comparisons) in enumerate(lines):
+            if i == 0 or stage != lines[i - 1][0][0]:
                 ax.axhline(i - 0.5, color=HAIR, lw=0.8 if i else 0)
-                ax.text(1.01, i, line[0], transform=side, va="center", color=MUTED, size=8.5)
-            if line in broken:
+                ax.text(1.01, i, STAGES[stage], transform=side, va="center", color=MUTED, size=8.5)
+            if (comparisons["statistic"] == IDENTITY).any():
                 ax.text(reach, i, "does not hold ", color=bad.color, ha="right", va="center")
                 continue
-            z = checks["z"].values[variable == line[1]].ravel()
-            z = z[~np.isnan(z)]
-            is_within, shown = np.abs(z) <= limit, np.clip(z, -reach, reach)
+            z = comparisons["difference"].to_numpy()
+            is_within, z = np.abs(z) <= limit, np.clip(z, -reach, reach)
             for chosen, look, alpha in ((is_within, good, 0.35), (~is_within, bad, 1.0)):
                 heights = np.full(int(chosen.sum()), i)
-                ax.plot(shown[chosen], heights, "o", color=look.color, ms=4, mew=0, alpha=alpha)
-        drawing.name_lines(ax, [name for _, name in lines], 58)
+                ax.plot(z[chosen], heights, "o", color=look.color, ms=4, mew=0, alpha=alpha)
+        drawing.name_lines(ax, [name for (_, name), _ in lines], 58)
         ax.tick_params(axis="y", labelsize=8.5)
         ax.set_xlim(-1.04 * reach, 1.04 * reach)
         ax.set_xlabel("z-score of draws less closed form")
-        ax.set_title(f"{checks.attrs['estimator']}: {validation.verdict}")
+        ax.set_title(f"{validation.run['estimator']}: {validation.verdict}")
     return ax
 
 

@@ -63,12 +63,12 @@ def compared(clf: Any, X: Any, y: Any) -> dict[str, Any]:
     fitted = clone(clf).fit(X, y)
     off, mcse = percentile_errors(fitted, _safe_indexing(X, rows), result.tree)
     return {
-        "numbers": int(checks.attrs["comparisons"]),
+        "numbers": int(checks["error"].count()),
         "z": round(float(result.largest_z), 2),
         "limit": round(float(result.threshold), 2),
-        "r_hat": round(float(np.nanmax(checks["r_hat"])), 3),
-        "ess": round(float(np.nanmin(checks["ess"].where(~np.isnan(checks["r_hat"]))))),
-        "divergences": int(checks.attrs["divergences"]),
+        "r_hat": round(float(checks["r_hat"].max()), 3),
+        "ess": round(float(checks.loc[checks["r_hat"].notna(), "ess"].min())),
+        "divergences": result.run["divergences"],
         "ends": round(float(np.abs(off).max()), 3),
         "ends_z": round(float(np.abs(off / mcse).max()), 2),
     }

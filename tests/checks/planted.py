@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 import bayesgen as bg
+from bayesgen.checks import validate as module
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -50,6 +52,27 @@ CLASSIFIERS: dict[str, tuple[Any, Any, type]] = {
         NormalInverseWishart,
     ),
 }
+
+
+def draws_in_place_of_nuts(
+    monkeypatch: Any, fitted: Any = None, wrong: Any = None, n_made: int = 2000
+) -> None:
+    """`sample_posterior` draws from the closed form: of `fitted`, or of whatever it is asked of.
+
+    `wrong` changes the tree; `n_made` rows of a class are simulated.
+    """
+    right = GenerativeClassifier.draw_posterior
+    trees = {} if fitted is None else {"now": right(fitted, 1000, 4, 3, groups=())}
+
+    def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any) -> Any:
+        tree = trees["now"].copy() if trees else right(self, draws, chains, seed, groups=())
+        sizes = {name: tree["posterior"].sizes[name] for name in ("chain", "draw")}
+        diverging = (tuple(sizes), np.zeros(tuple(sizes.values()), dtype=bool))
+        tree["sample_stats"] = xr.Dataset({"diverging": diverging})
+        return wrong(tree) if wrong else tree
+
+    monkeypatch.setattr(GenerativeClassifier, "sample_posterior", sample)
+    monkeypatch.setattr(module, "_SIMULATED", n_made)
 
 
 def wrapped(name: str, wrong: Callable[..., Any]) -> Callable[[Any, type], None]:

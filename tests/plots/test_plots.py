@@ -17,9 +17,18 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen import plots
-from bayesgen.checks.agreement import Agreement
-from bayesgen.checks.quantities import DENSITIES, LEFT_OUT, PARAMETERS, PROBABILITIES, Comparisons
-from bayesgen.checks.validate import Identity, Validation
+from bayesgen.checks.agreement import STATISTICS, Scores
+from bayesgen.checks.comparison import (
+    DENSITIES,
+    LEFT_OUT,
+    NUTS,
+    PARAMETERS,
+    PROBABILITIES,
+    drawn,
+    identity,
+    table,
+)
+from bayesgen.checks.validate import Validation
 from bayesgen.plots.models import reliability
 from bayesgen.plots.style import CLASSES, INK, look, written_apart
 
@@ -96,14 +105,17 @@ def heights(ax):
 
 
 def validation():
-    """Two z-scores of 10 beyond the threshold, and an identity that does not hold."""
-    into, z = Comparisons(), np.linspace(-3.0, 9.0, 10).reshape(2, 5)
-    for name, stage in (("p(y | x, D)", PROBABILITIES), ("mu", PARAMETERS)):
-        agreement = Agreement(z, z, z, np.full(2, 1e3), np.full(z.shape, 0.1), np.zeros(2))
-        into.add(name, ["a", "b"], agreement, stage)
-    identities = (Identity(DENSITIES, "evidence", ("it is off",)), Identity(LEFT_OUT, "typicality"))
-    checks = into.dataset().assign_attrs(estimator="GaussianNB")
-    return Validation("disagree", (), checks, 4.0, 0.01, xr.DataTree(), identities)
+    """Six z-scores of ten beyond the threshold, and an identity that does not hold."""
+    scores = [Scores(*np.array([[z, z + 1]] * 3), *np.ones((2, 2))) for z in (-5.0, -3, -1, 5, 7)]
+    scores = dict(zip(STATISTICS, scores, strict=True))
+    lines = [
+        drawn(stage, name, ["a", "b"], scores, NUTS)
+        for name, stage in (("p(y | x, D)", PROBABILITIES), ("mu", PARAMETERS))
+    ]
+    lines.append(identity(DENSITIES, "evidence", {"one": 1.0, "another": 2.0}))
+    lines.append(identity(LEFT_OUT, "leave-one-out", {"one": 1.0, "another": 1.0}))
+    run = {"estimator": "GaussianNB", "divergences": 0}
+    return Validation(table(lines, 0.01), xr.DataTree(), 0.01, run)
 
 
 PICTURES = {
@@ -177,14 +189,15 @@ def test_a_validation_has_causes_above_consequences():
     ax = plots.plot_validation(checked)
     assert words(ax.get_yticklabels()) == ["mu", "evidence (identity)", "p(y | x, D)"]
     failed = checked.failed()
-    assert failed["variable"].tolist() == ["mu"] * 4 + ["evidence"] + ["p(y | x, D)"] * 4
+    assert failed["variable"].tolist() == ["mu"] * 6 + ["evidence"] + ["p(y | x, D)"] * 6
     outside = np.concatenate([c.get_xydata() for c in ax.lines if c.get_color() == CLASSES[1]])
-    np.testing.assert_allclose(outside[:, 1], [0] * 4 + [2] * 4)
-    z = np.sort(failed["z"].dropna().to_numpy())[::2]
-    np.testing.assert_allclose(outside[:4, 0], np.clip(z, None, 1.7 * 4.0))
+    np.testing.assert_allclose(outside[:, 1], [0] * 6 + [2] * 6)
+    limit = checked.threshold
+    z = np.clip(np.sort(failed["difference"].iloc[:6]), None, 1.7 * limit)
+    np.testing.assert_allclose(np.sort(outside[:6, 0]), z)
     power = checked.power(0.5)
     assert power.index.tolist() == ["p(y | x, D)", "mu"]
-    np.testing.assert_allclose(power["shift"], 4.0 * 0.1)
+    np.testing.assert_allclose(power["shift"], limit)
 
 
 def test_plug_ins_are_compared_with_their_predictive(three):
