@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Kind = Literal["real", "count", "nominal"]
 
 _POINTS = 161  # of a curve
+_MASS = (0.5, 0.9)  # of a class, inside intervals and contours
 _FEW = 12  # whole numbers of a column that a model without a density of x may read as categories
 _NOMINAL, _COUNTS = ("categorical", "category", "bernoulli", "bit"), (*COUNTED, "count")
 _REAL = ("gaussian", "lognormal", "real")
@@ -175,7 +176,6 @@ def _rows_with(table: Table, n: int, cells: Mapping[int, Any]):
 # ------------------------------------------------------------------------------------------------
 # What each class looks like in one column: its predictive density or probabilities.
 
-_SHARE = "share of the rows"
 _SIMULATED = 10_000  # rows of each class
 _BINS = 50  # of a density that is known by simulated rows alone
 _BARS, _CATEGORIES = 40, 40  # bars of a picture, and categories
@@ -190,13 +190,12 @@ def plot_densities(
     feature: Any = 0,
     *,
     classes: Any = None,
-    mass: tuple[float, float] = (0.5, 0.9),
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Draw the density of one column in each class: p(x_j | y = c, D), other columns summed out.
 
-    A real column has curves, with the central intervals of each class below them. A count has
+    A real column has curves, with the middle 50 % and 90 % of each class below them. A count has
     marks at whole numbers. Binary, categorical and binned columns have bars, or points if there
     are more than 40. With more than 40 categories the most probable ones are shown, and the label
     of the axis says so.
@@ -212,8 +211,6 @@ def plot_densities(
     feature : int or column name
     classes : label or sequence of labels, optional
         Classes to show. Default: all.
-    mass : (float, float)
-        Probabilities of the two central intervals of each class. The narrow one is thick.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Size of a new figure.
@@ -238,8 +235,6 @@ def plot_densities(
     style.checked_axes(ax, figsize)
     fitted = fitted_of(clf, "plot_densities")
     fitted.refuse_if_discriminative("plot_densities")
-    if len(mass) != 2 or not 0 < mass[0] < mass[1] < 1:
-        raise ValueError(f"mass must be two rising probabilities, got {mass!r}")
     table = _read(clf, X)
     features = _features(clf, table)
     codes = None if y is None else style.label_codes(clf, y, table.n_rows)
@@ -266,7 +261,7 @@ def plot_densities(
     tall = max(4.4 if is_turned else 3.6, style.height(len(shown) + 4, 0.2))
     with style.canvas(ax, figsize, (7.2, tall)) as ax:
         if names is None:
-            _curves(ax, clf, one, p, cells, codes, mass)
+            _curves(ax, clf, one, p, cells, codes)
             ax.set_xlim(one.values[0], one.values[-1])
             label = one.name
         else:
@@ -280,9 +275,7 @@ def plot_densities(
         drawing.label_axes(ax, label, f"p({one.name} | class, D)")
         others = "" if len(features) == 1 else "the other features summed out"
         drawing.note(ax, others if is_exact else f"of {_SIMULATED:,} simulated rows per class")
-        handles, texts = ax.get_legend_handles_labels()
-        order = sorted(range(len(texts)), key=lambda i: texts[i] == _SHARE)  # the classes first
-        style.legend_beside(ax, [handles[i] for i in order])
+        style.legend_beside(ax)
     return ax
 
 
@@ -344,8 +337,9 @@ def _bars(
         bar: Options = {"color": look.color, "hatch": look.hatch, "alpha": 0.6}
         ax.bar(x, value[kept], 0.92 * width, edgecolor="white", lw=0, label=name, **bar)
         if seen is not None:
-            tick: Options = {"color": INK, "ms": min(16, 90 * width), "mew": 1.4}
-            ax.plot(x, seen[k][kept], "_", label=_SHARE if i == 0 else None, **tick)
+            ax.plot(x, seen[k][kept], "_", color=INK, ms=min(16, 90 * width), mew=1.4)
+    if seen is not None and not is_many:
+        ax.errorbar([], [], fmt="_", color=INK, ms=12, mew=1.4, label="share of the rows")
     ax.set_ylim(bottom=0)
     drawing.grid(ax, "y")
     drawing.name_columns(ax, [names[i] for i in kept])
@@ -360,7 +354,6 @@ def _curves(
     p: dict[int, Array],
     cells: dict[int, Array],
     codes: Array | None,
-    mass: tuple[float, float],
 ) -> None:
     """Draw densities, and below them a line per class: the middle of simulated cells, and rows."""
     room = _STRIP * (len(cells) + 1)
@@ -381,14 +374,14 @@ def _curves(
             ax.stairs(density, edges, baseline=None, **line)
         top = max(top, float(np.nanmax(density)))
         height = room - _STRIP * (i + 0.75)
-        for m, lw in zip(mass, (4.0, 1.6), strict=True):
+        for m, lw in zip(_MASS, (4.0, 1.6), strict=True):
             ends = np.quantile(simulated, [(1 - m) / 2, (1 + m) / 2])
             ax.hlines(height, *ends, color=look.color, lw=lw, transform=strip, **bars)
         if codes is not None:
             rug = one.rows[codes == k]
             mark: Options = {"color": look.color, "ms": 6, "mew": 0.8, "alpha": 0.8}
             ax.plot(rug, np.full(len(rug), height), "|", transform=strip, **mark)
-    for m, lw in zip(mass, (4.0, 1.6), strict=True):
+    for m, lw in zip(_MASS, (4.0, 1.6), strict=True):
         ax.plot([], [], color=INK, lw=lw, label=f"middle {style.percent(m)}", **bars)
     if codes is not None:
         ax.plot([], [], "|", color=INK, ms=6, label="rows")
@@ -570,13 +563,12 @@ def plot_regions(
     *,
     overlay: Literal["epistemic"] | None = "epistemic",
     boundaries: Sequence[Method] = ("posterior_predictive",),
-    mass: Sequence[float] = (0.5, 0.9),
     ax: "Axes | None" = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Axes":
     """Draw densities, decision regions and their uncertainty in the plane of two features.
 
-    Contours of p(x | y = c, D) enclose the given masses of each class; a pool and a discriminative
+    Contours of p(x | y = c, D) enclose 50 % and 90 % of each class; a pool and a discriminative
     classifier have none. Tints show the most probable class, and boundaries where it changes. The
     overlay is dark where p(y | x, theta) is uncertain.
 
@@ -591,8 +583,6 @@ def plot_regions(
         Information about theta in a label at x, in nats, from 200 joint posterior draws.
     boundaries : methods of `predict_proba`
         The first has a solid line. A method whose estimate does not exist is left out.
-    mass : sequence of floats in (0, 1)
-        Probabilities of each class inside its contours.
     ax : matplotlib.axes.Axes, optional
     figsize : (width, height) in inches, optional
         Size of a new figure.
@@ -608,8 +598,6 @@ def plot_regions(
         raise ValueError(f"overlay must be 'epistemic' or None, got {overlay!r}")
     for method in boundaries:
         check_method(method)
-    if not all(0 < m < 1 for m in mass):
-        raise ValueError(f"mass must be probabilities between 0 and 1, got {list(mass)}")
     table = _read(clf, X)
     first, second = features = _features(clf, table)
     for one in features:
@@ -627,7 +615,7 @@ def plot_regions(
         if overlay is not None:
             _overlay(ax, clf, _plane(table, first, second, _COARSE))
         if has_density:
-            _contours(ax, clf, table, plane, mass)
+            _contours(ax, clf, table, plane)
         drawn = _boundaries(ax, clf, plane, boundaries)
         if codes is not None:
             for k in range(len(clf.classes_)):
@@ -635,7 +623,7 @@ def plot_regions(
                 ax.plot(first.rows[ours], second.rows[ours], "o", **style.look(k).mark(4))
         ax.set(xlim=plane.extent[:2], ylim=plane.extent[2:])
         drawing.label_axes(ax, first.name, second.name)
-        held = f"lines hold {', '.join(map(style.percent, mass))}" if has_density else ""
+        held = f"lines hold {', '.join(map(style.percent, _MASS))}" if has_density else ""
         _legend(ax, clf.classes_, drawn, held)
     return ax
 
@@ -692,13 +680,13 @@ def _overlay(ax: "Axes", clf, plane: Plane) -> None:
     bar.outline.set_visible(False)
 
 
-def _contours(ax: "Axes", clf, table: Table, plane: Plane, mass: Sequence[float]) -> None:
+def _contours(ax: "Axes", clf, table: Table, plane: Plane) -> None:
     """Draw lines of equal density of each class around shares of its simulated rows."""
     for k, c in enumerate(clf.classes_):
         only = np.eye(len(clf.classes_))[k]  # all weight on one class: p(x | y = c, D) itself
         simulated = np.asarray(clf.simulate(_REGION_ROWS, y=c, random_state=0)[0], dtype=float)
         rows = _rows_with(table, _REGION_ROWS, dict(zip(plane.places, simulated.T, strict=True)))
-        levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.asarray(mass))
+        levels = np.quantile(clf.score_samples(rows, class_prior=only), 1 - np.array(_MASS))
         density = clf.score_samples(plane.rows, class_prior=only).reshape(plane.x.shape)
         look = style.look(k)
         line: Options = {"colors": [look.color], "linestyles": [look.dashes]}

@@ -13,7 +13,6 @@ from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 Options = dict[str, Any]  # of a function of matplotlib
@@ -142,10 +141,10 @@ def panels(
         yield flat[:n]
 
 
-def legend_beside(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
+def legend_beside(ax: "Axes") -> None:
     """Draw a legend to the right of the axes, off the data; a few long names on two lines."""
     place: Options = {"loc": "upper left", "bbox_to_anchor": (1.03, 1), "borderaxespad": 0}
-    texts = ax.legend(frameon=False, handles=handles, **place).get_texts()
+    texts = ax.legend(frameon=False, **place).get_texts()
     names = [text.get_text() for text in texts]
     lines = 2 if len(texts) <= _FEW else 1
     for text, name in zip(texts, written_apart(names, 26, lines), strict=True):

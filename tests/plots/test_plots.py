@@ -304,7 +304,7 @@ def test_regions_and_boundaries(three):
 
 def test_contours_hold_their_mass_and_the_overlay_is_epistemic_entropy(two):
     clf, X, _ = two
-    ax = plots.plot_regions(clf, X, mass=[0.5, 0.9])
+    ax = plots.plot_regions(clf, X)
     for k, c in enumerate(clf.classes_):
         (drawn,) = contours(ax, CLASSES[k])
         rows, _ = clf.simulate(4000, y=c, random_state=7)
@@ -387,7 +387,7 @@ def test_density_of_bins(mixed):
     ax = plots.plot_densities(bg.TreeAugmentedNB(n_bins=3).fit(X, y), X, y)
     assert "simulated rows per class" in ax.get_title(loc="left")
     mcse = np.sqrt(0.25 / 10_000)
-    seen = np.array([line.get_ydata() for line in ax.lines])
+    seen = np.array([line.get_ydata() for line in ax.lines if len(line.get_ydata()) > 0])
     assert np.all(np.abs(np.reshape(heights(ax), (2, 3)) - seen) < 5 * mcse + 1 / 15)
 
 
@@ -485,7 +485,6 @@ def test_what_is_refused(two, three):
         ("class_probability", [clf, pd.concat([X, X, X])], {}, ValueError, "at most 60"),
         ("class_probability", [clf, X[:3]], {"names": "ab"}, ValueError, "but there are 3 rows"),
         ("class_probability", [clf, X], {"classes": ["dog"]}, ValueError, "'dog' is not a class"),
-        ("densities", three[:2], {"mass": (0.9, 0.5)}, ValueError, "two rising probabilities"),
         ("densities", [clf, X[:0]], {}, ValueError, "X has no rows"),
         ("densities", [clf, X[["width"]]], {}, ValueError, "X lacks the columns 'length'"),
         ("densities", [pool, counts], {}, TypeError, "LogLinearPool"),
