@@ -24,7 +24,7 @@ class FileColumns(NamedTuple):
     Parameters
     ----------
     types : {column: type}
-        As `bayesgen.io.tabular` reads them.
+        As `bayesgen.io.tabular` reads them; None of a column of documents.
     names : list of str
         All columns of the model; one that it does not use need not be in the file.
     named : bool
@@ -37,7 +37,7 @@ class FileColumns(NamedTuple):
 
     def select(self, frame: "pd.DataFrame"):
         """Return X: a data frame, or a series of documents; its index is that of `frame`."""
-        if "document" in self.types.values():
+        if None in self.types.values():
             return frame[next(iter(self.types))].astype(object)
         X = frame.reindex(columns=self.names)
         return X if self.named else X.set_axis(range(X.shape[1]), axis=1)
@@ -70,9 +70,6 @@ def columns_of(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
             f"{listed(map(shown, lost))}; {advice}"
         )
-    for name in table.reading.percent:
-        if columns.types.get(name) == "number":
-            columns.types[name] = "percent"
     used = {*columns.names, *ignored}
     if extra := [name for name in table.names if name not in used]:
         note(f"{table.path}: {listed(map(shown, extra))} left out, not among the model's columns")
@@ -88,7 +85,7 @@ def _columns(clf, table: "Table", text: str | None) -> FileColumns:
         first, texts = next(iter(clf.members_.values())), clf.text_columns_
     if hasattr(first, "raw_documents_") and not texts:
         name = _text_column(first, table, text or table.reading.roles.get("text"))
-        return FileColumns({name: "document"}, [name])
+        return FileColumns({name: None}, [name])
     if text is not None:
         raise UserError(f"--text is for language models, but the model is a {type(clf).__name__}")
     if names is None and len(table.names) != clf.n_features_in_:
@@ -294,9 +291,9 @@ def labelled_rows(clf, table: "Table", target: str, text: str | None) -> Labelle
 def _labels_of(cells: "pd.Series[Any]", table: "Table") -> Array:
     """Return labels, folded if the fit has folded them."""
     labels, spelled = tabular.labels(cells), table.reading.labels
-    if not spelled or labels.dtype.kind != "U":
+    if not spelled or labels.dtype != object:
         return labels
-    return np.array([spelled.get(fold(label), label) for label in labels.tolist()])
+    return np.array([spelled.get(fold(label), label) for label in labels], dtype=object)
 
 
 def fold(label: str) -> str:

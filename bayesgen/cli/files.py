@@ -79,9 +79,8 @@ def save_model(clf, path: Path, table: "Table", target: str, roles: dict[str, st
         header = header is not False
     unnamed = () if header in (None, True) else tuple(n for n in table.names if n != target)
     reading = replace(
-        table.reading, delimiter=None, header=header, encoding=None,
-        other_encoding=table.reading.encoding, unnamed=unnamed, roles=roles,
-    )  # fmt: skip
+        table.reading, delimiter=None, header=header, encoding=None, unnamed=unnamed, roles=roles
+    )
     fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     storage.write(path, fit, {**state, _ENTRY: asdict(reading)}, draws)
 
@@ -98,12 +97,10 @@ def rows_of(
 
     `advice` says what to do about a wrong cell.
     """
-    n_read = 0
     with row_progress(what, 1.0) as advance, blamed_on(advice=advice):
         for rows in table.rows(types, most, copied):
-            n_read += len(rows.frame)
             yield rows
-            advance(rows.done, n_read)
+            advance(rows.done, rows.frame.index[-1])
 
 
 def read_whole(

@@ -1,12 +1,13 @@
 """The classifiers by their short names, and what is to be learned of the columns of a table."""
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.cli.console import UserError, blamed_on, note
-from bayesgen.encoding.literals import MISSING, listed, shown
+from bayesgen.encoding.literals import MISSING, listed, parse_number, parse_written, shown
 from bayesgen.errors import Facts, InputError
 from bayesgen.io.formats import TableError
 
@@ -133,16 +134,23 @@ class Plan:
 
         looked_at = [self.target] if self.documents else [self.target, *self.names]
         with blamed_on(errors=(InputError,), advice=self.advice):
-            holds = self.table.kinds(looked_at, self.target)
+            holds = self.table.kinds(looked_at)
         if not holds:
             raise TableError(f"{self.table.path} has a header and no rows")
         for name, held in holds.items():
             if held == "empty":
                 why = ": there are no labels" if name == self.target else ""
                 raise UserError(f"{self.table.path}: column {name!r} is empty{why}")
+        if self.table.reading.codes.pop(self.target, None) is not None:
+            holds[self.target] = "text"  # labels are not searched for missing numbers
+        for name, code in self.table.reading.codes.items():
+            note(
+                f"column {name!r} holds numbers, and {shown(code)}, read as missing (if it is a "
+                f"category: --not-missing {shlex.quote(code)})"
+            )
         kinds, types = {}, {}
         for name in self.names:
-            kinds[name], types[name] = self._kind_and_type(name, holds.get(name, "document"))
+            kinds[name], types[name] = self._kind_and_type(name, holds.get(name, ""))
         selection = UsedRows(
             self.table, FileColumns(types, self.names), self.target, holds[self.target],
             self.group, self.drop_incomplete,
@@ -153,14 +161,14 @@ class Plan:
     def _kind_and_type(self, name: str, held: str) -> tuple[str, str | None]:
         """Return how a column is modelled, and as which type its cells are read."""
         if self.documents:
-            return "documents", "document"
+            return "documents", None
         kind = self.kind
         if not kind:
             looks = {"boolean": "bernoulli", "text": "categorical"}.get(held, "gaussian")
             looks = "categorical" if name in self.table.nominal else looks
             kind = self.kinds.get(name, looks)
         bits = kind == "bernoulli" and held == "boolean"
-        return kind, held if bits or kind == "categorical" or held == "percent" else "number"
+        return kind, held if bits or kind == "categorical" else "number"
 
     def _say_doubts(
         self, selection: "UsedRows", kinds: dict[str, str], holds: dict[str, str]
@@ -168,9 +176,6 @@ class Plan:
         """Say, before anything is learned, what may be read otherwise or not be meant."""
         from bayesgen.encoding import suspects
 
-        for remark in self.table.remarks:
-            note(f"{remark.what}" + (f" ({remark.option})" if remark.option else ""))
-        self._fold_labels(holds[self.target])
         copied = [self.target]
         if not self.documents and self.kind in ("", "categorical"):
             copied += [n for n in self.names if self.kinds.get(n, "categorical") == "categorical"]
@@ -179,8 +184,10 @@ class Plan:
         with blamed_on(errors=(InputError,), advice=self.advice):
             n_rows = min(_HEAD, max(1000, _HEAD_CELLS // len(types)))
             head = next(self.table.rows(types, n_rows, copied))
+        if holds[self.target] == "text":
+            self._fold_labels(head.frame[self.target])
         for name in copied:
-            self._say_codes(name, head.written[name].str.strip(), holds[name])
+            self._say_codes(name, head.copied[name].str.strip(), holds[name])
         if self.documents:
             return
         X = selection.columns.select(head.frame)
@@ -196,19 +203,20 @@ class Plan:
         for doubt in suspects.sentences(doubts):
             note(doubt)
 
-    def _fold_labels(self, kind: str) -> None:
+    def _fold_labels(self, cells: "pd.Series[str]") -> None:
         """Make one class of labels that differ by case or blanks, or say how to."""
-        if kind != "text":
-            return
         from bayesgen.cli.columns import fold
+        from bayesgen.cli.files import read_whole
 
+        if self.fold_labels:
+            cells = read_whole(self.table, {self.target: "text"})[self.target]
+        counts = cells.value_counts()
         spellings: dict[str, list[str]] = {}
-        for label, _ in self.table.labels.most_common():
+        for label in counts.index:
             spellings.setdefault(fold(label), []).append(label)
         alike = {key: labels for key, labels in spellings.items() if len(labels) > 1}
         told = "; ".join(
-            listed(f"{label!r} ({self.table.labels[label]})" for label in labels)
-            for labels in alike.values()
+            listed(f"{label!r} ({counts[label]})" for label in labels) for labels in alike.values()
         )
         if self.fold_labels:
             spelled = {key: labels[0].strip() for key, labels in spellings.items()}
@@ -227,9 +235,16 @@ class Plan:
                 f"{int(padded.iloc[0])}: if its zeros matter, as in postal codes, write a "
                 "letter before each cell"
             )
+        decimal = self.table.decimal
+        for cell in cells.unique():
+            number = parse_written(cell, decimal)
+            plain = parse_number(cell.replace(decimal, "."))
+            if held == "number" and plain is None and number is not None:
+                note(f"column {name!r} holds {shown(cell)}, read as the number {number:.12g}")
+                break
         others = set(cells.unique()) - MISSING
         of_countries = len(others) > 1 and all(map(_TWO_LETTERS.fullmatch, others))
-        for word in ("None", *(["NA"] if of_countries else [])):
+        for word in ("None", "?", *(["NA"] if of_countries else [])):
             if held == "text" and (cells == word).any() and word not in self.table.reading.present:
                 note(
                     f"column {name!r} holds {word}, read as a missing cell: if it is one of the "
@@ -287,7 +302,7 @@ def _holds_texts(table: "Table", name: str) -> bool:
     with blamed_on(errors=(InputError,)):
         if table.kinds([name]).get(name) != "text":
             return False
-        head = next(table.rows({name: "document"}, _HEAD)).frame
+        head = next(table.rows({name: None}, _HEAD)).frame
     texts = bool(suspects.documents(head))
     if texts:
         note(f"{table.path}: {name!r}, the only column, is read as texts (--text {name!r})")

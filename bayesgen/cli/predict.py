@@ -147,7 +147,7 @@ def predict(
                     cells += list(ends.reshape(len(codes), -1).T)
                 if reasons:
                     cells += list(_reasons(clf, X, codes, reasons))
-            cells = [*(rows.written[name].array for name in kept), *cells]
+            cells = [*(rows.copied[name].array for name in kept), *cells]
             write(pd.DataFrame(dict(zip(names, cells, strict=True))))
             counts += np.bincount(codes, minlength=len(counts))
     show(f"Predicted {class_counts(clf.classes_, counts)}. Written to {output}.")

@@ -1,10 +1,10 @@
-"""What text stands for: a missing cell, a truth value, a number. The one place that decides it.
+"""What text stands for: a missing cell, a number. The one place that decides it.
 
 A number is what Python's ``float`` takes, spaces around it included, but without an underscore:
-``1_000`` is a number to Python alone. A truth value is true or false, in capitals or not::
+``1_000`` is a number to Python alone::
 
-    >>> parse_number(" 2.5e3 "), parse_number("1_000"), parse_boolean("TRUE")
-    (2500.0, None, True)
+    >>> parse_number(" 2.5e3 "), parse_number("1_000"), parse_written("1,234.5")
+    (2500.0, None, 1234.5)
 """
 
 import re
@@ -15,11 +15,9 @@ from typing import Any
 
 Json = dict[str, Any]  # an object of a JSON file
 
-# what pandas.read_csv takes for missing; beside it a cell of nothing but blanks
+# what pandas.read_csv takes for missing, and the question mark of the UCI repository; blanks too
 _NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
-MISSING = frozenset(f"{_NOTHING}|n/a|nan|null".split("|"))
-
-_BOOLEANS = {"true": True, "false": False}
+MISSING = frozenset(f"{_NOTHING}|n/a|nan|null|?".split("|"))
 
 
 def parse_number(text: str) -> float | None:
@@ -32,59 +30,28 @@ def parse_number(text: str) -> float | None:
         return None
 
 
-BLANKS = " \u00a0\u2009\u202f"  # between thousands: no-break and thin ones too
-CURRENCIES = "$€£¥"
-_PLAIN = {".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"),
-          ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?")}  # fmt: skip
-
-
 def _grouped(decimal: str, other: str) -> re.Pattern[str]:
-    thousands = rf"(?P<mark>[{BLANKS}'\u2019{other}])\d{{3}}((?P=mark)\d{{3}})*"
+    thousands = rf"(?P<mark>[\s'\u2019{other}])\d{{3}}((?P=mark)\d{{3}})*"
     return re.compile(rf"[-+]?[1-9]\d{{0,2}}{thousands}({re.escape(decimal)}\d+)?")
 
 
 _GROUPED = {".": _grouped(".", ","), ",": _grouped(",", ".")}
 
 
-def parse_written(text: str, decimal: str = ".") -> tuple[float, str] | None:
-    """Return the number that a text stands for and its unit, or None.
+def parse_written(text: str, decimal: str = ".") -> float | None:
+    """Return the number that a text in a file stands for, or None.
 
-    Understood are what Python reads, thousands (``1,234.5``, ``1 234``, ``1'234``), percentages
-    (unit ``"%"``; ``5 %`` is 0.05), amounts of money (unit ``"$"``), negative numbers in brackets
-    as accountants write them, and the minus sign U+2212.
-
-        >>> parse_written("(1,234.50)"), parse_written("12,5 %", decimal=",")
-        ((-1234.5, ''), (0.125, '%'))
+    Understood are what Python reads, thousands (``1,234.5``, ``1 234``, ``1'234``), and the minus
+    sign U+2212.
     """
-    value = parse_number(text) if decimal == "." else None
-    if value is not None:
-        return value, ""
+    if decimal == "." and (number := parse_number(text)) is not None:
+        return number
     text = text.strip().replace("\N{MINUS SIGN}", "-")
-    negative = text.startswith("(") and text.endswith(")")
-    text = text[1:-1].strip() if negative else text
-    unit = ""
-    if text.endswith("%"):
-        unit, text = "%", text[:-1].rstrip()
-    else:
-        sign = text[:1] if text[:1] in "+-" else ""
-        bare = text[len(sign) :].strip()
-        for symbol in CURRENCIES:
-            if bare.startswith(symbol) or bare.endswith(symbol):
-                unit, text = symbol, sign + bare.strip(symbol).strip()
-                break
-    if negative and text[:1] in "+-":
-        return None
     if grouped := _GROUPED[decimal].fullmatch(text):
         text = text.replace(grouped["mark"], "")
-    elif not _PLAIN[decimal].fullmatch(text):
+    elif decimal == "," and "." in text:
         return None
-    value = float(text.replace(decimal, "."))
-    return (-value if negative else value) / (100 if unit == "%" else 1), unit
-
-
-def parse_boolean(text: str) -> bool | None:
-    """Return the truth value that a text stands for, or None."""
-    return _BOOLEANS.get(text.strip().lower())
+    return parse_number(text.replace(decimal, "."))
 
 
 def shortened(text: str, most: int = 1000) -> str:

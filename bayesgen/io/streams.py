@@ -213,12 +213,12 @@ def _types(
     tags = clf.__sklearn_tags__().input_tags
     documents = tags.string and not tags.allow_nan
     looked_at = [target] if documents else [target, *names]
-    each = [file.kinds(looked_at, target) for file in files]
+    each = [file.kinds(looked_at) for file in files]
     for file in files:
-        for remark in file.remarks:
-            warn(f"{file.path}: {remark}")
+        for name, code in file.reading.codes.items():
+            warn(f"{file.path}: column {name!r} holds numbers, and {code!r}, read as missing")
     kinds = {name: join_kinds({one.get(name, "empty") for one in each}) for name in looked_at}
-    types: dict[str, str | None] = dict.fromkeys(names, "document")
+    types: dict[str, str | None] = dict.fromkeys(names)
     for name, kind in kinds.items():
         number = kind == "empty" or (kind == "text" and name != target and not tags.string)
         types[name] = "number" if number else kind
