@@ -26,6 +26,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from bayesgen.encoding.categories import EXACT, Values, canonical, form, is_text, of_one_type
+from bayesgen.encoding.cells import refuse_infinite
 from bayesgen.encoding.literals import listed, parse_number, shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
@@ -151,6 +152,9 @@ def factorise(cells: Array) -> tuple[Array, list[str]] | None:
 # number, boolean or missing is refused with its column and row.
 
 
+_DAYS = "to days since a first date"
+
+
 def from_series(series, name: Hashable) -> Column:
     """Return a column of a data frame, as narwhals shows it; called `name`."""
     native = series.to_native()
@@ -159,8 +163,7 @@ def from_series(series, name: Hashable) -> Column:
     dtype = series.dtype
     if dtype.is_temporal():
         span = isinstance(dtype, nw.Duration | nw.Time)
-        to = "to a number of seconds" if span else "to days since a first date"
-        raise _unreadable(name, str(dtype), to=to)
+        raise _unreadable(name, str(dtype), to="to a number of seconds" if span else _DAYS)
     if dtype.is_nested() or isinstance(dtype, nw.Binary):
         raise _unreadable(name, str(dtype))
     if isinstance(dtype, nw.Categorical | nw.Enum):
@@ -237,7 +240,7 @@ def from_array(values: Array, name: Hashable) -> Column:
             return _from_objects(values, name)
         case "c":
             raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
-    raise _unreadable(name, str(values.dtype))
+    raise _unreadable(name, str(values.dtype), to=_DAYS if values.dtype.kind == "M" else "")
 
 
 def column_of_floats(values: Array, name: Hashable, exact: bool = False) -> Column:
@@ -246,11 +249,8 @@ def column_of_floats(values: Array, name: Hashable, exact: bool = False) -> Colu
     With `exact`, of floats that were integers a moment ago, which float64 must tell apart.
     """
     values = np.ascontiguousarray(values, dtype=np.float64)
-    size = np.abs(values)
-    if (infinite := np.isinf(size)).any():
-        row = int(np.argmax(infinite))
-        raise infinite_cell(name, values[row], row)
-    if exact and (size >= EXACT).any():
+    refuse_infinite(values[:, None], lambda: [name])
+    if exact and (np.abs(values) >= EXACT).any():
         raise InputError(
             f"column {name!r} holds integers of 2**53 and beyond and missing cells: float64 cannot "
             "tell them apart",
@@ -303,12 +303,6 @@ def _from_cells(cells: list, name: Hashable) -> Column:
     if values.dtype.kind not in "biu":
         raise ValueError(f"column {name!r} holds integers beyond 64 bits; turn it into text")
     return from_array(values, name)
-
-
-def infinite_cell(name: Hashable, value, row: int) -> InputError:
-    """Return the error of a cell that is infinite."""
-    advice = "make it finite, or NaN if it is missing"
-    return InputError(f"column {name!r} holds {value}", row=row, column=name, advice=advice)
 
 
 def _unreadable(name: Hashable, what: str, row: int | None = None, to: str = "") -> InputTypeError:

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
+from bayesgen.encoding.cells import refuse_cells, refuse_infinite
 from bayesgen.encoding.literals import Json, shortened
-from bayesgen.encoding.tables import Table, feature_names, refuse_elsewhere, refuse_text, with_nan
+from bayesgen.encoding.tables import (
+    Table,
+    feature_names,
+    refuse_elsewhere,
+    refuse_no_rows,
+)
 from bayesgen.encoding.unknown import warn_of
-from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.families.names import FEATURE, FEATURE_BIS
-from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import has_nan
 from bayesgen.numerics.special import Array
 
@@ -32,9 +36,6 @@ if TYPE_CHECKING:
     from bayesgen.encoding.schema import TableSchema
 
 Align = Callable[[Stats], Stats]
-
-# of errors of NumPy and scikit-learn that name no column
-_OF_A_CELL = ("could not convert string to float", "setting an array element", "Complex data")
 
 
 def validated(estimator, X, **options):
@@ -105,6 +106,13 @@ class Rows:
         return rows
 
 
+def _is_numeric(X) -> bool:
+    """Tell whether X is a plain table of numbers or booleans that needs no conversion."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0:
+        return False
+    return X.dtype.kind in "biuf" and X.dtype.isnative
+
+
 @functools.cache
 def _named(owner: str) -> type[BaseEstimator]:
     """Return a class from which scikit-learn's checks take an estimator's name and columns."""
@@ -128,9 +136,7 @@ class Reader:
     n_features : int, optional
         None before the first rows, and of documents.
     names : array of str, optional
-        Names of the columns of a data frame.
-    array_names : list of str, optional
-        Those of an xarray.DataArray.
+        Names of the columns of a data frame or an xarray.DataArray.
     """
 
     owner: str
@@ -138,12 +144,10 @@ class Reader:
     whole: str = ""
     n_features: int | None = None
     names: Array | None = None
-    array_names: list[str] | None = None
     no_closed_form: str = ""
     encoder: Any = None
 
     encoder_type: ClassVar[Any] = None
-    sums_tell: ClassVar[bool] = False  # an infinite cell of training rows shows in their statistics
     sums_missing: ClassVar[bool] = False  # predictions are summed over what a cell may be
     doubts: ClassVar[bool] = False  # whether `warn_of_doubts` says anything
     shares: ClassVar[bool] = False  # the table of `Rows` that another reader has checked
@@ -154,70 +158,48 @@ class Reader:
         """Check new rows."""
         return self.admit(X)[1]
 
-    def admit(self, X, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(self, X, *, first: bool = False) -> tuple[Self, Rows]:
         """Check rows; return the reader that knows their columns.
 
-        Parameters
-        ----------
-        X : as the user has it
-        first : bool
-            These are the first rows, whose columns are those of all others.
-        lenient : bool
-            Infinite cells of many rows may be left to `refuse_infinite`.
+        `first`: these are the first rows, whose columns are those of all others.
         """
-        later = lenient and self.sums_tell
-        reader, X = self.checked(X, first, False if later else "allow-nan")
-        if later and X.size < kernels.COMPILE_FROM:
-            reader._assert_finite(X)
-        if self.whole:
-            reader.refuse_missing(X, self.whole)
+        reader, X = self.checked(X, first)
+        if reader.whole:
+            reader.refuse_missing(X, reader.whole)
         return reader, Rows(X, reader)
 
-    def checked(self, X, first: bool, ensure_all_finite: bool | str) -> tuple[Self, Any]:
-        """Return numbers in an array or CSR matrix, of the columns of the fit."""
-        reader = self.refuse_other_names(X, first)
-        if reader.takes_as_it_is(X, first, ensure_all_finite):
-            return replace(reader, n_features=X.shape[1]) if first else reader, X
-        options = {"ensure_all_finite": ensure_all_finite}
-        if np.ma.is_masked(X) and X.dtype.kind in "biufO":  # whose hidden cells would be data
-            X = (X if X.dtype.kind in "Of" else X.astype(np.float64)).filled(np.nan)
-        rows = X
-        accepted = "csr" if self.sparse else False
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # its sum tells of infinite cells
-                reader, cells = reader.validated(
-                    X, first, dtype="numeric", accept_sparse=accepted, **options
-                )
-        except Exception as error:
-            refuse_elsewhere(rows)
-            if 0 in np.shape(rows)[1:]:
-                shape = np.shape(rows)
-                raise ValueError(
-                    f"X has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is "
-                    "required."
-                ) from None
-            if hasattr(rows, "sparse"):  # a pandas frame whose columns are all sparse
-                return self.checked(rows.sparse.to_dense(), first, ensure_all_finite)
-            feature_names(rows)  # refuses those that occur twice
-            cell = isinstance(error, TypeError) or any(words in str(error) for words in _OF_A_CELL)
-            if cell and not sparse.issparse(rows):
-                refuse_text(rows, self.owner)  # which says where
-            if "'NAType'" in str(error) or "'NaTType'" in str(error):
-                return self.checked(with_nan(rows), first, ensure_all_finite)
-            raise
-        if cells.dtype.kind in "mM":
-            raise TypeError(
-                f"X holds {cells.dtype}, not numbers: give dates as days or seconds since a first "
-                "one, or leave the columns out"
-            )
-        if cells.dtype.kind == "O":  # of a categorical dtype, or of lists with pandas.NA
-            refuse_text(rows, self.owner)
-            cells = with_nan(cells).astype(np.float64)
-        if (
-            not cells.dtype.isnative
-        ):  # as of FITS files; PyTensor and compiled kernels have no others
-            cells = cells.astype(cells.dtype.newbyteorder("="))
-        return reader, cells
+    def checked(self, X, first: bool) -> tuple[Self, Any]:
+        """Return finite numbers in an array or CSR matrix, of the columns of the fit."""
+        if sparse.issparse(X):
+            options = {"accept_sparse": "csr" if self.sparse else False, "dtype": "numeric"}
+            reader, X = self.validated(X, first, ensure_all_finite=False, **options)
+        elif _is_numeric(X):
+            reader = self.of_columns(X, first)
+        else:
+            refuse_elsewhere(X)
+            table = Table(X)
+            refuse_no_rows(table.n_rows, table.n_columns)
+            cells = table.as_numbers(self.owner)
+            reader, X = self.of_columns(X, first), cells
+        cells = X.data if sparse.issparse(X) else X
+        with np.errstate(over="ignore", invalid="ignore"):
+            if cells.dtype.kind == "f" and not np.isfinite(cells.sum()):  # or all are finite
+                refuse_infinite(X, lambda: reader.columns)
+        return reader, X
+
+    def of_columns(self, X, first: bool) -> Self:
+        """Return the reader that knows the columns of X; raise where they differ from the fit's."""
+        # scikit-learn asks many libraries whether X is theirs: 150 rows take less
+        if _is_numeric(X) and self.names is None:
+            if first:
+                return replace(self, n_features=X.shape[1])
+            if X.shape[1] == self.n_features:
+                return self
+        if hasattr(X, "dims") and (names := feature_names(X)) is not None:
+            import pandas as pd
+
+            X = pd.DataFrame(columns=names)
+        return self.validated(X, first, skip_check_array=True)[0]
 
     def validated(self, X, first: bool, **options) -> tuple[Self, Any]:
         """Validate the columns of X by scikit-learn, against those of the fit."""
@@ -233,57 +215,11 @@ class Reader:
         names = getattr(seen, "feature_names_in_", None)
         return replace(self, n_features=seen.n_features_in_, names=names), cells
 
-    def refuse_other_names(self, X, first: bool = False) -> Self:
-        """Compare the columns of a DataArray with the fit's, which scikit-learn does not."""
-        names = feature_names(X) if hasattr(X, "dims") else None
-        if first:
-            return self if names is None else replace(self, array_names=names)
-        expected = self.array_names if self.array_names is not None else self.names
-        if names is not None and expected is not None and names != list(expected):
-            raise ValueError(
-                "The feature names should match those that were passed during fit, in their order: "
-                + shortened(f"{names} in place of {list(expected)}")
-            )
-        return self
-
-    def takes_as_it_is(self, X, first: bool, ensure_all_finite: bool | str) -> bool:
-        """Tell whether X is an array or CSR matrix that `validate_data` would not change.
-
-        That asks many libraries whether X is theirs: more than 150 rows take otherwise.
-        """
-        stored = type(X) is sparse.csr_matrix and self.sparse
-        if not (stored or type(X) is np.ndarray) or X.ndim != 2 or min(X.shape) == 0:
-            return False
-        if X.dtype.kind not in "biuf" or not X.dtype.isnative:
-            return False
-        if self.names is not None or not (first or X.shape[1] == self.n_features):
-            return False
-        if ensure_all_finite and X.dtype.kind == "f":
-            cells = X.data if stored else X
-            with np.errstate(over="ignore", invalid="ignore"):  # the sum tells of infinite cells
-                finite = np.isfinite(cells.sum())
-            if not finite and ensure_all_finite == "allow-nan":  # these pass over NaN
-                low, high = (f.reduce(cells, axis=None) for f in (np.fmin, np.fmax))
-                finite = low > -np.inf and high < np.inf
-            if not finite:
-                return False
-        return True
-
-    def refuse_infinite(self, X, stats: Stats) -> None:
-        """Raise where `stats` show what a lenient `admit` has not looked for."""
-        if self.sums_tell and not all(np.isfinite(a).all() for _, a in stats.arrays().values()):
-            self._assert_finite(X)
-
-    def _assert_finite(self, X: Array) -> None:
-        assert_all_finite(X, allow_nan=True, estimator_name=self.owner, input_name="X")
-
     def refuse_missing(self, X: Array, why: str) -> None:
         """Raise ValueError at the first missing cell of (N, D)."""
         if has_nan(X):
-            row, j = np.argwhere(np.isnan(X))[0]
-            name = self.columns[j]
-            what = f"Input X contains NaN: column {name!r}"
-            raise InputError(what, row=row, column=name, advice=why)
+            what = "Input X contains NaN: column {name!r}"
+            refuse_cells(X, np.isnan(X), lambda: self.columns, what, "", why)
 
     def refuse_incomplete(self, encoded) -> None:
         """Raise where a cell of encoded rows must be known, and is not."""

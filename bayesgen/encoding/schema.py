@@ -24,7 +24,8 @@ from typing import Self
 import numpy as np
 
 from bayesgen.encoding.categories import Values, canonical, decode, merge
-from bayesgen.encoding.column import Column, column_of_floats
+from bayesgen.encoding.cells import refuse_cells, refuse_infinite
+from bayesgen.encoding.column import Column
 from bayesgen.encoding.literals import did_you_mean, shown
 from bayesgen.encoding.tables import (
     Table,
@@ -426,7 +427,7 @@ def _numbers(column: Column, kind: str) -> Array:
             advice=_OTHERWISE,
         )
     if column.codes is not None:
-        column_of_floats(values, column.name)  # refuses infinity
+        refuse_infinite(values[:, None], lambda: [column.name])
     if kind == "bernoulli":
         bad, need = ~((values == 0) | (values == 1) | np.isnan(values)), "must be 0, 1 or missing"
     elif kind in COUNTED:
@@ -435,13 +436,6 @@ def _numbers(column: Column, kind: str) -> Array:
         bad, need = values <= 0, "must be positive"
     else:
         return values
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{column.label} holds {values[row]:g}",
-            f", but a {kind} column {need}",
-            row=row,
-            column=column.name,
-            advice=_OTHERWISE,
-        )
+    what, why = "column {name!r} holds {value:g}", f", but a {kind} column {need}"
+    refuse_cells(values[:, None], bad, lambda: [column.name], what, why, _OTHERWISE)
     return values

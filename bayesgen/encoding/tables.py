@@ -107,9 +107,6 @@ def _labels_of(values) -> list[list]:
     return [a.tolist() if getattr(a, "nlevels", 0) == 1 else [] for a in axes]
 
 
-_WIDE = 1000  # columns of a frame whose cells are copied rather than taken one series at a time
-
-
 def is_table(X) -> bool:
     """Tell whether X is a data frame: pandas, polars, pyarrow or another that narwhals takes."""
     return isinstance(_narwhals(X), nw.DataFrame)
@@ -150,33 +147,6 @@ def feature_names(X) -> list[str] | None:
     return [str(name) for name in names]
 
 
-def refuse_text(X, estimator: str) -> None:
-    """Raise ValueError at the first cell that is no number, for an estimator that takes numbers."""
-    table = Table(X)
-    for j in range(table.n_columns):
-        column = table.column(j)
-        _, row = column.numbers()
-        if row is not None:
-            raise InputError(
-                f"{column.label} holds {shown(column.cell(row))}",
-                f", and {estimator} takes numbers (could not convert string to float)",
-                row=row,
-                column=column.name,
-                advice="MixedNB takes columns of several kinds, CategoricalNB categories alone; or "
-                "leave the column out",
-            ) from None
-
-
-def with_nan(X):
-    """Return X as objects, with NaN for pandas.NA and NaT, of which NumPy makes no number."""
-    if hasattr(X, "columns"):
-        return X.astype(object).where(X.notna(), np.nan)
-    cells = _matrix(X).astype(object)
-    missing = np.frompyfunc(lambda cell: type(cell).__name__ in ("NAType", "NaTType"), 1, 1)(cells)
-    cells[missing.astype(bool)] = np.nan
-    return cells
-
-
 def _repeated(names: list) -> ValueError:
     twice = next(name for name, n in Counter(names).items() if n > 1)
     return ValueError(f"X has more than one column {twice!r}; rename or drop one")
@@ -204,13 +174,12 @@ class Table:
         frame, names = _narwhals(X), feature_names(X)
         self.names = None if names is None else tuple(names)
         self.numbered: list | None = None  # a data frame's names if they are not strings
-        self._columns: Any = frame
         if isinstance(frame, nw.DataFrame):
-            shape = frame.shape
             self.numbered = list(frame.columns) if names is None else None
+            self._columns: Any = _cells_of_frame(frame)
         else:
             self._columns = _matrix(X)
-            shape = self._columns.shape
+        shape = self._columns.shape
         _refuse_shape(shape)
         self.n_rows, self.n_columns = shape
         self._texts: dict[int, Column] = {}  # what takes longest to read, and is small when it is
@@ -220,6 +189,32 @@ class Table:
         """Return all cells in one array of numbers or booleans, if that is how they were given."""
         cells = self._columns
         return cells if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf" else None
+
+    def as_numbers(self, estimator: str) -> Array:
+        """Return all cells (N, D) as numbers, NaN for missing ones; text that stands for a number.
+
+        InputError at the first cell that is no number, for an estimator that takes numbers.
+        """
+        if self.numbers is not None:
+            return self.numbers
+        frame = self._columns
+        native: Any = frame.to_native() if isinstance(frame, nw.DataFrame) else None
+        if hasattr(native, "iloc") and all(dtype.kind in "biuf" for dtype in native.dtypes):
+            return native.to_numpy(np.float64, na_value=np.nan)  # pandas takes series slowly
+        cells = np.empty((self.n_rows, self.n_columns))
+        for j in range(self.n_columns):
+            column = self.column(j)
+            cells[:, j], row = column.numbers()
+            if row is not None:
+                raise InputError(
+                    f"{column.label} holds {shown(column.cell(row))}",
+                    f", and {estimator} takes numbers (could not convert string to float)",
+                    row=row,
+                    column=column.name,
+                    advice="MixedNB takes columns of several kinds, CategoricalNB categories "
+                    "alone; or leave the column out",
+                )
+        return cells
 
     def name(self, j: int):
         """Return the name of column j; j, where columns have no names."""
@@ -234,13 +229,11 @@ class Table:
         if j in self._texts:
             return self._texts[j]
         if isinstance(self._columns, nw.DataFrame):
-            self._columns = _columns_of(self._columns)
+            self._columns = list(self._columns.iter_columns())
         if isinstance(self._columns, np.ndarray):
             column = from_array(self._columns[:, j], self.name(j))
         else:
-            cells = self._columns[j]
-            read = from_array if isinstance(cells, np.ndarray) else from_series
-            column = read(cells, self.name(j))
+            column = from_series(self._columns[j], self.name(j))
         if column.codes is not None:
             self._texts[j] = column
         return column
@@ -276,13 +269,29 @@ def _refuse_shape(shape: tuple[int, ...]) -> None:
         )
     if shape[1] == 0:
         raise ValueError(
-            f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            f"X has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
         )
+
+
+def _cells_of_frame(frame: nw.DataFrame) -> Any:
+    """Return a frame, or its cells in one array where all are of one type of numbers."""
+    if frame.implementation.is_pandas():
+        dtypes = set(frame.to_native().dtypes)
+        alike = len(dtypes) == 1 and isinstance(dtype := dtypes.pop(), np.dtype)
+        return frame.to_numpy() if alike and dtype.kind in "biuf" else frame
+    dtypes = set(frame.schema.dtypes())
+    if len(dtypes) == 1 and (dtype := dtypes.pop()).is_numeric():
+        cells = frame.to_numpy()  # objects, or floats for integers, where some are missing
+        if cells.dtype.kind in ("f" if dtype.is_float() else "iu"):
+            return cells
+    return frame
 
 
 def _matrix(X) -> Array:
     """Return X as an array that keeps the type of every cell."""
     if isinstance(X, np.ma.MaskedArray):
+        if X.dtype.kind == "f":
+            return X.filled(np.nan)
         cells: Any = X.data.astype(object)
         cells[np.ma.getmaskarray(X)] = None
         return cells
@@ -292,21 +301,7 @@ def _matrix(X) -> Array:
         raise ValueError("X is not a table: its rows differ in length") from None
     if cells.dtype.kind == "U" and not hasattr(X, "dtype"):
         return np.array(X, dtype=object)  # of nested lists: NumPy has just turned 1 into "1"
-    return cells
-
-
-def _columns_of(frame) -> list:
-    """Return columns of a data frame, as arrays where pandas makes series slowly."""
-    if frame.implementation.is_pandas() and frame.shape[1] >= _WIDE:
-        native = frame.to_native()
-        dtypes = set(native.dtypes)
-        if (
-            len(dtypes) == 1
-            and isinstance(dtype := dtypes.pop(), np.dtype)
-            and dtype.kind in "biuf"
-        ):
-            return list(native.to_numpy().T)
-    return list(frame.iter_columns())
+    return cells if cells.dtype.isnative else cells.astype(cells.dtype.newbyteorder("="))
 
 
 def refuse_no_rows(n_rows: int, n_columns: int) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags
 
+from bayesgen.encoding.cells import refuse_cells, stored
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
-from bayesgen.errors import InputError, warn
+from bayesgen.errors import warn
 from bayesgen.estimators.arguments import PriorValue, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
@@ -18,7 +19,7 @@ from bayesgen.families.conjugate.gamma_poisson import GammaPoisson
 from bayesgen.families.contract import Family
 from bayesgen.families.shared.codes import first_invalid_bit, threshold_bits
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics.rows import Matrix, cell_of, each_cell_once
+from bayesgen.numerics.rows import Matrix, each_cell_once
 from bayesgen.numerics.special import Array
 
 
@@ -34,20 +35,18 @@ class Bits(Reader):
         X = rows.X
         if sparse.issparse(X):
             X = each_cell_once(X)
-        values = X.data[None] if sparse.issparse(X) else X
+        cells = stored(X)
         if self.binarize is not None:
-            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(values) is None
+            bits_already = 0 <= self.binarize < 1 and first_invalid_bit(cells) is None
             return X if bits_already else _binarize(X, self.binarize)
-        unknown = first_invalid_bit(values)
-        if unknown is not None:
-            row, j = cell_of(X, unknown[1]) if sparse.issparse(X) else unknown
-            name = self.columns[j]
-            raise InputError(
-                f"BernoulliNB takes 0 and 1 only, got {values[unknown]:g}",
-                f", column {name!r}",
-                row=row,
-                column=name,
-                advice="give a threshold in binarize",
+        if first_invalid_bit(cells) is not None:
+            refuse_cells(
+                X,
+                (cells != 0) & (cells != 1) & (cells == cells),
+                lambda: self.columns,
+                "BernoulliNB takes 0 and 1 only, got {value:g}",
+                ", column {name!r}",
+                "give a threshold in binarize",
             )
         return X
 
@@ -189,33 +188,21 @@ class Counts(Reader):
                 )
             )
 
-    def admit(
-        self, X: RowsLike, *, first: bool = False, lenient: bool = False
-    ) -> tuple[Self, Rows]:
+    def admit(self, X: RowsLike, *, first: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`."""
-        reader, rows = super().admit(X, first=first, lenient=lenient)
-        X = rows.X
-        values = X.data if sparse.issparse(X) else X
-        if not values.size or values.min() >= 0:  # which NaN is not
+        reader, rows = super().admit(X, first=first)
+        cells = stored(rows.X)
+        if not cells.size or cells.min() >= 0:  # which NaN is not
             return reader, rows
-        if np.fmin.reduce(values, axis=None) < 0:
-            what = f"Negative values in data passed to {self.owner}: counts must be >= 0, got "
-            raise reader._refusal(X, values < 0, what)
+        where = ", column {name!r}"
+        what = (
+            f"Negative values in data passed to {self.owner}: counts must be >= 0, got {{value:g}}"
+        )
+        refuse_cells(rows.X, cells < 0, lambda: reader.columns, what, where)
         if self.missing != "marginalised":
-            raise reader._refusal(X, np.isnan(values), "Input X contains NaN: ", self.missing)
+            what, gone = "Input X contains NaN: {value:g}", np.isnan(cells)
+            refuse_cells(rows.X, gone, lambda: reader.columns, what, where, self.missing)
         return reader, rows
-
-    def _refusal(self, X: Matrix, cells: Array, what: str, advice: str | None = None) -> InputError:
-        """Return the error for the first bad cell; a sparse X is searched in its stored cells."""
-        if sparse.issparse(X):
-            k = int(cells.argmax())
-            (row, j), value = cell_of(X, k), X.data[k]
-        else:
-            row, j = map(int, np.argwhere(cells)[0])
-            value = X[row, j]
-        name = self.columns[j]
-        why = f", column {name!r}"
-        return InputError(f"{what}{value:g}", why, row=row, column=name, advice=advice)
 
 
 class CountColumns(GenerativeClassifier):

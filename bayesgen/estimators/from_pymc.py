@@ -599,7 +599,7 @@ class PartsReader(Reader):
         """Names of the columns."""
         return [name for block in self.parts for name in block.columns]
 
-    def checked(self, X: RowsLike, first: bool, ensure_all_finite) -> tuple[Self, Array]:
+    def checked(self, X: RowsLike, first: bool) -> tuple[Self, Array]:
         """Numbers in an array, of these columns in this order."""
         names = self.columns
         if hasattr(X, "data_vars") or isinstance(X, Mapping):  # an xarray.Dataset
@@ -615,7 +615,7 @@ class PartsReader(Reader):
                 self._refuse_absent(names, labels.values.tolist())
                 X = X.sel({X.dims[-1]: names})
             X = np.asarray(X).reshape(len(X), -1)
-        reader, X = super().checked(X, first, ensure_all_finite)
+        reader, X = super().checked(X, first)
         reader.refuse_missing(X, "")
         return reader, X
 

@@ -1,7 +1,7 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,8 +26,6 @@ _NO_CLOSED_FORM = (
 @dataclass(frozen=True, eq=False)
 class Reals(Reader):
     """Columns of real numbers; care for float32 data that have lost their digits."""
-
-    sums_tell: ClassVar[bool] = True
 
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) the numbers themselves."""

@@ -84,9 +84,7 @@ class PoolReader(Reader):
 
     members: tuple[Member, ...] = ()
 
-    def admit(
-        self, X: RowsLike, *, first: bool = False, lenient: bool = False
-    ) -> tuple[Self, Rows]:
+    def admit(self, X: RowsLike, *, first: bool = False) -> tuple[Self, Rows]:
         """Rows as they are, sparse formats as CSR: members check them."""
         if sparse.issparse(X):
             X = X.tocsr()
@@ -126,9 +124,9 @@ def _is_list_of_rows(X) -> bool:
     return isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple)
 
 
-def _seen(member: Member, X: MemberRows, lenient: bool = False) -> Rows:
+def _seen(member: Member, X: MemberRows) -> Rows:
     """Training rows as a member's classifier has read them."""
-    return X.learnt(member, member.clf.__bayesgen_learner__().reader, lenient=lenient)
+    return X.learnt(member, member.clf.__bayesgen_learner__().reader)
 
 
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
@@ -145,7 +143,7 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
             clf = clf.fit(rows, y.labels, sample_weight=y.weight, **how)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(_seen(member, X, y.weight is None), y, y.weight, **how)
+            clf.fitted_ = learner.fit(_seen(member, X), y, y.weight, **how)
         else:
             clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight, **how)
     # rows that nobody else keeps are not kept

@@ -40,7 +40,7 @@ class TableReader(Reader):
     shares: ClassVar[bool] = True
     unseen_words: ClassVar[tuple[str, ...]] = ("prior", "ignore", "raise")
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(self, X: Any, *, first: bool = False) -> tuple[Self, Rows]:
         """Rows, checked; see `Reader.admit`. Of `Rows` the table that they hold is taken."""
         shared = X if isinstance(X, Rows) else None
         X = X if shared is None else shared.X
@@ -50,11 +50,7 @@ class TableReader(Reader):
             X = np.asarray(X, dtype=object)
         # refuses what is not a table before any work is done
         table = Table(X) if shared is None else shared.table
-        reader = self.refuse_other_names(X, first)
-        if reader.takes_as_it_is(X, first, False):
-            reader = replace(reader, n_features=X.shape[1]) if first else reader
-        else:
-            reader, _ = reader.validated(X, first, skip_check_array=True)
+        reader = self.of_columns(X, first)
         return reader, Rows(X, reader, table, shared)
 
 

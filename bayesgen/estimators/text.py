@@ -46,7 +46,7 @@ class Documents(Reader):
         """Cuts texts."""
         return Tokenizer(self.tokens, self.fold)
 
-    def admit(self, X: Any, *, first: bool = False, lenient: bool = False) -> tuple[Self, Rows]:
+    def admit(self, X: Any, *, first: bool = False) -> tuple[Self, Rows]:
         """Lists of tokens; see `Reader.admit`."""
         if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biufc":
             raise ValueError(
@@ -56,7 +56,7 @@ class Documents(Reader):
         documents, raw = self.tokenizer.read(X, whole=True)
         reader = self
         if len(getattr(X, "shape", ())) == 2:
-            reader, _ = self.validated(X, first, skip_check_array=True)
+            reader = self.of_columns(X, first)
             if first and X.shape[1] == 1:
                 refuse_texts(documents, "word", "X is a table of one column")
         if first:

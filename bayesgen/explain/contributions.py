@@ -30,6 +30,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.datatree import tree
+from bayesgen.encoding.tables import feature_names
 from bayesgen.encoding.unknown import UnknownCategoryWarning
 from bayesgen.families.capabilities import FeatureTerms, TokenDraws, Urns, require
 from bayesgen.families.names import FEATURE, OBS
@@ -329,6 +330,8 @@ def _table(X) -> MaskedTable:
     import narwhals.stable.v2 as nw
     import pandas as pd
 
+    if hasattr(X, "dims") and (names := feature_names(X)) is not None:
+        X = pd.DataFrame(np.asarray(X), columns=names)
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(frame.to_dict(as_series=False))

@@ -17,7 +17,7 @@ from bayesgen.datatree.tree import (
     draws_dataset,
 )
 from bayesgen.encoding import suspects
-from bayesgen.encoding.extremes import refuse_large_cells, refuse_small_spread
+from bayesgen.encoding.cells import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
 from bayesgen.encoding.labels import labels_and_mask, refuse_two_types, warn_of_one_class
 from bayesgen.encoding.reader import Align, Reader, Rows
@@ -288,7 +288,6 @@ class Learner:
             model = replace(model, family=model.family.further(earlier.stats.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
             stats = model.stats(read.encoded, codes, len(labels), rows.weight, rows.groups)
-        reader.refuse_infinite(read.X, stats.features)
         names = _names(reader, model.family)
         refuse_large_cells(model.family, read.encoded, names, stats.features, rows.positions)
         gathered = Gathered(labels, reader, stats, len(codes))
@@ -309,9 +308,7 @@ class Learner:
             return replace(X.reader, owner=self.name), y._replace(X=X)
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
-        # whether all cells are finite may show in the statistics, but draws have none
-        lenient = sample_weight is None and self.family_type.conjugate and not unlabelled
-        reader, rows = reader.admit(X, first=first, lenient=lenient)
+        reader, rows = reader.admit(X, first=first)
         return reader, labelled(rows, y, sample_weight, unlabelled=unlabelled, groups=groups)
 
     keeps_rows: ClassVar[bool] = False  # of rows that come in parts: only their statistics

@@ -64,6 +64,15 @@ def cell_of(X: Matrix, at: int) -> tuple[int, int]:
     return int(np.searchsorted(X.indptr, int(at), "right")) - 1, int(X.indices[at])
 
 
+def first_cell(X: Matrix, bad: Array) -> tuple[int, int, Any]:
+    """Row, column and value of the first cell that is bad; of CSR, among the stored cells."""
+    place = int(bad.argmax())
+    if sparse.issparse(X):
+        return *cell_of(X, place), X.data[place]
+    row, j = divmod(place, X.shape[1])
+    return row, j, X[row, j]
+
+
 def each_cell_once(X: sparse.csr_matrix) -> sparse.csr_matrix:
     """CSR in which no cell is stored in several parts: X itself, or a copy."""
     if not X.has_canonical_format:
@@ -327,14 +336,9 @@ def refuse_negative_counts(X: Matrix) -> None:
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind in "ub" or values.size == 0 or not np.fmin.reduce(values, axis=None) < 0:
         return
-    if sparse.issparse(X):
-        k = int(np.flatnonzero(values < 0)[0])
-        (i, j), value = cell_of(X, k), values[k]
-    else:
-        i, j = np.argwhere(X < 0)[0]
-        value = X[i, j]
+    i, j, value = first_cell(X, values < 0)
     why = f", feature {j} is {value:g}"
-    raise InputError("counts must be >= 0:", why, row=i, column=int(j), place=" row {}")
+    raise InputError("counts must be >= 0:", why, row=i, column=j, place=" row {}")
 
 
 def pattern(cells: sparse.csr_matrix) -> sparse.csr_matrix:

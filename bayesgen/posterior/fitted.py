@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bayesgen.encoding.extremes import LARGE, refuse_far_cells
+from bayesgen.encoding.cells import LARGE, refuse_far_cells
 from bayesgen.encoding.labels import codes_of, weights_by_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.families.contract import Family

@@ -393,13 +393,13 @@ class MemberRows:
         self._read.append((X, rows))
         return rows
 
-    def learnt(self, member: Member, reader: Reader, *, lenient: bool = False) -> Rows:
+    def learnt(self, member: Member, reader: Reader) -> Rows:
         """Training rows by a reader that has read nothing, once for all that learn alike."""
         X = self.given(member, reader)
         for table, before, rows in self._learnt:
             if table is X and before.reads_as(reader):
                 return rows
-        after, rows = reader.admit(X, first=True, lenient=lenient)
+        after, rows = reader.admit(X, first=True)
         _, rows = after.learnt(rows, True)
         self._learnt.append((X, reader, rows))
         self._read.append((X, rows))

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bayesgen.encoding.extremes import refuse_large_cells
+from bayesgen.encoding.cells import refuse_large_cells
 from bayesgen.errors import Facts, InputError
 from bayesgen.families.errors import UndefinedEstimateError, refuse_unknown
 from bayesgen.families.names import METHODS, Method

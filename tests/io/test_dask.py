@@ -133,7 +133,7 @@ def test_schedulers_agree_bit_for_bit(rows):
         (lambda X, y: (X[y != "a"], y.rechunk(50)), ValueError, "X has 6 blocks of rows and y has"),
         (lambda X, y: (X[y != "a"], y), ValueError, r"block \d of X has \d+ rows and that of y"),
         (lambda X, y: (X[:0], y[:0]), ValueError, "X has no rows"),
-        (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*infin"),
+        (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*holds inf in row"),
     ],
 )
 def test_refusals(rows, make, error, match):

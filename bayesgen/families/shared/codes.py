@@ -184,30 +184,25 @@ def threshold_bits(values: Array, threshold: float) -> Array:
     return np.where(np.isnan(values), np.nan, ones)
 
 
-def first_invalid_bit(values: Array) -> tuple[int, int] | None:
-    """Position of the first of some numbers (N, D) that is not 0, 1 or NaN."""
-    if values.dtype == bool:
+def first_invalid_bit(values: Array) -> int | None:
+    """Place of the first of some numbers, (N, D) or (N,), that is not 0, 1 or NaN."""
+    if values.dtype == bool or not values.size:
         return None
-    for rows in passes.row_blocks(*values.shape):
+    width = values[0].size
+    for rows in passes.row_blocks(len(values), width):
         block = values[rows]
         unknown = (block != 0) & (block != 1) & (block == block)
         if unknown.any():
-            i, j = np.argwhere(unknown)[0]
-            return int(rows.start + i), int(j)
+            return rows.start * width + int(unknown.argmax())
     return None
 
 
 def checked_bits(X: Matrix) -> Matrix:
     """Return the bits, all 0, 1 or NaN."""
-    if not sparse.issparse(X):
-        bits = X
-        unknown = first_invalid_bit(bits)
-    else:
-        bits = passes.each_cell_once(X)
-        unknown = first_invalid_bit(bits.data[None])
-        unknown = passes.cell_of(bits, unknown[1]) if unknown else None
-    if unknown:
-        row, j = unknown
+    bits = passes.each_cell_once(X) if sparse.issparse(X) else X
+    place = first_invalid_bit(bits.data if sparse.issparse(X) else bits)
+    if place is not None:
+        row, j = passes.cell_of(bits, place) if sparse.issparse(X) else divmod(place, X.shape[1])
         why = f", feature {j} is {bits[row, j]:g}"
         raise InputError("bits must be 0, 1 or NaN:", why, row=row, column=int(j), place=" row {}")
     return bits

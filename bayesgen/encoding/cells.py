@@ -1,4 +1,4 @@
-"""Cells that float64 cannot do arithmetic with: refused with column and row, never turned to NaN.
+"""Cells of a matrix that cannot be used: refused with column, row and what to do.
 
 Real cells are squared and added up, so that beyond 1e151 they soon are infinite; columns that vary
 by less than 1e-151 have a variance of 0. From 2**53 on a count and the next are the same number.
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Stats
-from bayesgen.numerics.rows import cell_of
+from bayesgen.numerics.rows import Matrix, first_cell
 from bayesgen.numerics.special import Array
 
 _SMALLEST_SPREAD = 1e-302  # of squares: of deviations of 1e-151
@@ -21,6 +21,51 @@ LARGE = 1e9  # no smaller cell is so far, unless its column varies by less than 
 _FARTHEST = 1e30  # standard deviations from the mean: powers of its square are still float64
 
 Names = Callable[[], list]
+
+
+def refuse_cells(
+    X: Matrix,
+    bad: Array,
+    names: Names,
+    what: str,
+    why: str = "",
+    advice: str | None = None,
+    rows: Array | None = None,
+) -> None:
+    """Raise InputError for the first cell that is bad, if there is one.
+
+    Parameters
+    ----------
+    X : (N, D), dense or CSR
+    bad : bool, of the shape of X, or of the stored cells of CSR
+    names : callable
+        The names of the columns, where they are needed.
+    what, why, advice
+        As in `InputError`; ``{name!r}`` and ``{value:g}`` in the first two are those of the cell.
+    rows : (N,), optional
+        What rows are called. None: their positions.
+    """
+    if bad.any():
+        row, j, value = first_cell(X, bad)
+        facts = {"name": names()[j], "value": value}
+        raise InputError(
+            what.format(**facts),
+            why.format(**facts),
+            row=row if rows is None else rows[row],
+            column=facts["name"],
+            advice=advice,
+        )
+
+
+def stored(X: Matrix) -> Array:
+    """Return X, or the stored cells of CSR."""
+    return X.data if sparse.issparse(X) else X
+
+
+def refuse_infinite(X: Matrix, names: Names) -> None:
+    """Raise ValueError at the first infinite cell of floats."""
+    advice = "make it finite, or NaN if it is missing"
+    refuse_cells(X, np.isinf(stored(X)), names, "column {name!r} holds {value}", "", advice)
 
 
 def refuse_large_cells(
@@ -32,12 +77,9 @@ def refuse_large_cells(
     ----------
     family : Family
     X : (N, D) as the family takes it
-    names : callable
-        The names of the columns, where they are needed.
+    names, rows : as in `refuse_cells`
     stats : Stats, optional
         Of X: only where they are large is there anything to look for.
-    rows : (N,), optional
-        What rows are called. None: their positions.
     """
     if getattr(X, "ndim", 0) != 2 or not isinstance(getattr(X, "dtype", None), np.dtype):
         return  # documents; bits that are read as they are used
@@ -46,28 +88,22 @@ def refuse_large_cells(
         if stats is not None and _peak(block.stats) < largest / 2:
             continue
         cells = X[:, block.columns]
-        values = cells.data if sparse.issparse(cells) else cells
-        if values.dtype.kind not in "iuf":
-            continue
-        large = (values > largest) | (values < -largest)
-        if not large.any():
-            continue
-        place = int(large.argmax())
-        row, j = cell_of(cells, place) if sparse.issparse(cells) else divmod(place, cells.shape[1])
-        column = _names_of(block, names)[j]
-        raise InputError(
-            f"column {column!r} holds {values.ravel()[place]:g}",
-            f", beyond {largest:.4g}, where float64 has no exact arithmetic",
-            row=row if rows is None else rows[row],
-            column=column,
-            advice="correct it, or give the column in a larger unit",
-        )
+        values = stored(cells)
+        if values.dtype.kind in "iuf":
+            refuse_cells(
+                cells,
+                (values > largest) | (values < -largest),
+                _names_of(block, names),
+                "column {name!r} holds {value:g}",
+                f", beyond {largest:.4g}, where float64 has no exact arithmetic",
+                "correct it, or give the column in a larger unit",
+                rows,
+            )
 
 
-def _names_of(block, names: Names) -> list:
+def _names_of(block, names: Names) -> Names:
     """Return the names of the columns of a block of a family."""
-    listed = names()
-    return [listed[j] for j in np.arange(len(listed))[block.columns]]
+    return lambda: np.array(names(), dtype=object)[block.columns].tolist()
 
 
 def _peak(stats: Stats) -> float:
@@ -92,9 +128,8 @@ def refuse_small_spread(family: Family, stats: Stats, names: Names) -> None:
         mean = block.stats.mean
         square = scatter.sum(axis=0) + np.square(mean).max(axis=0)
         moves = (scatter != 0).any(axis=0) | (mean != 0).any(axis=0)  # about a row of its own
-        lost = moves & (square < _SMALLEST_SPREAD)
-        if lost.any():
-            column = _names_of(block, names)[int(lost.argmax())]
+        for j in np.flatnonzero(moves & (square < _SMALLEST_SPREAD))[:1]:
+            column = _names_of(block, names)()[j]
             raise InputError(
                 f"column {column!r} varies by less than 1e-151, so that its variance is 0 in "
                 "float64",
@@ -115,16 +150,14 @@ def refuse_far_cells(family: Family, X, stats: Stats | None, names: Names) -> No
         mean = (n * block.stats.mean).sum(axis=0) / total
         variance = (scatter + n * np.square(block.stats.mean - mean)).sum(axis=0) / total
         farthest = np.where(variance > 0, _FARTHEST * np.sqrt(variance), np.inf)
-        cells = getattr(block.family, "cells", np.asarray)(X[:, block.columns])
-        far = np.abs(cells - (block.stats.shift + mean)) > farthest
-        if far.any():
-            row, j = divmod(int(far.argmax()), far.shape[1])
-            column = _names_of(block, names)[j]
-            raise InputError(
-                f"column {column!r} holds {X[:, block.columns][row, j]:g}",
-                f", more than {_FARTHEST:g} standard deviations from its mean, where float64 does "
-                "not hold how sure the classes are",
-                row=row,
-                column=column,
-                advice="correct it, or make it missing",
-            )
+        rows = X[:, block.columns]
+        cells = getattr(block.family, "cells", np.asarray)(rows)
+        refuse_cells(
+            rows,
+            np.abs(cells - (block.stats.shift + mean)) > farthest,
+            _names_of(block, names),
+            "column {name!r} holds {value:g}",
+            f", more than {_FARTHEST:g} standard deviations from its mean, where float64 does "
+            "not hold how sure the classes are",
+            "correct it, or make it missing",
+        )
