@@ -2,7 +2,7 @@
 
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from bayesgen.checks.compare import rows_of_each, score
 from bayesgen.encoding.literals import count, listed
 from bayesgen.errors import placed
 from bayesgen.families.errors import NoPosteriorError
-from bayesgen.families.names import GIVEN_TOTAL, MODEL
+from bayesgen.families.names import MODEL
 from bayesgen.inference.exponents import sample
 from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
@@ -20,7 +20,6 @@ from bayesgen.posterior.fitted import (
     Fitted,
     at_training_rows,
     fitted_models,
-    fitted_of,
     through_pipelines,
 )
 from bayesgen.posterior.pooled import Evidence, LogLinear, weights_without
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from arviz_stats.utils import ELPDData
-
 
 # ------------------------------------------------------------------------------------------------
 # Leave-one-out scores of a fit, and what they rest on.
@@ -80,6 +78,8 @@ def loo(
 
 
 _WIDTH = 100  # of notes
+_COLUMNS = ["elpd", "se", "elpd_diff", "dse", "log_loss", "accuracy", "ece"]
+_COLUMNS += ["log_evidence", "stacking", "pool"]
 _APART = 2  # standard errors of a difference that is more than chance
 
 
@@ -95,8 +95,8 @@ class ModelComparison:
         and ``dse``, the standard error of that paired difference; ``log_loss``, mean of
         -log p(y_i | x_i, D without row i) in nats; ``accuracy`` and ``ece`` (15 bins) of the
         leave-one-out predictions; ``log_evidence``, log p(X, y), NaN without a closed form;
-        ``stacking``, weights of a mixture of the models; ``evidence_weight``, p(model | X, y) at
-        equal prior weights; ``pool``, exponents of a `LogLinearPool` of these models.
+        ``stacking``, weights of a mixture of the models; ``pool``, exponents of a `LogLinearPool`
+        of these models.
     loo : {name: ELPDData}
         Entries for `arviz.compare` and `arviz.plot_compare`.
     notes : tuple of str
@@ -173,17 +173,17 @@ def compare_models(
     all rows and are not left out (bins, strengths, scales, ``prior="loo"``):
     `GenerativeClassifier.loo_log_joint` lists them.
 
-    The table has three kinds of weights:
+    The table has two kinds of weights:
 
     - ``stacking``: the mixture of the models' probabilities that predicts best (Yao et al. 2018,
       Using stacking to average Bayesian predictive distributions).
     - ``pool``: exponents of the product of the probabilities, which also calibrate. They do not sum
       to 1; one far below 1 shows that its model is too sure. `LogLinearPool` adds intercepts.
-    - ``evidence_weight``: Bayesian model averaging. Use it only if one of the models may be true
-      for x and y. Evidence is that of p(x, y), and x dominates it: a model can describe x better
-      and separate the classes worse. It also depends on how wide the priors are. Models are
-      compared by evidence if they describe the same data: densities or probabilities, of the same
-      columns, bins and tokens. NaN: it is not known, or the rows have chosen the structure.
+
+    Evidence is that of p(x, y), and x dominates it: a model can describe x better and separate the
+    classes worse. It depends on how wide the priors are, and compares models of the same data
+    alone: densities or probabilities, of the same columns, bins and tokens. NaN: it is not known,
+    or the rows have chosen the structure.
 
     Documents with tokens outside a vocabulary are refused, because `MarkovNB` scores them too high.
 
@@ -200,61 +200,40 @@ def compare_models(
     >>> found.table["elpd_diff"].sel(model="naive").item() < -2 * found.table["dse"].max().item()
     True
     """
-    import xarray as xr
+    import pandas as pd
 
     if not isinstance(models, Mapping) or not models:
         raise ValueError("models must be {name: fitted classifier}, with one or more of them")
     every = fitted_models(models, "compare_models")
     rows = rows_of_each(models, X)
-    scores_of, columns, joints = {}, {}, {}
+    scores: dict[str, ELPDData] = {}
+    joints, columns = {}, {}
     for name, clf in models.items():
         with placed(f"model {name!r}"):
-            scores_of[name], joints[name], scored = loo(
-                every[name], rows[name], y, "label", sample_weight
-            )
-        codes = scored.codes
-        scores = score(joints[name], codes)
+            found = loo(every[name], rows[name], y, "label", sample_weight)
+        scores[name], joints[name], scored = found
+        of_labels = score(joints[name], scored.codes)
         columns[name] = {
-            "elpd": scores_of[name].elpd,
-            "se": scores_of[name].se,
-            "log_loss": -scores_of[name].elpd / len(codes),
-            "accuracy": scores["accuracy"],
-            "ece": scores["ece"],
+            "elpd": scores[name].elpd,
+            "se": scores[name].se,
+            "log_loss": -scores[name].elpd / len(scored.codes),
+            "accuracy": of_labels["accuracy"],
+            "ece": of_labels["ece"],
             "log_evidence": _log_evidence(clf),
         }
-    order = sorted(models, key=lambda name: -np.nan_to_num(scores_of[name].elpd, nan=-np.inf))
-    best = scores_of[order[0]]
-    for name in order:
-        gap = _gap(scores_of[name].elpd_i.values, best.elpd_i.values)
-        columns[name]["elpd_diff"] = float(gap.sum())
-        columns[name]["dse"] = _se(gap)
-    stacking, remarks = _stacking({name: scores_of[name] for name in order})
-    evidence = np.array([columns[name]["log_evidence"] for name in order])
-    described = [
-        _what_is_described(clf) for clf in models.values() if not clf.fitted_.posterior.members
-    ]
-    same = all(one == described[0] for one in described)
-    weights = {
-        "stacking": stacking,
-        "pool": _exponents([joints[name] for name in order], codes, scored.weight),
-        "evidence_weight": _evidence_weights(evidence, same),
-    }
-    names = ("elpd", "se", "elpd_diff", "dse", "log_loss", "accuracy", "ece")
-    table = xr.Dataset(
-        {key: (MODEL, [columns[name][key] for name in order]) for key in names}
-        | {"stacking": (MODEL, weights["stacking"]), "pool": (MODEL, weights["pool"])}
-        | {"log_evidence": (MODEL, evidence)}
-        | {"evidence_weight": (MODEL, weights["evidence_weight"])},
-        coords={MODEL: order},
-        attrs={"rows": best.n_data_points},
-    )
-    notes = (
-        *_of_differences(table),
-        *_of_draws(scores_of),
-        *remarks,
-        *_of_evidence(table, same, scores_of),
-    )
-    return ModelComparison(table, {name: scores_of[name] for name in order}, notes)
+    table = pd.DataFrame.from_dict(columns, orient="index").rename_axis(MODEL)
+    table = table.sort_values("elpd", ascending=False, kind="stable")
+    scores = {name: scores[name] for name in table.index}
+    terms = np.array([one.elpd_i.values for one in scores.values()])
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(terms == terms[0], 0.0, terms - terms[0])  # or the same infinity
+    table["elpd_diff"] = gaps.sum(axis=1)
+    table["dse"] = [_se(gap) for gap in gaps]
+    table["stacking"], remarks = _stacking(scores)
+    table["pool"] = _exponents([joints[n] for n in table.index], scored.codes, scored.weight)
+    notes = (*_of_differences(table), *_of_draws(scores), *remarks, *_of_evidence(table))
+    dataset = table[_COLUMNS].to_xarray().assign_attrs(rows=len(scored.codes))
+    return ModelComparison(dataset, scores, notes)
 
 
 def _log_evidence(clf) -> float:
@@ -265,133 +244,86 @@ def _log_evidence(clf) -> float:
         return float("nan")
 
 
-def _gap(a: Array, b: Array) -> Array:
-    """a - b, and 0 where both are the same infinity."""
-    with np.errstate(invalid="ignore"):
-        return np.where(a == b, 0.0, a - b)
-
-
 def _se(terms: Array) -> float:
-    """Standard error of the sum of independent terms; NaN where one is infinite."""
+    """Return the standard error of the sum of independent terms; NaN where one is infinite."""
     if not np.isfinite(terms).all():
         return float("nan")
     return float(np.sqrt(len(terms) * terms.var()))
 
 
-def _stacking(loo: "Mapping[str, ELPDData]") -> tuple[Array, tuple[str, ...]]:
-    """ArviZ's stacking weights, and what it warns of; a model that is impossible gets none."""
+def _stacking(scores: "Mapping[str, ELPDData]") -> "tuple[pd.Series, list[str]]":
+    """Return ArviZ's stacking weights, and what it warns of; a model that is impossible has 0."""
     import arviz as az
+    import pandas as pd
 
-    sound = {name: scores for name, scores in loo.items() if np.isfinite(scores.elpd)}
-    weights = np.zeros(len(loo))
+    sound = {name: one for name, one in scores.items() if np.isfinite(one.elpd)}
+    weights = pd.Series(0.0 if sound else np.nan, index=[*scores])
     if len(sound) < 2:
-        weights[[name in sound for name in loo]] = 1.0
-        return (weights if sound else np.full(len(loo), np.nan)), ()
+        weights[[*sound]] = 1.0
+        return weights, []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        table = az.compare(sound, method="stacking", round_to="none")
+        weight = az.compare(sound, method="stacking", round_to="none")["weight"].clip(0, 1)
+    weights.update(weight / weight.sum())
     # those of Pareto k are said once, with the names of the models
-    remarks = {str(w.message) for w in caught if "chance" in str(w.message)}
-    weight = table["weight"].clip(0, 1)
-    column = {name: i for i, name in enumerate(loo)}
-    for name in sound:
-        weights[column[name]] = weight[name] / weight.sum()
-    return weights, tuple(sorted(remarks))
+    return weights, sorted({str(w.message) for w in caught if "chance" in str(w.message)})
 
 
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
-    """Mean exponents of the pool of all models, under the default prior of `LogLinearPool`."""
+    """Return mean exponents of the pool of all models, under `LogLinearPool`'s default prior."""
     prior = LogLinear(1 / len(joints))
-    log_pi = weights_without(class_counts(codes, joints[0].shape[1], weight), codes, weight)
+    count = class_counts(codes, joints[0].shape[1], weight)
+    log_pi = weights_without(count, codes, weight)
     evidence = Evidence.of(joints, [None] * len(joints), log_pi, np.ones(len(codes)))
     return sample(evidence, codes, weight, prior).mean[0]
-
-
-def _what_is_described(clf) -> dict[str, Any]:
-    """Return what the evidence is a density of, by column: only such models are compared."""
-    fitted = fitted_of(clf, "compare_models")
-    names, read = fitted.column_names or ["document"], fitted.reader.cells_as_read
-    described: dict[str, Any] = {}
-    for family, columns in ((b.family, b.columns) for b in clf.prior_.family.blocks()):
-        positions = np.arange(len(names))[columns]
-        left_out = np.broadcast_to(getattr(family, "ignored", False), len(positions))
-        what = family.describes or type(family)
-        together = tuple(positions) if what == GIVEN_TOTAL else ()
-        for j in positions[~left_out]:
-            described[str(names[j])] = (what, together, read[j])
-    return described
-
-
-def _evidence_weights(log_evidence: Array, same: bool) -> Array:
-    if not same or np.isnan(log_evidence).any():
-        return np.full(len(log_evidence), np.nan)
-    weight = np.exp(log_evidence - log_evidence.max())
-    return np.asarray(weight / weight.sum())
 
 
 # ------------------------------------------------------------------------------------------ notes
 
 
-def _of_differences(table: "xr.Dataset") -> list[str]:
-    names = table[MODEL].values.tolist()
-    pairs = zip(names, table["elpd_diff"].values, table["dse"].values, strict=True)
-    close = [name for name, gap, se in [*pairs][1:] if abs(gap) <= _APART * se]
-    sentences = []
-    if close:
-        sentences.append(
-            f"{listed(map(repr, close))} may be as good as {names[0]!r}: the difference is "
+def _of_differences(table: "pd.DataFrame") -> Iterator[str]:
+    best, *others = table.index
+    is_close = table["elpd_diff"].abs() <= _APART * table["dse"]
+    if close := [name for name in others if is_close[name]]:
+        yield (
+            f"{listed(map(repr, close))} may be as good as {best!r}: the difference is "
             f"within {_APART} standard errors"
         )
-    if impossible := [n for n, v in zip(names, table["elpd"].values, strict=True) if v == -np.inf]:
-        sentences.append(
+    if impossible := table.index[table["elpd"] == -np.inf].tolist():
+        yield (
             f"{listed(map(repr, impossible))} gave some row probability 0 of being what it is: "
             "the score is minus infinity"
         )
-    return sentences
 
 
-def _of_draws(loo: "Mapping[str, ELPDData]") -> list[str]:
-    sentences = []
-    for name, scores in loo.items():
-        if scores.warning:
-            bad = int((scores.pareto_k > scores.good_k).sum())
-            sentences.append(
-                f"{name!r} was fitted by draws, and for {bad} of {scores.n_data_points} rows the "
-                f"score without the row is not reliable (Pareto k above {scores.good_k:.2f}): the "
+def _of_draws(scores: "Mapping[str, ELPDData]") -> Iterator[str]:
+    for name, one in scores.items():
+        if one.warning:
+            bad = int((one.pareto_k > one.good_k).sum())
+            yield (
+                f"{name!r} was fitted by draws, and for {bad} of {one.n_data_points} rows the "
+                f"score without the row is not reliable (Pareto k above {one.good_k:.2f}): the "
                 "elpd is too high, perhaps by much"
             )
-    return sentences
 
 
-def _of_evidence(table: "xr.Dataset", same: bool, loo: "Mapping[str, ELPDData]") -> list[str]:
-    evidence = table["log_evidence"].values
-    defined = ~np.isnan(evidence)
-    if not defined.any():
-        return []
-    names = table[MODEL].values.tolist()
+def _of_evidence(table: "pd.DataFrame") -> Iterator[str]:
+    evidence = table["log_evidence"].dropna()
+    if evidence.empty:
+        return
     note = (
         "log evidence is that of p(x, y), which x dominates: it is not a guide to classification; "
         "choose by elpd"
     )
-    if not same:
-        return [
-            f"{note}. Nor can it be compared here: the models describe different things (densities "
-            "or probabilities, other columns, bins or tokens), so there are no evidence weights"
-        ]
-    favourite = int(np.nanargmax(evidence))
-    if favourite and defined.sum() > 1:
-        gap, se = float(table["elpd_diff"][favourite]), float(table["dse"][favourite])
+    if (favourite := evidence.idxmax()) != table.index[0] and len(evidence) > 1:
+        gap, se = table.loc[favourite, ["elpd_diff", "dse"]]
         note += (
-            f". Here it would choose {names[favourite]!r}, whose elpd is {-gap:.1f} (standard "
-            f"error {se:.1f}) below that of {names[0]!r}"
+            f". Here it would choose {favourite!r}, whose elpd is {-gap:.1f} (standard error "
+            f"{se:.1f}) below that of {table.index[0]!r}"
         )
-    sentences = [note]
-    if len(loo) > 1:
-        text = (
+    yield note
+    if len(table) > 1:
+        yield (
             "weights: stacking for the mixture of probabilities that predicts labels best; pool, "
             "exponents of bg.LogLinearPool, which calibrates too"
         )
-        if not np.isnan(table["evidence_weight"]).any():
-            text += "; evidence_weight (Bayesian model averaging) only if one of these is the truth"
-        sentences.append(text)
-    return sentences

@@ -322,14 +322,6 @@ class Reader:
         """Return names of the features of a posterior's family."""
         return self.columns
 
-    @property
-    def cells_as_read(self) -> list:
-        """Return how cells of each column become what the family describes; None: as they are.
-
-        Two models describe the same where these are equal.
-        """
-        return [None] * len(self.columns)
-
     def term_names(self, encoded, family: Family) -> list[str]:
         """Return names of the features that terms of the log-odds of rows belong to."""
         return self.columns

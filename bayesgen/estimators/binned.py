@@ -143,11 +143,6 @@ class BinnedColumns(TableReader):
         return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
 
     @property
-    def cells_as_read(self) -> list[Any]:
-        """Return the cuts of each column, and whether missing cells are a category."""
-        return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))
-
-    @property
     def columns(self) -> list[Any]:
         """Names of the columns, but for those that are left out."""
         return super().columns if self.encoder is None else list(self.encoder.schema.labels)

@@ -1,7 +1,7 @@
 """Bits and counts: BernoulliNB, MultinomialNB, PoissonNB."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -65,11 +65,6 @@ class Bits(Reader):
                     advice="give a threshold in binarize, or use GaussianNB or MixedNB",
                 )
             )
-
-    @property
-    def cells_as_read(self) -> list[Any]:
-        """Return the threshold of each column."""
-        return [self.binarize] * len(self.columns)
 
 
 class BernoulliNB(GenerativeClassifier):

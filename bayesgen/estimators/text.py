@@ -103,11 +103,6 @@ class Documents(Reader):
         return [word for text in X for word in self.tokenizer.words(text)]
 
     @property
-    def cells_as_read(self) -> list[Any]:
-        """Return how documents are cut, and the vocabulary."""
-        return [(self.tokens, self.fold, tuple(self.encoder.tokens))]
-
-    @property
     def _between(self) -> str:
         return "" if self.tokens == "char" else " "
 

@@ -129,9 +129,6 @@ class Family(Record, abc.ABC):
     # True: `log_likelihood` is log p(y = c | x_i, theta), and nothing is said of x
     discriminative: ClassVar[bool] = False
     no_theta: ClassVar[str] = ""  # why there is no posterior of theta, if there is none
-    # what its log density is of, as `names` has it: evidence compares models of the same alone. "":
-    # it is not known, and is compared with that of the same class
-    describes: ClassVar[str] = ""
     holds: ClassVar[str] = ""  # its cells: "real", "count", "bit", "category", "code", "token"
     kind: ClassVar[str] = ""  # what its columns are called in print; "": the name of the class
     no_pymc: ClassVar[str] = ""  # why theta is not what PyMC has variables of, if it is not

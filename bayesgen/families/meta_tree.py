@@ -50,7 +50,7 @@ from scipy.special import gammaln
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NoPosteriorError, UndefinedEstimateError
-from bayesgen.families.names import CLASS, FEATURE, LABEL
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.numerics.row_keys import RowKeys, key_groups, mixed
 from bayesgen.numerics.rows import Matrix, row_blocks
@@ -112,7 +112,6 @@ class MetaTree(ConjugateFamily):
         Values and classes of the first rows: `numerics.row_keys.RowKeys`.
     """
 
-    describes: ClassVar[str] = LABEL
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "meta-tree"
     discriminative: ClassVar[bool] = True

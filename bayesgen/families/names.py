@@ -33,13 +33,6 @@ MODEL: Final = "model"  # which model, in a comparison
 
 CLASS_WEIGHTS: Final = "pi"  # p(y = c), the Dirichlet-distributed class weights
 
-# what a log density is of: models of the same rows compare their evidence where it is the same
-DENSITY: Final = "densities of real numbers"
-PROBABILITY: Final = "probabilities of categories, bins, bits or counts"
-GIVEN_TOTAL: Final = "probabilities of counts given their total"
-TOKENS: Final = "probabilities of tokens"
-LABEL: Final = "probabilities of labels"
-
 StructureName = Literal["average", "tree", "map", "fixed"]  # of forests of dependences
 
 Method = Literal["posterior_predictive", "posterior_mean", "map", "mle"]

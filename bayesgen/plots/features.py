@@ -15,7 +15,8 @@ from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
 from bayesgen.errors import refuse_below
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import GIVEN_TOTAL, Method
+from bayesgen.families.names import Method
+from bayesgen.families.shared.documents import WordCounts
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.style import HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
@@ -242,7 +243,7 @@ def plot_densities(
     one, blocks = features[j], list(fitted.family.blocks())
     for block in blocks:
         in_block = j in np.arange(len(features))[block.columns]
-        if in_block and block.family.describes == GIVEN_TOTAL:
+        if in_block and isinstance(block.family, WordCounts):
             raise TypeError(
                 f"the counts of column {one.name!r} are modelled given the total of their row: "
                 "there is no density of one column; bg.top_words shows what words say"

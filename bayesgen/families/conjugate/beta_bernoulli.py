@@ -15,7 +15,7 @@ from scipy.special import digamma, polygamma, xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import (
     checked_bits,
@@ -62,7 +62,6 @@ class BetaBernoulli(ConjugateFamily):
     array([[0.375, 0.25 ]])
     """
 
-    describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "bit"
     kind: ClassVar[str] = "bernoulli"
     sparse: ClassVar[bool] = True

@@ -23,7 +23,7 @@ from scipy.special import xlogy
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta, padded
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, PROBABILITY, Method
+from bayesgen.families.names import CATEGORY, CLASS, FEATURE, FEATURE_CATEGORY, Method
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import (
@@ -95,7 +95,6 @@ class DirichletCategorical(ConjugateFamily):
            [0.083, 0.125]])
     """
 
-    describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "category"
     kind: ClassVar[str] = "categorical"
     statistics: ClassVar[type[Stats]] = CategoricalStats

@@ -38,7 +38,6 @@ from bayesgen.families.names import (
     FEATURE,
     FEATURE_BIS,
     PARENT_CATEGORY,
-    PROBABILITY,
     StructureName,
 )
 from bayesgen.families.records import Hyperparameter, array
@@ -236,7 +235,6 @@ class DirichletForest(ConjugateFamily):
            [0.145]])
     """
 
-    describes: ClassVar[str] = PROBABILITY
     positions: ClassVar[tuple[str, ...]] = ("parents",)
     holds: ClassVar[str] = "code"
     kind: ClassVar[str] = "binned"

@@ -31,7 +31,7 @@ from scipy import sparse
 from bayesgen.families.capabilities import Urns
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN, TOKENS
+from bayesgen.families.names import CLASS, CONTEXT, OBS, TOKEN
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import ngrams
 from bayesgen.families.shared.densities import (
@@ -95,7 +95,6 @@ class DirichletMarkov(ConjugateFamily):
            [0.2  , 0.6  ]])
     """
 
-    describes: ClassVar[str] = TOKENS
     holds: ClassVar[str] = "token"
     kind: ClassVar[str] = "text"
     missing: ClassVar[str] = (

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Tensors, Theta
 from bayesgen.families.errors import NotLinearError, refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import look_up
@@ -71,7 +71,6 @@ class GammaPoisson(ConjugateFamily):
     array([[0.237, 0.125]])
     """
 
-    describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "count"
     kind: ClassVar[str] = "poisson"
     sparse: ClassVar[bool] = True

@@ -28,7 +28,7 @@ from bayesgen.families.errors import (
     refuse_undefined,
     refuse_unknown,
 )
-from bayesgen.families.names import CLASS, DENSITY, FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.densities import (
@@ -248,7 +248,6 @@ class NormalInverseGamma(ConjugateFamily):
     array([[-1.591, -2.841]])
     """
 
-    describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = GaussianStats

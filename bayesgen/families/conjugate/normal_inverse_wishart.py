@@ -31,7 +31,7 @@ from bayesgen.families.errors import (
     refuse_negative,
     refuse_undefined,
 )
-from bayesgen.families.names import CLASS, DENSITY, FEATURE, FEATURE_BIS, OBS
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, gaussian
 from bayesgen.families.shared.gaussian import prior_location
@@ -332,7 +332,6 @@ class NormalInverseWishart(ConjugateFamily):
     array([[-1.556, -3.546]])
     """
 
-    describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type[Stats]] = ScatterStats

@@ -41,7 +41,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CHAIN, CLASS, COMPONENT, DENSITY, DRAW, FEATURE, FEATURE_BIS
+from bayesgen.families.names import CHAIN, CLASS, COMPONENT, DRAW, FEATURE, FEATURE_BIS
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import gaussian, pymc_parts
 from bayesgen.families.shared.gaussian import (
@@ -76,7 +76,6 @@ class GaussianMixture(Family):
     covariance : {"full", "diagonal"}
     """
 
-    describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "gaussian mixture"
     sums_rows: ClassVar[bool] = True

@@ -30,7 +30,7 @@ from scipy import sparse
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import refuse_undefined
-from bayesgen.families.names import CLASS, FEATURE, PROBABILITY
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.codes import pymc_log_likelihood_of_bits
@@ -53,7 +53,6 @@ class HierarchicalBernoulli(Family):
         m and s, in log-odds. None: from the rows.
     """
 
-    describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "bit"
     kind: ClassVar[str] = "bernoulli"
     sums_rows: ClassVar[bool] = True

@@ -33,7 +33,7 @@ from scipy.linalg import helmert
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Tensors, Theta
-from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, LABEL, OBS
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared.pymc_parts import parameter, prefixed
 from bayesgen.numerics.rows import Matrix, dense_block, dot, row_blocks
@@ -59,7 +59,6 @@ class LogisticRegression(Family):
         m and s, in the unit of the feature. None: from the rows.
     """
 
-    describes: ClassVar[str] = LABEL
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "logistic regression"
     discriminative: ClassVar[bool] = True

@@ -35,7 +35,7 @@ from scipy import sparse
 
 from bayesgen.errors import InputError
 from bayesgen.families.contract import Family, Theta
-from bayesgen.families.names import CLASS, FEATURE, OBS, PROBABILITY
+from bayesgen.families.names import CLASS, FEATURE, OBS
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.documents import refuse_fractional_counts, row_of_cells
@@ -68,7 +68,6 @@ class NegativeBinomial(Family):
         Mean exposure, that of simulated rows. None: from the rows.
     """
 
-    describes: ClassVar[str] = PROBABILITY
     holds: ClassVar[str] = "count"
     kind: ClassVar[str] = "negative binomial"
     sums_rows: ClassVar[bool] = True

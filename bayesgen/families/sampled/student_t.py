@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from bayesgen.families.contract import Family, Tensors, Theta
-from bayesgen.families.names import CLASS, DENSITY, FEATURE
+from bayesgen.families.names import CLASS, FEATURE
 from bayesgen.families.records import Hyperparameter, PriorObject, array, prior_object
 from bayesgen.families.shared import pymc_parts
 from bayesgen.families.shared.gaussian import recorded_step, robust_location_and_scale
@@ -47,7 +47,6 @@ class StudentT(Family):
         m, s and h of the default priors. None: from the rows.
     """
 
-    describes: ClassVar[str] = DENSITY
     holds: ClassVar[str] = "real"
     kind: ClassVar[str] = "student t"
     separable: ClassVar[bool] = True

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from bayesgen.families.names import GIVEN_TOTAL
 from bayesgen.numerics.rows import Matrix, has_nan, refuse_negative_counts
 from bayesgen.numerics.special import Array
 
@@ -14,7 +13,6 @@ from bayesgen.numerics.special import Array
 class WordCounts:
     """Counts without gaps, of which a CSR matrix holds those above 0."""
 
-    describes: ClassVar[str] = GIVEN_TOTAL
     holds: ClassVar[str] = "count"
     kind: ClassVar[str] = "multinomial"
     sparse: ClassVar[bool] = True
