@@ -166,10 +166,6 @@ class LabelledTable(NamedTuple):
         groups = None if self.groups is None else self.groups[keep]
         return type(self)(self.X[keep], self.labels[keep], groups)
 
-    def fit(self, clf) -> None:
-        """Fit a classifier to the rows."""
-        clf.fit(self.X, self.labels, groups=self.groups)
-
 
 @dataclass
 class UsedRows:
@@ -243,7 +239,7 @@ class UsedRows:
                 f"is {self.first_gap}; leave them out by --drop-incomplete, or use another model"
             )
         if self.n_incomplete == self.n_labelled:
-            raise UserError("every row has a missing cell: --drop-incomplete leaves none")
+            raise UserError("every row has a missing cell")
         note(f"{path}: {lost} with missing cells dropped")
 
     def read_whole(self, advice: "Advice | None" = None) -> LabelledTable:
@@ -258,6 +254,8 @@ def labelled_rows(clf, table: "Table", target: str, text: str | None) -> Labelle
 
     Whole groups of rows stay together if the fit had groups and the file has their column.
     """
+    from sklearn.utils import get_tags
+
     group = table.reading.roles.get("group")
     group = group if group in table.names else None
     columns = columns_of(clf, table, text, [target, group])
@@ -269,7 +267,8 @@ def labelled_rows(clf, table: "Table", target: str, text: str | None) -> Labelle
     if kind == "M":
         raise UserError("the model's classes are dates, which a table's labels cannot be")
     form = {"b": "boolean", "i": "number", "u": "number", "f": "number"}.get(kind, "text")
-    rows = UsedRows(table, columns, target, form, group).read_whole()
+    takes_gaps = get_tags(clf).input_tags.allow_nan
+    rows = UsedRows(table, columns, target, form, group, not takes_gaps).read_whole()
     has_class = np.isin(rows.labels, clf.classes_)
     if not has_class.all():
         lost, n = np.unique(rows.labels[~has_class].astype(str), return_counts=True)

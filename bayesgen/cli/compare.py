@@ -1,5 +1,6 @@
 """``bayesgen compare``: every label is scored by models that have not seen it."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,13 +42,6 @@ def compare(
     ],
     target: Target,
     text: Texts = None,
-    drop_incomplete: Annotated[
-        bool,
-        typer.Option(
-            "--drop-incomplete",
-            help="Leave out rows with a missing cell, as the models were fitted without them.",
-        ),
-    ] = False,
     *,
     reading: Reading,
 ) -> None:
@@ -66,7 +60,7 @@ def compare(
     --------
     bayesgen compare penguins.nc held_out.csv --target species
     bayesgen compare sms.nc held_out.tsv --target label --text text
-    bayesgen compare mixed.nc lda.nc penguins.csv --target species --drop-incomplete
+    bayesgen compare mixed.nc lda.nc penguins.csv --target species
     """
     from bayesgen.cli import columns, files
     from bayesgen.posterior.fitted import fitted_models
@@ -80,24 +74,19 @@ def compare(
         entries[name] = clf, columns.labelled_rows(clf, table, target, text)
     with console.blamed_on():
         fitted_models({name: clf for name, (clf, _) in entries.items()}, "bayesgen compare")
-    if drop_incomplete:
-        entries = _complete(entries)
+    entries = _common_rows(entries)
     (_leave_one_out if _are_of_the_fits(entries) else _held_out)(entries, data)
 
 
-def _complete(entries: "Entries") -> "Entries":
-    """Leave out the rows that have a missing cell in a column of any model."""
+def _common_rows(entries: "Entries") -> "Entries":
+    """Leave out the rows that a model cannot take, such as those with a missing cell."""
     import numpy as np
 
-    tables = [rows.X for _, rows in entries.values() if hasattr(rows.X, "notna")]
-    if not tables:
-        return entries
-    keep = np.all([X.notna().all(axis=1).to_numpy() for X in tables], axis=0)
-    if not keep.any():
-        raise UserError("every row has a missing cell: --drop-incomplete leaves none")
-    if not keep.all():
-        console.note(f"{count(int((~keep).sum()), 'row')} with missing cells dropped")
-    return {name: (clf, rows.where(keep)) for name, (clf, rows) in entries.items()}
+    numbers = functools.reduce(np.intersect1d, (rows.numbers for _, rows in entries.values()))
+    return {
+        name: (clf, rows.where(np.isin(rows.numbers, numbers)))
+        for name, (clf, rows) in entries.items()
+    }
 
 
 def _are_of_the_fits(entries: "Entries") -> bool:

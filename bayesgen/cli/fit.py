@@ -8,7 +8,6 @@ import typer
 from bayesgen.cli.console import (
     Group,
     Target,
-    UserError,
     blamed_on,
     class_counts,
     plain_table,
@@ -18,8 +17,7 @@ from bayesgen.cli.console import (
     stdout,
 )
 from bayesgen.cli.models import Model, Plan
-from bayesgen.encoding.literals import count, one_line
-from bayesgen.errors import InputError
+from bayesgen.encoding.literals import one_line
 from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
     from bayesgen.cli.learning import Tally
 
-_SEED = 0  # of the rows that are held out
 _MOST_SHOWN = 24  # columns in the summary
 
 
@@ -75,16 +72,6 @@ def fit(
         str | None,
         typer.Option("--text", metavar="COLUMN", help="Column with the texts (markov, auto)."),
     ] = None,
-    test: Annotated[
-        float | None,
-        typer.Option(
-            "--test",
-            min=0.01,
-            max=0.99,
-            metavar="FRACTION",
-            help="Hold out this share of the rows, drawn at random, and score them.",
-        ),
-    ] = None,
     fold_labels: Annotated[
         bool,
         typer.Option("--fold-labels", help="Labels that differ by case or blanks are one class."),
@@ -119,7 +106,6 @@ def fit(
     bayesgen fit penguins.csv --target species --model mixed -o mixed.nc
     bayesgen fit iris.csv --target kind --model lda -o iris.nc
     bayesgen fit sms.tsv --target label --model markov --text text -o sms.nc
-    bayesgen fit penguins.csv --target species --test 0.3 -o penguins.nc
     """
     from bayesgen.cli import columns, files, learning
 
@@ -131,9 +117,6 @@ def fit(
         table, target, model, drop or [], kind or [], text, group,
         drop_incomplete=drop_incomplete, fold_labels=fold_labels,
     )  # fmt: skip
-    if test is not None:
-        _held_out(plan, test, output)
-        return
     clf, tally = learning.learn(plan)
     tally.kinds.update(dict.fromkeys(getattr(clf, "text_columns_", ()), "text"))
     _save(clf, plan, output)
@@ -148,44 +131,6 @@ def _save(clf, plan: Plan, output: Path) -> None:
     roles |= {} if plan.group is None else {"group": plan.group}
     with blamed_on(plan.table.path), blamed_on(f"cannot write {output}", (OSError,)):
         save_model(clf, output, plan.table, plan.target, roles)
-
-
-def _held_out(plan: Plan, share: float, output: Path) -> None:
-    """Fit to a part of the rows, save, and show the scores of the others."""
-    import numpy as np
-
-    from bayesgen.cli.compare import scores_of, show_scores
-    from bayesgen.cli.learning import fit_rows, prepared
-    from bayesgen.encoding.labels import codes_of
-
-    path = plan.table.path
-    with blamed_on(path, (InputError,), advice=plan.advice):
-        clf, rows, _ = prepared(plan)
-    uniform = np.random.default_rng(_SEED).random(len(rows.labels))
-    if rows.groups is not None:  # a group is held out whole
-        uniform = uniform[np.unique(rows.groups.astype(str), return_inverse=True)[1]]
-    held_out = uniform < share
-    has_class = np.isin(rows.labels, rows.labels[~held_out])
-    if not (held_out & has_class).any() or held_out.all():
-        n = count(len(rows.labels), "row")
-        raise UserError(f"--test {share:g}: of {n} none would be left on one side")
-    learnt, tested = rows.where(~held_out), rows.where(held_out & has_class)
-    fit_rows(plan, clf, learnt)
-    _save(clf, plan, output)
-    with blamed_on(path, rows=tested.numbers):
-        scores, _ = scores_of(clf, tested)
-    name = type(clf).__name__
-    show_scores(f"{name}, {count(len(tested.labels), 'row')} held out", clf, scores)
-    counts = np.array([(learnt.labels == label).sum() for label in clf.classes_])
-    of_frequencies = -np.log(counts / counts.sum())[codes_of(tested.labels, clf.classes_)].mean()
-    show(f"Log loss of the class frequencies alone: {of_frequencies:.4f}.")
-    if lost := int((held_out & ~has_class).sum()):
-        show(f"Not scored: {count(lost, 'row')} of classes that no other row has.")
-    show(
-        f"{name} has learned from {class_counts(clf.classes_, counts)}; the others were drawn at "
-        f"random (seed {_SEED}) and are not in the model.",
-        f"Written to {output}.",
-    )
 
 
 def _summary(clf, tally: "Tally", output: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
 
-from bayesgen.cli.columns import LabelledTable, UsedRows
+from bayesgen.cli.columns import LabelledTable
 from bayesgen.cli.console import blamed_on, busy
 from bayesgen.cli.files import rows_of
 from bayesgen.cli.models import Plan
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 
 def learn(plan: Plan) -> tuple[Any, "Tally"]:
     """Return a fitted classifier, and what the columns held."""
+    kinds, selection = plan.look()
+    clf, tally, path = plan.untrained(kinds), Tally(kinds), plan.table.path
+    if not get_tags(clf).input_tags.allow_nan:
+        selection.refuses_gaps = type(clf).__name__
     if plan.at_once:
-        clf, rows, tally = prepared(plan)
-        fit_rows(plan, clf, rows)
+        rows = selection.read_whole(plan.advice)
+        tally.add(rows, False)
+        with busy("learning"), blamed_on(path, rows=rows.numbers, advice=plan.advice):
+            clf.fit(rows.X, rows.labels, groups=rows.groups)
         return clf, tally
-    clf, selection, tally = _planned(plan)
     scored = not clf.__bayesgen_learner__().keeps_rows  # a pool keeps a sample of its own
 
     def chunks() -> Iterator[streams.Chunk]:
@@ -41,33 +46,9 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
         signs.enter_context(busy("learning"))  # a pool: its members have still to be pooled
 
     source = streams.Source(chunks, None)
-    with ExitStack() as signs, blamed_on(plan.table.path, advice=plan.advice):
+    with ExitStack() as signs, blamed_on(path, advice=plan.advice):
         clf.fitted_ = streams.learn(clf, source, progressbar=False)
     return clf, tally
-
-
-def fit_rows(plan: Plan, clf, rows: LabelledTable) -> None:
-    """Fit a classifier to rows in memory."""
-    path = plan.table.path
-    with busy("learning"), blamed_on(path, rows=rows.numbers, advice=plan.advice):
-        rows.fit(clf)
-
-
-def _planned(plan: Plan) -> "tuple[Any, UsedRows, Tally]":
-    """Return the classifier, not yet fitted, the rows to use, and an empty tally."""
-    kinds, selection = plan.look()
-    clf = plan.untrained(kinds)
-    if not get_tags(clf).input_tags.allow_nan:
-        selection.refuses_gaps = type(clf).__name__
-    return clf, selection, Tally(kinds)
-
-
-def prepared(plan: Plan) -> tuple[Any, LabelledTable, "Tally"]:
-    """Return the classifier, not yet fitted, all rows, and what the columns held."""
-    clf, selection, tally = _planned(plan)
-    rows = selection.read_whole(plan.advice)
-    tally.add(rows, False)
-    return clf, rows, tally
 
 
 @dataclass

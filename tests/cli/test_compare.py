@@ -61,19 +61,17 @@ def test_other_rows_are_held_out(folder, tmp_path):
 
 
 def test_which_rows(folder, tmp_path):
-    one = [folder / "lda.nc", PENGUINS, *ON, "--drop-incomplete"]
-    result = run("compare", *one)  # the rows of the fit are recognised
-    assert "stacking" in result.stdout
+    lda = folder / "lda.nc"
+    result = run("compare", lda, PENGUINS, *ON)  # the rows of the fit are recognised
+    assert "1 model by leave-one-out of 342 labels" in result.stdout
     assert "2 rows with missing cells dropped" in result.stderr
     assert "lda was fitted to these rows, and nb to others" in refused(
-        "compare", folder / "nb.nc", *one
+        "compare", folder / "nb.nc", lda, PENGUINS, *ON
     )
     frame = X.assign(species=Y).iloc[::9].reset_index(drop=True)
     frame.loc[2, "species"] = None  # rows without a label are dropped
-    frame.loc[8, "bill_depth_mm"] = None
-    frame.to_csv(data := tmp_path / "data.csv", index=False)
-    assert "'bill_depth_mm' in row 9" in refused("validate", folder / "lda.nc", data, *ON)
     frame.loc[8, "bill_depth_mm"] = 1e200
-    frame.to_csv(data, index=False)
+    frame.to_csv(data := tmp_path / "data.csv", index=False)
     told = "'bill_depth_mm' holds 1e+200 in row 9"
-    assert told in refused("fit", "-m", "mixed", data, *ON, "--test", 0.5, "-o", tmp_path / "m.nc")
+    assert told in refused("fit", "-m", "mixed", data, *ON, "-o", tmp_path / "m.nc")
+    assert "in row 9" in refused("validate", folder / "nb.nc", data, *ON)

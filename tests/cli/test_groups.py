@@ -47,14 +47,6 @@ def test_fit_compare_and_report_leave_subjects_out(subjects, data, tmp_path, mod
     assert "subject" not in run("predict", path, data, "-o", tmp_path / "o.csv").stdout
 
 
-def test_whole_subjects_are_held_out(data, tmp_path):
-    options = ["-m", "gaussian", "--group", "subject", "--test", 0.4]
-    run("fit", data, "-t", "y", *options, "-o", tmp_path / "m.nc")
-    n = bg.load(tmp_path / "m.nc").stats_.count.sum()
-    assert 0 < n < 40
-    assert n % 4 == 0
-
-
 def test_a_pool_leaves_subjects_out(subjects, data, tmp_path):
     run("fit", data, "-t", "y", "--group", "subject", "-o", tmp_path / "m.nc")
     X, y = subjects[["a", "b", "c"]], subjects["y"]

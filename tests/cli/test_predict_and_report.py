@@ -1,4 +1,4 @@
-"""``predict --explain``, ``report``, ``predict --interval`` and ``fit --test``."""
+"""The columns of `predict`, the pages of `report`, and what `fit` says of columns."""
 
 import errno
 import json
@@ -115,20 +115,6 @@ def test_report_never_writes_over_its_inputs(penguin_model, tmp_path, monkeypatc
 
 
 # --------------------------------------------------------------------------------------------- fit
-
-
-def test_fit_holds_rows_out(tmp_path):
-    path = tmp_path / "m.nc"
-    out = run("fit", "-m", "mixed", PENGUINS, "-t", "species", "--test", 0.3, "-o", path).stdout
-    clf = bg.load(path)
-    n = int(clf.stats_.count.sum())
-    assert 200 < n < 270
-    assert f"{344 - n} rows held out" in out
-    assert f"learned from {n} rows" in out
-    clf_all = run("fit", PENGUINS, "-t", "species", "--model", "lda", "--drop", "sex", "--drop",
-                  "island", "--drop-incomplete", "--test", 0.5, "-o", path).stdout  # fmt: skip
-    assert "LinearDiscriminant" in clf_all
-    assert bg.load(path).stats_.count.sum() < 342
 
 
 @pytest.mark.filterwarnings("default::bayesgen.encoding.suspects.ColumnWarning")

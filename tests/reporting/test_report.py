@@ -456,7 +456,7 @@ def test_sparse_forms_without_rows():
 
 
 def test_rows_that_the_model_has_seen_are_counted(clf):
-    """After `fit --test` a report of the whole file holds the training rows, too."""
+    """A report of a whole file may hold the training rows, too."""
     some = held_out(clf, X, Y)
     assert some.n_seen == (~TEST).sum()
     assert "equal training rows" in bg.report(clf, X, Y).to_json()
