@@ -79,7 +79,7 @@ def loo(
 
 _WIDTH = 100  # of notes
 _COLUMNS = ["elpd", "se", "elpd_diff", "dse", "log_loss", "accuracy", "ece"]
-_COLUMNS += ["log_evidence", "stacking", "pool"]
+_COLUMNS += ["stacking", "pool", "log_evidence"]
 _APART = 2  # standard errors of a difference that is more than chance
 
 
