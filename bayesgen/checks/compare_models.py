@@ -22,7 +22,8 @@ from bayesgen.posterior.fitted import (
     fitted_models,
     through_pipelines,
 )
-from bayesgen.posterior.pooled import Evidence, LogLinear, weights_without
+from bayesgen.posterior.model import log_weights_without
+from bayesgen.posterior.pooled import Evidence, LogLinear, comparable
 from bayesgen.predict import leave_one_out
 from bayesgen.predict.leave_one_out import TrainingRows
 
@@ -272,9 +273,11 @@ def _stacking(scores: "Mapping[str, ELPDData]") -> "tuple[pd.Series, list[str]]"
 def _exponents(joints: list[Array], codes: Array, weight: Array) -> Array:
     """Return mean exponents of the pool of all models, under `LogLinearPool`'s default prior."""
     prior = LogLinear(1 / len(joints))
-    count = class_counts(codes, joints[0].shape[1], weight)
-    log_pi = weights_without(count, codes, weight)
-    evidence = Evidence.of(joints, [None] * len(joints), log_pi, np.ones(len(codes)))
+    n_classes = joints[0].shape[1]
+    count = class_counts(codes, n_classes, weight)
+    log_pi = log_weights_without(np.ones(n_classes), count, codes, weight)
+    scores = np.stack([comparable(joint - log_pi) for joint in joints])
+    evidence = Evidence(scores, log_pi, np.ones(len(codes)))
     return sample(evidence, codes, weight, prior).mean[0]
 
 

@@ -57,8 +57,7 @@ from bayesgen.posterior.pooled import (
     MemberRows,
     PooledPosterior,
     Scored,
-    leaving_weight,
-    weights_without,
+    evidence_of,
 )
 from bayesgen.posterior.training import Training, kept
 from bayesgen.predict.leave_one_out import (
@@ -132,20 +131,18 @@ def _seen(member: Member, X: MemberRows) -> Rows:
 def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
     """Return a member fitted to labelled rows; the pipeline first."""
     clf = member.clf
-    how: dict[str, object] = {"unlabelled": "weighted"} if y.unlabelled else {}
+    groups = {} if y.groups is None or member.front is None else {"groups": y.groups}
     with warnings.catch_warnings():
         for told_by_the_pool in (ColumnWarning, CopiedRowsWarning):
             warnings.simplefilter("ignore", told_by_the_pool)
         if member.front is not None:
             rows = member.front.fit_transform(X.X, y.labels)
-            if y.groups is not None:
-                how["groups"] = y.groups
-            clf = clf.fit(rows, y.labels, sample_weight=y.weight, **how)
+            clf = clf.fit(rows, y.labels, sample_weight=y.weight, **groups)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(_seen(member, X), y, y.weight, **how)
+            clf.fitted_ = learner.fit(_seen(member, X), y, y.weight)
         else:
-            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight, **how)
+            clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight)
     # rows that nobody else keeps are not kept
     rows_kept = kept(X.X, y.labels, y.weight) if X.seen(member) is X.X else None
     clf.fitted_ = clf.fitted_.with_training(rows=rows_kept)
@@ -381,8 +378,7 @@ class LogLinearPool(GenerativeClassifier):
         ----------
         X : (N, D) table, sparse counts, or documents, as the members take them
         y : (N,)
-            Labels. With `unlabelled` labels may be missing: masked, None, NaN or NA, or -1 among
-            numbers, which is scikit-learn's convention. Without it -1 is a label.
+            Labels.
         sample_weight : (N,), optional
             A row is left out whole, whatever its weight. Repeat the rows of a table of counts,
             ``X.loc[X.index.repeat(count)]``; otherwise exponents are learned without any equal row.
@@ -392,9 +388,9 @@ class LogLinearPool(GenerativeClassifier):
             is a group of its own, but for exact copies in a table of real numbers
             (`CopiedRowsWarning`): they also count as one row, so that a class which was copied
             more often than the others keeps its share. `class_prior` replaces that share.
-        unlabelled : {"weighted", "ignore"}, optional
-            Use of rows without a label. Each member weights them by leave-one-out; exponents are
-            learnt from the labelled rows, each left out of the members' passes.
+        unlabelled : {"ignore"}, optional
+            Rows without a label (None, NaN or NA, masked, or -1 among numbers) are left out. None:
+            they are refused. Not ``"weighted"``, which is for one model.
         **sample_options
             None are taken: give them to the constructors of the members.
 
@@ -415,24 +411,23 @@ class LogLinearPool(GenerativeClassifier):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        if unlabelled is not None:
+            refuse_unknown("unlabelled", unlabelled, ("ignore",))
+            if groups is not None:
+                raise ValueError("groups= goes with labels: leave rows without one out first")
+            X, y, sample_weight = rows_with_label(X, y, sample_weight)
         copies = None
+        if isinstance(groups, int | np.integer):
+            raise TypeError("fit takes groups= as one name for each row, not a number of folds")
         if groups is not None:
-            if unlabelled is not None or isinstance(groups, int | np.integer):
-                raise ValueError(
-                    "groups= is one name for each row, and cannot be combined with unlabelled="
-                )
             groups = group_codes(groups, n_rows(X))
-        elif unlabelled is None:
+        else:
             copies = copied_rows(X, labels_and_mask(y)[0], "copies together count as one row")
             if copies is not None:
                 each = 1.0 if sample_weight is None else weights_of_rows(sample_weight, len(copies))
                 sample_weight = each / np.bincount(copies)[copies]
-        if unlabelled is not None:
-            refuse_unknown("unlabelled", unlabelled, ("weighted", "ignore"))
-            if unlabelled == "ignore":
-                X, y, sample_weight = rows_with_label(X, y, sample_weight)
         together = copies if groups is None else groups
-        reader, rows = self._read(X, y, sample_weight, unlabelled == "weighted", together)
+        reader, rows = self._read(X, y, sample_weight, together)
         seen = MemberRows(rows.X, log_joint, of_training=True)
         members, left_out = self._members(seen, rows)
         if together is not None and not all(m.fitted.posterior.exact for m in members):
@@ -448,18 +443,12 @@ class LogLinearPool(GenerativeClassifier):
         return self
 
     def _read(
-        self,
-        X,
-        y,
-        sample_weight,
-        unlabelled: bool = False,
-        groups: Array | None = None,
+        self, X, y, sample_weight, groups: Array | None = None
     ) -> tuple[PoolReader, Labelled]:
         """Rows for training, and the reader that knows their columns."""
         reader, read = self._reader().admit(X, first=True)
-        rows = labelled(read, y, sample_weight, unlabelled=unlabelled, groups=groups)
-        coded = rows.coded()
-        return reader, rows._replace(codes=coded, unlabelled=bool((coded[1] < 0).any()))
+        rows = labelled(read, y, sample_weight, groups=groups)
+        return reader, rows._replace(codes=rows.coded())
 
     def _with_exponents(
         self,
@@ -471,15 +460,9 @@ class LogLinearPool(GenerativeClassifier):
     ) -> Fitted:
         """Return the fit of members whose exponents are drawn from rows left out in turn."""
         classes, codes = rows.coded()
-        with_label = np.flatnonzero(codes >= 0)
-        sampled = self._sample_of(codes[with_label])
-        places = with_label[sampled]
+        places, weight = self._sample_of(codes), rows.weight_of_each()
         groups = None if rows.groups is None else rows.groups[places]
-        weight = rows.weight_of_each()
         some = TrainingRows(seen[places], codes[places], weight[places], groups)
-        leaving = leaving_weight(some.codes, some.weight, groups)
-        joints, inside = _joints_without(members, some, sampled, leaving)
-        count = class_counts(codes[with_label], len(classes), weight[with_label])
         members = [
             replace(
                 m,
@@ -488,9 +471,9 @@ class LogLinearPool(GenerativeClassifier):
             )
             for m in members
         ]
-        log_pi = weights_without(count, some.codes, leaving)
-        evidence = Evidence.of(joints, inside, log_pi, some.X.known(members))
-        scored = Scored(evidence.tempered(some.X.tempers(members)), some.codes, some.weight)
+        count = class_counts(codes, len(classes), weight)
+        evidence, joints = evidence_of(members, count, *some)
+        scored = Scored(evidence, some.codes, some.weight)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
@@ -507,16 +490,10 @@ class LogLinearPool(GenerativeClassifier):
             draw,
             scored,
         )
-        unlabelled_weight = None
-        if rows.unlabelled:
-            weights = [member.fitted.training.unlabelled_weight for member in members]
-            unlabelled_weight = float(np.average(weights, weights=exponents.mean[0]))
         pool_training = Training(
             len(codes),
-            len(codes) - len(with_label),
-            _ROUTE,
+            inference=_ROUTE,
             rows=kept(seen.X, rows.labels, rows.weight),
-            unlabelled_weight=unlabelled_weight,
             suspects=odd_columns,
             ranks=member_ranks(members, joints, some.codes, some.weight),
             left_out=left_out,
@@ -775,9 +752,7 @@ class LogLinearPool(GenerativeClassifier):
         reader = replace(storage.with_columns(self._reader(), state), members=posterior.members)
         training = Training(
             state["n_rows_seen"],
-            state["n_unlabelled"],
-            _ROUTE,
-            unlabelled_weight=state["unlabelled_weight"],
+            inference=_ROUTE,
             scores=scores,
             ranks=ranks,
             left_out=dict(state["left_out"]),
@@ -811,24 +786,6 @@ def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str
     if reader.names is None:
         return None
     return {*reader.names} - {name for member in members for name in member.texts}
-
-
-def _joints_without(
-    members: list[Member], some: TrainingRows, sampled: Array, leaving: Array
-) -> tuple[list[Array], list[Array | None]]:
-    """Return log joints of rows without themselves, and the class weights in them, by member."""
-    joints: list[Array] = []
-    inside: list[Array | None] = []
-    for member in members:
-        weighed = member.fitted.training.weighed
-        if weighed is None:
-            joints.append(some.X.log_joint_without(member, *some[1:]))
-            inside.append(member.log_class_weights(some.codes, leaving))
-        else:
-            joints.append(weighed.joint[sampled])
-            generative = member.fitted.posterior.model.generative
-            inside.append(weighed.log_pi[sampled] if generative else None)
-    return joints, inside
 
 
 # ------------------------------------------------------------------------------------------------

@@ -307,10 +307,6 @@ def _pool_sentences(fitted: Fitted, interval: Array) -> list[str]:
         )
     if any(member.fitted.posterior.n_draws for member in members):
         sentences.append("Scores of sampled members are by Pareto-smoothed importance sampling.")
-    if (share := fitted.training.unlabelled_weight) is not None:
-        sentences.append(
-            f"{unlabelled_rows(fitted.training.n_unlabelled, share)}, on average over members."
-        )
     for name, reason in fitted.training.left_out.items():
         sentences.append(f"Left out: {name} ({reason}).")
     odd = fitted.training.suspects

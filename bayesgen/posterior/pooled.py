@@ -19,8 +19,8 @@ M members, N rows, C classes, S draws.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -109,32 +109,6 @@ class Evidence:
     scores: Array
     log_weights: Array
     known_share: Array
-
-    @classmethod
-    def of(
-        cls,
-        joints: Sequence[Array],
-        inside: Sequence[Array | None],
-        log_weights: Array,
-        known_share: Array,
-    ) -> Self:
-        """From the members' log joint densities (N, C), and the log class weights in them.
-
-        None in place of these: the member knows log p(y = c | x), with the `log_weights` in it. A
-        row of which nothing is known is no evidence.
-        """
-        scores = np.stack(
-            [
-                comparable(joint - (log_weights if weights is None else weights))
-                for joint, weights in zip(joints, inside, strict=True)
-            ]
-        )
-        scores[:, known_share == 0] = 0.0
-        return cls(scores, log_weights, known_share)
-
-    def tempered(self, factors: Array) -> Self:
-        """Return the same with the members' scores times factors (M, N)."""
-        return replace(self, scores=self.scores * factors[..., None])
 
     @property
     def shape(self) -> tuple[int]:
@@ -296,11 +270,6 @@ class Member:
         """Return what it has learnt, a `Fitted`."""
         return self.clf.fitted_
 
-    def log_class_weights(self, codes: Array | None, weight: Array | None) -> Array | None:
-        """Log class weights in its joint densities (`log_class_weights`); None: discriminative."""
-        posterior = self.fitted.posterior
-        return log_class_weights(posterior, codes, weight) if posterior.model.generative else None
-
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the column whose texts it sees."""
@@ -321,9 +290,8 @@ class MemberRows:
 
     def __init__(self, rows: Rows, joint: Joint, of_training: bool = False) -> None:
         self.rows, self._joint, self.of_training = rows, joint, of_training
-        self._made: list[tuple[tuple[Any, ...], Any]] = []
-        self._read: list[tuple[Any, Rows]] = []
-        self._learnt: list[tuple[Any, Reader, Rows]] = []  # by readers that had read nothing
+        self._made: list[tuple[tuple[Any, ...], Any]] = []  # views cannot be hashed
+        self._read: list[tuple[Any, Reader | None, Rows]] = []  # None, or a reader before it learnt
 
     @property
     def X(self):
@@ -351,7 +319,7 @@ class MemberRows:
     def _once[T](self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         for earlier, value in self._made:
             if earlier == key:
-                return value
+                return cast(T, value)
         made = make()
         self._made.append((key, made))
         return made
@@ -386,24 +354,21 @@ class MemberRows:
     def read(self, member: Member) -> Rows:
         """Rows as the member's fitted classifier has read them, or one that reads alike."""
         X = self.given(member, reader := member.fitted.reader)
-        for table, rows in self._read:
+        for table, _, rows in self._read:
             if table is X and rows.reader.reads_as(reader):
                 return rows
-        rows = reader.read(X)
-        self._read.append((X, rows))
-        return rows
+        self._read.append((X, None, reader.read(X)))
+        return self._read[-1][2]
 
     def learnt(self, member: Member, reader: Reader) -> Rows:
         """Training rows by a reader that has read nothing, once for all that learn alike."""
         X = self.given(member, reader)
-        for table, before, rows in self._learnt:
-            if table is X and before.reads_as(reader):
+        for table, before, rows in self._read:
+            if table is X and before is not None and before.reads_as(reader):
                 return rows
         after, rows = reader.admit(X, first=True)
-        _, rows = after.learnt(rows, True)
-        self._learnt.append((X, reader, rows))
-        self._read.append((X, rows))
-        return rows
+        self._read.append((X, reader, after.learnt(rows, True)[1]))
+        return self._read[-1][2]
 
     def forget(self, later: Sequence[Member]) -> None:
         """Drop the views, and what was read of them, that none of the members sees."""
@@ -411,7 +376,6 @@ class MemberRows:
         self._made = [made for made in self._made if len(made[0]) < 3 or made[0] in needed]
         seen = [id(self.rows), *(id(value) for _, value in self._made)]
         self._read = [read for read in self._read if id(read[0]) in seen]
-        self._learnt = [learnt for learnt in self._learnt if id(learnt[0]) in seen]
 
     def log_joint(self, member: Member, fitted=None) -> Array:
         """Return (N, C) log joint densities of new rows, up to a term that classes share.
@@ -499,9 +463,41 @@ def log_class_weights(posterior, codes: Array | None = None, weight: Array | Non
     return log_weights_without(posterior.prior.alpha, posterior.stats.count, codes, weight)
 
 
-def weights_without(count: Array, codes: Array, weight: Array) -> Array:
-    """Return (n, C) log of a pool's class weights without each of the rows."""
-    return log_weights_without(np.ones(len(count)), count, codes, weight)
+def evidence_of(
+    members: Sequence[Member],
+    count: Array,
+    X: MemberRows,
+    codes: Array | None = None,
+    weight: Array | None = None,
+    groups: Array | None = None,
+) -> tuple[Evidence, list[Array]]:
+    """Return what members say of rows, and their log joint densities (N, C).
+
+    Parameters
+    ----------
+    count : (C,) weight of the training rows of each class
+    X : rows
+    codes, weight, groups : (N,), optional
+        Of training rows: each is scored without itself or its group.
+    """
+    if codes is None or weight is None:
+        leaving = None
+        log_pi = np.tile(log_weights((count + 1) / (count + 1).sum()), (*X.shape, 1))
+        joints = [X.log_joint(member) for member in members]
+    else:
+        leaving = leaving_weight(codes, weight, groups)
+        log_pi = log_weights_without(np.ones(len(count)), count, codes, leaving)
+        joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
+    scores = np.empty((len(members), *log_pi.shape))
+    tempers = X.tempers(members)
+    for k, member in enumerate(members):
+        posterior, inside = member.fitted.posterior, log_pi
+        if posterior.model.generative:
+            inside = log_class_weights(posterior, codes, leaving)
+        scores[k] = comparable(joints[k] - inside) * tempers[k][:, None]
+    known = X.known(members)
+    scores[:, known == 0] = 0.0  # a row of which nothing is known is no evidence
+    return Evidence(scores, log_pi, known), joints
 
 
 class Scored(NamedTuple):
@@ -548,6 +544,7 @@ class PooledPosterior:
 
     exact: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
+    draws_need_rows: ClassVar[bool] = True  # with random weights of which members are fitted again
     stats: ClassVar[Any] = None
     has_weights: ClassVar[bool] = True  # of classes, which others may replace
     exact_weights: ClassVar[bool] = False
@@ -599,18 +596,7 @@ class PooledPosterior:
         groups: Array | None = None,
     ) -> Evidence:
         """`Evidence` of new rows, or of training rows without themselves or their groups."""
-        members = self.members
-        if codes is None or weight is None:
-            inside = [member.log_class_weights(None, None) for member in members]
-            log_weights_of_rows = np.tile(log_weights(self.class_weights()), (*X.shape, 1))
-            joints = [X.log_joint(member) for member in members]
-        else:
-            leaving = leaving_weight(codes, weight, groups)
-            inside = [member.log_class_weights(codes, leaving) for member in members]
-            log_weights_of_rows = weights_without(self.count, codes, leaving)
-            joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
-        evidence = Evidence.of(joints, inside, log_weights_of_rows, X.known(members))
-        return evidence.tempered(X.tempers(members))
+        return evidence_of(self.members, self.count, X, codes, weight, groups)[0]
 
     def log_joint(
         self,
@@ -647,47 +633,16 @@ class PooledPosterior:
         pools the densities by one draw of exponents and intercepts.
         """
         n_draws = _DRAWS if n_draws is None else n_draws
+        if training is None:
+            raise ValueError("draws of a pool need its training rows")
         which = np.random.default_rng(seed).permutation(np.arange(n_draws) % self.n_draws)
         eta, b = (values[which] for values in self.exponents.flat)
-
-        @cache
-        def rows_of_fit() -> tuple[MemberRows, Array, Array]:
-            if training is None:
-                raise ValueError("draws of a pool need its training rows")
-            rows: tuple[MemberRows, Array, Array] = training()
-            return rows
-
-        rows_if_needed = rows_of_fit if self.draws_need_rows else None
-        log_pi = self._class_weights_of_draws(n_draws, seed, rows_if_needed)
+        of_fit = training()
+        _, codes, weight, *_ = of_fit
+        factors = weights_of_draws(n_draws, seed, len(codes))
+        count = 1 + factors * weight @ np.eye(len(self.count))[codes]
+        log_pi = log_weights(count / count.sum(axis=1, keepdims=True))
         shift = log_pi if class_prior is None else log_weights(class_prior)[None]
-
-        def densities(k: int, X: MemberRows) -> Iterator[Array]:
-            """Return (N, C) log densities of rows given their class by member k, for each draw."""
-            member = self.members[k]
-            fitted = member.fitted
-            posterior = fitted.posterior
-            if not posterior.exact:
-                inside = log_class_weights(posterior) if posterior.model.generative else log_pi
-                yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
-                return
-
-            def own_rows():
-                rows, codes, weight, *_ = rows_of_fit()
-                return rows.as_training.read(member).encoded, codes, weight
-
-            has_theta = posterior.model.generative and not fitted.reader.sums_missing
-            for s, fit in enumerate(posterior.random_fits(n_draws, seed, own_rows)):
-                if has_theta and not posterior.too_large(n_draws):
-                    one = (seed * len(self.members) + k) * n_draws + s
-                    yield fit.drawn_density(X.read(member).encoded, one)
-                    continue
-                if has_theta:
-                    yield fit.model.family.log_density_at_mean(X.read(member).encoded)
-                    continue
-                # no theta is drawn of label trees, nor where cells are summed over
-                inside = log_class_weights(fit) if posterior.model.generative else log_pi[s]
-                refit = replace(fitted, posterior=fit)
-                yield X.log_joint(member, fitted=refit) - inside
 
         def blocks() -> Iterator[tuple[slice, Array]]:
             for rows in row_blocks(X.shape[0], b.size, BLOCK):
@@ -696,28 +651,39 @@ class PooledPosterior:
                 tempers = some.tempers(self.members)[..., None]
                 joint = b[:, None] * shares + shift[:, None]
                 for k in range(len(self.members)):
-                    for s, log_x in enumerate(densities(k, some)):
+                    for s, log_x in enumerate(self._densities(k, some, seed, log_pi, of_fit)):
                         score = np.where(shares, comparable(log_x), 0.0)
                         joint[s] += eta[s, k] * tempers[k] * score
                 yield rows, joint[None]
 
         return JointDraws(blocks(), (1, n_draws, X.shape[0], b.shape[1]))
 
-    @property
-    def draws_need_rows(self) -> bool:
-        """Return whether draws fit members to the training rows again."""
-        return any(member.fitted.posterior.exact for member in self.members)
+    def _densities(
+        self, k: int, X: MemberRows, seed: int, log_pi: Array, of_fit: Any
+    ) -> Iterator[Array]:
+        """Yield (N, C) log densities of rows given their class by member k, for each draw."""
+        member, n_draws = self.members[k], len(log_pi)
+        fitted = member.fitted
+        posterior, generative = fitted.posterior, fitted.posterior.model.generative
+        if not posterior.exact:
+            inside = log_class_weights(posterior) if generative else log_pi
+            yield from X.log_joint(member) - np.broadcast_to(inside, log_pi.shape)[:, None]
+            return
 
-    def _class_weights_of_draws(
-        self, n_draws: int, seed: int, rows_of_fit: Training | None
-    ) -> Array:
-        """Return (S, C) log class weights of weighted training rows; fixed without rows."""
-        if rows_of_fit is None:
-            return np.tile(log_weights(self.class_weights()), (n_draws, 1))
-        _, codes, weight, *_ = rows_of_fit()
-        factors = weights_of_draws(n_draws, seed, len(codes))
-        count = 1 + factors * weight @ np.eye(len(self.count))[codes]
-        return log_weights(count / count.sum(axis=1, keepdims=True))
+        def own_rows():
+            rows, *others = of_fit
+            return rows.as_training.read(member).encoded, *others
+
+        has_theta = generative and not fitted.reader.sums_missing
+        for s, fit in enumerate(posterior.random_fits(n_draws, seed, own_rows)):
+            if has_theta and not posterior.too_large(n_draws):
+                one = (seed * len(self.members) + k) * n_draws + s
+                yield fit.drawn_density(X.read(member).encoded, one)
+            elif has_theta:
+                yield fit.model.family.log_density_at_mean(X.read(member).encoded)
+            else:  # no theta is drawn of label trees, nor where cells are summed over
+                inside = log_class_weights(fit) if generative else log_pi[s]
+                yield X.log_joint(member, fitted=replace(fitted, posterior=fit)) - inside
 
     def log_joint_without(
         self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None

@@ -215,27 +215,11 @@ def test_clashes_are_refused(make, options, says):
 # ------------------------------------------------------------------------------------------ pools
 
 
-@pytest.mark.usefixtures("few_exponents")
-def test_a_pool_weighs_through_its_members(tmp_path):
+def test_a_pool_takes_labelled_rows_alone():
     X, y, _ = two_groups(n=80, n_labelled=20, gap=1.5)
-    members = [bg.GaussianNB(), bg.LinearDiscriminant()]
-    pool = bg.LogLinearPool(members).fit(X, y, unlabelled="weighted")
-    for member, own in zip(members, pool.members_.values(), strict=True):
-        alone = type(member)().fit(X, y, unlabelled="weighted")
-        np.testing.assert_allclose(own.predict_proba(X), alone.predict_proba(X), rtol=1e-9)
-        weighed = alone.fitted_.training.weighed
-        log_x = weighed.joint - weighed.log_pi
-        k = list(pool.members_.values()).index(own)
-        scores = pool.fitted_.posterior.scored.evidence.scores[k]
-        np.testing.assert_allclose(scores, log_x - log_x.max(axis=1, keepdims=True), atol=1e-9)
-    assert "60 unlabelled rows count as" in str(pool.summary())
-    with pytest.raises(NotImplementedError, match="refused after unlabelled="):
-        pool.predict_interval(X)
-    pool.save(tmp_path / "pool.nc")
-    again = bg.load(tmp_path / "pool.nc")
-    np.testing.assert_allclose(again.predict_proba(X), pool.predict_proba(X), rtol=1e-9)
-    assert again.unlabelled_weight_ == pool.unlabelled_weight_
-    known = y >= 0
+    members, known = [bg.GaussianNB(), bg.LinearDiscriminant()], y >= 0
     ignoring = bg.LogLinearPool(members).fit(X, y, unlabelled="ignore")
     same_pool = bg.LogLinearPool(members).fit(X[known], y[known])
     np.testing.assert_allclose(ignoring.predict_proba(X), same_pool.predict_proba(X), rtol=1e-9)
+    with pytest.raises(ValueError, match="unlabelled must be one of 'ignore', got 'weighted'"):
+        bg.LogLinearPool(members).fit(X, y, unlabelled="weighted")
