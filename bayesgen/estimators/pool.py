@@ -140,7 +140,8 @@ def learnt(member: Member, X: MemberRows, y: Labelled) -> Member:
             clf = clf.fit(rows, y.labels, sample_weight=y.weight, **groups)
         elif type(clf).fit is GenerativeClassifier.fit and clf._family_type.conjugate:
             learner = clf.__bayesgen_learner__()
-            clf.fitted_ = learner.fit(_seen(member, X), y, y.weight)
+            rows = _seen(member, X)
+            clf.fitted_ = learner.fit_read(rows.reader, y._replace(X=rows))
         else:
             clf = clf.fit(X.seen(member), y.labels, sample_weight=y.weight)
     # rows that nobody else keeps are not kept

@@ -20,7 +20,7 @@ from bayesgen.encoding import suspects
 from bayesgen.encoding.cells import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
 from bayesgen.encoding.labels import labels_and_mask, refuse_two_types, warn_of_one_class
-from bayesgen.encoding.reader import Align, Reader, Rows
+from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.suspects import copied_rows
 from bayesgen.encoding.tables import is_table, n_rows
 from bayesgen.errors import warn
@@ -193,16 +193,23 @@ class Learner:
             )
         if unlabelled == "weighted":
             return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
-        if isinstance(y, Labelled):
-            groups = y.groups
-        elif groups is None and y is not None and self._chooses_by_leaving_out():
+        if groups is None and y is not None and self._chooses_by_leaving_out():
             groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
-        _, gathered, rows = self._gathered(None, X, y, sample_weight, groups=groups)
-        if rows.X.reader.doubts and not isinstance(y, Labelled):
-            rows.X.reader.warn_of_doubts(rows.X)
-        scored = rows._replace(X=rows.X.encoded) if self.prior in (None, "loo") else None
-        fitted = self._keep(self.settle(gathered, scored), X, y, sample_weight)
-        return fitted.with_training(groups=groups)
+        reader, rows = self._labelled(self.reader, X, y, sample_weight, groups=groups)
+        reader, read = reader.learnt(rows.X, True)
+        if reader.doubts:
+            reader.warn_of_doubts(read)
+        fitted = self.fit_read(reader, rows._replace(X=read))
+        return self._keep(fitted, X, y, sample_weight).with_training(groups=groups)
+
+    def fit_read(self, reader: Reader, rows: Labelled) -> Fitted:
+        """Return the posterior in closed form of labelled rows that a reader has learnt."""
+        classes, codes = rows.coded()
+        gathered = self._summed(replace(reader, owner=self.name), rows, classes, codes)
+        scored = None
+        if self.prior in (None, "loo"):
+            scored = LabelledRows(rows.X.encoded, codes, rows.weight, rows.groups)
+        return self.settle(gathered, scored)
 
     def _chooses_by_leaving_out(self) -> bool:
         return self.prior in (None, "loo") or self.family_type.discriminative
@@ -223,9 +230,8 @@ class Learner:
     def _keep(self, fitted: Fitted, X, y, sample_weight) -> Fitted:
         """Keep a reference to the rows of a fit, and what is odd about their columns."""
         odd: dict[str, str] = {}
-        if len(fitted.classes) == 1 and not isinstance(y, Labelled):
+        if len(fitted.classes) == 1:
             warn_of_one_class(fitted.classes)
-        X, y = X.X if isinstance(X, Rows) else X, y.labels if isinstance(y, Labelled) else y
         if is_table(X):
             odd = suspects.find(
                 X,
@@ -248,50 +254,42 @@ class Learner:
         classes=None,
     ) -> Gathered:
         """Statistics of rows, added to those `before`."""
-        earlier, gathered, _ = self._gathered(before, X, y, sample_weight, classes)
-        if earlier is None:
-            return gathered
+        if before is None:
+            reader, rows = self._labelled(self.reader, X, y, sample_weight)
+            reader, read = reader.learnt(rows.X, True)
+            labels, codes = _among(rows, classes)
+            return self._summed(reader, rows._replace(X=read), labels, codes)
+        earlier, gathered = self._further(before, X, y, sample_weight, classes)
         stats = earlier.stats.merge(gathered.stats)
         return replace(earlier, stats=stats, n_rows=earlier.n_rows + gathered.n_rows)
 
-    def _gathered(
+    def _further(self, before: Gathered, X, y, sample_weight, classes) -> tuple[Gathered, Gathered]:
+        """Return those `before`, made to cover further rows, and those of the rows."""
+        reader, rows = self._labelled(before.reader, X, y, sample_weight, first=False)
+        before.reader.refuse_single(rows.X, before.n_rows)
+        labels, codes = _among(rows, classes)
+        earlier, places = before.covering(labels)
+        reader, align, _ = reader.further(rows.X)
+        earlier, rows = earlier.by(reader, align), rows._replace(X=rows.X.by(reader))
+        return earlier, self._summed(reader, rows, earlier.classes, places[codes], earlier.stats)
+
+    def _summed(
         self,
-        before: Gathered | None,
-        X,
-        y,
-        sample_weight=None,
-        classes=None,
-        groups: Array | None = None,
-    ) -> tuple[Gathered | None, Gathered, LabelledRows]:
-        """Return those `before`, made to cover the rows; those of the rows; the rows themselves."""
-        if not self.family_type.conjugate:
-            raise NoClosedFormError(
-                f"{self.family_type.__name__} has no closed form, and no statistics to add: "
-                "fit all rows together"
-            )
-        reader = self.reader if before is None else before.reader
-        reader, rows = self._labelled(reader, X, y, sample_weight, before is None, False, groups)
-        labels, codes = rows.coded()
-        if classes is not None:
-            labels, codes = among(classes, labels, codes)
-        earlier, read = None, rows.X
-        if before is None and not isinstance(y, Labelled):
-            reader, read = reader.learnt(read, True)
-        elif before is not None:
-            before.reader.refuse_single(read, before.n_rows)
-            earlier, places = before.covering(labels)
-            labels, codes = earlier.classes, places[codes]
-            reader, align, _ = reader.further(read)
-            earlier, read = earlier.by(reader, align), read.by(reader)
-        model = self.unresolved(reader, labels)
+        reader: Reader,
+        rows: Labelled,
+        classes: Array,
+        codes: Array,
+        earlier: ClassStats | None = None,
+    ) -> Gathered:
+        """Statistics of encoded rows, which may be merged with the `earlier`."""
+        model, read = self.unresolved(reader, classes), rows.X
         if earlier is not None:
-            model = replace(model, family=model.family.further(earlier.stats.features))
+            model = replace(model, family=model.family.further(earlier.features))
         with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
-            stats = model.stats(read.encoded, codes, len(labels), rows.weight, rows.groups)
+            stats = model.stats(read.encoded, codes, len(classes), rows.weight, rows.groups)
         names = _names(reader, model.family)
         refuse_large_cells(model.family, read.encoded, names, stats.features, rows.positions)
-        gathered = Gathered(labels, reader, stats, len(codes))
-        return earlier, gathered, LabelledRows(read, codes, rows.weight, rows.groups)
+        return Gathered(classes, reader, stats, len(codes))
 
     def _labelled(
         self,
@@ -299,13 +297,11 @@ class Learner:
         X,
         y,
         sample_weight,
-        first: bool,
-        unlabelled: bool,
+        first: bool = True,
+        unlabelled: bool = False,
         groups: Array | None = None,
     ) -> tuple[Reader, Labelled]:
         """Rows of any fit, read but not encoded."""
-        if isinstance(y, Labelled):  # as a pool has read and coded them
-            return replace(X.reader, owner=self.name), y._replace(X=X)
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None")
         reader, rows = reader.admit(X, first=first)
@@ -344,8 +340,7 @@ class Learner:
     def forget(self, fitted: Fitted, X, y, sample_weight) -> Gathered:
         """Statistics without those of rows that were learned before."""
         before = Gathered.of(fitted)
-        earlier, rows, _ = self._gathered(before, X, y, sample_weight, fitted.classes)
-        assert earlier is not None, "there are rows before"
+        earlier, rows = self._further(before, X, y, sample_weight, fitted.classes)
         if _form(earlier.stats.features) != _form(before.stats.features):
             raise ValueError(f"{_FORGET}: X holds categories or tokens that were never learned")
         count = before.stats.count
@@ -363,11 +358,10 @@ class Learner:
 
     def _weighed(self, X, y, sample_weight, weights: tuple[float, ...] = WEIGHTS) -> Fitted:
         """`fit` in closed form that weighs rows without a label by leave-one-out."""
-        reader, rows = self._labelled(self.reader, X, y, sample_weight, True, True)
+        reader, rows = self._labelled(self.reader, X, y, sample_weight, unlabelled=True)
         classes, codes = rows.coded()
-        read, weight = rows.X, rows.weight_of_each()
-        if not isinstance(y, Labelled):
-            reader, read = reader.learnt(read, True)
+        weight = rows.weight_of_each()
+        reader, read = reader.learnt(rows.X, True)
         data = LabelledRows(read.encoded, codes, weight)
         family = self.unresolved(reader, classes).family
         refuse_large_cells(family, data.X, _names(reader, family), rows=rows.positions)
@@ -421,7 +415,7 @@ class Learner:
                 f"prior={self.prior!r} maximises a score that has no closed form for "
                 f"{self.family_type.__name__}: leave prior at 'default'"
             )
-        reader, labelled_rows = self._labelled(self.reader, X, y, sample_weight, True, False)
+        reader, labelled_rows = self._labelled(self.reader, X, y, sample_weight)
         classes, codes = labelled_rows.coded()
         reader, read = reader.learnt(labelled_rows.X, False)
         unresolved = self.unresolved(reader, classes)
@@ -501,3 +495,9 @@ def _names(reader: Reader, family: Family):
 def _form(stats: Stats):
     """Shapes and settings of statistics: they grow with the categories and tokens known."""
     return {name: value.shape for name, (_, value) in stats.arrays().items()}, stats.settings()
+
+
+def _among(rows: Labelled, classes) -> tuple[Array, Array]:
+    """Return the distinct labels of rows, or the declared classes, and the code of each row."""
+    labels, codes = rows.coded()
+    return (labels, codes) if classes is None else among(classes, labels, codes)
