@@ -126,7 +126,7 @@ def _MixedNB():
     test = np.arange(len(X)) % 3 == 2
     clf = bg.MixedNB().fit(X[~test], y[~test])
     bird = X.loc[[332]]
-    plots.plot_contributions(clf, bird, prob=0.9, ax=_axes(7.0))
+    plots.plot_contributions(clf, bird, ax=_axes(7.0))
 
 
 def _discriminant(clf, boundaries):

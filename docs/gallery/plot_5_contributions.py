@@ -2,7 +2,7 @@
 plot_contributions: why this class?
 ===================================
 
-Contributions of the columns to one row's log-odds, with 89 % intervals. They add up to the log-
+Contributions of the columns to one row's log-odds. They add up to the log-
 odds of ``predict_proba``.
 """
 
