@@ -35,18 +35,28 @@ def _grouped(decimal: str, other: str) -> re.Pattern[str]:
     return re.compile(rf"[-+]?[1-9]\d{{0,2}}{thousands}({re.escape(decimal)}\d+)?")
 
 
+_MONEY = re.compile(r"^([-+]?)\s*[$€£¥]\s*(?=[\d.,])|(?<=\d)()\s*[€£¥$]$")
 _GROUPED = {".": _grouped(".", ","), ",": _grouped(",", ".")}
 
 
 def parse_written(text: str, decimal: str = ".") -> float | None:
     """Return the number that a text in a file stands for, or None.
 
-    Understood are what Python reads, thousands (``1,234.5``, ``1 234``, ``1'234``), and the minus
-    sign U+2212.
+    Understood are what Python reads, thousands (``1,234.5``, ``1 234``, ``1'234``), percentages
+    (``5 %`` is 0.05), amounts of money, negative ones in brackets too, and the minus sign U+2212.
+
+        >>> parse_written("($1,234.50)"), parse_written("12,5 %", decimal=",")
+        (-1234.5, 0.125)
     """
     if decimal == "." and (number := parse_number(text)) is not None:
         return number
     text = text.strip().replace("\N{MINUS SIGN}", "-")
+    if text.endswith("%"):
+        number = parse_written(text[:-1], decimal)
+        return None if number is None else number / 100
+    if re.fullmatch(r"\([^-+]*\)", text):
+        text = f"-{text[1:-1]}"
+    text = _MONEY.sub(r"\1\2", text, count=1)
     if grouped := _GROUPED[decimal].fullmatch(text):
         text = text.replace(grouped["mark"], "")
     elif decimal == "," and "." in text:

@@ -49,6 +49,7 @@ class Reading:
     missing: tuple[str, ...] = ()  # texts and numbers that stand for a missing cell
     present: tuple[str, ...] = ()  # texts such as NA that do not
     codes: dict[str, str] = field(default_factory=dict)  # {column of numbers: text for missing}
+    percent: tuple[str, ...] = ()  # columns of percentages
     labels: dict[str, str] = field(default_factory=dict)  # {folded label: label}
     unnamed: tuple[str, ...] = ()  # the features, where the fit's file had no header
     roles: dict[str, str] = field(default_factory=dict)  # columns: "text" of documents, "group"

@@ -5,8 +5,8 @@ header. The type of a column is decided once, from all rows (`kinds`), and every
 that type (`rows`): how a cell is read does not depend on the chunk.
 
 - ``"number"``: every cell that is not missing is a number, as people write them
-  (`literals.parse_written`). Whole numbers from 2**53 on are identifiers, hence text: float64 does
-  not tell neighbours apart.
+  (`literals.parse_written`), or every one is a percentage. Whole numbers from 2**53 on are
+  identifiers, hence text: float64 does not tell neighbours apart.
 - ``"boolean"``: every cell that is not missing is true or false.
 - ``"text"``: all others. ``"empty"``: all cells are missing.
 
@@ -129,8 +129,14 @@ class _File:
                     with placed(str(self.path)):
                         kinds |= self._kinds_of(frame[name], codes)
         types = {name: join_kinds(kinds) for name, kinds in held.items()}
-        codes = {name: code for name, code in codes.items() if types[name] == "number"}
-        self.reading = replace(self.reading, codes=self.reading.codes | codes)
+        percent = {name for name, kind in types.items() if kind == "percent"}
+        types |= dict.fromkeys(percent, "number")
+        self.reading = replace(
+            self.reading,
+            codes=self.reading.codes
+            | {k: code for k, code in codes.items() if types[k] == "number"},
+            percent=tuple(sorted(percent.union(self.reading.percent))),
+        )
         return types if n_rows else {}
 
     def _kinds_of(self, cells: "pd.Series", codes: dict[str, str]) -> set[str]:
@@ -160,11 +166,11 @@ class _File:
         if self.schema is not None:
             return {"text"} if texts else set()
         kinds = {text: self._kind_of(text) for text in texts}
-        n_numbers = list(kinds.values()).count("number")
+        numbers = [kind for kind in kinds.values() if kind in ("number", "percent")]
         others = [text for text, kind in kinds.items() if kind == "text"]
-        if len(others) == 1 and self._is_code(others[0], n_numbers):
+        if len(others) == 1 and self._is_code(others[0], len(numbers)):
             same = codes.setdefault(cells.name, others[0]) == others[0]
-            kinds[others[0]] = "number" if same else "text"
+            kinds[others[0]] = numbers[0] if same else "text"
         return set(kinds.values())
 
     def _is_code(self, text: str, n_numbers: int) -> bool:
@@ -179,7 +185,7 @@ class _File:
         number = parse_written(text, self.decimal)
         if number is None or (abs(number) >= EXACT and text.lstrip("+-").isdigit()):
             return "text"
-        return "number"
+        return "percent" if text.endswith("%") else "number"
 
     def rows(
         self,
@@ -223,6 +229,8 @@ class _File:
         if kind is None:
             return cells
         numeric = types.is_numeric_dtype(cells.dtype) and not types.is_bool_dtype(cells.dtype)
+        if cells.name in self.reading.percent:
+            kind, numeric = "percent", False
         if kind == "number" and numeric:
             values = cells.to_numpy(np.float64, na_value=np.nan)
         else:
@@ -232,11 +240,11 @@ class _File:
             if _WRONG in parsed:
                 raise _refused(cells, codes == parsed.index(_WRONG), _NEEDS[kind])
             values = np.array([*parsed, None], dtype=object)[codes]
-            if kind == "number":
+            if kind in ("number", "percent"):
                 values = values.astype(np.float64)
             elif kind == "boolean" and (codes >= 0).all() and None not in parsed:
                 values = values.astype(bool)
-        if kind == "number":
+        if kind in ("number", "percent"):
             if self._codes:
                 values = np.where(np.isin(values, self._codes), np.nan, values)
             if (infinite := np.isinf(values)).any():
@@ -252,8 +260,11 @@ class _File:
             return None
         if kind == "text":
             return cell
-        value = _TRUTH.get(text.lower()) if kind == "boolean" else parse_written(text, self.decimal)
-        return _WRONG if value is None else value
+        if kind == "boolean":
+            return _TRUTH.get(text.lower(), _WRONG)
+        number = parse_written(text, self.decimal)
+        same_unit = text.endswith("%") == (kind == "percent")
+        return number if number is not None and same_unit else _WRONG
 
 
 _KINDS = {  # what pandas says of cells
@@ -262,7 +273,11 @@ _KINDS = {  # what pandas says of cells
 _WRONG = object()
 _TRUTH = dict.fromkeys(("true", "yes", "y", "t", "1"), True)
 _TRUTH |= dict.fromkeys(("false", "no", "n", "f", "0"), False)
-_NEEDS = {"number": "a number", "boolean": "true or false"}
+_NEEDS = {
+    "number": "a number",
+    "percent": "a percentage, as in the rows of the fit",
+    "boolean": "true or false",
+}
 
 
 def _rows_of_cells(n_columns: int) -> int:

@@ -47,9 +47,9 @@ READ = [  # file, options, what is said, the first cells of what is read
     ("countries.csv", [], ["'land' holds NA, read as a missing cell", "--not-missing NA"],
      {"land": [None, "ZA", "BW"]}),
     ("countries.csv", ["--not-missing", "NA"], [], {"land": ["NA", "ZA", "BW"]}),
-    ("written_numbers.csv", [], ["'2\\u2009939', read as the number 2939", "'−24.3'",
-     "'sales' holds numbers, dates or times as text", "'humidity' holds numbers, dates"],
-     {"sales": ["($4,350.00)"], "humidity": ["4.3 %"], "height": [2939], "temp": [19.4, -24.3]}),
+    ("written_numbers.csv", [], ["'($4,350.00)', read as the number -4350", "'−24.3'",
+     "'4.3 %', read as the number 0.043"],
+     {"sales": [-4350, 5870], "humidity": [0.043, 0.059], "height": [2939], "temp": [19.4, -24.3]}),
     ("units.csv", [], ["'sales' holds numbers, dates or times as text, such as '178k'",
      "'time' holds numbers, dates or times as text"], {"sales": ["43k"], "time": ["0:00"]}),
     ("row_numbers.csv", [], ["'station' numbers the rows: leave it out by --drop station"],
@@ -169,6 +169,18 @@ def test_truth_values_come_back_in_other_words(tmp_path, model_name, words):
     (tmp_path / "new.csv").write_text(text)
     run("predict", model, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
     assert (tmp_path / "o.csv").read_text() == (tmp_path / "p.csv").read_text()
+
+
+def test_a_percentage_is_never_read_as_a_number_or_the_other_way(tmp_path):
+    model, new = tmp_path / "m.nc", tmp_path / "new.csv"
+    run("fit", FOLDER / "written_numbers.csv", "-t", "sky", "-m", "mixed", "-o", model)
+    for cells, column, need in (
+        ("5,0.2,100,3", "humidity", "holds 0.2 in row 1, which is not a percentage"),
+        ("5,2%,100,3%", "temp", "holds '3%' in row 1, which is not a number"),
+    ):
+        new.write_text(f"sales,humidity,height,temp\n{cells}\n")
+        line = refused("predict", model, new, "-o", tmp_path / "o.csv")
+        assert f"column {column!r} {need}" in line
 
 
 def test_the_examples_of_the_help_run_one_after_another(tmp_path, monkeypatch):
