@@ -37,13 +37,6 @@ def test_class_prior_by_date():
         np.testing.assert_array_equal(clf.predict_proba([[0.5]], class_prior=prior), expected)
 
 
-def test_a_class_with_weight_zero_is_impossible():
-    clf, X, _ = fitted(CASES["GaussianNB"])
-    p = clf.predict_proba(X, class_prior={"ash": 0, "birch": 0.5, "cedar": 0.5})
-    assert np.all(p[:, 0] == 0)
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
 @pytest.mark.parametrize(
     ("prior", "message"),
     [

@@ -12,7 +12,7 @@ import bayesgen as bg
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.inference.exponents import sample
 from bayesgen.posterior.pooled import Evidence, LogLinear, comparable
-from tests.inference.test_exponents import log_posterior, logits
+from tests.inference.test_exponents import log_posterior
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +102,6 @@ def test_a_row_without_cells_has_the_class_frequencies(gaps):
     np.testing.assert_allclose(empty, [[91 / 102, 11 / 102]], rtol=1e-12)
 
 
-def test_intervals_hold_parameters_and_exponents(penguins):
-    X, y = penguins
-    X = X[["bill_length_mm", "sex"]]
-    one = bg.MixedNB().fit(X, y).predict_interval(X[:40], prob=0.9, kind="eti")
-    single = bg.LogLinearPool([bg.MixedNB()]).fit(X, y)
-    both = single.predict_interval(X[:40], prob=0.9, kind="eti")
-    wider = both["log_odds"].diff("bound").mean() / one["log_odds"].diff("bound").mean()
-    assert 0.7 < float(wider) < 2.5  # the exponent is about 1 and uncertain
-    entropy = single.predict_uncertainty(X[:40], unit="bits")
-    assert (entropy["epistemic"] > -1e-9).all()
-
-
 class DrawnNB(bg.GaussianNB):
     """A classifier whose fit is known by draws, without a sampler."""
 
@@ -144,18 +132,6 @@ def test_leave_one_out_is_lower_than_the_score_of_rows_that_were_learnt():
     assert loo.elpd < in_sample - 4  # nats
     np.testing.assert_allclose(loo.p, in_sample - loo.elpd)
     assert loo.pareto_k.max() < 0.7
-
-
-def test_a_column_without_cells_says_next_to_nothing(flowers):
-    X, y = flowers
-    wider = np.c_[X, np.full(len(y), np.nan)]
-    p = bg.LogLinearPool().fit(wider, y).predict_proba(wider)
-    known = bg.LogLinearPool().fit(X, y)
-    posterior = known.fitted_.posterior
-    joint = logits(*posterior.exponents.flat, posterior.evidence(known.fitted_.encoded(X)))
-    mcse = np.exp(log_softmax(joint, axis=2)).std(axis=0) * np.sqrt(2 / 1000)  # effective draws
-    gap = np.abs(p - known.predict_proba(X))
-    assert (gap < 5 * mcse + 0.01).all()  # a forest has one tree more
 
 
 def test_pymc_density_is_that_of_the_draws(pool):

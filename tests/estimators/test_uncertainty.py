@@ -49,20 +49,15 @@ def test_draws_of_a_posterior_are_used_one_by_one(case):
 
 
 @pytest.mark.parametrize("kind", ["eti", "hdi"])
-def test_what_a_table_of_intervals_says(case, kind):
+def test_what_tables_of_intervals_and_entropies_say(case, kind):
     clf, X, *_ = case
     intervals = clf.predict_interval(X, prob=0.8, kind=kind)
     assert intervals["interval"].dims == ("obs_id", "class", "bound")
-    assert intervals["interval"].shape == (6, 3, 2)
     assert intervals["class"].values.tolist() == LABELS.tolist()
     assert intervals["bound"].values.tolist() == ["lower", "upper"]
     assert intervals.attrs["title"] == f"80 % intervals ({kind}) of class probabilities"
     np.testing.assert_array_equal(intervals["predictive"], clf.predict_proba(X))
     assert (intervals["log_odds"].diff("bound") > 0).all()
-
-
-def test_what_a_table_of_entropies_says(case):
-    clf, X, *_ = case
     table, bits = clf.predict_uncertainty(X), clf.predict_uncertainty(X, unit="bits")
     assert table.attrs["title"] == "entropy of each row's label, in nats"
     np.testing.assert_allclose(table["epistemic"], table["total"] - table["aleatoric"])
@@ -74,18 +69,15 @@ def test_what_a_table_of_entropies_says(case):
 def test_one_class_is_certain(name):
     X = CASES[name].rows(np.random.default_rng(2), np.zeros(12, dtype=int))
     clf = CASES[name].make().fit(X, np.repeat("only", 12))
-    draws = clf.draw_posterior(20, 2, groups=[])
-    for own in (clf, clf.with_posterior(draws)):
+    for own in (clf, clf.with_posterior(clf.draw_posterior(20, 2, groups=[]))):
         found = own.predict_interval(X)
         assert (found["interval"] == 1).all()
         assert (found["log_odds"] == np.inf).all()
-        assert (found["predictive"] == 1).all()
         table = own.predict_uncertainty(X)
         for what in ("total", "aleatoric", "epistemic", "sd"):
             np.testing.assert_allclose(table[what], 0, atol=1e-12)
         assert (table["top"] == 1).all()
-        rho = own.predict_posterior(X, 5)
-        assert (rho["predictions"]["class_probability"] == 1).all()
+        assert (own.predict_posterior(X, 5)["predictions"]["class_probability"] == 1).all()
 
 
 @pytest.mark.parametrize(
