@@ -6,6 +6,7 @@ probabilities and the evidence is finite. Warnings are errors, NumPy's among the
 
 import re
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,116 +45,123 @@ ALL = [*((clf, X) for clf in REAL), *((clf, C) for clf in COUNT), (bg.BernoulliN
 ALL += [(bg.CategoricalNB(), B), (bg.MixedNB(), X), (bg.TreeAugmentedNB(), B)]
 
 
-def entries():
-    """(name, classifier, X, y, weight, rows to predict, outcome)."""
+class Entry(NamedTuple):
+    """What is tried, and the class and message of its error: FINE without one."""
+
+    name: str
+    clf: Any
+    X: Any
+    outcome: tuple[Any, str] | None = FINE
+    y: Any = Y
+    weight: Any = None
+    new: Any = None
+
+
+def of_real_cells():
     tied, diagonal = bg.GaussianNB(variance="tied"), bg.LinearDiscriminant(covariance="diagonal")
     for clf in (*REAL, tied, diagonal):
         for value in (1e100, 5e-324):
-            yield f"cell {value}", clf, cell(value), Y, None, None, FINE
+            yield Entry(f"cell {value}", clf, cell(value))
         for value in (1.1e151, -1e155, 1.7e308):
-            yield f"cell {value}", clf, cell(value), Y, None, None, LARGE
+            yield Entry(f"cell {value}", clf, cell(value), LARGE)
         for scale, outcome in ((1e-100, FINE), (1e100, FINE), (1e155, LARGE), (1e-160, SMALL)):
-            yield f"scale {scale}", clf, X * scale, Y, None, None, outcome
-        yield "infinite", clf, cell(np.inf), Y, None, None, (ValueError, "holds inf in row")
+            yield Entry(f"scale {scale}", clf, X * scale, outcome)
+        yield Entry("infinite", clf, cell(np.inf), (ValueError, "holds inf in row"))
         far = type(clf)(mu0=-1e155)
-        yield "mu0 -1e155", far, X, Y, None, None, (ValueError, "mu0 must be at most 1e[+]152")
+        yield Entry("mu0 -1e155", far, X, (ValueError, "mu0 must be at most 1e[+]152"))
     for clf, outcome in zip(REAL, (FINE, LARGE, LARGE), strict=True):
-        yield "cell to predict", clf, X, Y, None, cell(1e200), outcome
+        yield Entry("cell to predict", clf, X, outcome, new=cell(1e200))
     for clf in COUNT:
-        yield "count 1e15", clf, cell(1e15, C), Y, None, None, FINE
-        yield "count 1e100", clf, cell(1e100, C), Y, None, None, LARGE
-        yield "count to predict", clf, C, Y, None, cell(1.7e308, C), LARGE
-    beyond = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
+        yield Entry("count 1e15", clf, cell(1e15, C))
+        yield Entry("count 1e100", clf, cell(1e100, C), LARGE)
+        yield Entry("count to predict", clf, C, LARGE, new=cell(1.7e308, C))
     far = F.assign(a=np.where(F.index == 3, 1e200, F["a"]))
-    yield "column", bg.MixedNB(), far, Y, None, None, beyond
+    beyond = (ValueError, "column 'a' holds 1e[+]200 in row 3, beyond")
+    yield Entry("column", bg.MixedNB(), far, beyond)
+
+
+def of_weights_and_priors():
+    for clf, rows in ALL:
+        for value in (0.0, 0.5, 1e15):
+            yield Entry(f"weight {value:g}", clf, rows, weight=weights(value))
+        for value, outcome in {
+            1e17: WEIGHT,
+            1.7e308: WEIGHT,
+            1e-310: (ValueError, "sample_weight holds 1e-310 in row 0, below"),
+            -1.0: (ValueError, "[Nn]egative"),
+        }.items():
+            yield Entry(f"weight {value:g}", clf, rows, outcome, weight=weights(value))
+        none = (ValueError, "0 for every row|non-zero")
+        yield Entry("weights 0", clf, rows, none, weight=np.zeros(N))
+        small, large = (type(clf)(class_alpha=a) for a in (1e-320, 1e308))
+        yield Entry("class_alpha 1e-320", small, rows, (ValueError, "must be >= 2.225e-308"))
+        yield Entry("class_alpha 1e308", large, rows, (ValueError, "must be at most 1e[+]152"))
+    heavy = bg.TreeAugmentedNB(class_alpha=2.0**53)  # the first row leaves nothing of the second
+    yield Entry("weight 2**53", heavy, X[:2], y=[1, 1], weight=[2.0**53, 0.5])
+    yield Entry("beta 1e-320", bg.BernoulliNB(beta=1e-320), B, (ValueError, "beta must be"))
+
+
+def of_containers_and_sizes():
     for clf, rows in ALL:
         dates = rows.astype("datetime64[D]")
-        yield "cells that are dates", clf, dates, Y, None, None, (TypeError, r"holds datetime64")
-        for value in (0.0, 0.5, 1e15):
-            yield f"weight {value:g}", clf, rows, Y, weights(value), None, FINE
-        for value in (1e17, 1.7e308):
-            yield f"weight {value:g}", clf, rows, Y, weights(value), None, WEIGHT
-        small = (ValueError, "sample_weight holds 1e-310 in row 0, below")
-        yield "weight 1e-310", clf, rows, Y, weights(1e-310), None, small
-        yield "weight -1", clf, rows, Y, weights(-1.0), None, (ValueError, "[Nn]egative")
-        yield "weights 0", clf, rows, Y, np.zeros(N), None, (ValueError, "0 for every row|non-zero")
-        small = type(clf)(class_alpha=1e-320)
-        yield (
-            "class_alpha 1e-320",
-            small,
-            rows,
-            Y,
-            None,
-            None,
-            (ValueError, "must be >= 2.225e-308"),
-        )
-        large, most = type(clf)(class_alpha=1e308), (ValueError, "must be at most 1e[+]152")
-        yield "class_alpha 1e308", large, rows, Y, None, None, most
-        yield "one row", clf, rows[:1], Y[:1], None, None, FINE
-        yield "constant", clf, np.ones((N, 3)), Y, None, None, FINE
-        table = pa.table({name: rows[:, j] for j, name in enumerate("abc")})
-        yield "Arrow", clf, table, Y, None, None, FINE
-    many, labels = rng.normal(size=(20_000, 1)), np.arange(20_000) % 10_000
-    yield "1e4 classes", bg.GaussianNB(), many, labels, None, X[:2, :1], FINE
+        yield Entry("cells that are dates", clf, dates, (TypeError, r"holds datetime64"))
+        yield Entry("one row", clf, rows[:1], y=Y[:1])
+        yield Entry("constant", clf, np.ones((N, 3)))
+        yield Entry("Arrow", clf, pa.table({name: rows[:, j] for j, name in enumerate("abc")}))
     missing = np.full((N, 3), np.nan)
-    yield "all missing", bg.GaussianNB(), missing, Y, None, None, FINE
-    yield "all missing", bg.CategoricalNB(), missing, Y, None, None, FINE
-    yield "nullable", bg.GaussianNB(), F.astype("Float64"), Y, None, None, FINE
+    yield Entry("all missing", bg.GaussianNB(), missing)
+    yield Entry("all missing", bg.CategoricalNB(), missing)
+    yield Entry("nullable", bg.GaussianNB(), F.astype("Float64"))
     for kind in ("csr", "csc", "lil", "dok", "bsr", "dia"):
-        form = getattr(sparse, f"{kind}_array")(C)
-        yield kind, bg.MultinomialNB(), form, Y, None, None, FINE
-    yield "matrix", bg.MultinomialNB(), sparse.csr_matrix(C), Y, None, None, FINE
-    yield "sparse", bg.GaussianNB(), sparse.csr_array(X), Y, None, None, (TypeError, "dense")
+        yield Entry(kind, bg.MultinomialNB(), getattr(sparse, f"{kind}_array")(C))
+    yield Entry("matrix", bg.MultinomialNB(), sparse.csr_matrix(C))
+    yield Entry("sparse", bg.GaussianNB(), sparse.csr_array(X), (TypeError, "dense"))
     structured = np.zeros(N, dtype=[("a", float), ("b", float)])
-    kept = (ValueError, "structured array.: give")
-    yield "structured", bg.GaussianNB(), structured, Y, None, None, kept
-    heavy = bg.TreeAugmentedNB(class_alpha=2.0**53)  # the first row leaves nothing of the second
-    yield "weight 2**53", heavy, X[:2], [1, 1], [2.0**53, 0.5], None, FINE
-    yield "beta 1e-320", bg.BernoulliNB(beta=1e-320), B, Y, None, None, (ValueError, "beta must be")
+    yield Entry("structured", bg.GaussianNB(), structured, (ValueError, "structured array.: give"))
     hidden = np.ma.masked_array(C, C > 4)
-    yield "masked", bg.MultinomialNB(), hidden, Y, None, None, (ValueError, "NaN|missing")
-    yield "1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), Y[:4], None, None, FINE
+    yield Entry("masked", bg.MultinomialNB(), hidden, (ValueError, "NaN|missing"))
     text = pd.DataFrame(B.astype(str), columns=[*"abc"]).astype("category")
     for clf in (bg.BernoulliNB(), bg.GaussianNB(), bg.PoissonNB()):
-        yield "numbers as categories of text", clf, text, Y, None, None, FINE
-    large = np.where(Y, 1e308, -1.0)
-    yield "labels 1e308", bg.BernoulliNB(), B, large, None, None, (ValueError, "continuous")
-    mixed = np.array([1, "a"] * 10, dtype=object)
-    yield "labels mixed", bg.LogLinearPool(), B, mixed, None, None, (ValueError, "Unknown label")
-    limit = (ValueError, r"need .* counts, .* GB; the limit is")
-    yield "n_bins 1e6", bg.TreeAugmentedNB(n_bins=10**6), X, Y, None, None, limit
-    wide, limit = np.zeros((4, 50_000)), (ValueError, "(covariances|pairs) of 50000 columns need")
-    for clf in (*REAL[1:], bg.TreeAugmentedNB()):
-        yield "5e4 columns", clf, wide, Y[:4], None, None, limit
+        yield Entry("numbers as categories of text", clf, text)
     unseen, none = bg.CategoricalNB(unseen="raise"), (ValueError, "not among its categories")
-    yield "unseen category", unseen, B, Y, None, cell(7, B), none
+    yield Entry("unseen category", unseen, B, none, new=cell(7, B))
+    large, mixed = np.where(Y, 1e308, -1.0), np.array([1, "a"] * 10, dtype=object)
+    yield Entry("labels 1e308", bg.BernoulliNB(), B, (ValueError, "continuous"), y=large)
+    yield Entry("labels mixed", bg.LogLinearPool(), B, (ValueError, "Unknown label"), y=mixed)
+    many, labels = rng.normal(size=(20_000, 1)), np.arange(20_000) % 10_000
+    yield Entry("1e4 classes", bg.GaussianNB(), many, y=labels, new=X[:2, :1])
+    yield Entry("1e6 columns", bg.BernoulliNB(), np.tile(B[:4], (1, 333_334)), y=Y[:4])
+    limit = (ValueError, r"need .* counts, .* GB; the limit is")
+    yield Entry("n_bins 1e6", bg.TreeAugmentedNB(n_bins=10**6), X, limit)
+    limit = (ValueError, "(covariances|pairs) of 50000 columns need")
+    for clf in (*REAL[1:], bg.TreeAugmentedNB()):
+        yield Entry("5e4 columns", clf, np.zeros((4, 50_000)), limit, y=Y[:4])
 
 
-TABLE = list(entries())
+TABLE = [*of_real_cells(), *of_weights_and_priors(), *of_containers_and_sizes()]
 
 
-def outcome_of(clf, rows, y, weight, new):
+def outcome_of(entry):
     """Probabilities, or the error."""
+    clf, new = entry.clf, entry.X if entry.new is None else entry.new
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", bg.UnknownCategoryWarning)
         warnings.filterwarnings("ignore", "all labels are|column .* is (above|a model)")
         try:
-            clf.fit(rows, y, sample_weight=weight)
-            p = clf.predict_proba(rows if new is None else new)
+            p = clf.fit(entry.X, entry.y, sample_weight=entry.weight).predict_proba(new)
         except (ValueError, TypeError) as error:
             return error
         assert np.isfinite(clf.log_evidence_)
     return p
 
 
-@pytest.mark.parametrize("entry", TABLE, ids=[f"{name}-{clf}" for name, clf, *_ in TABLE])
+@pytest.mark.parametrize("entry", TABLE, ids=[f"{one.name}-{one.clf}" for one in TABLE])
 def test_extremes(entry):
-    _, *case, expected = entry
-    outcome = outcome_of(*case)
-    if expected is not None:
-        assert isinstance(outcome, expected[0])
-        assert re.search(expected[1], str(outcome))
+    outcome = outcome_of(entry)
+    if entry.outcome is not None:
+        assert isinstance(outcome, entry.outcome[0])
+        assert re.search(entry.outcome[1], str(outcome))
         return
     if isinstance(outcome, Exception):
         raise outcome
@@ -161,25 +169,18 @@ def test_extremes(entry):
     np.testing.assert_allclose(outcome.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("clf", "rows", "weight", "method"),
-    [
-        (bg.LogLinearPool(), X[:5], [1.0, 1e15, 1.0, 1.0, 1.0], None),  # one row is a wall
-        (
-            bg.LogLinearPool([bg.TreeAugmentedNB(prior="default")]),
-            C[:5],
-            [1.0, 1e15, 1.0, 1.0, 1.0],
-            None,
-        ),
-        (bg.BernoulliNB(alpha=9e15), B[:5], None, "map"),
-    ],
-    ids=["weight of a row", "weight of codes", "pseudo-counts"],
-)
+@pytest.mark.parametrize("members", [None, [bg.TreeAugmentedNB(prior="default")]])
 @pytest.mark.usefixtures("few_exponents")
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.ColumnWarning")
-def test_beside_weights_and_priors_of_1e15_there_are_probabilities(clf, rows, weight, method):
-    clf.fit(rows, Y[:5], sample_weight=weight)
-    p = clf.predict_proba(rows) if method is None else clf.predict_proba(rows, method=method)
+def test_beside_a_row_that_is_a_wall_a_pool_has_probabilities(members):
+    pool = bg.LogLinearPool() if members is None else bg.LogLinearPool(members)
+    rows = X[:5] if members is None else C[:5]
+    p = pool.fit(rows, Y[:5], sample_weight=[1.0, 1e15, 1.0, 1.0, 1.0]).predict_proba(rows)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_beside_pseudo_counts_of_1e15_the_mode_has_probabilities():
+    p = bg.BernoulliNB(alpha=9e15).fit(B[:5], Y[:5]).predict_proba(B[:5], method="map")
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
 
 

@@ -3,6 +3,7 @@
 Each function writes one model, and returns its rows with their density at draws. The draws are
 those of the prior, so that nothing is sampled: arrays (draw, 1, ...), so that a parameter of
 classes is (draw, 1, class), and a number (draw, 1, 1). A density is (draw, row, class).
+Other distributions: the examples of docs/how_to/other_models.md, which are fitted.
 """
 
 from collections.abc import Callable
@@ -144,26 +145,6 @@ def one_covariance() -> Written:
     return Written(X, log_x)
 
 
-def words() -> Written:
-    n = pm.Data("n", WORDS.sum(axis=1))
-    p = pm.Dirichlet("p", np.full((3, 3), 2.0))
-    pm.Multinomial("words", n=n, p=p[three()], observed=WORDS)
-    rows = np.column_stack([WORDS, WORDS.sum(axis=1)])
-    return Written(rows, lambda d: stats.multinomial.logpmf(WORDS[:, None], 9, d["p"]))
-
-
-def zero_inflated_counts() -> Written:
-    y, rate, psi = three(), pm.Gamma("rate", 3, 2, shape=3), pm.Beta("psi", 2, 2)
-    pm.ZeroInflatedPoisson("count", psi=psi, mu=rate[y], observed=COUNT)
-    count = COUNT[:, None]
-
-    def log_x(d: Draws) -> np.ndarray:
-        psi = d["psi"]
-        return np.log((1 - psi) * (count == 0) + psi * stats.poisson.pmf(count, d["rate"]))
-
-    return Written(count, log_x)
-
-
 def censored() -> Written:
     seen = np.clip(FIRST, 0, 1.5)
     y, mu = three(), pm.Normal("mu", shape=3)
@@ -175,18 +156,6 @@ def censored() -> Written:
         return np.where(seen <= 0, below, np.where(seen >= 1.5, above, norm(seen, mu, 0.8)))
 
     return Written(seen, log_x)
-
-
-def truncated_anything() -> Written:
-    x = np.minimum(POSITIVE, 2.5)[:, None]
-    y, a = three(), pm.Gamma("a", 9, 6, shape=3)
-    pm.Truncated("x", pm.Gamma.dist(alpha=a[y], beta=1.5), upper=3.0, observed=x[:, 0])
-
-    def log_x(d: Draws) -> np.ndarray:
-        whole = stats.gamma(d["a"], scale=1 / 1.5)
-        return whole.logpdf(x) - whole.logcdf(3.0)
-
-    return Written(x, log_x)
 
 
 def outliers_of_two_distributions() -> Written:
@@ -230,26 +199,6 @@ def a_design_matrix_with_the_label() -> Written:
     return Written(np.column_stack([FIRST, AGE]), log_x, lambda d: np.abs([1, 0] - d["p"]))
 
 
-def sites() -> Written:
-    site, y = pm.Data("site", SITE), three()
-    effect = pm.Normal("effect", 0, pm.HalfNormal("spread"), shape=4)
-    mu = pm.Normal("mu", shape=3)
-    pm.Normal("x", mu[y] + effect[site], 0.9, observed=X[:, 0])
-    rows = np.column_stack([FIRST, SITE])
-    return Written(rows, lambda d: norm(FIRST, d["mu"] + d["effect"][:, 0, SITE, None], 0.9))
-
-
-def label_of_two() -> Written:
-    y = pm.Bernoulli("label", pm.Beta("p", 2, 2), observed=Y > 0)
-    base, effect = pm.Normal("base"), pm.Normal("effect")
-    pm.Normal("x", base + effect * y, 0.9, observed=X[:, 0])
-    return Written(
-        FIRST,
-        lambda d: norm(FIRST, d["base"] + d["effect"] * [0, 1], 0.9),
-        lambda d: np.abs([1, 0] - d["p"]),
-    )
-
-
 def label_of_two_by_log_odds() -> Written:
     age = pm.Data("age", AGE)
     odds = pm.Normal("a") + pm.Normal("b") * age
@@ -261,16 +210,6 @@ def label_of_two_by_log_odds() -> Written:
         lambda d: norm(FIRST, d["mu"], 0.9),
         lambda d: special.expit((d["a"] + d["b"] * AGE[:, None]) * [-1, 1]),
     )
-
-
-def transforms_of_priors() -> Written:
-    ways = pm.distributions.transforms
-    y = three()
-    mu = pm.Normal("mu", 0, 1, shape=3, transform=ways.ordered, initval=[-1.0, 0, 1])
-    sd = pm.TruncatedNormal("sd", 1, 1, lower=0.2, upper=3, transform=ways.Interval(0.2, 3))
-    nu = pm.Gamma("nu", 4, 1, transform=ways.log)
-    pm.StudentT("x", nu=nu, mu=mu[y], sigma=sd, observed=X[:, 0])
-    return Written(FIRST, lambda d: stats.t.logpdf(FIRST, d["nu"], d["mu"], d["sd"]))
 
 
 def a_potential_of_the_prior() -> Written:
