@@ -84,25 +84,25 @@ def _concrete():
 def pytest_generate_tests(metafunc):
     """`case`: two examples of each conjugate family; `family`: those of each that is sampled.
 
-    `missing`: with and, where the family takes them, without all cells; of a second example
-    without alone.
+    `model`: all of these. `missing`: with and, where the family takes them, without all cells; of
+    a second example without alone.
     """
     only = metafunc.config.getoption("--family", default=[])
     known = {f.__name__: f for f in _concrete()}
     if unknown := set(only) - set(known):
         raise pytest.UsageError(f"--family {', '.join(unknown)}: known are {', '.join(known)}")
     chosen = [f for name, f in known.items() if not only or name in only]
-    if "case" in metafunc.fixturenames:
-        cases = [Case(family, i) for family in chosen if is_exact(family) for i in _indices(family)]
-        _parametrize(metafunc, "case", {f"{c.family.__name__}-{c.index}": c for c in cases})
-    if "family" in metafunc.fixturenames:
-        found = {
-            f"{family.__name__}-{i}": example
-            for family in chosen
-            if not issubclass(family, ConjugateFamily)
-            for i, example in enumerate(examples(family, 3, 2)[:2])
-        }
-        _parametrize(metafunc, "family", found)
+    cases = [Case(family, i) for family in chosen if is_exact(family) for i in _indices(family)]
+    cases = {f"{c.family.__name__}-{c.index}": c for c in cases}
+    sampled = {
+        f"{family.__name__}-{i}": example
+        for family in chosen
+        if not issubclass(family, ConjugateFamily)
+        for i, example in enumerate(examples(family, 3, 2)[:2])
+    }
+    for name, found in {"case": cases, "family": sampled, "model": cases | sampled}.items():
+        if name in metafunc.fixturenames:
+            _parametrize(metafunc, name, found)
 
 
 def _indices(family):
@@ -116,8 +116,9 @@ def _parametrize(metafunc, name, found):
     if "missing" not in metafunc.fixturenames:
         metafunc.parametrize(name, found.values(), ids=found)
         return
-    takes, pairs = fits_missing if name == "case" else family_takes_missing, {}
+    pairs = {}
     for k, value in found.items():
+        takes = fits_missing if isinstance(value, Case) else family_takes_missing
         index, both = int(k.rpartition("-")[2]), takes(value)
         for missing in ([True] if index else [False, True]) if both else [False]:
             pairs[f"{k}-{'missing' if missing else 'whole'}"] = value, missing
@@ -214,7 +215,7 @@ def has_density(case) -> bool:
 
 def in_pymc(case) -> bool:
     """Else the family says why its theta is not what a PyMC model has variables of."""
-    return not case.family.no_pymc
+    return not (case.family if isinstance(case, Case) else case).no_pymc
 
 
 @cache

@@ -29,6 +29,7 @@ from tests.graphs import (
     values_of,
 )
 from tests.laws.cases import (
+    Case,
     close,
     first,
     first_prior,
@@ -130,15 +131,6 @@ def check_prior(family, model, theta, points, thetas, found):
     close(found, expected + jacobians, 1e-7 if jacobians.any() else 1e-9)
 
 
-def check_unlabelled(family, X):
-    model, theta, points, thetas = conditioned(family)
-    with model:
-        log_x = require(family, UnlabelledRows, "this law").pymc_log_likelihood(X, theta)
-    values = values_of(model, {"log_x": log_x})
-    for point, one in zip(points, thetas, strict=True):
-        close(values(point)["log_x"], family.log_likelihood(X, one))
-
-
 # ------------------------------------------------------------------------------ conjugate families
 
 
@@ -160,18 +152,6 @@ def test_without_a_pymc_model_the_reason_is_given(case):
 
 
 @only(in_pymc)
-def test_rows_in_pymc_have_the_log_likelihood(case, missing):
-    case, prior, X = on_rows(case)
-    if missing:
-        X = with_missing(X, case.rng())
-    model, theta, points, thetas = conditioned(prior, X=X, y=Y)
-    found = log_densities(model)(points)
-    close(found[:, 1], rows_under(prior, X, Y, thetas))
-    if prior.capability(ThetaDensity) is not None:
-        check_prior(prior, model, theta, points, thetas, found[:, 0])
-
-
-@only(in_pymc)
 def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missing):
     case, prior, X = on_rows(case)
     if missing:
@@ -184,15 +164,6 @@ def test_statistics_in_pymc_have_the_log_likelihood_up_to_a_constant(case, missi
     close(found[:, 1] - found[0, 1], expected - expected[0])
     if prior.capability(ThetaDensity) is not None:
         check_prior(prior, model, theta, points, thetas, found[:, 0])
-
-
-@only(in_pymc)
-def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(case):
-    case, prior, X = on_rows(case)
-    posterior = prior.update(case.stats(X, Y))  # whose locations are relative to the rows
-    if case.family.missing == "marginalised" and isinstance(X, np.ndarray) and X.dtype != object:
-        X = with_missing(X, case.rng())
-    check_unlabelled(posterior, X)
 
 
 @only(in_pymc)
@@ -225,13 +196,6 @@ def drawn(family):
     return one, np.asarray(family.simulate(rng, one, Y_OF_THREE))
 
 
-@cache
-def conditioned_on_rows(family, missing):
-    """As `conditioned`, and the rows."""
-    X = rows_of(family, missing)
-    return *conditioned(family, X=X, y=Y_OF_THREE), X
-
-
 def rows_of(family, missing):
     """Rows of one draw of the prior."""
     one, whole = drawn(family)
@@ -245,24 +209,8 @@ def rows_of(family, missing):
     return X
 
 
-def test_rows_of_a_sampled_family_in_pymc_have_the_log_likelihood(family, missing):
-    model, _, points, thetas, X = conditioned_on_rows(family, missing)
-    found = log_densities(model)(points)
-    expected = rows_under(family, X, Y_OF_THREE, thetas)
-    assert np.ptp(expected) > 0
-    close(found[:, 1], expected)
-    # each row has its own, for pm.compute_log_likelihood
-    (x,) = model.observed_RVs
-    term = model.logp(vars=[x], sum=False)[0]
-    free = [model.rvs_to_values[rv] for rv in model.free_RVs]
-    f = pytensor.function(free, term, mode=PYTHON, on_unused_input="ignore")
-    by_row = f(*(points[0][v.name] for v in free)).reshape(len(X), -1).sum(axis=1)
-    close(by_row, family.log_likelihood(X, thetas[0])[np.arange(len(X)), Y_OF_THREE])
-
-
+@only(lambda family: family.sums_rows)
 def test_rows_of_a_sampled_family_summed_have_the_log_likelihood(family, missing):
-    if not family.sums_rows:
-        pytest.skip("it has rows one by one alone")
     X = rows_of(family, missing)
     model, _, points, thetas = conditioned(family, X=X, y=Y_OF_THREE, summed=True)
     assert "x" in {v.name for v in model.potentials}
@@ -270,7 +218,7 @@ def test_rows_of_a_sampled_family_summed_have_the_log_likelihood(family, missing
 
 
 def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
-    model, _, points, thetas, _ = conditioned_on_rows(family, False)
+    model, _, points, thetas = conditioned(family, X=rows_of(family, False), y=Y_OF_THREE)
     prior, theta = declare(family, coords_of(family))
     if {v.name for v in prior.free_RVs} != {v.name for v in model.free_RVs}:
         pytest.skip("its coordinates depend on the rows; see the tests of the family")
@@ -282,11 +230,48 @@ def test_the_prior_of_a_sampled_family_is_the_same_beside_rows(family):
     close(log_densities(model)(points)[:, 0], log_densities(prior)(points)[:, 0])
 
 
-def test_unlabelled_rows_of_a_sampled_family_have_the_log_likelihood(family, missing):
-    check_unlabelled(family, rows_of(family, missing))
+# -------------------------------------------------------------- both: rows, other rows, clones
 
 
-# ------------------------------------------------------------ other rows, other priors, clones
+def with_rows(model, missing=False):
+    """A family, rows and their classes, of two classes or of three if it is sampled."""
+    if not isinstance(model, Case):
+        return model, rows_of(model, missing), Y_OF_THREE
+    case, prior, X = on_rows(model)
+    return prior, with_missing(X, case.rng()) if missing else X, Y
+
+
+@only(in_pymc)
+def test_rows_in_pymc_have_the_log_likelihood(model, missing):
+    family, X, y = with_rows(model, missing)
+    graph, theta, points, thetas = conditioned(family, X=X, y=y)
+    found = log_densities(graph)(points)
+    expected = rows_under(family, X, y, thetas)
+    assert np.ptp(expected) > 0
+    close(found[:, 1], expected)
+    if family.capability(ThetaDensity) is not None:
+        check_prior(family, graph, theta, points, thetas, found[:, 0])
+    if not family.conjugate:  # each row has its own, for pm.compute_log_likelihood
+        (x,) = graph.observed_RVs
+        free = [graph.rvs_to_values[rv] for rv in graph.free_RVs]
+        term = graph.logp(vars=[x], sum=False)[0]
+        f = pytensor.function(free, term, mode=PYTHON, on_unused_input="ignore")
+        by_row = f(*(points[0][v.name] for v in free)).reshape(len(X), -1).sum(axis=1)
+        close(by_row, family.log_likelihood(X, thetas[0])[np.arange(len(X)), y])
+
+
+@only(in_pymc)
+def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(model, missing):
+    family, X, y = with_rows(model, missing)
+    if family.conjugate:  # locations of a posterior are relative to the rows
+        family = family.update(family.stats(X, y, 2))
+    graph, theta, points, thetas = conditioned(family)
+    with graph:
+        log_x = require(family, UnlabelledRows, "this law").pymc_log_likelihood(X, theta)
+    values = values_of(graph, {"log_x": log_x})
+    for point, one in zip(points, thetas, strict=True):
+        close(values(point)["log_x"], family.log_likelihood(X, one))
+
 
 FIXED = {"edges", "n_categories", "exposure", "ignored"}  # of which kind the columns are
 
@@ -301,30 +286,34 @@ def row_data(model):
     }
 
 
-def check_other_rows(family, X, y, more, y_more):
+@only(in_pymc, first_prior)
+def test_a_model_of_rows_takes_other_rows(model, missing):
     """N + 1 and 0 rows, and the first ones again; draws have the shape of the rows."""
-    model, _, points, thetas = conditioned(family, X=X, y=y)
-    found = log_densities(model)
-    own, labels, start = row_data(model), model.coords["obs_id"], found(points)
-    observed = model.observed_RVs
-    seen = [model.rvs_to_values[x] for x in observed]
+    family, X, y = with_rows(model, missing)
+    if X.dtype == object:  # documents: their contexts must have been seen
+        family = family.update(family.stats(X, y, 2))
+    more, y_more = np.concatenate([X[::-1], X[2:3]]), np.concatenate([y[::-1], y[2:3]])
+    graph, _, points, thetas = conditioned(family, X=X, y=y)
+    found = log_densities(graph)
+    own, labels, start = row_data(graph), graph.coords["obs_id"], found(points)
+    observed = graph.observed_RVs
+    seen = [graph.rvs_to_values[x] for x in observed]
     draw_rows = pm.compile([], [*observed, *seen], random_seed=3, mode=PYTHON)
-    assert len(y_more) == len(y) + 1
     for rows, codes in [(more, y_more), (X[:0], y[:0]), (X, y)]:
         data, obs_id = own, labels
         if rows is not X:
             other, _ = declare(family, coords_of(family), X=rows, y=codes)
             data, obs_id = row_data(other), other.coords["obs_id"]
-        with model:
+        with graph:
             pm.set_data(data, coords={"obs_id": obs_id})
         now = found(points)
         close(now[:, 1], rows_under(family, rows, codes, thetas))
         close(now[:, 0], start[:, 0])
-        assert len(model.coords["obs_id"]) == len(codes)
+        assert len(graph.coords["obs_id"]) == len(codes)
         drawn = draw_rows()
         for x, new, old in zip(observed, drawn, drawn[len(observed) :], strict=False):
             assert new.shape == old.shape
-            if model.named_vars_to_dims[x.name] != ("cell",):
+            if graph.named_vars_to_dims[x.name] != ("cell",):
                 assert len(new) == len(codes)
 
 
@@ -332,16 +321,18 @@ def log_p(model, point, **options):
     return model.compile_logp(mode=PYTHON, **options)(point)
 
 
-def check_clones(family, X, y):
+@only(in_pymc, first_prior)
+def test_clones_of_a_model_have_its_density(model):
     """`clone_model`, `pm.observe` and `pm.do` leave the density; `pm.do` moves the prior."""
-    model, _ = declare(family, coords_of(family), X=X, y=y)
+    family, X, y = with_rows(model)
+    graph, _ = declare(family, coords_of(family), X=X, y=y)
     rng = np.random.default_rng(1)
-    start = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in model.initial_point(1).items()}
-    expected = log_p(model, start, jacobian=False)
-    close(log_p(clone_model(model), start, jacobian=False), expected)
-    some = model.free_RVs[::2]
-    values = named_at(model, [rv.name for rv in some])(start)
-    known = pm.observe(model, {rv.name: v for rv, v in zip(some, values, strict=True)})
+    start = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in graph.initial_point(1).items()}
+    expected = log_p(graph, start, jacobian=False)
+    close(log_p(clone_model(graph), start, jacobian=False), expected)
+    some = graph.free_RVs[::2]
+    values = named_at(graph, [rv.name for rv in some])(start)
+    known = pm.observe(graph, {rv.name: v for rv, v in zip(some, values, strict=True)})
     rest = {v.name: start[v.name] for v in known.value_vars}
     close(log_p(known, rest, jacobian=False), expected)
     # the prior of other hyper-parameters, coordinates and all
@@ -352,40 +343,9 @@ def check_clones(family, X, y):
     }
     other = replace(family, **{name: 1.25 * getattr(family, name) for name in names})
     altered, _ = declare(other, coords_of(family), X=X, y=y)
-    rows = row_data(model)
+    rows = row_data(graph)
     changed = {v.name: v.get_value() for v in altered.data_vars if v.name not in rows}
     if changed:  # of a regression not: its location and scale are how rows are encoded
-        moved = log_p(pm.do(model, changed), start)
+        moved = log_p(pm.do(graph, changed), start)
         close(moved, log_p(altered, start))
         assert np.isfinite(moved)
-
-
-@only(in_pymc, first_prior)
-def test_a_model_of_rows_takes_other_rows(case, missing):
-    case, prior, X = on_rows(case)
-    more, y_more = case.rows(len(Y) + 1, salt=1)
-    if X.dtype == object:  # documents: their contexts must have been seen
-        more = np.concatenate([X[::-1], X[2:3]])
-        prior = prior.update(case.stats(X, Y))
-    if missing:
-        X, more = with_missing(X, case.rng()), with_missing(more, case.rng(1))
-    check_other_rows(prior, X, Y, more, y_more)
-
-
-@only(first_prior)
-def test_a_model_of_rows_of_a_sampled_family_takes_other_rows(family, missing):
-    X = rows_of(family, missing)
-    more = np.concatenate([X[::-1], X[2:3]])
-    y_more = np.concatenate([Y_OF_THREE[::-1], Y_OF_THREE[2:3]])
-    check_other_rows(family, X, Y_OF_THREE, more, y_more)
-
-
-@only(in_pymc, first_prior)
-def test_clones_of_a_model_have_its_density(case):
-    _, prior, X = on_rows(case)
-    check_clones(prior, X, Y)
-
-
-@only(first_prior)
-def test_clones_of_a_model_of_a_sampled_family_have_its_density(family):
-    check_clones(family, rows_of(family, False), Y_OF_THREE)
