@@ -46,35 +46,21 @@ def test_peer_mistakes_pseudo_counts_by_feature():
     X, y = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 0]]), [0, 1, 1]
     with pytest.raises(ValueError, match="broadcast"):
         peers.BernoulliNB(alpha=[0.5, 2.0, 7.0]).fit(X, y)
-    # as many features as classes: no error, and theta of the first feature by the wrong total
-    X, alpha = np.array([[0, 1], [1, 1], [1, 0]]), np.array([0.5, 7.0])
-    theirs = np.exp(peers.BernoulliNB(alpha=alpha).fit(X, y).feature_log_prob_)
-    by_feature = np.array([(X[:1].sum(axis=0) + alpha) / (1 + 2 * alpha),
-                           (X[1:].sum(axis=0) + alpha) / (2 + 2 * alpha)])  # fmt: skip
-    assert np.abs(theirs - by_feature).max() > 0.1
-    clf = bg.BernoulliNB(alpha, alpha).fit(X, y)
-    ours = clf.model_.estimate("posterior_mean", clf.stats_)["theta"]
-    np.testing.assert_allclose(ours, by_feature, rtol=1e-14)
 
 
 # 2. CategoricalNB: unseen codes, NaN, strings
 
 
 def test_unseen_missing_and_textual_categories():
+    """What they are worth is asked in tests/estimators/test_against_scipy."""
     X = np.array([["red", "s"], ["blue", "m"], ["red", "l"], [None, "m"]], dtype=object)
     y = [0, 1, 0, 1]
     with pytest.raises(ValueError, match="invalid literal"):
         peers.CategoricalNB().fit(X, y)
     clf = bg.CategoricalNB().fit(X, y)
-    new = np.array([["green", "s"], [None, "s"], [None, "m"], ["red", None]], dtype=object)
     with pytest.warns(bg.UnknownCategoryWarning, match="column 0: 1 cell, the first 'green'"):
-        p = clf.predict_proba(new)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+        p = clf.predict_proba(np.array([["green", "s"], [None, "s"]], dtype=object))
     np.testing.assert_array_equal(p[0], p[1])
-    with pytest.warns(bg.UnknownCategoryWarning, match="prior pseudo-count"):
-        p = bg.CategoricalNB(unseen="prior").fit(X, y).predict_proba(new)
-    declared = bg.CategoricalNB(categories={0: ["red", "blue", "green"]}).fit(X, y)
-    np.testing.assert_allclose(p[0], declared.predict_proba([["green", "s"]])[0], rtol=1e-12)
     codes = [[0], [1], [0], [1]]
     with pytest.raises(IndexError):
         peers.CategoricalNB().fit(codes, y).predict_proba([[2]])

@@ -4,8 +4,6 @@ That a family's graph is its closed form is asked by ``tests/laws/test_pymc.py``
 draws of the closed form, by ``tests/datatree/test_arviz.py``.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,46 +19,24 @@ N, Y = 30, np.array(list("abc"))[np.arange(30) % 3]
 CODES = np.arange(N) % 3
 
 
-@dataclass
-class Case:
-    """A classifier with its rows, fitted once."""
-
-    clf: Any
-    X: Any
-
-    @cached_property
-    def fitted(self) -> Any:
-        return self.clf.fit(self.X, Y)
-
-    @cached_property
-    def encoded(self) -> Any:
-        return self.fitted.fitted_.read(self.X).encoded
-
-
-def _table(*n_categories: int) -> np.ndarray:
-    columns = [RNG.integers(0, k, N) for k in n_categories]
-    for k, column in zip(n_categories, columns, strict=True):
-        column[:k] = np.arange(k)  # every category is seen
-    return np.array([[f"{k}{v}" for v in c] for k, c in zip("pqrs", columns, strict=False)]).T
-
-
 def _with_gaps(X: np.ndarray) -> np.ndarray:
     X = X.astype(object if X.dtype.kind in "US" else float)
     X[2, 1] = X[5, 0] = np.nan
     return X
 
 
-BITS = (RNG.random((N, 4)) < 0.4).astype(float)
 COUNTS = RNG.poisson(2.0, (N, 4)).astype(float)
 REALS = RNG.normal(size=(N, 3)) @ [[1.0, 0.8, 0.0], [0.0, 0.6, 0.0], [0.5, 0.0, 20.0]]
 REALS += CODES[:, None] * [1.0, -0.5, 30.0] + [5.0, -3.0, 200.0]
-MIXED = pd.DataFrame(_with_gaps(REALS)[:, :2], columns=["p", "q"]).assign(
-    bit=RNG.random(N) < 0.4, word=RNG.choice(["u", "v", "w"], N)
-)
 CASES = {
-    "bernoulli-missing": Case(bg.BernoulliNB(), _with_gaps(BITS)),
-    "gaussian-missing": Case(bg.GaussianNB(), _with_gaps(REALS)),
-    "mixed": Case(bg.MixedNB(), MIXED),
+    "bits": (bg.BernoulliNB(), _with_gaps((RNG.random((N, 4)) < 0.4).astype(float))),
+    "reals": (bg.GaussianNB(), _with_gaps(REALS)),
+    "mixed": (
+        bg.MixedNB(),
+        pd.DataFrame(_with_gaps(REALS)[:, :2], columns=["p", "q"]).assign(
+            bit=RNG.random(N) < 0.4, word=RNG.choice(["u", "v", "w"], N)
+        ),
+    ),
 }
 
 
@@ -68,11 +44,12 @@ CASES = {
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
-@pytest.mark.parametrize("name", ["bernoulli-missing", "gaussian-missing", "mixed"])
+@pytest.mark.parametrize("name", CASES)
 def test_rows_statistics_and_closed_form_have_one_log_density(name: str) -> None:
     """The class weights and labels included: differences between points are those in NumPy."""
-    case, clf = CASES[name], CASES[name].fitted
-    models = [clf.to_pymc(case.X, Y, likelihood="rows"), clf.to_pymc()]
+    clf, X = CASES[name]
+    encoded = clf.fit(X, Y).fitted_.read(X).encoded
+    models = [clf.to_pymc(X, Y, likelihood="rows"), clf.to_pymc()]
     by_rows, by_statistics = (m.compile_logp(jacobian=False, mode=PYTHON) for m in models)
     names = list(clf.prior_.params)
     theta_of = named_at(models[0], names)
@@ -82,7 +59,7 @@ def test_rows_statistics_and_closed_form_have_one_log_density(name: str) -> None
         found = float(by_rows(point))
         assert float(by_statistics(point)) == pytest.approx(found, rel=1e-9)
         theta = dict(zip(names, map(np.asarray, theta_of(point)), strict=True))
-        rows = clf.prior_.family.log_likelihood(case.encoded, theta)[np.arange(N), CODES]
+        rows = clf.prior_.family.log_likelihood(encoded, theta)[np.arange(N), CODES]
         prior = stats.dirichlet.logpdf(theta["pi"], clf.prior_.alpha)
         prior += clf.prior_.family.log_density({k: theta[k] for k in names if k != "pi"})
         expected = rows.sum() + np.log(theta["pi"])[CODES].sum() + prior
@@ -123,14 +100,15 @@ def test_fractional_counts_go_through_statistics(estimator: Any) -> None:
 
 
 def test_rows_that_the_model_has_no_place_for_are_refused() -> None:
-    X = _table(2, 3)
-    clf = bg.CategoricalNB(unseen="prior").fit(X, Y)
-    X[0, 0] = "new"
-    with pytest.raises(ValueError, match=r"column 0 holds .* in row 0, which is not among"):
-        clf.to_pymc(X, Y, likelihood="rows")
+    X = np.array([["p0", "q1"], ["p1", "q0"], ["p1", "q2"]])
+    clf = bg.CategoricalNB(unseen="prior").fit(X, list("abc"))
+    X[0, 0] = "p9"
     text = bg.MarkovNB(order=2, vocabulary="abcd").fit(["abab", "bab", "abc"], list("xyz"))
-    with pytest.raises(ValueError, match="contexts that are not among the"):
-        text.to_pymc(["dab"], ["x"], likelihood="rows")
     linear = bg.LinearDiscriminant().fit(REALS, Y)
-    with pytest.raises(ValueError, match="missing cells"):
-        linear.to_pymc(_with_gaps(REALS), Y, likelihood="rows")
+    for model, rows, y, message in (
+        (clf, X, list("abc"), r"column 0 holds .* in row 0, which is not among"),
+        (text, ["dab"], ["x"], "contexts that are not among the"),
+        (linear, _with_gaps(REALS), Y, "missing cells"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.to_pymc(rows, y, likelihood="rows")

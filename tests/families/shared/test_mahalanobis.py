@@ -1,5 +1,7 @@
 """Squared distances: held to triangular solves one class and one draw at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
@@ -11,7 +13,6 @@ from bayesgen.families.shared.gaussian import (
     observed_distances,
     reader,
     squared_distances,
-    squared_distances_of_draws,
 )
 from tests.selection import rest_is_slow
 
@@ -52,19 +53,6 @@ def test_distances_are_those_of_a_solve_for_each_class(n, d, groups, apart, both
     np.testing.assert_allclose(found, one_by_one(X, mu, factor), rtol=1e-11)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("d", [1, 3, 70])
-def test_distances_of_draws(d, shared, both_ways):
-    n, n_draws = 30, 9
-    factor = factors(n_draws, 1 if shared else 4, d, d)
-    mu = RNG.standard_normal((n_draws, 4, d)) + 1e6
-    X = RNG.standard_normal((n, d)) + 1e6
-    read, rows = reader(X, slice(None), np.arange(d))
-    found = squared_distances_of_draws(read, rows, mu, factor)
-    expected = np.stack([one_by_one(X, m, f) for m, f in zip(mu, factor, strict=True)])
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize("groups", [1, 4])
 @pytest.mark.parametrize("d", [1, 9])
 def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups, both_ways):
@@ -83,10 +71,8 @@ def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups
 
 FORMS = {
     "Fortran order": np.asfortranarray,
-    "strides": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
     "float32": lambda X: X.astype(np.float32),
     "int64": lambda X: np.rint(5 * X).astype(np.int64),
-    "bool": lambda X: X > 0,
     "missing cells": lambda X: np.where(RNG.random(X.shape) < 0.3, np.nan, X),
     "empty rows": lambda X: np.where(np.arange(len(X))[:, None] % 7 == 3, np.nan, X),
     "offset 1e6": lambda X: X + 1e6,
@@ -98,27 +84,20 @@ FORMS = {
 @pytest.mark.parametrize("shared", rest_is_slow([True, False], [False]))
 def test_densities_in_every_form_of_data(form, shared, both_ways):
     family = NormalInverseWishart.examples(3, 4)[int(shared)]
-    X = FORMS[form](RNG.standard_normal((60, 4)))
+    X = FORMS[form](RNG.standard_normal((40, 4)))
     X.flags.writeable = False
     plain = np.array(X, dtype=np.float64, order="C")
     if form == "offset 1e6":  # the family moves with the rows
-        family = NormalInverseWishart(family.mu, family.kappa, family.nu, family.psi,
-                                      np.full(4, 1e6), family.ignored, shared)  # fmt: skip
-    theta = family.draw(np.random.default_rng(0), 5)
-    np.testing.assert_allclose(
-        family.log_predictive(X),
-        np.concatenate([family.log_predictive(row[None]) for row in plain]),
-        rtol=1e-11,
-    )
+        family = replace(family, shift=np.full(4, 1e6))
+    one_by_one = [family.log_predictive(row[None]) for row in plain]
+    np.testing.assert_allclose(family.log_predictive(X), np.concatenate(one_by_one), rtol=1e-11)
+    theta = family.draw(np.random.default_rng(0), 3)
     found = family.log_likelihood(X, theta)
-    sigma = np.broadcast_to(theta["Sigma"][:, None] if shared else theta["Sigma"], (5, 3, 4, 4))
-    for i, row in enumerate(plain[:20]):
-        seen = ~np.isnan(row)
-        for s in range(5):
-            for c in range(3):
-                expected = 0.0
-                if seen.any():
-                    own = sigma[s, c][np.ix_(seen, seen)]
-                    mean = theta["mu"][s, c, seen]
-                    expected = multivariate_normal.logpdf(row[seen], mean, own)
-                np.testing.assert_allclose(found[s, i, c], expected, rtol=1e-8)
+    sigma = np.broadcast_to(theta["Sigma"][:, None] if shared else theta["Sigma"], (3, 3, 4, 4))
+    for s, i, c in np.ndindex(3, 20, 3):
+        seen = np.flatnonzero(~np.isnan(plain[i]))
+        expected = 0.0
+        if len(seen):
+            normal = multivariate_normal(theta["mu"][s, c, seen], sigma[s, c][np.ix_(seen, seen)])
+            expected = normal.logpdf(plain[i, seen])
+        np.testing.assert_allclose(found[s, i, c], expected, rtol=1e-8)
