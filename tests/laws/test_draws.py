@@ -9,7 +9,6 @@ from tests.laws.cases import (
     EXACT,
     N_SIGMA,
     close,
-    first,
     has_density,
     likelihood_over_predictive_is_one,
     only,
@@ -57,29 +56,19 @@ def test_draws_have_the_dims_that_params_promises(case):
 def test_theta_may_have_any_leading_axes(case):
     posterior, X, _, _ = case.fitted()
     draws = posterior.draw(case.rng(), 6)
-    flat = posterior.log_likelihood(X, draws)
-    assert flat.shape == (6, X.shape[0], case.n_classes)
-    assert flat.dtype == np.float64
     chains = {name: v.reshape(2, 3, *v.shape[1:]) for name, v in draws.items()}
-    close(posterior.log_likelihood(X, chains), flat.reshape(2, 3, *flat.shape[1:]), 1e-12)
-    for s in range(6):
-        one = {name: v[s] for name, v in draws.items()}
-        close(posterior.log_likelihood(X, one), flat[s], 1e-12)
     none = {name: v[:0] for name, v in draws.items()}
-    assert posterior.log_likelihood(X, none).shape == (0, *flat.shape[1:])
-
-
-@only(has_density)
-def test_log_density_takes_theta_with_any_leading_axes(case):
-    posterior, _, _, _ = case.fitted()
-    draws = posterior.draw(case.rng(), 6)
-    flat = posterior.log_density(draws)
-    assert flat.shape == (6,)
-    assert flat.dtype == np.float64
-    chains = {name: v.reshape(2, 3, *v.shape[1:]) for name, v in draws.items()}
-    close(posterior.log_density(chains), flat.reshape(2, 3), 1e-12)
-    close(posterior.log_density(first(draws)), flat[0], 1e-12)
-    assert posterior.log_density({name: v[:0] for name, v in draws.items()}).shape == (0,)
+    functions = {(len(X), case.n_classes): lambda theta: posterior.log_likelihood(X, theta)}
+    if has_density(case):
+        functions[()] = posterior.log_density
+    for shape, function in functions.items():
+        flat = function(draws)
+        assert flat.shape == (6, *shape)
+        assert flat.dtype == np.float64
+        close(function(chains), flat.reshape(2, 3, *shape), 1e-12)
+        for s in range(6):
+            close(function({name: v[s] for name, v in draws.items()}), flat[s], 1e-12)
+        assert function(none).shape == (0, *shape)
 
 
 @only(has_density)

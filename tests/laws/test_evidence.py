@@ -19,14 +19,6 @@ def test_evidence_is_the_product_of_one_step_predictives_in_any_order(case, miss
         close(total, evidence)
 
 
-def test_evidence_of_parts_adds_up_under_the_posterior_of_the_first(case):
-    X, y = case.rows(20)
-    weight = case.rng().gamma(1.0, size=20)  # holds for a power likelihood as well
-    a, b = (case.stats(X[s], y[s], weight[s]) for s in (slice(0, 8), slice(8, 20)))
-    parts = case.prior.log_evidence(a) + case.prior.update(a).log_evidence(b)
-    close(parts, case.prior.log_evidence(a.merge(b)))
-
-
 @only(has_density)
 def test_evidence_is_likelihood_times_prior_over_posterior_at_any_theta(case, missing):
     """Candidate's formula: log_evidence, log_likelihood, update and log_density as one."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.laws.cases import EXACT, N_SIGMA, first, first_prior, only, within_mcse
+from tests.laws.cases import EXACT, N_SIGMA, first
 
 
 def test_simulated_rows_can_be_learnt_from(case):
@@ -54,23 +54,3 @@ def test_rows_are_simulated_from_the_density_that_is_evaluated(case, what):
         sides.append(np.exp(0.5 * (log_p[:, 1 - c] - log_p[:, c])))
     mcse = np.hypot(*(s.std() / np.sqrt(S) for s in sides))
     assert abs(sides[0].mean() - sides[1].mean()) <= N_SIGMA * mcse + EXACT
-
-
-@only(first_prior)
-@pytest.mark.parametrize("what", ["likelihood", "predictive"])
-def test_one_row_reweights_the_prior_predictive_to_its_posterior(case, what):
-    """E over x ~ p(x) of p(x | x1)/p(x) is 1: rows, draws and the update know of each other."""
-    case = case.sized(2, 2)
-    S, rng = 4000, case.rng(19)
-    ones, _ = case.rows(4, salt=7)
-    for c in range(2):
-        y = np.full(S, c)
-        if what == "likelihood":
-            rows = case.prior.simulate(rng, case.prior.draw(rng, S), y)
-        else:
-            rows = case.prior.simulate_predictive(rng, y)
-        before = case.prior.log_predictive(rows)[:, c]
-        for k in range(4):
-            posterior = case.prior.update(case.stats(ones[k : k + 1], y[:1]))
-            ratio = np.exp(posterior.log_predictive(rows)[:, c] - before)
-            within_mcse(ratio, 1.0, f"class {c}, given row {k}")
