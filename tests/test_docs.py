@@ -7,6 +7,7 @@ import os
 import pkgutil
 import posixpath
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
