@@ -45,9 +45,8 @@ def learn(plan: Plan) -> tuple[Any, "Tally"]:
         selection.report()
         signs.enter_context(busy("learning"))  # a pool: its members have still to be pooled
 
-    source = streams.Source(chunks, None)
     with ExitStack() as signs, blamed_on(path, advice=plan.advice):
-        clf.fitted_ = streams.learn(clf, source, progressbar=False)
+        clf.fitted_ = streams.learn(clf, chunks(), progressbar=False)
     return clf, tally
 
 

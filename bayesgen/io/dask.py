@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from bayesgen.errors import placed
-from bayesgen.io.streams import Additive, refuse_other
+from bayesgen.io.streams import learner_of
 
 _ARITY = 8  # parts merged at a time
 
 
-def fit_dask[Classifier: Additive](
+def fit_dask[Classifier: BaseEstimator](
     clf: Classifier, X: Any, y: Any, sample_weight: Any = None
 ) -> Classifier:
     """Fit a classifier to a dask array or data frame; only sufficient statistics travel.
@@ -74,7 +74,7 @@ def fit_dask[Classifier: Additive](
         import dask
     except ImportError:
         raise ImportError('fit_dask needs dask: pip install "bayesgen[dask]"') from None
-    learner = refuse_other(clf, "fit_dask")
+    learner = learner_of(clf, "fit_dask")
     empty = dask.delayed(clone(clf))
     blocks = _blocks(X, y, sample_weight)
     parts = [dask.delayed(_learned)(empty, place, *block) for place, block in enumerate(blocks)]
@@ -90,7 +90,7 @@ def fit_dask[Classifier: Additive](
     return clf
 
 
-def _learned(clf: Additive, place: int, X, y, weight):
+def _learned(clf: Any, place: int, X, y, weight):
     """Return statistics of one block; None for a block of no rows."""
     n_rows = X.shape[0]
     if n_rows != len(y):
@@ -103,7 +103,7 @@ def _learned(clf: Additive, place: int, X, y, weight):
         return clf.__bayesgen_learner__().gather(None, X, y, weight)
 
 
-def _merged(clf: Additive, parts: Sequence):
+def _merged(clf: Any, parts: Sequence):
     """Return statistics of all; None if there are none."""
     there = [block for block in parts if block is not None]
     return functools.reduce(clf.__bayesgen_learner__().merge, there) if there else None
@@ -116,28 +116,20 @@ def _blocks(X, y, weight) -> list[tuple]:
     """Return delayed (X, y, weight) of each block of rows; weight may be None."""
     from dask.base import is_dask_collection
 
-    named = {"X": _bare(X), "y": _bare(y), "sample_weight": _bare(weight)}
-    X = named["X"]
+    X = _bare(X)
     if not is_dask_collection(X) or not hasattr(X, "to_delayed"):
         raise TypeError(
             f"X must be a dask array or data frame, got {type(X).__name__}: rows in memory go to "
             "clf.fit(X, y)"
         )
-    if _is_array(X) and X.ndim > 1 and X.numblocks[1] > 1:
-        X = named["X"] = X.rechunk({1: -1})
-    for name in ("y", "sample_weight"):
-        if named[name] is not None:
-            named[name] = _alongside(named[name], X, name)
-    there = {name: value for name, value in named.items() if value is not None}
-    # not optimised one by one: what X and y have in common keeps its name and is computed once
-    columns = [
-        np.ravel(np.asarray(there[name].to_delayed(optimize_graph=False), dtype=object)).tolist()
-        if name in there
-        else None
-        for name in named
-    ]
-    n = len(columns[0] or ())
-    return list(zip(*(column or [None] * n for column in columns), strict=True))
+    if hasattr(X, "rechunk") and X.ndim > 1:
+        X = X.rechunk({1: -1})
+    parts = [_delayed(X), _delayed(_alongside(_bare(y), X, "y"))]
+    if weight is None:
+        parts.append([None] * X.npartitions)
+    else:
+        parts.append(_delayed(_alongside(_bare(weight), X, "sample_weight")))
+    return list(zip(*parts, strict=True))
 
 
 def _bare(value):
@@ -145,8 +137,9 @@ def _bare(value):
     return value.data if hasattr(value, "dims") and hasattr(value, "data") else value
 
 
-def _is_array(value) -> bool:
-    return hasattr(value, "rechunk")
+def _delayed(value) -> list:
+    """Return the blocks of a collection; what several have in common is computed once."""
+    return np.ravel(np.asarray(value.to_delayed(optimize_graph=False), dtype=object)).tolist()
 
 
 def _alongside(value, X, name: str):
@@ -155,35 +148,16 @@ def _alongside(value, X, name: str):
     from dask.base import is_dask_collection
 
     if not is_dask_collection(value):
-        value = np.asanyarray(value)  # a mask stays: it is refused, or says what is missing
-        if not _is_array(X) or np.isnan(X.shape[0]):
-            raise ValueError(
-                f"{name} is in memory, and the blocks of X have unknown sizes: give {name} as a "
-                "dask collection with the same blocks, or call compute_chunk_sizes() on X"
-            )
-        value = da.from_array(value, chunks=-1)
-    if _is_array(value) and value.ndim == 2 and value.shape[1] == 1:
-        value = value[:, 0]
-    both = _is_array(X), _is_array(value)
-    if all(both) and not (np.isnan(X.shape[0]) or np.isnan(value.shape[0])):
+        value = da.from_array(np.asanyarray(value), chunks=-1)  # a mask stays
+    are_arrays = hasattr(X, "rechunk") and hasattr(value, "rechunk")
+    if are_arrays and not (np.isnan(X.shape[0]) or np.isnan(value.shape[0])):
         if value.shape[0] != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and {name} has {value.shape[0]}")
         return value.rechunk({0: X.chunks[0]})
-    if not any(both) and X.known_divisions and value.known_divisions:
-        if X.divisions != value.divisions:
-            raise ValueError(
-                f"X and {name} have partitions of different divisions: "
-                f"{name}.repartition(divisions=X.divisions) makes them equal"
-            )
-        return value
-    mine, theirs = _n_blocks(X), _n_blocks(value)
-    if mine != theirs:
+    if X.npartitions != value.npartitions:
         raise ValueError(
-            f"X has {mine} blocks of rows and {name} has {theirs}, of unknown sizes: make them "
-            "equal, by compute_chunk_sizes() for arrays or repartition() for data frames"
+            f"X has {X.npartitions} blocks of rows and {name} has {value.npartitions}: give both "
+            "as dask collections with the same blocks, by compute_chunk_sizes() of arrays or "
+            "repartition() of data frames"
         )
     return value
-
-
-def _n_blocks(value) -> int:
-    return int(value.numblocks[0] if _is_array(value) else value.npartitions)

@@ -2,59 +2,30 @@
 
 import glob
 import os
-import time
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from bayesgen.encoding.literals import Json, did_you_mean
+from bayesgen.encoding.literals import did_you_mean
 from bayesgen.encoding.tables import n_rows
-from bayesgen.errors import placed, warn
-from bayesgen.families.errors import PriorShapeError
+from bayesgen.errors import placed, refuse_below, warn
 from bayesgen.io import storage
 from bayesgen.io.formats import CSV, PARQUET
 from bayesgen.io.progress import row_progress
 from bayesgen.io.tabular import CsvFile, join_kinds, labels, open_file
 
 if TYPE_CHECKING:
-    import xarray as xr
-    from sklearn.utils import Tags
-
     from bayesgen.inference.fitting import Learner
     from bayesgen.posterior.fitted import Fitted
 
 
-class Additive(Protocol):
-    """A classifier whose statistics add up, fitted or not: `fit_stream` and `fit_dask` take it."""
-
-    fitted_: Any
-
-    def get_params(self, deep: bool = True) -> dict:
-        """Return the constructor's arguments."""
-
-    def __sklearn_tags__(self) -> "Tags":
-        """Tell what X may hold."""
-
-    def __bayesgen_learner__(self) -> "Learner":
-        """Return its choices."""
-
-    def __bayesgen_record__(
-        self, fitted: Any, /
-    ) -> tuple["xr.Dataset", Json, dict[str, "xr.Dataset"]]:
-        """Return what `storage.write` takes of a fit."""
-
-    def __bayesgen_load__(
-        self, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"], /
-    ) -> Any:
-        """Return the fit that `storage.read` has read."""
-
-
-def refuse_other(clf, what: str) -> "Learner":
+def learner_of(clf: Any, what: str) -> "Learner":
     """Return the learner of a classifier that learns by adding up.
 
     Raises
@@ -72,7 +43,7 @@ def refuse_other(clf, what: str) -> "Learner":
 
 
 # ------------------------------------------------------------------------------------------------
-# Sources: labelled rows in chunks, from an iterable or from files.
+# Labelled rows in chunks, from an iterable or from files.
 
 
 class Chunk(NamedTuple):
@@ -82,28 +53,14 @@ class Chunk(NamedTuple):
     y: Any
     weight: Any
     place: str  # for errors
-    done: float  # how much has been read after these rows, in the unit of `Source.size`
+    done: float  # how much has been read after these rows: a number of chunks, or of bytes
     rows: Any = None  # numbers of the rows in their file
 
 
-class Source(NamedTuple):
-    """Labelled rows, chunk after chunk, from the first at each call of `chunks`."""
-
-    chunks: Callable[[], Iterator[Chunk]]
-    size: float | None
-
-
-def open_source(chunks, target, weight, clf: Additive) -> Source:
-    """Return a source of chunks, or of files if `chunks` is a path, a pattern, or a list of them.
-
-    Parameters
-    ----------
-    chunks : as `fit_stream` takes them
-    target, weight : str or None
-        Columns of data frames and files that hold labels and row weights.
-    clf : classifier
-        Which says what a cell of a CSV file may be.
-    """
+def _chunks_and_size(
+    chunks: Any, target: str | None, weight: str | None, clf: Any
+) -> tuple[Iterator[Chunk], float | None]:
+    """Return chunks of what `fit_stream` takes, and `Chunk.done` of the last if it is known."""
     for name, value in (("target", target), ("sample_weight", weight)):
         if value is not None and not isinstance(value, str):
             raise TypeError(
@@ -117,13 +74,10 @@ def open_source(chunks, target, weight, clf: Additive) -> Source:
         if all(paths):
             if target is None:
                 raise ValueError("target must name the column of the files that holds the labels")
-            return _of_files(_expanded(chunks), target, weight, clf)
+            files = [open_file(path) for path in _expanded(chunks)]
+            return _of_files(files, target, weight, clf), float(sum(file.size for file in files))
         if any(paths):
             raise TypeError("chunks mixes paths and rows; give the one or the other")
-    if hasattr(chunks, "collect_batches"):  # a polars LazyFrame
-        chunks = chunks.collect_batches(maintain_order=True)
-    elif hasattr(chunks, "to_batches") and not hasattr(chunks, "shape"):  # a pyarrow Dataset
-        chunks = chunks.to_batches()
     if hasattr(chunks, "shape") or not isinstance(chunks, Iterable) or isinstance(chunks, Mapping):
         raise TypeError(
             f"chunks must be an iterable of chunks or paths of files, got {type(chunks).__name__}: "
@@ -131,41 +85,40 @@ def open_source(chunks, target, weight, clf: Additive) -> Source:
         )
     if weight is not None and target is None:
         raise ValueError("sample_weight names a column of data frames: name target too")
-
-    def each() -> Iterator[Chunk]:
-        for k, item in enumerate(chunks):
-            place = f"chunk {k}"
-            X, y, weights = _split(item, target, weight, place, clf)
-            yield Chunk(X, y, weights, place, k + 1.0)
-
-    return Source(each, float(len(chunks)) if isinstance(chunks, Sized) else None)
+    size = float(len(chunks)) if isinstance(chunks, Sized) else None
+    return _of_rows(chunks, target, weight, clf), size
 
 
-def _split(item, target: str | None, weight: str | None, place: str, clf: Additive) -> tuple:
-    """Return X, y and weight of a chunk as the user gives it."""
-    if type(item).__name__ == "RecordBatch":
-        import pyarrow
+def _of_rows(
+    chunks: Iterable[Any], target: str | None, weight: str | None, clf: Any
+) -> Iterator[Chunk]:
+    for k, item in enumerate(chunks):
+        place = f"chunk {k}"
+        if target is None:
+            if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+                raise TypeError(
+                    f"{place} is a {type(item).__name__}: a chunk must be (X, y) or (X, y, "
+                    "weight), or a data frame, with target= the name of its labels"
+                )
+            X, y, weights = item if len(item) == 3 else (*item, None)
+        else:
+            if type(item).__name__ == "RecordBatch":
+                import pyarrow
 
-        item = pyarrow.Table.from_batches([item])
-    if target is None:
-        if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-            raise TypeError(
-                f"{place} is a {type(item).__name__}: a chunk must be (X, y) or (X, y, weight), "
-                "or a data frame, with target= the name of its labels"
-            )
-        return item[0], item[1], item[2] if len(item) == 3 else None
-    frame = nw.from_native(item, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(
-            f"{place} is a {type(item).__name__}: with target={target!r} every chunk must be a "
-            "data frame"
-        )
-    _refuse_absent((target, weight), frame.columns, place)
-    y = frame[target].to_numpy()
-    weights = None if weight is None else frame[weight].to_numpy()
-    X = frame.drop([name for name in (target, weight) if name is not None]).to_native()
-    with placed(place):
-        return clf.__bayesgen_learner__().reader.of_table(X), y, weights
+                item = pyarrow.Table.from_batches([item])
+            frame = nw.from_native(item, pass_through=True)
+            if not isinstance(frame, nw.DataFrame):
+                raise TypeError(
+                    f"{place} is a {type(item).__name__}: with target={target!r} every chunk must "
+                    "be a data frame"
+                )
+            _refuse_absent((target, weight), frame.columns, place)
+            y = frame[target].to_numpy()
+            weights = None if weight is None else frame[weight].to_numpy()
+            X = frame.drop([target] if weight is None else [target, weight]).to_native()
+            with placed(place):
+                X = clf.__bayesgen_learner__().reader.of_table(X)
+        yield Chunk(X, y, weights, place, k + 1.0)
 
 
 def _refuse_absent(names: Iterable[str | None], columns: list[str], place: str | Path) -> None:
@@ -174,41 +127,32 @@ def _refuse_absent(names: Iterable[str | None], columns: list[str], place: str |
             raise ValueError(f"{place} has no column {name!r}{did_you_mean(name, columns)}")
 
 
-def _of_files(paths: list[Path], target: str, weight: str | None, clf: Additive) -> Source:
-    """Return a source of Parquet and CSV files, one after the other; all have the same columns."""
-    files = [open_file(path) for path in paths]
+def _of_files(files: list, target: str, weight: str | None, clf: Any) -> Iterator[Chunk]:
+    """Yield rows of Parquet and CSV files, one after the other; all have the same columns."""
     first = files[0]
     _refuse_absent((target, weight), first.names, first.path)
     for file in files[1:]:
-        if set(file.names) != set(first.names):
-            differ = sorted(set(file.names) ^ set(first.names))
+        if differ := sorted({*file.names} ^ {*first.names}):
             raise ValueError(
                 f"{file.path} and {first.path} differ in their columns: {differ[0]!r} is in "
                 "one of them only"
             )
     names = [name for name in first.names if name not in (target, weight)]
-
-    def each() -> Iterator[Chunk]:
-        types = _types([file for file in files if isinstance(file, CsvFile)], names, target, clf)
-        types |= {} if weight is None else {weight: "number"}
-        done = 0.0
-        reader = clf.__bayesgen_learner__().reader
-        for file in files:
-            place = str(file.path)
-            own_types = types if isinstance(file, CsvFile) else dict.fromkeys(types)
-            for frame, share, _ in file.rows(own_types):
-                with placed(place):
-                    X, y = reader.of_table(frame[names]), labels(frame[target])
-                weights = None if weight is None else frame[weight].to_numpy()
-                yield Chunk(X, y, weights, place, done + share * file.size, frame.index)
-            done += file.size
-
-    return Source(each, float(sum(file.size for file in files)))
+    types = _types([file for file in files if isinstance(file, CsvFile)], names, target, clf)
+    types |= {} if weight is None else {weight: "number"}
+    reader, done = clf.__bayesgen_learner__().reader, 0.0
+    for file in files:
+        place = str(file.path)
+        own_types = types if isinstance(file, CsvFile) else dict.fromkeys(types)
+        for frame, share, _ in file.rows(own_types):
+            with placed(place):
+                X, y = reader.of_table(frame[names]), labels(frame[target])
+            weights = None if weight is None else frame[weight].to_numpy()
+            yield Chunk(X, y, weights, place, done + share * file.size, frame.index)
+        done += file.size
 
 
-def _types(
-    files: list[CsvFile], names: list[str], target: str, clf: Additive
-) -> dict[str, str | None]:
+def _types(files: list[CsvFile], names: list[str], target: str, clf: Any) -> dict[str, str | None]:
     """Return the types of the columns of all CSV files, as a classifier takes them."""
     tags = clf.__sklearn_tags__().input_tags
     documents = tags.string and not tags.allow_nan
@@ -217,9 +161,9 @@ def _types(
     for file in files:
         for name, code in file.reading.codes.items():
             warn(f"{file.path}: column {name!r} holds numbers, and {code!r}, read as missing")
-    kinds = {name: join_kinds({one.get(name, "empty") for one in each}) for name in looked_at}
     types: dict[str, str | None] = dict.fromkeys(names)
-    for name, kind in kinds.items():
+    for name in looked_at:
+        kind = join_kinds({kinds.get(name, "empty") for kinds in each})
         number = kind == "empty" or (kind == "text" and name != target and not tags.string)
         types[name] = "number" if number else kind
     return types
@@ -246,38 +190,14 @@ def _expanded(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
 # ------------------------------------------------------------------------------------------------
 # Checkpoints: a model file whose state has the entry ``stream``, the number of chunks read.
 
-_SHARE = 20  # at most one part in so many of the time goes into writing, unless the user says when
 
+class Checkpoint(NamedTuple):
+    """The file of one stream."""
 
-class Checkpoint:
-    """The file of one stream.
-
-    Parameters
-    ----------
-    path : str or path
-    clf : Additive
-        Whose arguments must be those of the checkpoint.
-    arguments : {name: JSON value}
-        Those of the stream that decide what is learned.
-    every : int or None
-        Chunks between two checkpoints; None: as often as costs a twentieth of the time.
-    """
-
-    def __init__(self, path, clf: Additive, arguments: dict, every: int | None) -> None:
-        if every is not None and (not isinstance(every, int | np.integer) or every < 1):
-            raise ValueError(f"every must be a number of chunks >= 1, got {every!r}")
-        self.path, self.clf, self._every = Path(path), clf, every
-        unsaved = clf.__bayesgen_learner__().unsaved
-        parameters = clf.get_params(deep=False)
-        self._arguments = {
-            "the classifier": type(clf).__name__,
-            **{
-                name: _mark(value) if name in unsaved else storage.to_json(value, name)
-                for name, value in parameters.items()
-            },
-            **arguments,
-        }
-        self._written, self._cost = -np.inf, 0.0
+    path: Path
+    clf: Any
+    stated: dict[str, Any]  # JSON: the classifier, and what else decides what is learned
+    every: int  # chunks between two checkpoints
 
     def resume(self) -> tuple[int, Any]:
         """Return the number of chunks that the file holds, and their statistics; 0 if it is new.
@@ -292,10 +212,10 @@ class Checkpoint:
         fit, state, draws = storage.read(self.path)
         if "stream" not in state:
             raise ValueError(f"{self.path} is a model, not the checkpoint of a stream: it is kept")
-        before = state["stream"]["arguments"]
-        for name, value in self._arguments.items():
-            if before.get(name) != value:
-                raise self.other(f"{name} was {before.get(name)!r} and is {value!r}")
+        before = state["stream"]["stated"]
+        for name, value in self.stated.items():
+            if before[name] != value:
+                raise self.other(f"{name} was {before[name]!r} and is {value!r}")
         with storage.complete(self.path, type(self.clf).__name__):
             fitted = clone(self.clf).__bayesgen_load__(fit, state, draws)
         return state["stream"]["chunks"], self.clf.__bayesgen_learner__().gathered(fitted)
@@ -307,28 +227,14 @@ class Checkpoint:
             "or name another file"
         )
 
-    def is_due(self, n_chunks: int) -> bool:
-        """Tell whether to write one after so many chunks."""
-        if self._every is not None:
-            return n_chunks % self._every == 0
-        return time.monotonic() - self._written >= _SHARE * self._cost
-
     def write(self, fitted: "Fitted", n_chunks: int) -> None:
         """Replace the file by the fit to the first chunks."""
-        start = time.monotonic()
         fit, state, draws = self.clf.__bayesgen_record__(fitted)
-        stream = {"arguments": self._arguments, "chunks": n_chunks}
+        stream = {"stated": self.stated, "chunks": n_chunks}
         storage.write(self.path, fit, {**state, "stream": stream}, draws)
-        self._written = time.monotonic()
-        self._cost = self._written - start
 
 
-def _mark(value) -> str:
-    """Return what tells an argument from another that a file cannot hold."""
-    return str(getattr(value, "__qualname__", None) or repr(value))
-
-
-def fit_stream[Classifier: Additive](
+def fit_stream[Classifier: BaseEstimator](
     clf: Classifier,
     chunks: Any,
     *,
@@ -336,7 +242,7 @@ def fit_stream[Classifier: Additive](
     sample_weight: str | None = None,
     classes: Any = None,
     checkpoint: Any = None,
-    every: int | None = None,
+    every: int = 10,
     progressbar: bool = True,
 ) -> Classifier:
     """Fit a classifier to rows that come in chunks, of which one at a time is in memory.
@@ -354,7 +260,8 @@ def fit_stream[Classifier: Additive](
         ``(X, y)`` or ``(X, y, weight)``, or data frames with `target`; or a path, a folder, a
         pattern such as ``"visits-*.parquet"``, or a list of these: Parquet and CSV files, read
         about a million cells at a time. All columns but `target` and `sample_weight` are features.
-        A LazyFrame of polars 1.34 or newer, or a pyarrow Dataset, is a source of data frames.
+        ``dataset.to_batches()`` of pyarrow and ``frame.collect_batches()`` of polars are iterables
+        of data frames.
     target, sample_weight : str, optional
         The columns of data frames and files that hold labels and weights.
     classes : array, optional
@@ -364,8 +271,8 @@ def fit_stream[Classifier: Additive](
         read; `bayesgen.load` reads it. If it is there, the run passes over so many chunks and
         continues: give the same chunks again, from the first. Chunks or files that came after a
         finished run are added to it.
-    every : int, optional
-        Chunks between two checkpoints. None: as often as costs a twentieth of the time.
+    every : int
+        Chunks between two checkpoints.
     progressbar : bool
         On a terminal.
 
@@ -410,34 +317,35 @@ def fit_stream[Classifier: Additive](
     >>> clf.n_rows_seen_
     12000
     """
-    learner = refuse_other(clf, "fit_stream")
-    source = open_source(chunks, target, sample_weight, clf)
+    learner = learner_of(clf, "fit_stream")
+    given, size = _chunks_and_size(chunks, target, sample_weight, clf)
     saved = None
     if checkpoint is not None:
         if learner.keeps_rows:
             raise ValueError("checkpoint= is not for a pool, which keeps a sample of the rows")
-        listed = None
-        if classes is not None:
-            listed = storage.labels_to_json(np.unique(np.asarray(classes)))
-        arguments = {"target": target, "sample_weight": sample_weight, "classes": listed}
-        saved = Checkpoint(checkpoint, clf, arguments, every)
-    clf.fitted_ = learn(clf, source, classes, saved, progressbar)
+        refuse_below(1, every=every)
+        name = re.sub(" at 0x[0-9a-f]+", "", clf.__repr__(N_CHAR_MAX=10**6))
+        listed = None if classes is None else np.unique(np.asarray(classes)).astype(str).tolist()
+        stated = {"the classifier": name, "target": target, "sample_weight": sample_weight}
+        saved = Checkpoint(Path(checkpoint), clf, stated | {"classes": listed}, every)
+    clf.fitted_ = learn(clf, given, classes, saved, size, progressbar)
     return clf
 
 
 def learn(
-    clf: Additive,
-    source: Source,
+    clf: Any,
+    chunks: Iterable[Chunk],
     classes: Any = None,
     saved: Checkpoint | None = None,
+    size: float | None = None,
     progressbar: bool = True,
 ) -> "Fitted":
-    """Return the fit to all rows of a source."""
+    """Return the fit to all chunks; `size` is `Chunk.done` of the last."""
     learner = clf.__bayesgen_learner__()
     n_read, state = (0, None) if saved is None else saved.resume()
     n_chunks, n_saved, numbered = 0, n_read, False
-    with row_progress("learning", source.size, progressbar) as advance:
-        for n_chunks, chunk in enumerate(source.chunks(), 1):
+    with row_progress("learning", size, progressbar) as advance:
+        for n_chunks, chunk in enumerate(chunks, 1):
             if n_chunks <= n_read:
                 continue
             numbered = chunk.rows is not None
@@ -445,8 +353,10 @@ def learn(
             if some and (n_rows(chunk.X) or n_rows(chunk.y)):
                 with placed(chunk.place, chunk.rows):
                     state = learner.gather(state, chunk.X, chunk.y, chunk.weight, classes)
-            if saved is not None and state is not None and saved.is_due(n_chunks):
-                saved.write(_settled(learner, state, classes), n_chunks)
+            if saved is not None and state is not None and n_chunks % saved.every == 0:
+                with warnings.catch_warnings():  # which may be over with the next rows
+                    warnings.simplefilter("ignore")
+                    saved.write(learner.settle(state), n_chunks)
                 n_saved = n_chunks
             advance(chunk.done, 0 if state is None else state.n_rows)
     if saved is not None and n_chunks < n_read:
@@ -456,24 +366,8 @@ def learn(
         )
     if state is None:
         raise ValueError("chunks holds no rows: there is nothing to learn from")
-    kept_rows: Any = state
-    with placed("", kept_rows.X.index if learner.keeps_rows and numbered else None):
+    with placed("", state.X.index if learner.keeps_rows and numbered else None):
         fitted = learner.settle(state)
     if saved is not None and n_saved < n_chunks:
         saved.write(fitted, n_chunks)
     return fitted
-
-
-def _settled(learner: "Learner", state, classes) -> "Fitted":
-    """Return the fit to the rows so far; its warnings may be over with the next rows."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return learner.settle(state)
-    except PriorShapeError as error:
-        if classes is not None:
-            raise
-        raise ValueError(
-            f"{error}. So far there are the classes {state.classes.tolist()}: if others come "
-            "later, name them all in classes="
-        ) from None
