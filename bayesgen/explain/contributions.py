@@ -154,8 +154,8 @@ def _terms(question: Question, rows) -> Terms:
         raise NotImplementedError(f"explain needs predictions for rows with missing cells: {why}")
     x = encoded.toarray() if sparse.issparse(encoded) else np.asarray(encoded)
     x = x.astype(np.float64)
-    independent = all(block.family.independent for block in family.blocks())
-    if independent and posterior.exact and not posterior.mixture:
+    conjugate = posterior.exact and not posterior.mixture
+    if conjugate and all(block.family.independent for block in family.blocks()):
         return _of_independent(question, names, x)
     present = ~np.isnan(x) & ~_covariates(family, x.shape[1])
     cells = MaskedTable(present, lambda at, keep: np.where(keep | ~present[at], x[at], np.nan))
