@@ -153,40 +153,27 @@ def joints_of(own: Fitted, X: Any) -> Joints:
 
 
 def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
-    """Scores of each method's log joint densities, and the terms (N,) of the proper ones."""
-    import xarray as xr
+    """Return scores of each method's log joint densities, and the terms (N,) of the proper ones."""
+    import pandas as pd
 
-    rows: dict[str, list[float]] = {
-        name: [] for name in ("accuracy", "log_loss", "brier", "ece", "impossible")
-    }
+    lines: dict[str, dict[str, Any]] = {}
     terms: dict[str, list[Array]] = {name: [] for name in PROPER}
-    notes = []
-    for joint in joints.values():
+    for method, joint in joints.items():
+        line: dict[str, Any]
         if isinstance(joint, UndefinedEstimateError):
-            for values in rows.values():
-                values.append(np.nan)
-            for unknown in terms.values():
-                unknown.append(np.full(len(codes), np.nan))
-            notes.append(str(joint))
-            continue
-        if codes.shape != joint.shape[:1]:
+            line, errors = {"note": str(joint)}, dict.fromkeys(PROPER, np.full(len(codes), np.nan))
+        elif codes.shape != joint.shape[:1]:
             raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")
-        for name, value in score(joint, codes).items():
-            rows[name].append(value)
-        for name, errors_of_rows in proper_scores(joint, codes).items():
-            terms[name].append(errors_of_rows)
-        notes.append("")
-    errors: dict[str, Any] = {}
-    for name, every in terms.items():
-        differences = paired(np.array(every))
-        errors |= {f"{name}_se": differences.se, f"{name}_median": differences.median}
-        errors |= paired(np.array(every), every[0]).named(f"{name}_diff")
-    table = xr.Dataset(
-        {name: (PREDICTIVE, values) for name, values in (rows | {"note": notes} | errors).items()},
-        coords={PREDICTIVE: list(joints)},
-        attrs={"estimator": estimator, "rows": len(codes)},
-    )
-    return table, terms
+        else:
+            line, errors = score(joint, codes) | {"note": ""}, proper_scores(joint, codes)
+        for name, of_rows in errors.items():
+            terms[name].append(of_rows)
+            own, gap = paired(of_rows), paired(of_rows, terms[name][0]).named(f"{name}_diff")
+            gap = {f"{name}_se": own.se, f"{name}_median": own.median} | gap
+            line |= {k: float(value) for k, value in gap.items()}
+        lines[method] = line
+    table = pd.DataFrame.from_dict(lines, orient="index").rename_axis(PREDICTIVE).to_xarray()
+    return table.assign_attrs(estimator=estimator, rows=len(codes)), terms
 
 
 class Paired(NamedTuple):
@@ -223,10 +210,7 @@ def _log_p(joint: Array) -> Array:
 
 def proper_scores(joint: Array, codes: Array) -> dict[str, Array]:
     """{"log_loss", "brier"}: (N,) errors of log joint densities (N, C), whose means `score` has."""
-    return _proper(_log_p(joint), codes)
-
-
-def _proper(log_p: Array, codes: Array) -> dict[str, Array]:
+    log_p = _log_p(joint)
     hit = np.eye(log_p.shape[1])[codes]
     return {
         "log_loss": -log_p[np.arange(len(codes)), codes],
@@ -244,15 +228,13 @@ def rows_of_each(models: Mapping[str, Any], X: Any) -> Mapping[str, Any]:
 
 def score(joint: Array, codes: Array) -> dict[str, float]:
     """Accuracy, log loss, Brier score, calibration error of log joint densities (N, C)."""
-    log_p = _log_p(joint)
-    p, proper = np.exp(log_p), _proper(log_p, codes)
-    impossible = np.isneginf(log_p).all(axis=1)
+    p, impossible = np.exp(_log_p(joint)), np.isneginf(joint).all(axis=1)
     top, right = p.max(axis=1), (p.argmax(axis=1) == codes) & ~impossible
     bins = np.minimum((top * ECE_BINS).astype(int), ECE_BINS - 1)
     gap = np.bincount(bins, weights=right - top, minlength=ECE_BINS)
     return {
         "accuracy": float(right.mean()),
-        **{name: float(terms.mean()) for name, terms in proper.items()},
+        **{name: float(terms.mean()) for name, terms in proper_scores(joint, codes).items()},
         "ece": float(np.abs(gap).sum() / len(codes)),
         "impossible": float(impossible.sum()),
     }

@@ -24,10 +24,11 @@ label noise, for the channel; Natarajan et al. (2013), Learning with noisy label
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 from sklearn.base import clone
 
 from bayesgen.datatree import tree
@@ -86,10 +87,8 @@ def label_errors(
     groups : (N,), optional
         Subject or source of each row: a row is scored without its whole group. None: the groups
         that `fit` was given.
-    label_noise : "estimate", float or array (class, class)
-        Model of wrong labels. ``"estimate"``: a rate that is learnt, all other classes being
-        equally likely. A number: this rate. An array: probabilities of the given label (columns)
-        for each true one (rows that sum to 1), in the order of ``classes_``.
+    label_noise : "estimate" or float
+        Rate of wrong labels, all other classes being equally likely. ``"estimate"``: it is learnt.
     exponent : "estimate" or float
         Power of the leave-one-out probabilities. 1: those of the model. Estimated: the power that
         the given labels support; a pool needs it less than a single classifier.
@@ -240,82 +239,55 @@ def _found(
             f"label errors need two classes, and every label is {classes.tolist()[0]!r}: there is "
             "no other that could be right"
         )
-    channel, log_exponent = _channel(label_noise, classes, rows.codes), _log_exponent(exponent)
+    stated = _log_odds(label_noise, len(classes)), _log_exponent(exponent)
     forced = form == "iterated"
     if rows.again is None and forced:
         raise NoClosedFormError(
             "form='iterated' fits again to weighed rows: after a fit by draws use form='one flip'"
         )
-    current = _posterior(rows.scores, rows, channel, log_exponent)
+    current = _posterior(rows.scores, rows, *stated)
     if rows.again is None or form == "one flip" or not (forced or current.exponent > _BLURRED):
         return current, 0
     for passes in range(_PASSES):
-        new = _posterior(rows.again(rows.weight * current.right), rows, channel, log_exponent)
+        new = _posterior(rows.again(rows.weight * current.right), rows, *stated)
         if not forced and new.log_evidence < current.log_evidence + _GAIN:
             return current, passes
         current = new
     return current, _PASSES
 
 
-# ------------------------------------------------------------------------ channel and posterior
+# ---------------------------------------------------------------------------------- posterior
 
 
-class _Channel(NamedTuple):
-    """log p(y | z) is `shape` plus log(1 - rate) on the diagonal, log(rate) off it."""
-
-    shape: Array  # (C, C) log, true classes in rows
-    log_odds: float | None  # of the rate; None: estimated
-    matrix: Array | None  # where it was given as one
-
-
-def _channel(noise, classes: Array, codes: Array) -> _Channel:
-    n = len(classes)
-    even = np.full((n, n), -np.log(n - 1))
-    np.fill_diagonal(even, 0.0)
-    if isinstance(noise, str):
-        refuse_unknown("label_noise", noise, ("estimate",))
-        return _Channel(even, None, None)
-    value = np.asarray(noise)
-    if value.dtype.kind not in "iuf" or value.shape not in ((), (n, n)):
-        raise ValueError(
-            f"label_noise must be 'estimate', a rate, or an array ({n}, {n}) of the probabilities "
-            f"of given labels (columns) for each true one, got {shown(noise)}"
-        )
-    if not np.all((value >= 0) & (value <= 1)):
-        raise ValueError(f"label_noise must be probabilities, got {shown(noise)}")
-    with np.errstate(divide="ignore"):
-        if value.shape == ():
-            if value >= 1 - 1 / n:
-                raise ValueError(
-                    f"label_noise={value:g}: labels wrong at a rate of {1 - 1 / n:.3g} or more "
-                    f"with {n} classes are not evidence of the true ones; give a smaller rate"
-                )
-            log_odds = np.log(value) - np.log1p(-value)
-            return _Channel(even, max(float(log_odds), _IMPOSSIBLE), None)
-        sums = value.sum(axis=1)
-        if not np.allclose(sums, 1, rtol=0, atol=1e-8):
-            worst = int(np.abs(sums - 1).argmax())
-            raise ValueError(
-                f"label_noise must have rows (true classes) that sum to 1; that of "
-                f"{classes.tolist()[worst]!r} sums to {sums[worst]:.6g}"
-            )
-        never = np.flatnonzero((value.max(axis=0) == 0) & np.isin(np.arange(n), codes))
-        if len(never):
-            raise ValueError(
-                f"label_noise gives no row the label {classes.tolist()[never[0]]!r}, which y holds"
-            )
-        # at a rate of 1/2 both terms are the same constant
-        return _Channel(np.maximum(np.log(value), _IMPOSSIBLE), 0.0, value)
-
-
-def _log_exponent(exponent) -> float | None:
-    if isinstance(exponent, str):
-        refuse_unknown("exponent", exponent, ("estimate",))
+def _log_odds(label_noise: Any, n_classes: int) -> float | None:
+    """Return the log-odds of a stated rate of wrong labels; None: it is estimated."""
+    rate = _stated("label_noise", label_noise)
+    if rate is None:
         return None
-    value = np.asarray(exponent)
-    if value.shape != () or value.dtype.kind not in "iuf" or not 0 < value < np.inf:
-        raise ValueError(f"exponent must be 'estimate' or a number > 0, got {shown(exponent)}")
-    return float(np.log(value))
+    most = 1 - 1 / n_classes
+    if not 0 <= rate < most:
+        raise ValueError(
+            f"label_noise must be a rate of at least 0 and below {most:.3g}, got {rate:g}: with "
+            f"{n_classes} classes, labels that are wrong as often are no evidence of the true ones"
+        )
+    return max(float(logit(rate)), _IMPOSSIBLE)
+
+
+def _log_exponent(exponent: Any) -> float | None:
+    value = _stated("exponent", exponent)
+    if value is not None and not 0 < value < np.inf:
+        raise ValueError(f"exponent must be 'estimate' or a number > 0, got {value:g}")
+    return None if value is None else float(np.log(value))
+
+
+def _stated(name: str, value: Any) -> float | None:
+    """Return a number that is given in place of "estimate"."""
+    if isinstance(value, str):
+        refuse_unknown(name, value, ("estimate",))
+        return None
+    if not isinstance(value, Real):
+        raise ValueError(f"{name} must be 'estimate' or a number, got {shown(value)}")
+    return float(value)
 
 
 @dataclass(frozen=True)
@@ -323,7 +295,7 @@ class _Posterior:
     """True labels, exponent and rate given the scores of rows."""
 
     rows: ScoredRows
-    channel: _Channel
+    is_estimated: bool  # the rate
     wrong: Array  # (n,)
     others: Array  # (n, C) probabilities of true classes if the label is wrong
     exponent: float
@@ -338,17 +310,14 @@ class _Posterior:
 
     def noise(self, request: IntervalRequest) -> tuple[Array, Array, float, Array]:
         """Return (C, C) channel and its standard deviation; rate and its interval."""
-        n, codes, w = len(self.channel.shape), self.rows.codes, self.rows.weight[:, None]
+        n, codes, w = self.others.shape[1], self.rows.codes, self.rows.weight[:, None]
         rate = float(self.mass @ expit(self.log_odds))
         noise = np.full((n, n), rate / (n - 1))
         np.fill_diagonal(noise, 1 - rate)
+        if not self.is_estimated:
+            return noise, np.zeros((n, n)), rate, np.full(2, rate)
         true = self.others * self.wrong[:, None]
         true[np.arange(len(true)), codes] = 1 - self.wrong
-        if self.channel.matrix is not None:
-            noise = self.channel.matrix
-            rate = float((w * true).sum(axis=0) @ (1 - noise.diagonal()) / w.sum())
-        if self.channel.log_odds is not None:
-            return noise, np.zeros((n, n)), rate, np.full(2, rate)
         indicators = np.eye(n)[codes]
         counts = (_RIGHT + _WRONG) * noise + (w * true).T @ indicators
         total = counts.sum(axis=1, keepdims=True)
@@ -361,19 +330,18 @@ class _Posterior:
 
 
 def _posterior(
-    scores: Array, rows: ScoredRows, channel: _Channel, log_exponent: float | None
+    scores: Array, rows: ScoredRows, log_odds: float | None, log_exponent: float | None
 ) -> _Posterior:
     """Integrate log exponent u and log-odds l of the rate on a grid."""
-    here = np.arange(len(scores)), rows.codes
-    shape = channel.shape[:, rows.codes].T
-    log_right = shape[here]
-    shape[here] = -np.inf
+    here, n_classes = (np.arange(len(scores)), rows.codes), scores.shape[1]
+    others_alike = np.full(scores.shape, -np.log(n_classes - 1))  # log p(y | z) if it is wrong
+    others_alike[here] = -np.inf
 
     def parts(u: Array) -> Iterator[tuple[Array, Array]]:
         """Yield (n,) log probabilities of the given label, right and wrong, but for the rate."""
         for some in np.array_split(u, -(-len(u) * scores.size // _CELLS)):
             log_q = log_softmax(np.exp(some)[:, None, None] * scores)
-            yield from zip(log_q[:, *here] + log_right, log_sum_exp(log_q + shape), strict=True)
+            yield from zip(log_q[:, *here], log_sum_exp(log_q + others_alike), strict=True)
 
     def log_density(grid: list[Array]) -> Array:
         u, l = grid
@@ -384,7 +352,7 @@ def _posterior(
                 log_p[k, r] = rows.weight @ np.logaddexp(*terms)
         if log_exponent is None:
             log_p -= np.square(u)[:, None] / 2
-        if channel.log_odds is None:
+        if log_odds is None:
             log_p += _WRONG * log_expit(l) + _RIGHT * log_expit(-l)
         return log_p
 
@@ -392,7 +360,7 @@ def _posterior(
         log_density,
         [
             _EXPONENTS if log_exponent is None else np.array([log_exponent]),
-            _RATES if channel.log_odds is None else np.array([channel.log_odds]),
+            _RATES if log_odds is None else np.array([log_odds]),
         ],
     )
     cell = [v[1] - v[0] for v in grid if len(v) > 1]
@@ -406,9 +374,10 @@ def _posterior(
             gap = of_wrong - of_right + log_expit(l) - log_expit(-l)
             wrong += p[k, r] * expit(gap)
     u = float(p.sum(axis=1) @ grid[0])
-    others = np.exp(log_softmax(np.exp(u) * scores + shape))
-    mass = p.sum(axis=0)
-    return _Posterior(rows, channel, wrong, others, float(np.exp(u)), grid[1], mass, log_evidence)
+    others = np.exp(log_softmax(np.exp(u) * scores + others_alike))
+    of_rate = grid[1], p.sum(axis=0)
+    exponent = float(np.exp(u))
+    return _Posterior(rows, log_odds is None, wrong, others, exponent, *of_rate, log_evidence)
 
 
 def _integrated(

@@ -478,9 +478,8 @@ def _by_draws(
     yield drawn(PARAMETERS, "p(y | D)", labels, compare_mean(theta[CLASS_WEIGHTS], weights), NUTS)
     if len(classes) > 1:
         few = spaced(len(used), _FEW_ROWS)
-        by_source = {NUTS: odds[0][:, :, few], INDEPENDENT: odds[1][:, :, few]}
         places = [f"row {i}, {c}" for i in few for c in classes]
-        yield from coverage(fitted, _safe_indexing(tested, used[few]), by_source, places)
+        yield from coverage(fitted, _safe_indexing(tested, used[few]), odds[0][:, :, few], places)
     else:
         yield skipped(INTERVALS, "credible intervals", "one class has probability 1")
     yield from _simulated(case, rng)
@@ -539,7 +538,7 @@ def _predictive(
         yield drawn(stage, name, places, {"mean": scores}, NUTS, unit=unit)
 
 
-def coverage(fitted, X, odds: Mapping[str, Array], places: list[str]) -> Iterator["pd.DataFrame"]:
+def coverage(fitted, X, odds: Array, places: list[str]) -> Iterator["pd.DataFrame"]:
     """Compare the tails of ``predict_interval`` with the share of draws in them.
 
     Intervals with equal tails at both ends, shortest ones as a whole. The ends are compared as
@@ -549,7 +548,7 @@ def coverage(fitted, X, odds: Mapping[str, Array], places: list[str]) -> Iterato
     ----------
     fitted : GenerativeClassifier
     X : N rows, as its methods take them
-    odds : {source: (chain, draw, N, C)}
+    odds : (chain, draw, N, C)
         Draws of the log-odds of each class.
     places : N * C words
     """
@@ -558,30 +557,25 @@ def coverage(fitted, X, odds: Mapping[str, Array], places: list[str]) -> Iterato
         intervals = fitted.predict_interval(X, prob=_PROB, kind=kind, draws=_INTERVAL_DRAWS)
         ends = intervals["log_odds"].transpose("obs_id", "class", "bound").values
         error = intervals["error"].values[:, None] * np.ones(ends.shape[1])
-        for source, draws in odds.items():
-            # a draw that equals the end is on both sides
-            below, above = (
-                (sign * draws < sign * end) + 0.5 * (draws == end)
-                for sign, end in ((1, ends[..., 0]), (-1, ends[..., 1]))
-            )
-            shares = {"q05": (below, tail, error), "q95": (above, tail, error)}
-            if kind == "hdi":
-                shares = {"mean": (1 - below - above, _PROB, 2 * error)}
-            scores = {name: _share(*share, source != NUTS) for name, share in shares.items()}
-            name = f"{100 * _PROB:.0f} % interval, {kind}" + f", {source}" * (source != NUTS)
-            lines = drawn(
-                INTERVALS, name, places, scores, source, "predict_interval", "probability"
-            )
-            yield lines[np.isfinite(lines["difference"])]
+        # a draw that equals the end is on both sides
+        below, above = (
+            (sign * odds < sign * end) + 0.5 * (odds == end)
+            for sign, end in ((1, ends[..., 0]), (-1, ends[..., 1]))
+        )
+        scores = {"q05": _share(below, tail, error), "q95": _share(above, tail, error)}
+        if kind == "hdi":
+            scores = {"mean": _share(1 - below - above, _PROB, 2 * error)}
+        name = f"{100 * _PROB:.0f} % interval, {kind}"
+        lines = drawn(INTERVALS, name, places, scores, NUTS, "predict_interval", "probability")
+        yield lines[np.isfinite(lines["difference"])]
 
 
-def _share(series: Array, share: float, error: Array, independent: bool) -> Scores:
+def _share(series: Array, share: float, error: Array) -> Scores:
     """Score means over (chain, draw, N, C) draws in an interval that has the `error` (N, C)."""
-    n = series.shape[0] * series.shape[1]
-    ess = np.full(series.shape[2:], float(n))
-    if not independent:
-        ess = np.minimum(effective_sample_size(np.moveaxis(series, (0, 1), (-2, -1))), n)
-    mean, se = series.mean(axis=(0, 1)), np.sqrt(share * (1 - share) / ess + error**2)
+    n_draws = series.shape[0] * series.shape[1]
+    ess = effective_sample_size(np.moveaxis(series, (0, 1), (-2, -1)))
+    se = np.sqrt(share * (1 - share) / np.minimum(ess, n_draws) + error**2)
+    mean = series.mean(axis=(0, 1))
     fields = mean, np.full(mean.shape, share), (mean - share) / se, se, ess
     return Scores(*(field.ravel() for field in fields))
 

@@ -31,33 +31,25 @@ def test_one_flip_is_the_evidence_of_each_relabelling(name):
     clf = CASES[name].make().fit(X, y)
     if clf.prior_.family.no_evidence:
         pytest.skip("no evidence")
-    channel = np.array([[0.9, 0.1, 0.0], [0.05, 0.9, 0.05], [0.2, 0.2, 0.6]])
-    rate = (1 - 0.12) * np.eye(3) + 0.06 * (1 - np.eye(3))
-    found = {
-        "rate": (bg.label_errors(clf, X, y, label_noise=0.12, **ALIKE), rate),
-        "matrix": (bg.label_errors(clf, X, y, label_noise=channel, **ALIKE), channel),
-    }
+    table = bg.label_errors(clf, X, y, label_noise=0.12, **ALIKE)
+    channel = 0.88 * np.eye(3) + 0.06 * (1 - np.eye(3))
     rows = clf.fitted_.encoded(X)
     for i in range(0, 24, 5):
         evidence = []
         for c in range(3):
             labels = np.where(np.arange(24) == i, c, codes)
             evidence.append(clf.prior_.log_evidence(clf.prior_.stats(rows, labels, 3)))
-        for table, p in found.values():
-            with np.errstate(divide="ignore"):
-                posterior = np.array(evidence) + np.log(p[:, codes[i]])
-            posterior = np.exp(posterior - logsumexp(posterior))
-            want = np.delete(posterior, codes[i]).sum()
-            assert float(table["wrong"][i]) == pytest.approx(want, rel=1e-8, abs=1e-12)
-            posterior[codes[i]] = -1
-            assert table["other"][i].item() == LABELS[posterior.argmax()]
+        posterior = np.array(evidence) + np.log(channel[:, codes[i]])
+        posterior = np.exp(posterior - logsumexp(posterior))
+        want = np.delete(posterior, codes[i]).sum()
+        assert float(table["wrong"][i]) == pytest.approx(want, rel=1e-8, abs=1e-12)
+        posterior[codes[i]] = -1
+        assert table["other"][i].item() == LABELS[posterior.argmax()]
 
 
-def test_rate_0_is_no_error_and_certain_labels_have_no_other():
+def test_rate_0_is_no_error():
     X, y, _ = two_groups()
-    clf = bg.GaussianNB().fit(X, y)
-    assert (bg.label_errors(clf, X, y, label_noise=0)["wrong"] == 0).all()
-    assert (bg.label_errors(clf, X, y, label_noise=np.eye(2))["wrong"] == 0).all()
+    assert (bg.label_errors(bg.GaussianNB().fit(X, y), X, y, label_noise=0)["wrong"] == 0).all()
 
 
 def test_rate_and_exponent_are_integrated_out():
@@ -192,11 +184,9 @@ def test_draws_take_one_flip():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"label_noise": 0.5}, "a rate of 0.5 or more with 2 classes"),
-        ({"label_noise": -0.1}, "must be probabilities"),
-        ({"label_noise": [[0.9, 0.2], [0.1, 0.9]]}, "sum to 1; that of 0 sums to 1.1"),
-        ({"label_noise": [[1.0, 0.0], [1.0, 0.0]]}, "no row the label 1, which y holds"),
-        ({"label_noise": [0.1, 0.1]}, r"an array \(2, 2\)"),
+        ({"label_noise": 0.5}, "a rate of at least 0 and below 0.5, got 0.5: with 2 classes"),
+        ({"label_noise": -0.1}, "a rate of at least 0 and below 0.5"),
+        ({"label_noise": [0.1, 0.1]}, "label_noise must be 'estimate' or a number"),
         ({"label_noise": "guess"}, "label_noise"),
         ({"exponent": 0}, "exponent must be"),
         ({"form": "twice"}, "form"),
