@@ -55,8 +55,6 @@ from bayesgen.posterior.training import GIVEN, Training, kept
 
 if TYPE_CHECKING:
     import pymc as pm
-    import xarray as xr
-    from arviz_stats.utils import ELPDData
 
 _OWN_ROWS = (
     "{} takes no rows: the model holds them. Set them there (pm.set_data), and call from_pymc again"
@@ -113,7 +111,9 @@ def from_pymc(model: "pm.Model", label: str = "label") -> "PyMCClassifier":
     >>> clf.with_posterior(trace).predict_proba([[38.0]]).round(2)
     array([[1., 0.]])
     """
-    return PyMCClassifier(model, label)._parsed()
+    clf = PyMCClassifier(model, label)
+    clf._of_rows  # noqa: B018 - refuses a model of other kinds
+    return clf
 
 
 # ------------------------------------------------------------------------------------------------
@@ -602,19 +602,12 @@ class PartsReader(Reader):
     def checked(self, X: RowsLike, first: bool) -> tuple[Self, Array]:
         """Numbers in an array, of these columns in this order."""
         names = self.columns
-        if hasattr(X, "data_vars") or isinstance(X, Mapping):  # an xarray.Dataset
-            self._refuse_absent([p.name for p in self.parts], list(X))
-            blocks = [np.asarray(X[p.name]) for p in self.parts]
-            X = np.concatenate([np.reshape(b, (len(b), -1)) for b in blocks], axis=1)
-        elif hasattr(X, "columns"):
-            self._refuse_absent(names, list(X.columns))
+        if hasattr(X, "columns"):
+            if absent := [name for name in names if name not in X.columns]:
+                raise ValueError(
+                    f"X has no column {absent[0]!r}: the model's data are {', '.join(names)}"
+                )
             X = np.column_stack([np.asarray(X[name]) for name in names])
-        elif hasattr(X, "dims"):  # an xarray.DataArray
-            labels = X.coords.get(X.dims[-1])
-            if labels is not None and labels.dtype.kind in "OUS" and X.ndim == 2:
-                self._refuse_absent(names, labels.values.tolist())
-                X = X.sel({X.dims[-1]: names})
-            X = np.asarray(X).reshape(len(X), -1)
         reader, X = super().checked(X, first)
         reader.refuse_missing(X, "")
         return reader, X
@@ -631,12 +624,6 @@ class PartsReader(Reader):
                 raise InputError(what, row=row, column=block.columns[j], advice=advice)
             start += len(block.columns)
 
-    def _refuse_absent(self, names: list[str], columns: list[str]) -> None:
-        if absent := [name for name in names if name not in columns]:
-            raise ValueError(
-                f"X has no column {absent[0]!r}: the model's data are {', '.join(names)}"
-            )
-
 
 class PyMCClassifier(GenerativeClassifier):
     """A classifier from a PyMC model; `from_pymc` makes it.
@@ -651,6 +638,8 @@ class PyMCClassifier(GenerativeClassifier):
     ----------
     columns_ : list of str
         Columns of X: those of the model's data.
+    rows_ : (X, y)
+        Rows and labels of the model.
     """
 
     _unsaved = ("model",)
@@ -661,17 +650,18 @@ class PyMCClassifier(GenerativeClassifier):
         self.model = model
         self.label = label
 
-    def _parsed(self) -> Self:
-        """Return itself, with what the model says of rows, which is looked for once."""
-        family: Any = getattr(self, "_known", None)
+    @property
+    def _of_rows(self) -> PyMCFamily:
+        """Return what the model says of rows, which is looked for once."""
+        family: PyMCFamily | None = vars(self).get("_known")
         if family is None or family.roles.model is not self.model:
-            self._known = family_of(self.model, self.label)
-        return self
+            self._known = family = family_of(self.model, self.label)
+        return family
 
     @property
     def columns_(self) -> list[str]:
         """Columns of X: those of the model's data."""
-        return self._parsed()._known.columns
+        return self._of_rows.columns
 
     # -- what an estimator chooses -------------------------------------------------------------
 
@@ -680,7 +670,7 @@ class PyMCClassifier(GenerativeClassifier):
         return PyMCFamily
 
     def _reader(self) -> Reader:
-        roles = self._parsed()._known.roles
+        roles = self._of_rows.roles
         covariates = {block.name for block in roles.parts if block.variable is None}
         return PartsReader(
             type(self).__name__,
@@ -691,7 +681,7 @@ class PyMCClassifier(GenerativeClassifier):
         )
 
     def _family(self, reader: Reader, classes: Array) -> Family:
-        return self._parsed()._known
+        return self._of_rows
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -749,48 +739,18 @@ class PyMCClassifier(GenerativeClassifier):
         if X is not None or y is not None:
             raise TypeError(_OWN_ROWS.format("with_posterior(tree)"))
         clf = self.__class__(self.model, self.label)
-        clf._known = self._parsed()._known
+        clf._known = self._of_rows
         undrawn = clf._undrawn(GIVEN)
         draws = tree_of(undrawn, {POSTERIOR: clf._as_ours(posterior_group(tree))}, GIVEN)
         draws.attrs |= getattr(tree, "attrs", {})
         clf.fitted_ = clf._drawn_fit(undrawn, draws)
         return clf
 
-    def _own_rows(self, X, y):
-        """Return the rows given, or else those of the model."""
-        if (X is None) != (y is None):
-            raise TypeError("give X and y together, or neither: the model holds its rows")
-        return self._model_rows() if X is None else (X, y)
-
-    def _model_rows(self) -> tuple[Array, Array]:
-        """Rows and labels of the model."""
-        roles = self._parsed()._known.roles
+    @property
+    def rows_(self) -> tuple[Array, Array]:
+        """Return the rows and labels of the model: ``clf.loo(*clf.rows_)``."""
+        roles = self._of_rows.roles
         return _rows(roles), roles.classes[np.argsort(roles.order)[roles.codes]]
-
-    def loo_log_joint(
-        self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any
-    ) -> Array:
-        """Return log p(y = c, x_i | D without row i); X and y may be left out.
-
-        All else is as `GenerativeClassifier.loo_log_joint` has it.
-        """
-        return super().loo_log_joint(*self._own_rows(X, y), *args, **options)
-
-    def loo(self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any) -> "ELPDData":
-        """Return the leave-one-out score of the model's rows; X and y may be left out.
-
-        All else is as `GenerativeClassifier.loo` has it.
-        """
-        return super().loo(*self._own_rows(X, y), *args, **options)
-
-    def posterior_groups(
-        self, X: RowsLike = None, y: Labels = None, *args: Any, **options: Any
-    ) -> "xr.DataTree":
-        """Return ``posterior_`` with groups of the model's rows; X and y may be left out.
-
-        All else is as `GenerativeClassifier.posterior_groups` has it.
-        """
-        return super().posterior_groups(*self._own_rows(X, y), *args, **options)
 
     def to_pymc(
         self,
@@ -820,12 +780,12 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _undrawn(self, inference: str) -> Fitted:
         """Return a fit without draws."""
-        family = self._parsed()._known
+        family = self._of_rows
         roles = family.roles
         count = class_counts(np.argsort(roles.order)[roles.codes], len(roles.order), None)
         # NaN: the weights have a prior of the user's own, and only draws know them
         model = ClassModel(np.full(len(count), np.nan), family)
-        X, labels = self._model_rows()
+        X, labels = self.rows_
         training = Training(len(labels), 0, inference, rows=kept(X, labels, None))
         posterior = DrawnPosterior(model, model, ClassStats(count, Stats()), {})
         return Fitted(type(self).__name__, roles.classes, self._reader(), posterior, training)
@@ -836,7 +796,7 @@ class PyMCClassifier(GenerativeClassifier):
 
     def _as_ours(self, draws):
         """Draws of the model's variables with ``pi`` (class), and dims ``class`` in our order."""
-        family = self._known
+        family = self._of_rows
         roles = family.roles
         model_coords = {k: list(v) for k, v in roles.model.coords.items() if v is not None}
         params = dict(family.params)

@@ -73,16 +73,8 @@ def test_rows_are_read_by_name(each: Classified) -> None:
     p = clf.predict_proba(each.X)
     frame = pd.DataFrame(each.X, columns=names)[names[::-1]].assign(other="text")
     np.testing.assert_array_equal(clf.predict_proba(frame), p)
-    table = xr.DataArray(each.X, {"column": names}, dims=("obs_id", "column"))
-    np.testing.assert_array_equal(clf.predict_proba(table[:, ::-1]), p)
     with pytest.raises(ValueError, match=f"no column '{names[0]}'"):
         clf.predict_proba(frame.drop(columns=names[0]))
-
-
-def test_rows_of_containers_are_a_dataset(weighted: Classified) -> None:
-    rows = xr.Dataset({"slope": (("row", "part"), SLOPE), "x": ("row", X[:, 0])})
-    p = weighted.clf.predict_proba(weighted.X)
-    np.testing.assert_array_equal(weighted.clf.predict_proba(rows), p)
 
 
 def test_weights_that_depend_on_the_row_are_not_replaced(weighted: Classified) -> None:
