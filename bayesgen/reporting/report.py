@@ -84,7 +84,7 @@ class Report:
     def to_html(self) -> str:
         """Return one self-contained page: no script, nothing is fetched."""
         text: str = _template().render(report=self)
-        text = without_controls(text)  # of labels, names and cells, in pictures too
+        text = without_controls(text)  # of labels, names and cells
         return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
     def to_markdown(self) -> str:
