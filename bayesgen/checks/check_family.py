@@ -30,7 +30,7 @@ from bayesgen.datatree.fit import fit_dataset, read_fit
 from bayesgen.errors import placed
 from bayesgen.families.capabilities import ThetaDensity
 from bayesgen.families.contract import Family, Stats
-from bayesgen.families.names import OBS
+from bayesgen.families.names import CLASS, FEATURE, FEATURE_BIS, OBS
 from bayesgen.families.shared.graph_rows import (
     at_a_point,
     declared,
@@ -115,15 +115,17 @@ def _compared(
 ) -> Iterator[tuple[str, Lines]]:
     """Yield the lines of each check, in the order in which an error explains the next."""
     if family.conjugate:
-        features = family.stats(X, y, n_classes)
-        family = family.resolve(features)
+        of_columns = family.stats(X, y, n_classes)
+        family = family.resolve(of_columns)
     else:
-        features, family = Stats(), family.with_defaults(X, y, n_classes)
+        of_columns, family = Stats(), family.with_defaults(X, y, n_classes)
     prior = model = ClassModel(np.ones(n_classes), family)
-    stats = ClassStats(np.bincount(y, minlength=n_classes) * 1.0, features)
+    stats = ClassStats(np.bincount(y, minlength=n_classes) * 1.0, of_columns)
     if family.conjugate:
         model = prior.update(stats)
-    coords = closed_forms.graph_coords(family, X, n_classes)
+    features = np.arange(X.shape[1])
+    coords = {CLASS: np.arange(n_classes), FEATURE: features, FEATURE_BIS: features}
+    coords |= family.coords()
     case = Case(prior, model, stats, X, y, np.ones(len(X)), range(n_classes), coords)
     graph, tensors = declared(family, coords)
     drawn_values = [at_a_point(graph, [*tensors.values()], point) for point in points(graph)]

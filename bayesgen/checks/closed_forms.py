@@ -42,7 +42,7 @@ from bayesgen.checks.comparison import (
 from bayesgen.datatree.tree import group
 from bayesgen.families.capabilities import ThetaDensity, require
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import CLASS, CLASS_WEIGHTS, FEATURE, FEATURE_BIS
+from bayesgen.families.names import CLASS_WEIGHTS, FEATURE, FEATURE_BIS
 from bayesgen.families.shared.graph_rows import at_a_point, declared, numpy_mode, points
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.drawn import log_densities
@@ -277,19 +277,11 @@ def overlaps(pairs: Sequence[Sequence[Array]]) -> dict[str, Scores]:
 # --------------------------------------------------------------------------- against the graph
 
 
-def graph_coords(family, X: Array, n_classes: int) -> dict[str, Any]:
-    """Return numbers as labels of the dims of a graph."""
-    features = np.arange(X.shape[1])
-    return {CLASS: np.arange(n_classes), FEATURE: features, FEATURE_BIS: features} | family.coords()
-
-
 def graph_statistics(case: Case) -> "pd.DataFrame":
     """Compare `to_pymc` given statistics with the prior times the likelihood of the rows."""
-    family = case.prior.family
-    coords = graph_coords(family, case.X, len(case.classes))
-    what = DENSITIES, "statistics"
-    prior, tensors = declared(family, coords)
-    summed, same = declared(family, coords, stats=case.stats.features)
+    family, what = case.prior.family, (DENSITIES, "statistics")
+    prior, tensors = declared(family, case.coords)
+    summed, same = declared(family, case.coords, stats=case.stats.features)
     if {v.name for v in summed.free_RVs} != {v.name for v in prior.free_RVs}:
         return skipped(*what, "to_pymc has other free variables given statistics")
     before, after = _log_density(prior), _log_density(summed)
@@ -323,7 +315,7 @@ def graph_draws(case: Case) -> "pd.DataFrame":
     import pymc as pm
 
     family, rng = case.prior.family, np.random.default_rng(2)
-    model, tensors = declared(family, graph_coords(family, case.X, len(case.classes)))
+    model, tensors = declared(family, case.coords)
     try:
         with model:
             drawn_by_pymc = pm.draw([*tensors.values()], draws=_PRIOR_DRAWS, random_seed=2)
@@ -350,7 +342,7 @@ def graph_posterior(case: Case) -> Callable[[Theta], Array]:
     family = case.prior.family
     if not isinstance(case.X, np.ndarray):
         raise NotImplementedError("the rows are not an array")
-    model, tensors = declared(family, graph_coords(family, case.X, len(case.classes)))
+    model, tensors = declared(family, case.coords)
     if {*tensors.values()} != {*model.free_RVs}:
         raise NotImplementedError("theta of to_pymc is not its free variables")
     prior = _log_density(model)

@@ -140,15 +140,19 @@ def failed(lines: "pd.DataFrame") -> "pd.DataFrame":
     return lines[lines["difference"].abs() > lines["allowed"]]
 
 
+def place(line: Any) -> str:
+    """Return what a line of `table` is of: variable and element."""
+    if line.variable in line.check:
+        return str(line.check)
+    return f"{line.variable} of {line.check}" if line.check else str(line.variable)
+
+
 def sentence(line: Any) -> str:
     """Return what a line of `table` says, with both numbers."""
-    place = " of ".join(dict.fromkeys(filter(None, [line.variable, line.check])))
-    if line.variable in line.check:
-        place = line.check
     if line.statistic != IDENTITY:
         return (
-            f"{line.statistic} of {place}: {line.value:.6g} by {line.source}, "
+            f"{line.statistic} of {place(line)}: {line.value:.6g} by {line.source}, "
             f"{line.expected:.6g} by {line.against} (|z| = {abs(line.difference):.1f})"
         )
-    words = f"{place}: {line.value:.10g} by {line.source}, {line.expected:.10g} by {line.against}"
-    return f"{words}: {line.note}" if line.note else words
+    routes = f"{line.value:.10g} by {line.source}, {line.expected:.10g} by {line.against}"
+    return ": ".join(filter(None, [place(line), routes, line.note]))

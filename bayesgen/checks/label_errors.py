@@ -45,8 +45,6 @@ from bayesgen.predict.leave_one_out import training_rows
 if TYPE_CHECKING:
     from bayesgen.datatree.result_table import ResultTable
 
-TRUE_CLASS, GIVEN_CLASS = "true_class", "given_class"
-
 _RIGHT, _WRONG = 4.0, 1.0  # Beta prior of the rate, in rows
 _EXPONENTS = np.linspace(-7.0, 2.5, 11)  # logs: the first grid
 _RATES = np.linspace(-30.0, 5.0, 15)  # log-odds
@@ -106,9 +104,8 @@ def label_errors(
     xarray.Dataset, which prints as a table
         (obs_id, the index of a frame): ``wrong``, probability that the label is wrong; ``label``,
         as given; ``other``, the most probable label if it is wrong; ``position``. Rows without a
-        label or a weight are not in it. (true_class, given_class): ``noise``, probability of each
-        given label for each true one, and its standard deviation ``noise_sd``. ``noise_rate``, the
-        share of wrong labels, and ``noise_rate_interval`` (bound); ``exponent``. Attributes:
+        label or a weight are not in it. ``noise_rate``, the share of wrong labels, and
+        ``noise_rate_interval`` (bound); ``exponent``. Attributes:
         ``form``, ``passes``.
 
     Raises
@@ -125,8 +122,8 @@ def label_errors(
     the classes and are not found: with 20 % of the labels changed in this way, the mean of
     ``wrong`` was .001 to .06. A known `label_noise` with ``exponent=1`` finds more of them.
 
-    ``noise`` is a Dirichlet posterior for each true class: 5 rows at the rate found, and the rows
-    at the probabilities of their true labels. Probabilities of rows use the rate alone.
+    ``found.to_dataframe().groupby(["label", "other"])["wrong"].sum()`` is the expected number of
+    errors of each kind.
 
     Probabilities are calibrated if the model is right and up to 10 % of the labels are flipped at
     random: 30 % of the labels with a stated probability of .3 are wrong. With 25 % they are too
@@ -154,7 +151,7 @@ def label_errors(
     request = IntervalRequest.of(prob, "eti")
     rows = _scored_rows(clf, X, y, sample_weight, groups)
     result, passes = _found(rows, clf.classes_, label_noise, exponent, form)
-    noise, sd, rate, ends = result.noise(request)
+    rate, ends = result.rate(request.prob)
     names, classes = tree.row_names(X), clf.classes_
     table = tree.group(
         {
@@ -162,16 +159,12 @@ def label_errors(
             "label": ((OBS,), classes[rows.codes]),
             "other": ((OBS,), classes[result.others.argmax(axis=1)]),
             "position": ((OBS,), rows.positions),
-            "noise": ((TRUE_CLASS, GIVEN_CLASS), noise),
-            "noise_sd": ((TRUE_CLASS, GIVEN_CLASS), sd),
             "noise_rate": ((), np.array(rate)),
             "noise_rate_interval": ((BOUND,), ends),
             "exponent": ((), np.array(result.exponent)),
         },
         {
             OBS: rows.positions if names is None else names[rows.positions],
-            TRUE_CLASS: classes,
-            GIVEN_CLASS: classes,
             BOUND: ["lower", "upper"],
         },
     ).assign_attrs(form="iterated" if passes else "one flip", passes=passes, prob=request.prob)
@@ -294,8 +287,6 @@ def _stated(name: str, value: Any) -> float | None:
 class _Posterior:
     """True labels, exponent and rate given the scores of rows."""
 
-    rows: ScoredRows
-    is_estimated: bool  # the rate
     wrong: Array  # (n,)
     others: Array  # (n, C) probabilities of true classes if the label is wrong
     exponent: float
@@ -308,25 +299,12 @@ class _Posterior:
         """Return (n,) probability that the label is right; 0 would be no row."""
         return np.maximum(1 - self.wrong, _LEAST)
 
-    def noise(self, request: IntervalRequest) -> tuple[Array, Array, float, Array]:
-        """Return (C, C) channel and its standard deviation; rate and its interval."""
-        n, codes, w = self.others.shape[1], self.rows.codes, self.rows.weight[:, None]
-        rate = float(self.mass @ expit(self.log_odds))
-        noise = np.full((n, n), rate / (n - 1))
-        np.fill_diagonal(noise, 1 - rate)
-        if not self.is_estimated:
-            return noise, np.zeros((n, n)), rate, np.full(2, rate)
-        true = self.others * self.wrong[:, None]
-        true[np.arange(len(true)), codes] = 1 - self.wrong
-        indicators = np.eye(n)[codes]
-        counts = (_RIGHT + _WRONG) * noise + (w * true).T @ indicators
-        total = counts.sum(axis=1, keepdims=True)
-        noise = counts / total
-        doubt = (w * w * true * (1 - true)).T @ indicators  # what the labels themselves leave open
-        sd = np.sqrt(noise * (1 - noise) / (total + 1) + doubt / total**2)
+    def rate(self, prob: float) -> tuple[float, Array]:
+        """Return the mean of the rate, and the ends of its interval."""
         below = np.cumsum(self.mass) - self.mass / 2
-        tails = np.array([1 - request.prob, 1 + request.prob]) / 2
-        return noise, sd, rate, expit(np.interp(tails, below, self.log_odds))
+        tails = np.array([1 - prob, 1 + prob]) / 2
+        ends = expit(np.interp(tails, below, self.log_odds))
+        return float(self.mass @ expit(self.log_odds)), ends
 
 
 def _posterior(
@@ -375,9 +353,8 @@ def _posterior(
             wrong += p[k, r] * expit(gap)
     u = float(p.sum(axis=1) @ grid[0])
     others = np.exp(log_softmax(np.exp(u) * scores + others_alike))
-    of_rate = grid[1], p.sum(axis=0)
     exponent = float(np.exp(u))
-    return _Posterior(rows, log_odds is None, wrong, others, exponent, *of_rate, log_evidence)
+    return _Posterior(wrong, others, exponent, grid[1], p.sum(axis=0), log_evidence)
 
 
 def _integrated(

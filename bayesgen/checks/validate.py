@@ -45,6 +45,7 @@ from bayesgen.checks.comparison import (
     drawn,
     identity,
     of_draws,
+    place,
     sentence,
     skipped,
     table,
@@ -233,7 +234,7 @@ class Validation:
             f"Largest |z| {self.largest_z:.2f} of {len(self._drawn)} comparisons; beyond "
             f"{self.threshold:.2f} with probability {self.false_alarm:g} if both are right.",
             f"Largest R-hat {largest:.3f}; fewest effective draws {worst.ess:.0f}, of "
-            f"{worst.check}; {_FEWEST:g} are needed.",
+            f"{place(worst)}; {_FEWEST:g} are needed.",
             f"Shifts that are seen with probability {_SEEN:g}, or sooner: {stages}.",
             f"Compared to many digits: {', '.join(self.exact)}.",
             *(f"Not compared: {what}." for what in self.not_compared),
@@ -265,7 +266,7 @@ class Validation:
         too_few = worst.ess < _FEWEST
         if too_few:
             trouble.append(
-                f"{worst.check} has {worst.ess:.0f} effective draws and R-hat {worst.r_hat:.3f}; "
+                f"{place(worst)} has {worst.ess:.0f} effective draws and R-hat {worst.r_hat:.3f}; "
                 f"{_FEWEST:g} draws are needed"
             )
         if n := self.run["divergences"]:
@@ -371,12 +372,13 @@ def validate(
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be between 0 and 1, got {false_alarm!r}")
     refuse_others(clf, "validate")
+    sampling = options | {"draws": draws, "tune": tune, "chains": chains}
+    sampling |= {"random_state": random_state, "nuts_sampler": nuts_sampler}
+    sampling["progressbar"] = progressbar
     if is_pool(clf):
-        options |= {"draws": draws, "tune": tune, "chains": chains, "random_state": random_state}
-        options |= {"nuts_sampler": nuts_sampler, "progressbar": progressbar}
-        options["false_alarm"] = false_alarm
+        sampling["false_alarm"] = false_alarm
         # the base of scikit-learn has no types, so that no overload could tell pools apart
-        validation: Any = _of_members(clf, X, y, sample_weight, X_test, options)
+        validation: Any = _of_members(clf, X, y, sample_weight, X_test, sampling)
         return validation
     if not clf.__bayesgen_learner__().family_type.conjugate:  # before it is sampled
         raise NoClosedFormError(
@@ -386,16 +388,7 @@ def validate(
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SamplingWarning)  # the result says it
-        tree = fitted.sample_posterior(
-            draws,
-            tune,
-            chains,
-            random_state,
-            nuts_sampler,
-            groups=(),
-            progressbar=progressbar,
-            **options,
-        )
+        tree = fitted.sample_posterior(groups=(), **sampling)
     run = {"estimator": type(fitted).__name__, "chains": chains, "draws": draws}
     run["divergences"] = int(tree["sample_stats"]["diverging"].sum())
     run["seconds"] = perf_counter() - start

@@ -64,8 +64,8 @@ def draws_in_place_of_nuts(
     right = GenerativeClassifier.draw_posterior
     trees = {} if fitted is None else {"now": right(fitted, 1000, 4, 3, groups=())}
 
-    def sample(self: Any, draws: int, tune: int, chains: int, seed: int, *_: Any, **__: Any) -> Any:
-        tree = trees["now"].copy() if trees else right(self, draws, chains, seed, groups=())
+    def sample(self: Any, draws: int, chains: int, random_state: int, **_: Any) -> Any:
+        tree = trees["now"].copy() if trees else right(self, draws, chains, random_state, groups=())
         sizes = {name: tree["posterior"].sizes[name] for name in ("chain", "draw")}
         diverging = (tuple(sizes), np.zeros(tuple(sizes.values()), dtype=bool))
         tree["sample_stats"] = xr.Dataset({"diverging": diverging})
