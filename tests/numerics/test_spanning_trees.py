@@ -1,6 +1,7 @@
 """Sums over spanning trees against enumeration, determinants in many digits, and known answers."""
 
 import itertools
+from collections import Counter
 
 import mpmath
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from scipy import stats
 
 from bayesgen.numerics.spanning_trees import Elimination, heaviest_tree, log_sum_of_trees
-from tests.selection import rest_is_slow
 
 
 def trees(n_nodes):
@@ -26,6 +26,10 @@ def trees(n_nodes):
             degree[v] -= 1
         edges.append(tuple(v for v in range(n_nodes) if degree[v] == 1))
         yield edges
+
+
+def edges_of(parents):
+    return tuple(sorted((min(v, int(u)), max(v, int(u))) for v, u in enumerate(parents) if v))
 
 
 def symmetric(rng, n_nodes, spread, lead=()):
@@ -47,20 +51,7 @@ def determinant(log_w):
         return float(mpmath.log(mpmath.det(laplacian)))
 
 
-@pytest.mark.parametrize(("n_columns", "count"), [(1, 1), (2, 3), (3, 16), (4, 125), (5, 1296)])
-def test_the_sum_is_that_over_all_rooted_forests(n_columns, count):
-    rng = np.random.default_rng(n_columns)
-    every = list(trees(n_columns + 1))
-    assert len({tuple(sorted(edges)) for edges in every}) == len(every) == count
-    log_w = symmetric(rng, n_columns + 1, 3.0, (2, 3))
-    found = log_sum_of_trees(log_w)
-    assert found.shape == (2, 3)
-    for at in np.ndindex(2, 3):
-        terms = [sum(log_w[(*at, *edge)] for edge in edges) for edges in every]
-        assert found[at] == pytest.approx(np.logaddexp.reduce(terms), rel=1e-13)
-
-
-@pytest.mark.parametrize("n_nodes", rest_is_slow(range(2, 10), range(2, 8)))
+@pytest.mark.parametrize("n_nodes", [2, 3, 5, 7])
 @pytest.mark.parametrize("spread", [0.1, 5.0, 300.0])
 def test_the_sum_is_a_determinant_in_many_digits(n_nodes, spread):
     log_w = symmetric(np.random.default_rng(n_nodes), n_nodes, spread)
@@ -126,31 +117,26 @@ def test_a_graph_in_two_parts_has_no_tree():
 
 
 @pytest.mark.parametrize("n_nodes", [2, 3, 5])
-def test_probabilities_of_edges_and_draws_are_those_of_enumeration(n_nodes):
+def test_edges_draws_and_the_heaviest_tree_are_those_of_enumeration(n_nodes):
     rng = np.random.default_rng(n_nodes)
     log_w = symmetric(rng, n_nodes, 1.0)
     every = [tuple(sorted(edges)) for edges in trees(n_nodes)]
-    p = np.exp([sum(log_w[e] for e in edges) for edges in every])
-    p /= p.sum()
+    weights = [sum(log_w[e] for e in edges) for edges in every]
+    p = np.exp(weights - np.logaddexp.reduce(weights))
     expected = np.zeros((n_nodes, n_nodes))
-    for edges, weight in zip(every, p, strict=True):
+    for edges, share in zip(every, p, strict=True):
         for i, j in edges:
-            expected[i, j] += weight
-            expected[j, i] += weight
-    np.testing.assert_allclose(
-        Elimination(log_w).edge_probabilities(), expected, rtol=1e-12, atol=1e-14
-    )
+            expected[[i, j], [j, i]] += share
+    found = Elimination(log_w).edge_probabilities()
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    assert edges_of(heaviest_tree(log_w)) == every[np.argmax(p)]
     n = 20_000
     drawn = Elimination(log_w).draw(rng, n)
     assert (drawn[:, 0] == -1).all()
-    assert (drawn[:, 1:] >= 0).all()
-    place = {edges: i for i, edges in enumerate(every)}
-    count = np.zeros(len(every))
-    for parents in drawn:
-        edges = sorted((min(v, int(u)), max(v, int(u))) for v, u in enumerate(parents) if v)
-        count[place[tuple(edges)]] += 1  # KeyError: no tree
+    counts = Counter(map(edges_of, drawn))
+    assert set(counts) <= set(every)
     if len(every) > 1:
-        assert stats.chisquare(count, n * p).pvalue > 1e-4
+        assert stats.chisquare([counts[edges] for edges in every], n * p).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("spread", [0.5, 40.0])
@@ -175,13 +161,3 @@ def test_the_ratio_keeps_its_digits_where_both_sums_are_huge():
     change[3, 1] = change[1, 3] = 1.25e-3
     assert Elimination(log_w).log_ratio(change) == pytest.approx(1.25e-3, rel=1e-14)
     assert np.isnan(Elimination(log_w).log_ratio(change * np.nan))
-
-
-@pytest.mark.parametrize("n_nodes", [2, 4, 5])
-def test_the_heaviest_tree_is_that_of_enumeration(n_nodes):
-    log_w = symmetric(np.random.default_rng(n_nodes), n_nodes, 1.0)
-    best = max(trees(n_nodes), key=lambda edges: sum(log_w[e] for e in edges))
-    found = heaviest_tree(log_w)
-    assert found[0] == -1
-    edges = {(min(v, int(u)), max(v, int(u))) for v, u in enumerate(found) if v}
-    assert edges == set(best)

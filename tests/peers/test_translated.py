@@ -7,8 +7,7 @@ peer without one, ``method="posterior_mean"`` for a peer that plugs estimates in
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from sklearn.datasets import load_iris, load_wine
-from sklearn.ensemble import BaggingClassifier
+from sklearn.datasets import load_wine
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_predict, learning_curve
@@ -76,20 +75,6 @@ def test_plug_ins_of_vectorised_texts(vectorizer):
 
 
 # ------------------------------------------------- what takes a classifier as an argument
-
-
-def test_memory_mapped_rows_are_bagged(tmp_path):
-    rows, labels = load_iris(return_X_y=True)
-    rows.tofile(tmp_path / "rows")
-    mapped = np.memmap(tmp_path / "rows", rows.dtype, mode="r", shape=rows.shape)
-    bags = [
-        BaggingClassifier(bg.QuadraticDiscriminant(), 5, max_features=3, random_state=0)
-        for _ in range(2)
-    ]
-    found, expected = (
-        bag.fit(x, labels).predict_log_proba(x) for bag, x in zip(bags, (mapped, rows), strict=True)
-    )
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_log_probabilities_of_folds_learning_curve_and_scorers():
