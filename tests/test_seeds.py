@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
 from bayesgen.datasets import POKEMON_STATS, load_pokemon
@@ -118,12 +117,6 @@ def test_pokemon_accuracy(estimator, columns, right):
     clf = estimator().fit(X, y)
     assert len(y_test) == 70
     assert (clf.predict(X_test, method="mle") == y_test).sum() == right
-
-
-def test_pokemon_discriminative_counterpart():
-    X, y, X_test, y_test = _water_or_normal(POKEMON_STATS)
-    logistic = LogisticRegression(C=np.inf, max_iter=10_000).fit(X, y)
-    assert (logistic.predict(X_test) == y_test).sum() == 55
 
 
 # ---------------------------------------------------- generative_models_text_and_gaussians

@@ -67,19 +67,6 @@ def test_another_class_prior_is_an_exact_label_shift(case):
         np.testing.assert_allclose(log_x, logsumexp(joint, axis=1), rtol=1e-12)
 
 
-@every_case
-def test_decision_function_of_two_classes_is_the_log_odds_of_the_second(case):
-    X, codes, y = sample(case)
-    two = np.flatnonzero(codes < 2)
-    X, y = take(X, two), y[two]
-    clf = case.make().fit(X, y)
-    p = clf.predict_proba(X)
-    d = clf.decision_function(X)
-    assert d.shape == (len(two),)
-    np.testing.assert_allclose(d, np.log(p[:, 1]) - np.log(p[:, 0]), rtol=1e-6, atol=1e-9)
-    np.testing.assert_array_equal(d > 0, clf.predict(X) == "birch")
-
-
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
 @degenerate
 @every_case

@@ -137,10 +137,3 @@ def test_draws_too_few_for_a_tail_or_an_error_are_said_to_be(iris, draws, chains
     if draws == 1:  # scores of training rows are made once, for both
         with pytest.warns(bg.MonteCarloWarning, match=r"Pareto k .*largest, inf"):
             [ask(X[:3]) for ask in by_rows]
-
-
-def test_one_class_and_text():
-    clf = bg.MarkovNB(order=2).fit(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"])
-    assert clf.loo(["abab", "abba", "ccc", "cac"], ["x", "x", "y", "y"]).elpd < 0
-    one = bg.PoissonNB().fit([[1], [4]], ["a", "a"])
-    assert one.loo([[1], [4]], ["a", "a"]).elpd == 0

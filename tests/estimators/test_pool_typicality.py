@@ -1,4 +1,4 @@
-"""typicality of a pool: by refits, uniform for rows drawn alike, kept in files, refused."""
+"""typicality of a pool: ranks by refits and by hand."""
 
 import numpy as np
 import pytest
@@ -66,22 +66,6 @@ def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
     ]
     found = MemberRanks(every % 2, weight, scores, scores).typical_overall(new)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_rows_drawn_alike_have_uniform_ranks():
-    rng, found = np.random.default_rng(2), []
-    members = [bg.GaussianNB(), bg.LinearDiscriminant(), bg.QuadraticDiscriminant()]
-    for _ in range(150):
-        mean = rng.normal(size=(2, 3))
-        y = np.repeat([0, 1], 30)
-        pool = bg.LogLinearPool(members).fit(mean[y] + rng.normal(size=(60, 3)), y)
-        own = pool.typicality(mean[[0]] + rng.normal(size=(1, 3)))
-        found.append([own["overall"].values[0], own["by_class"].values[0, 0]])
-    for tails in np.transpose(found):
-        for share in (0.1, 0.3, 0.5, 0.7, 0.9):
-            error = 4 * np.sqrt(share * (1 - share) / 150) + 2 / 60
-            assert abs(np.mean(tails <= share) - share) < error
 
 
 def test_a_row_like_none_is_told_by_one_member(iris):
