@@ -722,7 +722,7 @@ class LogLinearPool(GenerativeClassifier):
         self, fit: Any, state: Mapping[str, Any], draws: Any, known: Mapping[str, Any] | None = None
     ) -> Fitted:
         """Return the fit that a model file holds; `known` are the classes of members."""
-        classes, members = storage.labels_from_json(state["classes"]), []
+        classes, members = storage.from_json(state["classes"]), []
         for k, entry in enumerate(state["members"]):
             record = entry["state"]
             if record["unsaved"]:

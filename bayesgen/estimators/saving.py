@@ -61,7 +61,7 @@ def state_of(clf, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
             for name, value in clf.get_params(deep=False).items()
             if name not in absent
         },
-        "classes": storage.labels_to_json(fitted.classes),
+        "classes": storage.to_json(fitted.classes, "class labels"),
         "n_features": reader.n_features,
         "feature_names": None if reader.names is None else reader.names.tolist(),
         "n_rows_seen": int(training.n_rows),
@@ -111,7 +111,7 @@ def loaded(
     clf, fit: "xr.Dataset", state: Mapping[str, Any], draws: Mapping[str, "xr.Dataset"]
 ) -> Fitted:
     """Return the fit that a model file holds, of a classifier with the file's arguments."""
-    classes = storage.labels_from_json(state["classes"])
+    classes = storage.from_json(state["classes"])
     learner = clf._learner()
     reader = storage.with_columns(learner.reader, state).restored(state)
     unresolved = learner.unresolved(reader, classes)

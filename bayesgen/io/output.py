@@ -4,12 +4,11 @@ A new file is written beside its target under a private name, ``.bayesgen-RANDOM
 when it is complete. A process that is killed outright (SIGKILL, power) leaves it behind.
 """
 
-import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -29,29 +28,22 @@ def check_target(path: str | os.PathLike[str], *inputs: Path) -> Path:
     PermissionError
         If the file is read-only, or nothing can be written into the folder.
     OSError
-        If the name is too long, or a link leads to itself.
+        If the name is too long.
     ValueError
         If a folder, a pipe or a device has the name, or an input.
     """
     target = Path(os.path.realpath(path))  # a link is written through, not replaced
-    for folder in (Path(path).parent, target.parent):  # "no/../file" resolves, and is not there
-        if not folder.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: {folder} is not a folder")
-    try:
-        old = target.stat()
-    except FileNotFoundError:
-        old = None
-    except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror}") from None
-    if old is not None:
-        if not stat.S_ISREG(old.st_mode):
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: {target.parent} is not a folder")
+    if target.exists():
+        if not target.is_file():
             raise ValueError(f"cannot write {path}: it is a folder or a device, not a file")
         for source in inputs:
-            if source.exists() and os.path.samestat(old, source.stat()):
+            if source.exists() and target.samefile(source):
                 raise ValueError(
                     f"cannot write {path}: it is the file to be read, {source}; name another"
                 )
-        if not old.st_mode & 0o222 or not os.access(target, os.W_OK):  # root may write anything
+        if not target.stat().st_mode & 0o222 or not os.access(target, os.W_OK):  # 0o222: for root
             raise PermissionError(
                 f"cannot write {path}: it is read-only; allow writing, or name another file"
             )
@@ -66,7 +58,7 @@ def check_target(path: str | os.PathLike[str], *inputs: Path) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new file that takes the place of `path` if nothing goes wrong, and else is removed.
 
-    It has the mode of the file that it replaces and, where that is allowed, its owner and group.
+    It has the mode of the file that it replaces.
 
     Raises
     ------
@@ -75,23 +67,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         was there before is as it was.
     """
     target = check_target(path)
-    old = target.stat() if target.exists() else None
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     temporary = target.with_name(f".bayesgen-{secrets.token_hex(8)}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     try:
-        file = os.open(temporary, flags, 0o666 if old is None else 0o600)
+        file = os.open(temporary, flags, 0o666 if mode is None else 0o600)
         try:
-            if old is not None:
-                with suppress(PermissionError):
-                    os.fchown(file, old.st_uid, old.st_gid)
-                os.fchmod(file, stat.S_IMODE(old.st_mode))
+            if mode is not None:
+                os.fchmod(file, mode)
             yield temporary
             os.fsync(file)  # or a power cut may leave the new name on an empty file
         finally:
             os.close(file)
         os.replace(temporary, target)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise OSError(error.errno or errno.EIO, reason, str(path)) from error
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -27,14 +27,11 @@ def row_progress(
         return
     from rich import progress as bars
 
-    far = (bars.TaskProgressColumn(),) if total else ()
-    left = bars.TimeRemainingColumn(compact=True, elapsed_when_finished=True)
     columns = (
         bars.TextColumn("{task.description}"),
         bars.BarColumn(bar_width=32),
-        *far,
         bars.TextColumn("[dim]{task.fields[rows]:,} rows"),
-        left if total else bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(compact=True) if total else bars.TimeElapsedColumn(),
     )
     with bars.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=total or None, rows=0)

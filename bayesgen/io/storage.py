@@ -39,17 +39,18 @@ def to_json(value, name: str):
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray):
-        return {"array": [to_json(v, name) for v in value.tolist()], "dtype": value.dtype.str}
+        plain = value.astype(str) if value.dtype.kind == "M" else value  # JSON has no dates
+        return {"array": to_json(plain.tolist(), name), "dtype": value.dtype.str}
     if isinstance(value, list):
         return [to_json(v, name) for v in value]
     if isinstance(value, tuple):
         return {"tuple": [to_json(v, name) for v in value]}
     if isinstance(value, Mapping):
         return {"pairs": [[to_json(k, name), to_json(v, name)] for k, v in value.items()]}
-    if hasattr(value, "__array__"):
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):  # no long double
         return to_json(np.asarray(value), name)
     raise TypeError(
-        f"cannot save {name}={value!r}: a model file holds numbers, strings and arrays only"
+        f"cannot save {name}={value!r}: a model file holds numbers, strings, dates and arrays only"
     )
 
 
@@ -59,7 +60,7 @@ def from_json(value):
         return [from_json(v) for v in value]
     if isinstance(value, dict):
         if "array" in value:
-            return np.array([from_json(v) for v in value["array"]], dtype=np.dtype(value["dtype"]))
+            return np.array(from_json(value["array"]), dtype=np.dtype(value["dtype"]))
         if "tuple" in value:
             return tuple(from_json(v) for v in value["tuple"])
         return {from_json(k): from_json(v) for k, v in value["pairs"]}
@@ -69,25 +70,6 @@ def from_json(value):
 def arguments_from_json(record: dict) -> dict:
     """Return constructor arguments of a record."""
     return {name: from_json(value) for name, value in record.items()}
-
-
-def labels_to_json(labels: np.ndarray) -> Json:
-    """Return class labels with their type."""
-    kind = labels.dtype.kind
-    if kind == "O" and all(isinstance(v, str) for v in labels):
-        return {"labels": labels.tolist(), "dtype": "O"}
-    if kind in "biufU" and labels.dtype.char != "g":  # JSON has no long double
-        return {"labels": labels.tolist(), "dtype": labels.dtype.str}
-    if kind == "M":
-        return {"labels": labels.astype(str).tolist(), "dtype": labels.dtype.str}
-    raise TypeError(
-        f"cannot save class labels of type {labels.dtype}: use strings, numbers, booleans or dates"
-    )
-
-
-def labels_from_json(value: Json) -> np.ndarray:
-    """Inverse of `labels_to_json`."""
-    return np.array(value["labels"], dtype=np.dtype(value["dtype"]))
 
 
 def with_columns(reader, state: Mapping[str, Any]):
@@ -100,10 +82,8 @@ def with_columns(reader, state: Mapping[str, Any]):
 FIT = "fit"  # `datatree.names.FIT`, which a reader of files does not import
 FORMAT = 1  # raised when a change would make older versions misread a file
 _ATTRIBUTE = "bayesgen_model"
-_END = b"\nbayesgen-sha256 "  # and 64 hexadecimal digits, a line feed: the last bytes of a file
-_MOST_DECLARED = (
-    1100  # bytes that arrays may declare for each byte of the file: zlib's limit is 1032
-)
+_MARK = b"\nbayesgen-"  # before the digest, at the end of a file
+_MOST_DECLARED = 1100  # bytes of arrays for each byte of the file: zlib's limit is 1032
 _COMPRESSED = 1 << 12  # bytes of an array from which on it is compressed
 
 
@@ -129,9 +109,8 @@ def write(
     for group in groups.values():
         _refuse_null_characters(group)
     content = _netcdf(groups, {_ATTRIBUTE: json.dumps({"format": FORMAT, **state})})
-    end = _END + hashlib.sha256(content).hexdigest().encode() + b"\n"
     with replacing(path) as temporary:
-        temporary.write_bytes(content + end)
+        temporary.write_bytes(content + _MARK + _digest(content))
 
 
 def _netcdf(groups: Mapping[str, "xr.Dataset"], attrs: Mapping[str, str]) -> bytes:
@@ -232,14 +211,13 @@ def read_entry(path: str | os.PathLike[str], name: str):
 
 def _refuse_damaged(path: str | os.PathLike[str]) -> None:
     """Raise ValueError if a file ends with a digest that is not that of its bytes."""
-    content = Path(path).read_bytes()
-    start = len(content) - len(_END) - 65
-    end = content[max(start, 0) :]
-    if _END[:8] not in end:  # another program wrote it; a piece of a digest: it was cut short
-        return
-    digest = hashlib.sha256(memoryview(content)[: max(start, 0)]).hexdigest()
-    if end != _END + digest.encode() + b"\n":
+    body, mark, end = Path(path).read_bytes().rpartition(_MARK)
+    if mark and end != _digest(body):
         raise ValueError(f"{path} is damaged: its bytes are not those that were written")
+
+
+def _digest(body: bytes) -> bytes:
+    return b"sha256 " + hashlib.sha256(body).hexdigest().encode() + b"\n"
 
 
 _OF_CONTENT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

@@ -1,4 +1,4 @@
-"""fit_dask: the numbers of one fit, wherever the blocks are."""
+"""fit_dask: the numbers of one fit, wherever the blocks are; every classifier: laws."""
 
 import sys
 
@@ -23,17 +23,6 @@ def rows():
     return 1e6 + rng.normal(size=(N, 4)) + (y == "b")[:, None], y
 
 
-@pytest.fixture(scope="module")
-def frame(rows):
-    X, y = rows
-    rng = np.random.default_rng(4)
-    words = np.array(["red", "green", "blue", "grey"], dtype=object)
-    colour = words[rng.integers(0, 3, N) + (y == "c")]
-    out = pd.DataFrame({"length": X[:, 0], "colour": colour, "wet": X[:, 1] > 1e6})
-    out.loc[::7, "length"] = np.nan
-    return out.assign(label=y)
-
-
 def agree(a, b, X):
     assert a.classes_.tolist() == b.classes_.tolist()
     assert a.n_rows_seen_ == b.n_rows_seen_
@@ -49,17 +38,16 @@ def same_bits(a, b):
         np.testing.assert_array_equal(mine, theirs)
 
 
-# ------------------------------------------------------------------------------------------- fits
-
-
 @pytest.mark.parametrize("chunks", [(37, 3), (N, 2)], ids=str)
 def test_arrays(rows, chunks):
     X, y = rows
     weight = np.arange(N) % 3 * 1.0
     blocks, labels = da.from_array(X, chunks=chunks), da.from_array(y, chunks=41)
     clf = bg.LinearDiscriminant()
+    whole = bg.LinearDiscriminant().fit(X, y, sample_weight=weight)
     assert bg.fit_dask(clf, blocks, labels, weight) is clf
-    agree(clf, bg.LinearDiscriminant().fit(X, y, sample_weight=weight), X)
+    agree(clf, whole, X)
+    agree(bg.fit_dask(clf, xr.DataArray(blocks), xr.DataArray(labels), weight), whole, X)
 
 
 def test_unknown_sizes_and_empty_blocks(rows):
@@ -76,29 +64,24 @@ def test_sparse_blocks():
     counts, y = rng.poisson(0.3, size=(N, 30)), rng.integers(0, 3, N)
     blocks = da.from_array(counts, chunks=(150, 30)).map_blocks(kind, meta=kind((0, 0)))
     whole = bg.MultinomialNB().fit(kind(counts), y)
-    clf = bg.fit_dask(bg.MultinomialNB(), blocks, y)
-    agree(clf, whole, counts)
+    agree(bg.fit_dask(bg.MultinomialNB(), blocks, y), whole, counts)
 
 
-@pytest.mark.parametrize("make", [bg.MixedNB, bg.CategoricalNB], ids=lambda f: f.__name__)
-def test_data_frames(frame, make):
-    columns = ["length", "colour", "wet"] if make is bg.MixedNB else ["colour", "wet"]
-    X, whole = frame[columns], make().fit(frame[columns], frame.label)
-    blocks = dd.from_pandas(frame, npartitions=7)
-    clf = bg.fit_dask(make(), blocks[columns], blocks["label"])
-    agree(clf, whole, X)
+def test_data_frames_and_documents(rows):
+    X, y = rows
+    words = np.array(["red", "green", "blue", "grey"], dtype=object)
+    colour = words[np.random.default_rng(4).integers(0, 3, N) + (y == "c")]
+    frame = pd.DataFrame({"length": X[:, 0], "colour": colour, "label": y})
+    frame.loc[::7, "length"] = np.nan
+    blocks, columns = dd.from_pandas(frame, npartitions=7), ["length", "colour"]
+    clf = bg.fit_dask(bg.MixedNB(), blocks[columns], blocks["label"])
+    agree(clf, bg.MixedNB().fit(frame[columns], y), frame[columns])
     with pytest.raises(TypeError, match=r"X.map_partitions\(clf.predict_proba\)"):
         clf.predict(blocks[columns])
     lazy = blocks[columns].map_partitions(clf.predict_proba, meta=np.empty((0, 3)))
-    np.testing.assert_array_equal(lazy.compute(), clf.predict_proba(X))
-
-
-def test_documents(frame):
-    texts = pd.Series([f"{a} {b}" for a, b in zip(frame.colour, frame.label, strict=True)])
-    blocks = dd.from_pandas(pd.DataFrame({"text": texts, "label": frame.label}), npartitions=5)
-    clf = bg.fit_dask(bg.MarkovNB(), blocks["text"], blocks["label"])
-    whole = bg.MarkovNB().fit(texts, frame.label)
-    assert clf.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+    np.testing.assert_array_equal(lazy.compute(), clf.predict_proba(frame[columns]))
+    clf = bg.fit_dask(bg.MarkovNB(), blocks["colour"], blocks["label"])
+    agree(clf, bg.MarkovNB().fit(frame["colour"], y), frame["colour"])
 
 
 def test_what_is_shared_is_computed_once(rows):
@@ -124,20 +107,46 @@ def test_schedulers_agree_bit_for_bit(rows):
         same_bits(bg.fit_dask(bg.GaussianNB(), blocks, y), one)
 
 
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_worker(rows, tmp_path):
+    from dask.distributed import Client, LocalCluster
+
+    X, y = rows
+    mark = str(tmp_path / "died")
+
+    def dies_once(block, block_info=None):
+        """Whoever gets the block in the middle first is killed."""
+        import os
+        import signal
+
+        if block_info[0]["chunk-location"][0] == 3 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    plain = da.from_array(X, chunks=(100, 4))
+    alone = bg.fit_dask(bg.GaussianNB(), plain, y)
+    cluster = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        LocalCluster(**cluster, processes=True) as machines,
+        Client(machines),
+    ):
+        blocks = plain.map_blocks(dies_once, dtype=float)
+        same_bits(bg.fit_dask(bg.GaussianNB(), blocks, y), alone)
+    assert (tmp_path / "died").exists()
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
         (lambda X, y: (X.compute(), y), TypeError, "X must be a dask array or data frame, got nd"),
         (lambda X, y: (X, y[:-1]), ValueError, "X has 600 rows and y has 599"),
-        (
-            lambda X, y: (X[y != "a"], y.compute()),
-            ValueError,
-            "X has 6 blocks of rows and y has 1: give",
-        ),
+        (lambda X, y: (X[y != "a"], y.compute()), ValueError, "X has 6 blocks .* y has 1: give"),
         (lambda X, y: (X[y != "a"], y.rechunk(50)), ValueError, "X has 6 blocks of rows and y has"),
         (lambda X, y: (X[y != "a"], y), ValueError, r"block \d of X has \d+ rows and that of y"),
         (lambda X, y: (X[:0], y[:0]), ValueError, "X has no rows"),
-        (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*holds inf in row"),
+        (lambda X, y: (X + np.inf, y), ValueError, r"block \d .*holds inf"),
     ],
 )
 def test_refusals(rows, make, error, match):
@@ -149,72 +158,12 @@ def test_refusals(rows, make, error, match):
     assert not hasattr(clf, "stats_")
 
 
-def test_partitions_that_differ(frame):
-    blocks = dd.from_pandas(frame, npartitions=7)
-    with pytest.raises(ValueError, match=r"X has 7 blocks .* repartition\(\) of data frames"):
-        bg.fit_dask(bg.MixedNB(), blocks[["length"]], blocks["label"].repartition(npartitions=3))
-
-
-# ----------------------------------------------------------------------------------- many machines
-
-
-@pytest.mark.slow
-def test_a_cluster_that_loses_a_worker(rows, tmp_path):
-    from dask.distributed import Client, LocalCluster
-
-    X, y = rows
-    X, y = np.tile(X, (8, 1)), np.tile(y, 8)
-    folder = str(tmp_path)
-
-    def dies_once(block, block_info=None):
-        """Whoever gets the block in the middle first is killed."""
-        import os
-        import signal
-        import time
-
-        time.sleep(0.05)
-        place = block_info[0]["chunk-location"][0]
-        mark = f"{folder}/{place}"
-        if place == 12 and not os.path.exists(mark):
-            open(mark, "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return block
-
-    plain = da.from_array(X, chunks=(200, 4))
-    alone = bg.fit_dask(bg.GaussianNB(), plain, y)
-    cluster = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
-        LocalCluster(**cluster, processes=True) as machines,
-        Client(machines) as client,
-    ):
-        before = set(client.scheduler_info()["workers"])
-        blocks = plain.map_blocks(dies_once, dtype=float)
-        clf = bg.fit_dask(bg.GaussianNB(), blocks, y)
-        client.wait_for_workers(2)
-        assert set(client.scheduler_info()["workers"]) != before  # one has died
-        lazy = plain.map_blocks(clf.predict_proba, dtype=float, chunks=(200, 3)).compute()
-    assert (tmp_path / "12").exists()
-    same_bits(clf, alone)
-    np.testing.assert_array_equal(lazy, alone.predict_proba(X))
-
-
 def test_a_classifier_without_statistics_is_refused():
     with pytest.raises(ValueError, match=r"works on sufficient statistics, and .* has none"):
         bg.fit_dask(bg.StudentTNB(), da.zeros((4, 2)), [0, 0, 1, 1])
 
 
 def test_without_dask_it_says_so(rows, monkeypatch):
-    X, y = rows[:2]
     monkeypatch.setitem(sys.modules, "dask", None)
     with pytest.raises(ImportError, match=r'pip install "bayesgen\[dask\]"'):
-        bg.fit_dask(bg.GaussianNB(), X, y)
-
-
-@pytest.mark.parametrize("estimator", [bg.GaussianNB, bg.CategoricalNB, bg.MixedNB])
-def test_columns_of_an_array_in_another_order(rows, estimator):
-    X, y = rows
-    table = xr.DataArray(X.round(), {"feature": list("abcd")}, ("obs_id", "feature"))
-    clf = estimator().fit(table, y)
-    with pytest.raises(ValueError, match="names should match those that were passed during fit"):
-        clf.predict_interval(table[:2, ::-1])
+        bg.fit_dask(bg.GaussianNB(), *rows)

@@ -33,15 +33,6 @@ def test_a_private_file_is_private_while_it_is_written(tmp_path):
         assert temporary.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_root_does_not_take_files_away(tmp_path):
-    path = tmp_path / "theirs"
-    path.write_text("old")
-    os.chown(path, 12345, 23456)
-    put(path, "new")
-    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
-
-
 def test_a_read_only_file_is_refused(tmp_path):
     path = tmp_path / "model.nc"
     path.write_text("old")
@@ -52,29 +43,20 @@ def test_a_read_only_file_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("length", [246, 255])
-def test_every_name_that_the_file_system_has(length, tmp_path):
-    path = tmp_path / f"{'n' * (length - 3)}.nc"
-    CLF.save(path)
-    bg.load(path)
-
-
-def test_a_name_that_is_too_long(tmp_path):
-    with pytest.raises(OSError, match=r"cannot write .*File name too long"):
-        CLF.save(tmp_path / ("n" * 256))
+def test_every_name_that_the_file_system_has(tmp_path):
+    path = tmp_path / ("n" * 255)
+    put(path, "new")
+    assert path.read_text() == "new"
+    with pytest.raises(OSError, match="File name too long"):
+        check_target(tmp_path / ("n" * 256))
 
 
 def test_links(tmp_path):
-    loop, to, link = (tmp_path / name for name in ("loop", "to", "link"))
-    loop.symlink_to(loop)
-    with pytest.raises(OSError, match=r"cannot write .*loop: Too many levels of symbolic links"):
-        CLF.save(loop)
+    to, link = (tmp_path / name for name in ("to", "link"))
     link.symlink_to(to)
     put(link, "new")
     assert link.is_symlink()
     assert to.read_text() == "new"
-    with pytest.raises(FileNotFoundError, match="is not a folder"):
-        check_target(tmp_path / "nothere" / ".." / "to")
 
 
 def test_hidden_files_of_the_user_stay(tmp_path):

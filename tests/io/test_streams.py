@@ -1,21 +1,12 @@
 """fit_stream: the numbers of one fit, whatever the chunks, and after any kill."""
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy import sparse
-from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen.cli import app
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.inference.fitting import Learner
 from bayesgen.io import tabular
@@ -29,7 +20,6 @@ def rows_of(kind):
     rng = np.random.default_rng(5)
     y = np.sort(rng.choice(["a", "b", "c"], N, p=[0.5, 0.4, 0.1]))
     real = 1e6 + rng.normal(size=(N, 3)) + (y == "b")[:, None]
-    counts = rng.poisson(2.0, size=(N, 5))
     words = np.array(["red", "green", "blue", "grey"], dtype=object)
     colour = words[rng.integers(0, 3, N) + (y == "c")]
     frame = pd.DataFrame({"length": real[:, 0], "colour": colour, "wet": rng.random(N) < 0.5})
@@ -38,14 +28,12 @@ def rows_of(kind):
     return {
         "gaussian": (bg.GaussianNB(), missing_cells, y),
         "family": (bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), real, y),
-        "multinomial": (bg.MultinomialNB(), sparse.csr_matrix(counts), y),
-        "categorical": (bg.CategoricalNB(), frame[["colour", "wet"]], y),
         "mixed": (bg.MixedNB(), frame, y),
         "markov": (bg.MarkovNB(order=2, tokens="word"), np.array(texts, dtype=object), y),
     }[kind]
 
 
-KINDS = ("gaussian", "family", "multinomial", "categorical", "mixed", "markov")
+KINDS = ("gaussian", "family", "mixed", "markov")
 
 
 def cut(X, y, size=90, stop=None):
@@ -93,40 +81,6 @@ def test_taken_up_again_bit_for_bit(kind, tmp_path):
     arguments = {"family": clf.family} if kind == "family" else {}
     same_bits(bg.load(path, **arguments), whole)
     same_bits(bg.fit_stream(rows_of(kind)[0], cut(X, y), checkpoint=path), whole)  # is finished
-
-
-CHILD = """
-    import os, signal, sys
-    import bayesgen as bg
-    sys.path.insert(0, {folder!r})
-    from test_streams import cut, rows_of
-
-    write, calls = os.replace, []
-
-    def replace(*args):
-        calls.append(args)
-        os.kill(os.getpid(), signal.SIGKILL) if len(calls) == int(sys.argv[1]) else write(*args)
-
-    os.replace = replace
-    clf, X, y = rows_of("mixed")
-    bg.fit_stream(clf, cut(X, y, 20), checkpoint=sys.argv[2], every=2)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL")
-def test_killed_while_it_writes_and_taken_up_again(tmp_path):
-    path = tmp_path / "stream.nc"
-    code = textwrap.dedent(CHILD.format(folder=os.path.dirname(__file__)))
-    for kills, call in enumerate((3, 1), 1):
-        child = [sys.executable, "-c", code, str(call), str(path)]
-        run = subprocess.run(child, capture_output=True, text=True, check=False)
-        assert run.returncode == -signal.SIGKILL, run.stderr
-        assert 0 < bg.load(path).n_rows_seen_ < N
-        assert len(os.listdir(tmp_path)) == 1 + kills  # each leaves its temporary file
-    clf, X, y = rows_of("mixed")
-    bg.fit_stream(clf, cut(X, y, 20), checkpoint=path)
-    same_bits(clf, bg.fit_stream(rows_of("mixed")[0], cut(X, y, 20)))
 
 
 def test_a_failed_stream_leaves_the_classifier_as_it_was():
@@ -224,33 +178,6 @@ def test_files_taken_up_again_and_added_to(tmp_path, small_reads, monkeypatch):
     frame[:37].to_parquet(tmp_path / "3.parquet")
     again = bg.fit_stream(bg.MixedNB(), pattern, target="label", checkpoint=path)
     same_bits(again, bg.fit_stream(bg.MixedNB(), pattern, target="label"))
-
-
-def test_a_csv_file_is_the_same_to_streams_and_to_the_command_line(tmp_path, small_reads):
-    """What is a number, a truth value, text or missing, in every chunk and in the whole file."""
-    cells = {
-        "size": ["1", " 2.5 ", "NA", "", " ", "1e3", "null", "-3", "+4", "nan"],
-        "wet": ["true", "FALSE", "True", "N/A", " true", "false", "", "true", "false", "true"],
-        "code": ["1", "2", "3", "", "1", "None", "true", "2", " ", "1"],
-        "id": [str(2**53 + k % 3) for k in range(10)],
-    }
-    frame = pd.DataFrame({name: column * 30 for name, column in cells.items()})
-    frame.loc[299, "code"] = "x"
-    frame["y"] = np.arange(300) % 3
-    path, model = tmp_path / "data.csv", tmp_path / "model.nc"
-    frame.to_csv(path, index=False)
-    streamed = bg.fit_stream(bg.MixedNB(), path, target="y")
-    arguments = ["fit", str(path), "--model", "mixed", "--target", "y", "-o", str(model)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    whole = bg.load(model)
-    columns = [dict(zip(c.schema_.names, c.schema_.kinds, strict=True)) for c in (streamed, whole)]
-    assert columns[0] == columns[1]
-    assert [*columns[0].values()] == ["gaussian", "bernoulli", "categorical", "categorical"]
-    assert streamed.schema_.categories == whole.schema_.categories
-    assert streamed.schema_.categories[2] == ("1", "2", "3", "true", "x")
-    assert streamed.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
-    assert streamed.classes_.tolist() == whole.classes_.tolist() == [0, 1, 2]
 
 
 # --------------------------------------------------------------------------------------- refusals
