@@ -15,11 +15,11 @@ from bayesgen.encoding.tables import Table
 from bayesgen.encoding.views import BinnedTable
 from bayesgen.errors import refuse_below
 from bayesgen.families.errors import UndefinedEstimateError
-from bayesgen.families.names import Method
+from bayesgen.families.names import METHOD_NAMES, Method
 from bayesgen.families.shared.documents import WordCounts
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
-from bayesgen.plots.style import HAIR, INK, METHOD_NAMES, MUTED, Dashes, Options
+from bayesgen.plots.style import HAIR, INK, MUTED, Dashes, Options
 from bayesgen.posterior.fitted import Fitted, fitted_of, through_pipelines
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.probabilities import check_method
@@ -96,7 +96,7 @@ def _read(clf, X) -> Table:
 
 def places_of_columns(clf: Any, table: Table) -> list[int]:
     """Return where in a table the columns of the classifier are."""
-    names, schema = style.feature_names(clf), _schema(clf.fitted_)
+    names, schema = clf.fitted_.column_names, _schema(clf.fitted_)
     if table.names is not None and hasattr(clf, "feature_names_in_"):
         if lost := [name for name in names if name not in table.names]:
             raise ValueError(f"X lacks the columns {', '.join(map(repr, lost))}")
@@ -109,7 +109,7 @@ def _features(clf, table: Table) -> list[Feature]:
     places = places_of_columns(clf, table)
     return [
         _feature(clf.fitted_, j, name, place, table.column(place))
-        for j, (name, place) in enumerate(zip(style.feature_names(clf), places, strict=True))
+        for j, (name, place) in enumerate(zip(clf.fitted_.column_names, places, strict=True))
     ]
 
 
@@ -344,8 +344,9 @@ def _bars(
     ax.set_ylim(bottom=0)
     drawing.grid(ax, "y")
     drawing.name_columns(ax, [names[i] for i in kept])
-    few = style.first_of(len(kept), len(names), "categories")
-    return few.replace("first", "most probable")
+    if len(kept) == len(names):
+        return ""
+    return f"\n(the most probable {len(kept)} of {len(names)} categories)"
 
 
 def _curves(

@@ -11,7 +11,7 @@ from bayesgen.checks.validate import Validation
 from bayesgen.encoding.labels import coded, codes_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below
-from bayesgen.families.names import Method
+from bayesgen.families.names import METHOD_NAMES, Method
 from bayesgen.numerics.special import Array
 from bayesgen.plots import drawing, style
 from bayesgen.plots.drawing import Bins
@@ -121,7 +121,7 @@ def _predictives(table: "xr.Dataset") -> tuple[list[str], Array, Array, list[str
     for model in models:
         one = table.sel(model=model) if several else table
         for method in one["predictive"].values.tolist()[1:]:
-            name = f"{model}: " * several + style.METHOD_NAMES[method]
+            name = f"{model}: " * several + METHOD_NAMES[method]
             add(name, "the plug-in", one.sel(predictive=method), "log_loss_diff")
     if not lines:
         raise ValueError("the table has no difference to draw: no plug-in estimate exists")

@@ -9,7 +9,6 @@ import numpy as np
 
 from bayesgen.encoding.labels import codes_of
 from bayesgen.encoding.literals import one_line, shown
-from bayesgen.families.names import Method
 from bayesgen.numerics.special import Array
 
 if TYPE_CHECKING:
@@ -37,13 +36,6 @@ STYLE: Options = {
     "ytick.color": MUTED,
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
-}
-
-METHOD_NAMES: dict[Method, str] = {
-    "posterior_predictive": "predictive",
-    "posterior_mean": "plug-in (mean)",
-    "map": "plug-in (MAP)",
-    "mle": "plug-in (MLE)",
 }
 
 
@@ -180,11 +172,6 @@ def fitting(n: int, each: float) -> int:
     return min(n, int((TALLEST - MARGIN) / each))
 
 
-def first_of(n: int, total: int, what: str) -> str:
-    """Say, below an axis, that not all are shown; "" if they are."""
-    return "" if n >= total else f"\n(the first {n} of {total} {what})"
-
-
 def chosen(classes, labels: Array, default: Iterable[int]) -> list[int]:
     """Return codes of the classes to draw, from one label or several; `default` for None."""
     if classes is None:
@@ -201,14 +188,9 @@ def percent(prob: float) -> str:
     return f"{100 * prob:.3g} %"
 
 
-def feature_names(clf) -> list[str]:
-    """Return the names of the columns of X."""
-    return [str(name) for name in clf.fitted_.feature_names]
-
-
 def feature_index(clf, feature) -> int:
     """Return the position of a column, from that or from its name."""
-    names = feature_names(clf)
+    names = clf.fitted_.column_names
     if isinstance(feature, str):
         if feature not in names:
             raise ValueError(f"there is no feature {feature!r}; known are {', '.join(names)}")

@@ -209,7 +209,11 @@ def test_plug_ins_are_compared_with_their_predictive(three):
     best, worse = table.model.values[table.log_loss.values[:, 0].argsort()]
     ax = plots.plot_comparison(table)
     lines = words(ax.get_yticklabels())
-    assert (len(lines), lines[0], lines[-1]) == (6, f"{worse} less {best}", "two: plug-in (MLE)")
+    assert (len(lines), lines[0], lines[-1]) == (
+        6,
+        f"{worse} less {best}",
+        "two: maximum likelihood",
+    )
     diff = table["log_loss_diff"].values[:, 1:].ravel()[[0, 2, 3, 4]]
     above = table["log_loss_above_best"].sel(model=worse).values[0]
     np.testing.assert_allclose(marks(ax, "o")[:, 0], [above, *diff, np.nan])
@@ -289,7 +293,7 @@ def test_regions_and_boundaries(three):
     shown = [tint[0, 0], tint[-1, 0], tint[0, -1], tint[-1, -1]]
     np.testing.assert_allclose(shown, 1 - 0.16 * (1 - np.array(chosen)))
     assert len(marks(ax, "o")) == 30
-    rules = ["predictive rule", "plug-in (MAP) rule"]
+    rules = ["posterior predictive rule", "posterior mode (MAP) rule"]
     assert legend(ax) == [*LABELS, *rules, "lines hold 50 %, 90 %"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "width")
     # on a boundary the two best classes are equally probable
@@ -299,7 +303,7 @@ def test_regions_and_boundaries(three):
     np.testing.assert_allclose(p[:, 2], p[:, 1], atol=0.02)
     few = bg.QuadraticDiscriminant().fit(X[:6], y[:6])  # two rows a class: no estimate
     ax = plots.plot_regions(few, X, overlay=None, boundaries=["posterior_predictive", "mle"])
-    assert legend(ax)[3:-1] == ["predictive rule"]
+    assert legend(ax)[3:-1] == ["posterior predictive rule"]
 
 
 def test_contours_hold_their_mass_and_the_overlay_is_epistemic_entropy(two):
