@@ -188,7 +188,7 @@ class TableSchema:
         self._refuse_width(table)
         if table.numbers is not None and self._are_codes(table):
             return table.numbers
-        cells = np.empty((table.n_rows, len(self.kinds)))
+        cells = np.empty((table.n_rows, len(self.kinds)), order="F")
         for k, (j, kind) in enumerate(zip(self.positions, self.kinds, strict=True)):
             column = table.column(j)
             if kind == "categorical":
@@ -217,11 +217,17 @@ class TableSchema:
             if kind == "categorical":
                 table.column(j).refuse_others(values, what, advice)
 
+    def are_unknown(self, cells: Array) -> Array | None:
+        """Return where `encode` did not know the category, (N, D); None if it knew all."""
+        if not cells.size or np.fmin.reduce(cells, axis=None) >= 0:
+            return None
+        unknown = (cells == -1) & (np.array(self.kinds) == "categorical")
+        return unknown if unknown.any() else None
+
     def unknown_cells(self, X, cells: Array) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of X whose category `encode` did not know."""
-        table = as_table(X)
-        unknown = (cells == -1) & (np.array(self.kinds) == "categorical")
-        for k in np.flatnonzero(unknown.any(axis=0)).tolist():
+        table, unknown = as_table(X), self.are_unknown(cells)
+        for k in () if unknown is None else np.flatnonzero(unknown.any(axis=0)).tolist():
             rows, column = np.flatnonzero(unknown[:, k]), table.column(self.positions[k])
             yield UnknownCells(column.name, column.cell(rows[0]), int(rows[0]), len(rows))
 

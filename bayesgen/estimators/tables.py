@@ -108,10 +108,8 @@ class MixedColumns(TableReader):
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) numbers and codes."""
         codes: Array = rows.cells(self.encoder)
-        if self.unseen == "prior":
-            return codes
-        unseen = (codes == -1) & (np.array(self.encoder.kinds) == "categorical")
-        if not unseen.any():
+        unseen = None if self.unseen == "prior" else self.encoder.are_unknown(codes)
+        if unseen is None:
             return codes
         if self.unseen == "raise":
             self.encoder.refuse_unseen(rows.table)
