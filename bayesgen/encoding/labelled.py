@@ -15,10 +15,9 @@ from bayesgen.encoding.labels import (
     code_labels,
     has_no_label,
     is_labelled,
-    labels_and_mask,
-    refuse_mixed,
+    labels_of,
+    plain,
     refuse_two_types,
-    refuse_unlabelled,
 )
 from bayesgen.encoding.literals import shown
 from bayesgen.encoding.reader import Rows
@@ -33,7 +32,6 @@ class Labelled(NamedTuple):
 
     X: Any
     labels: Array  # (N,) as given
-    masked: Array  # (N,) where a mask says that there is no label
     weight: Array | None
     positions: Array | None  # (N,) among the rows given; None: these are all of them
     unlabelled: bool  # whether some may have no label
@@ -46,9 +44,9 @@ class Labelled(NamedTuple):
             return self.codes
         if not self.unlabelled:
             return code_labels(self.labels)
-        has_label = is_labelled(self.labels, self.masked)
+        has_label = is_labelled(self.labels)
         codes = np.full(len(self.labels), -1)
-        distinct, codes[has_label] = code_labels(_plain(self.labels[has_label]))
+        distinct, codes[has_label] = code_labels(plain(self.labels[has_label]))
         return distinct, codes
 
     def weight_of_each(self) -> Array:
@@ -71,12 +69,10 @@ def labelled(
     if not isinstance(X, Rows):
         refuse_elsewhere(X)
     refuse_elsewhere(y, "y")
-    labels, masked = labels_and_mask(y, unlabelled=unlabelled)
-    if not unlabelled:
-        refuse_unlabelled(masked)
+    labels = labels_of(y, unlabelled=unlabelled)
     check_consistent_length(X, labels)
     if sample_weight is None:
-        return Labelled(X, labels, masked, None, None, unlabelled, None, groups)
+        return Labelled(X, labels, None, None, unlabelled, None, groups)
     weight = weights(sample_weight, len(labels))
     if (small := (weight > 0) & (weight < SMALLEST)).any():
         raise InputError(
@@ -97,9 +93,9 @@ def labelled(
         raise ValueError("sample_weight is 0 for every row: there is nothing to fit")
     if len(positions) < len(weight):
         X = X.take(positions) if isinstance(X, Rows) else _safe_indexing(X, positions)
-        labels, masked, weight = labels[positions], masked[positions], weight[positions]
+        labels, weight = labels[positions], weight[positions]
         groups = None if groups is None else groups[positions]
-    return Labelled(X, labels, masked, weight, positions, unlabelled, None, groups)
+    return Labelled(X, labels, weight, positions, unlabelled, None, groups)
 
 
 def group_codes(groups, n: int) -> Array:
@@ -110,6 +106,8 @@ def group_codes(groups, n: int) -> Array:
     ValueError, TypeError
         For another number of rows, a row without a group, and names that cannot be hashed.
     """
+    import pandas as pd
+
     if isinstance(groups, int | np.integer):
         if not 2 <= groups <= n:
             raise ValueError(f"groups must be at least 2 folds and at most {n} rows, got {groups}")
@@ -118,30 +116,27 @@ def group_codes(groups, n: int) -> Array:
     names = np.fromiter(groups, object, len(groups)) if listed else np.asarray(groups)
     if names.shape != (n,):
         raise ValueError(f"groups must have one entry for each of {n} rows, got {names.shape}")
-    missing = has_no_label(names)
-    if isinstance(groups, np.ma.MaskedArray):
-        missing |= np.ma.getmaskarray(groups)
-    if missing.any():
-        raise InputError(
-            "groups has no name",
-            row=missing.argmax(),
-            advice="give a row that belongs to no other a name of its own",
-        )
-    places: dict[Any, int] = {}
     try:
-        return np.array([places.setdefault(name, len(places)) for name in names.tolist()])
+        codes, _ = pd.factorize(names)
     except TypeError:
         raise TypeError("groups must be labels that can be hashed: texts or numbers") from None
+    for row in np.flatnonzero((codes < 0) | np.ma.getmaskarray(groups).ravel())[:1]:
+        raise InputError(
+            "groups has no name",
+            row=row,
+            advice="give a row that belongs to no other a name of its own",
+        )
+    return codes
 
 
 def rows_with_label(X, y, sample_weight) -> tuple:
     """Return rows, labels and weights without the rows that have no label."""
-    labels, masked = labels_and_mask(y, unlabelled=True)
+    labels = labels_of(y, unlabelled=True)
     check_consistent_length(X, labels)
-    positions = np.flatnonzero(is_labelled(labels, masked))
+    positions = np.flatnonzero(is_labelled(labels))
     weight = None if sample_weight is None else weights(sample_weight, len(labels))[positions]
     X = X.take(positions) if isinstance(X, Rows) else _safe_indexing(X, positions)
-    return X, _plain(labels[positions]), weight
+    return X, plain(labels[positions]), weight
 
 
 def weights(sample_weight, n_rows: int) -> Array:
@@ -174,14 +169,10 @@ def weights(sample_weight, n_rows: int) -> Array:
 
 def among(classes, labels: Array, codes: Array) -> tuple[Array, Array]:
     """Return all labels that may come, and the codes of rows among them."""
-    refuse_mixed(classes)
-    declared = np.asarray(classes)
-    if declared.ndim != 1:  # one label, a set, a table
+    if np.ndim(classes) != 1:  # one label, a set, a table
         raise ValueError(f"classes must be a list of labels, got {shown(classes)}")
-    none = has_no_label(declared)
-    if isinstance(classes, np.ma.MaskedArray):
-        none |= np.ma.getmaskarray(classes)
-    if none.any():
+    declared = labels_of(classes)
+    if (none := has_no_label(declared)).any():
         raise ValueError(f"classes holds {declared[none].tolist()[0]!r}, which is no label")
     classes = np.unique(declared)
     refuse_two_types(labels, classes)
@@ -192,13 +183,6 @@ def among(classes, labels: Array, codes: Array) -> tuple[Array, Array]:
             f"{classes.tolist()}"
         )
     return classes, np.searchsorted(classes, labels)[codes]
-
-
-def _plain(labels: Array) -> Array:
-    """Return labels of an object array as what they are, if they are not text."""
-    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
-        return labels
-    return np.array(labels.tolist())
 
 
 # ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from bayesgen.encoding.literals import shortened, shown
+from bayesgen.encoding.literals import is_missing, shortened, shown
 from bayesgen.errors import InputError, InputTypeError, warn
 from bayesgen.numerics.special import Array
 
@@ -21,15 +21,11 @@ def warn_of_one_class(classes: Array) -> None:
         warn(f"all labels are {classes.tolist()[0]!r}: with one class every probability is 1")
 
 
-def _is_missing(label) -> bool:
-    return label is None or type(label).__name__ == "NAType" or label != label
-
-
 def refuse_mixed(y) -> None:
     """Raise where NumPy would turn [1, "a"] into ["1", "a"], or cut names of enumerations."""
     if not isinstance(y, list | tuple):
         return
-    labelled = [(i, v) for i, v in enumerate(y) if not _is_missing(v)]
+    labelled = [(i, v) for i, v in enumerate(y) if not is_missing(v)]
     text = [isinstance(v, str) for _, v in labelled]
     if any(text) and (row := next((i for i, v in labelled if _renamed(v)), None)) is not None:
         raise InputTypeError(
@@ -77,12 +73,13 @@ def array_of_labels(labels) -> Array:
     return np.asarray(labels)
 
 
-def labels_and_mask(y, *, unlabelled: bool = False) -> tuple[Array, Array]:
-    """Return y as an array (N,), and where a row has no label by a mask or a marker.
+def labels_of(y, *, unlabelled: bool = False) -> Array:
+    """Return y as an array (N,), with None, NaN or NA where a row has no label.
 
     Parameters
     ----------
     y : (N,) labels as a user gives them
+        Rows that are masked in a masked array have no label.
     unlabelled : bool
         Whether rows may have no label. Then -1 among numbers marks such a row, unless y is a
         masked array, whose mask decides.
@@ -104,9 +101,12 @@ def labels_and_mask(y, *, unlabelled: bool = False) -> tuple[Array, Array]:
     values = y if plain else column_or_1d(y if mask is None else y.data, warn=True)
     if values.dtype.kind == "T":  # of which few functions of NumPy know the missing ones
         values = values.astype(object)
-    if mask is None:
-        mask = _is_minus_one(values) if unlabelled else np.zeros(len(values), dtype=bool)
-    return values, mask
+    if mask is None and unlabelled:
+        mask = _is_minus_one(values)
+    if mask is not None and mask.any():
+        values = values.astype(values.dtype if values.dtype.kind in "fM" else object)
+        values[mask] = None
+    return values
 
 
 def _is_minus_one(y: Array) -> Array:
@@ -130,39 +130,33 @@ def _is_minus_one(y: Array) -> Array:
     return is_marker
 
 
-def is_labelled(y: Array, masked: Array) -> Array:
-    """Return where a label is known, (N,): not masked, None, NaN or NA.
-
-    Raises
-    ------
-    ValueError
-        If no row has a label.
-    """
-    unlabelled = masked | has_no_label(y)
+def is_labelled(labels: Array) -> Array:
+    """Return where a label is known, (N,); ValueError if no row has one."""
+    unlabelled = has_no_label(labels)
     if unlabelled.all():
         raise ValueError("no row of y has a label: a class must have at least one")
     return ~unlabelled
 
 
+def plain(labels: Array) -> Array:
+    """Return labels of an object array as what they are, if they are not text."""
+    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
+        return labels
+    return np.array(labels.tolist())
+
+
 def has_no_label(y: Array) -> Array:
     """Return where a label is None, NaN or NA, (N,)."""
     if y.dtype.kind == "O":
-        return np.array([_is_missing(v) for v in y.tolist()], dtype=bool)
+        return np.array([is_missing(v) for v in y.tolist()], dtype=bool)
     return y != y if y.dtype.kind in "fM" else np.zeros(len(y), dtype=bool)
-
-
-def coded(y) -> tuple[Array, Array]:
-    """Return sorted labels and the code of each row; every row must have a label."""
-    labels, masked = labels_and_mask(y)
-    refuse_unlabelled(masked)
-    return code_labels(labels)
 
 
 def code_labels(y: Array) -> tuple[Array, Array]:
     """Return sorted labels and the code of each row."""
     if (coded_labels := _code_many(y)) is not None:
         return coded_labels
-    refuse_unlabelled(has_no_label(y))
+    refuse_unlabelled(y)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise InputError("y holds an infinite label", row=np.isinf(y).argmax())
     try:
@@ -200,9 +194,9 @@ def _code_many(y: Array) -> tuple[Array, Array] | None:
     return labels.astype(y.dtype), codes
 
 
-def refuse_unlabelled(unlabelled: Array) -> None:
+def refuse_unlabelled(labels: Array) -> None:
     """Raise where a label is needed and is not there."""
-    missing = np.flatnonzero(unlabelled)
+    missing = np.flatnonzero(has_no_label(labels))
     if missing.size:
         raise InputError(
             f"y has no label in {len(missing)} row(s), the first is",
@@ -227,7 +221,7 @@ def codes_of(labels, classes: Array, of_rows: bool = False) -> Array:
         codes = np.searchsorted(classes, values).clip(max=len(classes) - 1)
     except TypeError:  # None or another type: no order
         class_list = classes.tolist()
-        strange = [_is_missing(v) or v not in class_list for v in values.ravel().tolist()]
+        strange = [is_missing(v) or v not in class_list for v in values.ravel().tolist()]
         raise _no_class(values, np.array(strange), classes, of_rows) from None
     unknown = classes[codes] != values
     if np.any(unknown):

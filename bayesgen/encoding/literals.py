@@ -11,13 +11,23 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 Json = dict[str, Any]  # an object of a JSON file
 
 # what pandas.read_csv takes for missing, and the question mark of the UCI repository; blanks too
 _NOTHING = "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None"
 MISSING = frozenset(f"{_NOTHING}|n/a|nan|null|?".split("|"))
+
+
+def is_missing(cell) -> bool:
+    """Tell whether a cell is None, NaN, pandas.NA or NaT."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, Real | np.datetime64) and bool(cell != cell)
 
 
 def parse_number(text: str) -> float | None:

@@ -227,7 +227,9 @@ class TableSchema:
     def unknown_cells(self, X, cells: Array) -> Iterator[UnknownCells]:
         """Yield, column by column, the cells of X whose category `encode` did not know."""
         table, unknown = as_table(X), self.are_unknown(cells)
-        for k in () if unknown is None else np.flatnonzero(unknown.any(axis=0)).tolist():
+        if unknown is None:
+            return
+        for k in np.flatnonzero(unknown.any(axis=0)).tolist():
             rows, column = np.flatnonzero(unknown[:, k]), table.column(self.positions[k])
             yield UnknownCells(column.name, column.cell(rows[0]), int(rows[0]), len(rows))
 

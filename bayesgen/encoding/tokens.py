@@ -29,7 +29,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from bayesgen.encoding.literals import shown
+from bayesgen.encoding.literals import is_missing, shown
 from bayesgen.errors import InputError, InputTypeError
 from bayesgen.numerics.special import Array
 
@@ -255,7 +255,7 @@ def _document(document, i: int, raw: bool):
             return document
         advice = "give strings only, or token sequences only"
         raise _wrong(InputTypeError, i, " is a string but document 0 is not", advice)
-    if _is_missing(document):
+    if is_missing(document):
         advice = "leave it out, or give an empty document"
         raise _wrong(InputError, i, f" is missing ({document})", advice)
     kind = type(document).__name__
@@ -290,7 +290,7 @@ def _rows(X: Array) -> list[Document]:
     if X.dtype.kind == "f":
         gap = np.isnan(X)
     else:
-        gap = np.array([[_is_missing(token) for token in row] for row in X], dtype=bool)
+        gap = np.array([[is_missing(token) for token in row] for row in X], dtype=bool)
     length = X.shape[1] - np.argmin(gap[:, ::-1], axis=1)
     length[gap.all(axis=1)] = 0
     inside = gap & (np.arange(X.shape[1]) < length[:, None])
@@ -315,7 +315,7 @@ def _check_tokens(document: Document, i: int) -> None:
     for token in distinct:
         if type(token) is str:
             continue
-        if _is_missing(token):
+        if is_missing(token):
             what = "a missing token (NaN or None)"
         elif isinstance(token, numbers.Real) and token in (float("inf"), float("-inf")):
             what = "an infinity (inf)"
@@ -345,13 +345,6 @@ def _plain(token):
     """Return NumPy scalars as Python's own, strings in form NFC."""
     token = token.item() if isinstance(token, np.generic) else token
     return _nfc(token) if type(token) is str and not token.isascii() else token
-
-
-def _is_missing(value) -> bool:
-    """Tell whether a value is None, NaN, pandas.NA or NaT."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, numbers.Real) and value != value
 
 
 # ----------------------------------------------------------------------------------- vocabulary

@@ -23,7 +23,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bayesgen.encoding.literals import Json, shown
+from bayesgen.encoding.literals import Json, is_missing, shown
 from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.errors import InputTypeError
@@ -71,7 +71,7 @@ class Selection:
         if not self.documents:
             return frame.select(self.chosen).to_native()
         name = self.chosen[0]
-        cells = ["" if _missing(cell) else cell for cell in frame[name].to_list()]
+        cells = ["" if is_missing(cell) else cell for cell in frame[name].to_list()]
         for i, cell in enumerate(cells):
             if not isinstance(cell, str):
                 what = f"column {name!r} holds {shown(cell)}"
@@ -100,10 +100,6 @@ def _refuse_other_columns(names: Sequence[str], expected: Sequence[str]) -> None
             f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
             "drop them"
         )
-
-
-def _missing(cell) -> bool:
-    return cell is None or cell != cell
 
 
 # ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
-from bayesgen.encoding.labels import is_labelled, labels_and_mask
+from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.names import OBS
 from bayesgen.numerics.special import Array
@@ -34,8 +34,8 @@ def written_rows(fitted: Fitted) -> "xr.Dataset | None":
         kind = _write(training.rows.X, file)
     except (TypeError, ValueError):  # tokens, or cells of several types in one column
         return None
-    values, masked = labels_and_mask(training.rows.y, unlabelled=training.n_unlabelled > 0)
-    labelled, codes = is_labelled(values, masked), np.full(len(values), -1)
+    values = labels_of(training.rows.y, unlabelled=training.n_unlabelled > 0)
+    labelled, codes = is_labelled(values), np.full(len(values), -1)
     codes[labelled] = fitted.codes_of(values[labelled])
     of_rows = {
         "code": codes,

@@ -24,7 +24,7 @@ from bayesgen.encoding.labelled import (
     rows_with_label,
 )
 from bayesgen.encoding.labelled import weights as weights_of_rows
-from bayesgen.encoding.labels import labels_and_mask, warn_of_one_class
+from bayesgen.encoding.labels import labels_of, warn_of_one_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
 from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
@@ -423,7 +423,7 @@ class LogLinearPool(GenerativeClassifier):
         if groups is not None:
             groups = group_codes(groups, n_rows(X))
         else:
-            copies = copied_rows(X, labels_and_mask(y)[0], "copies together count as one row")
+            copies = copied_rows(X, labels_of(y), "copies together count as one row")
             if copies is not None:
                 each = 1.0 if sample_weight is None else weights_of_rows(sample_weight, len(copies))
                 sample_weight = each / np.bincount(copies)[copies]

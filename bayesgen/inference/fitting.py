@@ -19,7 +19,7 @@ from bayesgen.datatree.tree import (
 from bayesgen.encoding import suspects
 from bayesgen.encoding.cells import refuse_large_cells, refuse_small_spread
 from bayesgen.encoding.labelled import Labelled, among, group_codes, labelled
-from bayesgen.encoding.labels import labels_and_mask, refuse_two_types, warn_of_one_class
+from bayesgen.encoding.labels import labels_of, refuse_two_types, warn_of_one_class
 from bayesgen.encoding.reader import Align, Reader
 from bayesgen.encoding.suspects import copied_rows
 from bayesgen.encoding.tables import is_table, n_rows
@@ -194,7 +194,7 @@ class Learner:
         if unlabelled == "weighted":
             return self._keep(self._weighed(X, y, sample_weight), X, y, sample_weight)
         if groups is None and y is not None and self._chooses_by_leaving_out():
-            groups = copied_rows(X, labels_and_mask(y)[0], "each counts as a row")
+            groups = copied_rows(X, labels_of(y), "each counts as a row")
         reader, rows = self._labelled(self.reader, X, y, sample_weight, groups=groups)
         reader, read = reader.learnt(rows.X, True)
         if reader.doubts:

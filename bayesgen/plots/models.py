@@ -8,7 +8,7 @@ from scipy import stats
 
 from bayesgen.checks.comparison import IDENTITY, STAGES, of_draws
 from bayesgen.checks.validate import Validation
-from bayesgen.encoding.labels import coded, codes_of
+from bayesgen.encoding.labels import code_labels, codes_of, labels_of
 from bayesgen.encoding.tables import n_rows
 from bayesgen.errors import refuse_below
 from bayesgen.families.names import METHOD_NAMES, Method
@@ -312,7 +312,7 @@ def _common_classes(several: Mapping[Any, Any], y) -> Array:
         raise ValueError("clf is {}: there is nothing to draw")
     classes = {name: one.classes_ for name, one in several.items() if hasattr(one, "predict_proba")}
     if not classes:
-        return coded(y)[0]
+        return code_labels(labels_of(y))[0]
     first, *others = classes
     for name in others:
         if not np.array_equal(classes[first], classes[name]):

@@ -7,7 +7,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import group_codes, weights
-from bayesgen.encoding.labels import is_labelled, labels_and_mask, refuse_unlabelled
+from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
@@ -68,7 +68,7 @@ def training_rows(
     of the fit, where they are known.
     """
     rows = fitted.read(X)
-    values, masked = labels_and_mask(y)
+    values = labels_of(y)
     check_consistent_length(rows, values)
     parts = fitted.parts(rows, of_training=True)
     if any(member.training.unlabelled_weight for member, _ in parts):
@@ -77,10 +77,9 @@ def training_rows(
             "without each row: fit to the labelled rows, with unlabelled='ignore'"
         )
     if all(member.posterior.exact for member, _ in parts):
-        refuse_unlabelled(masked)
         codes = fitted.codes_of(values)
     else:
-        labelled = is_labelled(values, masked)
+        labelled = is_labelled(values)
         codes = np.full(len(values), -1)
         codes[labelled] = fitted.codes_of(values[labelled])
     weight = np.ones(len(codes))

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.optimize import minimize
 
-from bayesgen.encoding.labels import is_labelled, labels_and_mask
+from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CHAIN, CLASS_WEIGHTS, DRAW, Method
 from bayesgen.families.shared.graph_rows import numpy_mode, third_parties
@@ -105,8 +105,8 @@ def _rows(fitted: Fitted, method: Method, training) -> LabelledRows:
             advice=f"call estimates({method!r}, training=(X, y)) first",
         )
     X, y, weight = (*rows, None)[:3]
-    labels, mask = labels_and_mask(y)
-    use = np.flatnonzero(is_labelled(labels, mask))
+    labels = labels_of(y)
+    use = np.flatnonzero(is_labelled(labels))
     encoded = fitted.encoded(X)[use]
     weight = None if weight is None else np.asarray(weight, dtype=np.float64)[use]
     return LabelledRows(encoded, fitted.codes_of(labels[use].tolist()), weight)

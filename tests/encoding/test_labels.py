@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import bayesgen as bg
-from bayesgen.encoding.labels import code_labels, codes_of, is_labelled, labels_and_mask
+from bayesgen.encoding.labels import code_labels, codes_of, is_labelled, labels_of
 
 RNG = np.random.default_rng(1)
 
@@ -52,9 +52,9 @@ def test_minus_one_marks_a_row_without_a_label_where_these_are_expected():
         (np.ma.masked_array([-1, 1, -1], [False, False, True]), [True, True, False]),
         (np.array([3, 255], dtype=np.uint8), [True, True]),
     ):
-        assert is_labelled(*labels_and_mask(y, unlabelled=True)).tolist() == known
+        assert is_labelled(labels_of(y, unlabelled=True)).tolist() == known
     for y in ([-1, 0, 1], [-1, 1, -1], [-1.0, 3.0, 2.0]):  # and a label where they are not
-        assert is_labelled(*labels_and_mask(y)).all()
+        assert is_labelled(labels_of(y)).all()
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_minus_one_marks_a_row_without_a_label_where_these_are_expected():
 )
 def test_minus_one_that_may_be_a_label_is_refused(y):
     with pytest.raises(ValueError, match="is -1 a label, or a row without one"):
-        labels_and_mask(y, unlabelled=True)
+        labels_of(y, unlabelled=True)
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "int64[pyarrow]", "UInt64"])
 def test_nullable_integers_stay_integers(dtype):
     y = 2**60 + np.arange(3) % 2
-    values, _ = labels_and_mask(pd.Series(y, dtype=dtype))
+    values = labels_of(pd.Series(y, dtype=dtype))
     assert values.dtype.kind in "iu"
     assert values.tolist() == y.tolist()
-    truth, _ = labels_and_mask(pd.Series([True, False], dtype="boolean"))
+    truth = labels_of(pd.Series([True, False], dtype="boolean"))
     assert truth.tolist() == [True, False]
 
 
@@ -83,10 +83,10 @@ class Colour(str, enum.Enum):  # noqa: UP042 - str() of these is "Colour.RED", o
 def test_enumerations_of_text_do_not_become_one_class():
     """NumPy makes ["Col", "Colo"] of them."""
     with pytest.raises(TypeError, match=r"row 1 is .*: 'red'>.*label.value for label in y"):
-        labels_and_mask(["blue", Colour.RED])
+        labels_of(["blue", Colour.RED])
     with pytest.raises(TypeError, match=r"label\.value for label in y"):
         bg.GaussianNB().partial_fit([[0.0]], ["red"], classes=list(Colour))
-    labels, _ = labels_and_mask([np.str_("a"), enum.StrEnum("Size", "b").b])
+    labels = labels_of([np.str_("a"), enum.StrEnum("Size", "b").b])
     assert labels.tolist() == ["a", "b"]
 
 

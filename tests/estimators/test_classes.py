@@ -113,7 +113,7 @@ def test_declared_classes_must_hold_the_labels():
     [
         ([0, 1, np.nan], "classes holds nan, which is no label"),
         (np.array([0, 1, None]), "classes holds None"),
-        (np.ma.array([0, 1, 2], mask=[0, 0, 1]), "classes holds 2"),
+        (np.ma.array([0, 1, 2], mask=[0, 0, 1]), "classes holds None"),
         ({0, 1}, r"classes must be a list of labels, got \{0, 1\}"),
         ([[0, 1]], "list of labels"),
         (1, "list of labels"),

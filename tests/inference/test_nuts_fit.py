@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import bayesgen as bg
-from bayesgen.encoding.labels import is_labelled, labels_and_mask
+from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.inference import nuts, sampled
 from tests.graphs import PYTHON, pytensor
 
@@ -39,12 +39,12 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(("y", "known"), UNKNOWN)
 def test_which_rows_have_a_label(y, known):
-    assert is_labelled(*labels_and_mask(y)).tolist() == [bool(k) for k in known]
+    assert is_labelled(labels_of(y)).tolist() == [bool(k) for k in known]
 
 
 def test_no_label_at_all_is_refused():
     with pytest.raises(ValueError, match="no row of y has a label"):
-        is_labelled(*labels_and_mask([-1, -1], unlabelled=True))
+        is_labelled(labels_of([-1, -1], unlabelled=True))
 
 
 @pytest.mark.parametrize(
