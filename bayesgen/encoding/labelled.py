@@ -120,7 +120,9 @@ def group_codes(groups, n: int) -> Array:
         codes, _ = pd.factorize(names)
     except TypeError:
         raise TypeError("groups must be labels that can be hashed: texts or numbers") from None
-    for row in np.flatnonzero((codes < 0) | np.ma.getmaskarray(groups).ravel())[:1]:
+    if isinstance(groups, np.ma.MaskedArray):
+        codes[np.ma.getmaskarray(groups)] = -1
+    for row in np.flatnonzero(codes < 0)[:1]:
         raise InputError(
             "groups has no name",
             row=row,
