@@ -3,76 +3,64 @@
 import arviz as az
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 from sklearn.datasets import load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 
 import bayesgen as bg
 from bayesgen.posterior.drawn import MonteCarloWarning
+from tests.checks.test_compare import calibration_error
 from tests.drawn import drawn
 
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return X[:, :6], np.array(["red", "rose", "white"])[y]
+X, Y = load_wine(return_X_y=True)
+X, Y = X[:, :6], np.array(["red", "rose", "white"])[Y]
+TRUTH = np.arange(len(Y)), np.unique(Y, return_inverse=True)[1]
 
 
 @pytest.fixture(scope="module")
-def models(wine):
-    make = {
-        "tied": bg.GaussianNB(variance="tied"),
-        "nb": bg.GaussianNB(),
-        "qda": bg.QuadraticDiscriminant(),
-    }
-    return {name: clf.fit(*wine) for name, clf in make.items()}
+def models():
+    made = {"tied": bg.GaussianNB(variance="tied"), "nb": bg.GaussianNB()}
+    made["qda"] = bg.QuadraticDiscriminant()
+    return {name: clf.fit(X, Y) for name, clf in made.items()}
 
 
 @pytest.fixture(scope="module")
-def found(models, wine):
-    return bg.compare_models(models, *wine)
+def found(models):
+    return bg.compare_models(models, X, Y)
 
 
-def left_out(clf, X, y):
+def left_out(clf):
     """(N, C) probabilities of each row under a posterior of all others, one by one."""
-    out = []
-    codes = np.searchsorted(clf.classes_, y)
-    for i in range(len(y)):
-        others = np.arange(len(y)) != i
-        prior = clf.prior_
-        posterior = prior.update(prior.stats(X[others], codes[others], len(clf.classes_)))
-        joint = posterior.family.log_predictive(X[i : i + 1])[0] + np.log(posterior.mean_weights())
-        out.append(np.exp(joint - np.logaddexp.reduce(joint)))
-    return np.array(out), codes
+    joint, prior, codes = [], clf.prior_, TRUTH[1]
+    for i in range(len(Y)):
+        others = np.arange(len(Y)) != i
+        posterior = prior.update(prior.stats(X[others], codes[others], 3))
+        log_x = posterior.family.log_predictive(X[i : i + 1])[0]
+        joint.append(log_x + np.log(posterior.mean_weights()))
+    return np.exp(log_softmax(joint, axis=1))
 
 
-def test_scores_are_those_of_refits(models, found, wine):
+def test_scores_are_those_of_refits(models, found):
     terms = {}
     for name, clf in models.items():
-        p, codes = left_out(clf, *wine)
-        row = found.table.sel(model=name)
-        terms[name] = np.log(p[np.arange(len(codes)), codes])
-        assert float(row.elpd) == pytest.approx(terms[name].sum(), rel=1e-8)
-        assert float(row.se) == pytest.approx(np.sqrt(len(codes)) * terms[name].std(), rel=1e-8)
-        assert float(row.log_loss) == pytest.approx(-terms[name].mean(), rel=1e-8)
-        assert float(row.accuracy) == np.mean(p.argmax(axis=1) == codes)
-        top, right = p.max(axis=1), p.argmax(axis=1) == codes
-        place = np.digitize(top, np.arange(1, 15) / 15)
-        ece = sum(
-            np.mean(place == k) * abs(right[place == k].mean() - top[place == k].mean())
-            for k in np.unique(place)
-        )
-        assert float(row.ece) == pytest.approx(ece, abs=1e-9)
-        assert float(row.log_evidence) == clf.log_evidence_
+        p, row = left_out(clf), found.table.sel(model=name)
+        terms[name] = np.log(p[TRUTH])
+        hit = p.argmax(axis=1) == TRUTH[1]
+        expected = {"elpd": terms[name].sum(), "se": np.sqrt(len(Y)) * terms[name].std()}
+        expected |= {"log_loss": -terms[name].mean(), "accuracy": hit.mean()}
+        expected |= {"ece": calibration_error(p.max(axis=1), hit)}
+        expected |= {"log_evidence": clf.log_evidence_}
+        for key, value in expected.items():
+            assert float(row[key]) == pytest.approx(value, rel=1e-8, abs=1e-9), key
     names = found.table.model.values.tolist()
     assert names == sorted(terms, key=lambda name: -terms[name].sum())
     for name in names:
-        gap = terms[name] - terms[names[0]]
-        row = found.table.sel(model=name)
+        gap, row = terms[name] - terms[names[0]], found.table.sel(model=name)
         assert float(row.elpd_diff) == pytest.approx(gap.sum(), rel=1e-7)
         assert float(row.dse) == pytest.approx(np.sqrt(len(gap)) * gap.std(), rel=1e-7)
 
 
-def test_stacking_weights_are_the_best_mixture(models, found, wine):
+def test_stacking_weights_are_the_best_mixture(found):
     """By EM for the weights of a mixture: another algorithm with the same maximum."""
     names = found.table.model.values.tolist()
     density = np.exp([found.loo[name].elpd_i.values for name in names]).T
@@ -84,10 +72,13 @@ def test_stacking_weights_are_the_best_mixture(models, found, wine):
     assert found.table.stacking.sum() == pytest.approx(1)
 
 
-def test_exponents_are_those_of_the_pool(models, found, wine):
+def test_exponents_are_those_of_the_pool(models, found):
     names = found.table.model.values.tolist()
-    pool = bg.LogLinearPool({name: models[name] for name in names}).fit(*wine)
+    pool = bg.LogLinearPool({name: models[name] for name in names}).fit(X, Y)
     np.testing.assert_allclose(found.table.pool, pool.exponents_, rtol=1e-6)
+    both = bg.compare_models({**models, "pool": pool}, X, Y).table.sel(model="pool")
+    assert np.isnan(both.log_evidence)
+    np.testing.assert_allclose(both.elpd, pool.loo(X, Y).elpd)
 
 
 def test_arviz_takes_the_entries(found):
@@ -111,10 +102,10 @@ def test_the_favourite_of_the_evidence_is_named():
     """Four columns that depend on each other and not on the class; a fifth whose spread does."""
     rng = np.random.default_rng(3)
     y = np.arange(80) % 2
-    X = rng.normal(size=(80, 1)) + 0.02 * rng.normal(size=(80, 4))
-    X = np.column_stack([X, rng.normal(size=80) * (1 + 4 * y)])
-    models = {"lda": bg.LinearDiscriminant().fit(X, y), "nb": bg.GaussianNB().fit(X, y)}
-    found = bg.compare_models(models, X, y)
+    rows = rng.normal(size=(80, 1)) + 0.02 * rng.normal(size=(80, 4))
+    rows = np.column_stack([rows, rng.normal(size=80) * (1 + 4 * y)])
+    models = {"lda": bg.LinearDiscriminant(), "nb": bg.GaussianNB()}
+    found = bg.compare_models(models, rows, y)
     assert found.table.model.values.tolist() == ["nb", "lda"]
     assert found.table.log_evidence.diff("model") > 100
     gap, se = -float(found.table.elpd_diff[1]), float(found.table.dse[1])
@@ -122,64 +113,46 @@ def test_the_favourite_of_the_evidence_is_named():
     assert f"would choose 'lda', whose elpd is {gap:.1f} (standard error {se:.1f}) below" in text
 
 
-def test_weights_of_rows_and_rows_of_each_model(wine):
-    X, y = wine
-    w = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
-    models = {"two": bg.GaussianNB().fit(X[:, :2], y, w), "six": bg.GaussianNB().fit(X, y, w)}
-    found = bg.compare_models(models, {"two": X[:, :2], "six": X}, y, w)
-    assert (
-        float(found.table.elpd.sel(model="two")) == models["two"].loo(X[:, :2], y, "label", w).elpd
-    )
-    pool = bg.LogLinearPool([models[str(found.table.model.values[0])]])
-    assert found.table.pool.dtype == float
-    rows = {"two": X[:, :2], "six": X}[str(found.table.model.values[0])]
-    alone = bg.compare_models({"only": pool.members[0]}, rows, y, w)
-    np.testing.assert_allclose(alone.table.pool, pool.fit(rows, y, w).exponents_, rtol=1e-6)
+def test_weights_of_rows_and_rows_of_each_model():
+    w, rows = np.where(np.arange(len(Y)) % 3 == 0, 2.0, 1.0), {"two": X[:, :2], "six": X}
+    models = {name: bg.GaussianNB().fit(rows[name], Y, w) for name in rows}
+    found = bg.compare_models(models, rows, Y, w)
+    scores = models["two"].loo(rows["two"], Y, "label", w)
+    assert float(found.table.elpd.sel(model="two")) == scores.elpd
+    alone = bg.compare_models({"six": models["six"]}, X, Y, w).table
+    exponents = bg.LogLinearPool([models["six"]]).fit(X, Y, w).exponents_
+    np.testing.assert_allclose(alone.pool, exponents, rtol=1e-6)
+    assert alone.stacking.item() == 1
+    assert alone.elpd_diff.item() == alone.dse.item() == 0
 
 
-def test_one_model(models, wine):
-    found = bg.compare_models({"nb": models["nb"]}, *wine)
-    assert found.table.stacking.item() == 1
-    assert found.table.elpd_diff.item() == found.table.dse.item() == 0
-
-
-def test_draws_that_cannot_tell_are_named(wine):
-    X, y = wine
-    few = drawn(bg.QuadraticDiscriminant(), X, y, draws=30, chains=2)
+def test_draws_that_cannot_tell_are_named(models):
+    few = drawn(bg.QuadraticDiscriminant(), X, Y, draws=30, chains=2)
     with pytest.warns(MonteCarloWarning, match="draws cannot tell"):
-        found = bg.compare_models({"drawn": few, "exact": bg.GaussianNB().fit(X, y)}, X, y)
+        found = bg.compare_models({"drawn": few, "exact": models["nb"]}, X, Y)
     assert "'drawn' was fitted by draws" in repr(found)
     assert "Pareto k" in repr(found)
     assert np.isnan(found.table.log_evidence.sel(model="drawn"))
 
 
-def test_a_pool_beside_its_members(models, wine):
-    X, y = wine
-    pool = bg.LogLinearPool(models).fit(X, y)
-    found = bg.compare_models({**models, "pool": pool}, X, y)
-    assert np.isnan(found.table.log_evidence.sel(model="pool"))
-    np.testing.assert_allclose(found.table.elpd.sel(model="pool"), pool.loo(X, y).elpd)
-
-
-def test_refusals(models, wine):
-    X, y = wine
+def test_refusals(models):
     with pytest.raises(ValueError, match="model 'tied': leave-one-out needs the training rows"):
-        bg.compare_models(models, X + 1, y)
+        bg.compare_models(models, X + 1, Y)
     other = bg.GaussianNB().fit(*load_iris(return_X_y=True))
     with pytest.raises(ValueError, match=r"'tied' has .*'iris' has"):
-        bg.compare_models({**models, "iris": other}, X, y)
+        bg.compare_models({**models, "iris": other}, X, Y)
     with pytest.raises(TypeError, match="LogisticRegression"):
-        bg.compare_models({"lr": LogisticRegression()}, X, y)
+        bg.compare_models({"lr": LogisticRegression()}, X, Y)
     with pytest.raises(ValueError, match="one or more"):
-        bg.compare_models({}, X, y)
+        bg.compare_models({}, X, Y)
     with pytest.raises(ValueError, match="no rows for"):
-        bg.compare_models(models, {"nb": X}, y)
+        bg.compare_models(models, {"nb": X}, Y)
 
 
 def test_an_impossible_row_is_no_nan():
-    X = np.array([[0, 1], [1, 1], [1, 0], [0, 0]] * 3)
+    rows = np.array([[0, 1], [1, 1], [1, 0], [0, 0]] * 3)
     y = np.array(["a", "a", "b", "b"] * 3)
-    sure = bg.BernoulliNB(1e-300, 1e-300, class_alpha=1e-300).fit(X, y)
-    found = bg.compare_models({"sure": sure, "plain": bg.BernoulliNB().fit(X, y)}, X, y)
+    sure = bg.BernoulliNB(1e-300, 1e-300, class_alpha=1e-300)
+    found = bg.compare_models({"sure": sure, "plain": bg.BernoulliNB()}, rows, y)
     assert not np.isnan(found.table.elpd).any()
     assert found.table.stacking.sum() == pytest.approx(1)

@@ -147,11 +147,11 @@ def test_names_weights_strings_missing_cells_and_five_rows():
 
 def test_a_row_of_weight_2_counts_for_the_rate_as_two_rows():
     X, y, _ = two_groups(n=40)
-    clf = bg.GaussianNB().fit(X, y)
-    twice = bg.GaussianNB().fit(X, y, np.full(40, 2.0))
-    one = bg.label_errors(clf, X, y, form="one flip")
-    two = bg.label_errors(twice, X, y, np.full(40, 2.0), form="one flip")
-    width = [np.ptp(found["noise_rate_interval"].values) for found in (one, two)]
+    width = []
+    for weight in (np.ones(40), np.full(40, 2.0)):
+        clf = bg.GaussianNB().fit(X, y, weight)
+        found = bg.label_errors(clf, X, y, weight, form="one flip")
+        width.append(np.ptp(found["noise_rate_interval"].values))
     assert width[1] < 0.85 * width[0]
 
 
@@ -172,8 +172,10 @@ def test_pools_by_their_own_leave_one_out():
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
 def test_draws_take_one_flip():
     X, y, _ = two_groups(n=40)
-    found = bg.label_errors(drawn(bg.GaussianNB(), X, y), X, y)
-    assert found.attrs["form"] == "one flip"
+    clf = drawn(bg.GaussianNB(), X, y)
+    assert bg.label_errors(clf, X, y).attrs["form"] == "one flip"
+    with pytest.raises(bg.NoClosedFormError, match="after a fit by draws use form='one flip'"):
+        bg.label_errors(clf, X, y, form="iterated")
 
 
 @pytest.mark.parametrize(

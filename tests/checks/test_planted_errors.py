@@ -12,7 +12,6 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.checks import validate as module
 from bayesgen.checks.comparison import STAGES, failed, sentence, table
-from bayesgen.families.capabilities import ThetaDensity
 from tests.checks.planted import (
     BITS,
     CLASSIFIERS,
@@ -110,17 +109,3 @@ def test_an_identity_that_fails_decides_the_verdict(monkeypatch):
     assert order == sorted(order)
     assert stages[0] == "densities"
     assert result.reasons[0].startswith("densities: class weights of p(y = 'a' | D)")
-
-
-def test_of_a_family_without_a_density_of_theta_the_graph_is_asked(monkeypatch):
-    clf, X, family = CLASSIFIERS["BernoulliNB"]
-    offered = family.capability
-    monkeypatch.setattr(
-        family, "capability", lambda f, kind: None if kind is ThetaDensity else offered(f, kind)
-    )
-    lines = identities(clf, X, Y)
-    (skipped,) = lines.loc[lines["difference"].isna(), "note"]
-    assert "ThetaDensity (log_density), which BetaBernoulli does not offer" in skipped
-    compared = set(lines.loc[lines["difference"].notna(), "variable"])
-    assert {"statistics", "theta", "method='map'"} <= compared
-    assert failed(lines).empty
