@@ -108,11 +108,11 @@ browser: env ## after `make docs`: the site and two reports in Chromium (ARGS="-
 		--no-deps --require-hashes -r docs/browser.lock
 	PYTHONPATH=build/browser $(BIN)/python -W ignore docs/browser.py $(ARGS)
 
-bench: env ## speed and memory beside scikit-learn's, interleaved (ARGS="--scale .1 --only NB"; --help)
-	@$(BIN)/python -m tests.benchmarks.speed $(ARGS)
+bench: env ## speed and memory beside scikit-learn's, in turn (ARGS="--scale .1 --only NB"; --help)
+	@$(BIN)/python -m tests.benchmarks.speed large $(ARGS)
 
 bench-sizes: env ## small and middling tables beside scikit-learn's (ARGS=--guard: against the figures kept)
-	@$(BIN)/python -m tests.benchmarks.sizes $(ARGS)
+	@$(BIN)/python -m tests.benchmarks.speed sizes $(ARGS)
 
 figures: env ## draw the figures of docs/figures anew
 	$(BIN)/python tools/figures.py $(ARGS)

@@ -156,7 +156,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     largest if the model is wrong, for example naive Bayes with dependent columns. The stated prior
     is kept where the score is not finite. ``"loo"`` needs the rows: `partial_fit`, `merge`,
     `forget`, `bayesgen.fit_stream` and `bayesgen.fit_dask` refuse it.
-    Results of both on open data: ``tests/benchmarks/priors_on_open_sets.py --chosen``.
+    Results of both on open data: ``tests/benchmarks/priors_on_open_sets.py``.
 
     Examples
     --------

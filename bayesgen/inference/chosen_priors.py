@@ -103,7 +103,7 @@ def _maximising_factors(prior: ConjugateFamily, stats) -> dict[str, float]:
 # no row is in doubt the score cannot show it. It is narrow where rows are few: there the noise of
 # the score would choose factors that lose (1.67 times the log loss at worst with s = log 5 and a
 # median of 4, 12 rows per class). The numbers are from
-# ``tests/benchmarks/priors_on_open_sets.py --chosen``. The search starts at the default and takes
+# ``tests/benchmarks/priors_on_open_sets.py``. The search starts at the default and takes
 # better points alone; steps along one factor at a time, by 4, then 2, then the root of 2.
 # The score after choosing is optimistic by a little: a handful of numbers was fitted to it.
 #

@@ -161,4 +161,4 @@ def trees(record: run.Record) -> str:
 TABLES = {"pool-coverage": pools, None: lambda record: f"{priors(record)}\n{trees(record)}"}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

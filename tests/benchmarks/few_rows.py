@@ -90,7 +90,7 @@ def main() -> int:
     """Measure and show."""
     parser = run.parser(__doc__, __file__)
     parser.add_argument("--model", action="append", default=[], metavar="MODULE:FACTORY")
-    return run.run(parser, measure, TABLES)
+    return run.run(parser.parse_args(), measure, TABLES)
 
 
 if __name__ == "__main__":

@@ -112,4 +112,4 @@ def near(record: run.Record) -> str:
 TABLES = {"label-errors": table, None: near}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

@@ -111,4 +111,4 @@ def members(record: run.Record) -> str:
 TABLES = {"texts": losses, "members": members}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

@@ -91,4 +91,4 @@ def small_table(record: run.Record) -> str:
 TABLES = {"learning-large": table, None: small_table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

@@ -95,4 +95,4 @@ def table(record: run.Record) -> str:
 TABLES = {"plug-ins": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

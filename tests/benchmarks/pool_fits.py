@@ -82,4 +82,4 @@ def details(record: run.Record) -> str:
 TABLES = {None: details}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

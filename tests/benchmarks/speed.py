@@ -1,168 +1,154 @@
-"""Speed and memory beside scikit-learn's: `make bench`.
+"""Speed and memory next to scikit-learn's: `make bench` and `make bench-sizes`.
 
-    make bench                                      all of it, about 12 minutes
+    make bench                                      large tables, about 12 minutes
     make bench ARGS="--scale .1"                    a tenth of the rows
-    make bench ARGS="--only 'GaussianNB fit'"       workloads whose name matches (a regex)
-    make bench ARGS="--profile 'QDA predict'"       where our time goes: cProfile, one thread
-    make bench ARGS="--update"                      the whole, written into docs/benchmarks/speed.md
-    make bench ARGS="--list"                        names only
+    make bench ARGS="--only 'GaussianNB.fit'"       results with such a name
+    make bench-sizes                                small and middling tables, three minutes
+    make bench ARGS=--guard                         fail where a ratio fell below .7 of the one kept
+    python -m tests.benchmarks.speed compiled       our kernels next to the same in NumPy
+    make bench ARGS=--update                        into the record and docs/benchmarks/speed.md
 
-The record (JSON: machine, versions, date, every figure) goes to ``--record``; Ctrl-C, or being
-terminated, ends a run with what was measured until then. The exit code is 1 if a workload failed or
-the run was cut short; a missed goal is shown, not punished: machines differ.
+A ratio is the peer's time by ours, in turn in one process in which kernels are loaded; ours is the
+exact posterior predictive. Large tables go by the clock, the others by processor seconds. Each run
+measures anew what it is asked for. Ratios are compared by the guard, as machines differ; one that
+falls is measured twice more before it counts. It needs as many threads of BLAS (OMP_NUM_THREADS) as
+the run that is kept: those that wait count as the peer's processor seconds.
 """
 
 import argparse
-import cProfile
-import json
-import pstats
-import re
-import signal
+import pickle
 import sys
-import traceback
-import warnings
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from threadpoolctl import threadpool_limits
+import numpy as np
 
-from tests.benchmarks import measure, startup, tables
-from tests.benchmarks.workloads import Workload, all_workloads
+from tests.benchmarks import run, workloads
+from tests.benchmarks.measure import MIB, apart, in_turn, peak
+from tests.benchmarks.workloads import Workload
 
-KEPT = Path(__file__).with_name("speed.json")  # of docs/benchmarks/speed.md
-UNKEPT = measure.ROOT / ".benchmarks" / "speed.json"
-
-
-def chosen(pattern: str | None) -> list[tuple[int, Workload]]:
-    """Workloads by name, with their places in the whole list."""
-    return [
-        (k, w)
-        for k, w in enumerate(all_workloads())
-        if pattern is None or re.search(pattern, f"{w.label} {w.peer_name}", re.IGNORECASE)
-    ]
+KEPT = "tests/benchmarks/speed_{}.jsonl"
+LISTS = {"large": workloads.large, "sizes": workloads.sizes, "compiled": workloads.compiled}
+FIELDS = "name call size peer"
+LEAST_SHARE = 0.7  # of the ratio kept
 
 
-def profile(workload: Workload, scale: float, lines: int = 15) -> None:
-    """Where the time of our call goes, by own time, on one thread (the profiler sees only one)."""
-    call = workload.ours(*workload.data(scale))
-    with threadpool_limits(1):
-        call()
-        with cProfile.Profile() as found:
-            call()
-    pstats.Stats(found, stream=sys.stdout).strip_dirs().sort_stats("tottime").print_stats(lines)
+def name_of(work: Workload) -> str:
+    """Return the name of a result."""
+    return "|".join((work.name, work.call, work.size, work.peer_name))
 
 
-def run(args: argparse.Namespace, screen: Console) -> dict[str, Any]:
-    """Measure what was asked for."""
-    workloads = chosen(args.only)
-    starts = [n for n in startup.PROCESSES if _asked(args.only, f"start-up: {n}")]
-    if not (workloads or starts):
-        raise SystemExit(f"no workload matches {args.only!r}; `--list` names them")
-    record: dict[str, Any] = {"scale": args.scale, "surroundings": tables.surroundings()}
-    record |= {"whole": False, "workloads": []}
-    tasks: list[tuple[str, Callable[[], dict]]] = []
-    for k, w in workloads:
-        name = f"{w.label} beside {w.peer_name}"
-        tasks.append((name, partial(_safely, k, w, args, screen)))
-    for start in starts:
-        tasks.append((f"start-up: {start}", partial(startup.measured, start)))
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=screen, auto_refresh=False) as progress:  # no thread beside
-        bar = progress.add_task("", total=len(tasks))
-        try:
-            for name, measured in tasks:
-                progress.update(bar, refresh=True, description=name)
-                row = measured()
-                record["workloads"].append(row)
-                progress.advance(bar)
-                if not screen.is_terminal:  # no bar there: a line for each
-                    screen.print(" | ".join(tables.cells(row)), markup=False, soft_wrap=True)
-            record["whole"] = not args.only
-        except KeyboardInterrupt:
-            screen.print("interrupted: here is what was measured")
-    record["surroundings"]["load_at_end"] = tables.load()
-    return record
+def measured(key: str, work: Workload, args: argparse.Namespace, kept: run.Record) -> dict:
+    """Return seconds of both, their ratio and its goal, and MiB for a large table."""
+    X, y = work.data(args.scale)
+    calls = work.peer(X, y), work.ours(X, y)
+    limit = LEAST_SHARE * kept.values.get(key, {"ratio": 0})["ratio"] if args.guard else 0
+    for _ in range(3):
+        row = in_turn(*calls, by_processor=args.table != "large")
+        if row["ratio"] >= limit:
+            break
+    else:
+        raise RuntimeError(f"ratio {row['ratio']:.2g}, {limit / LEAST_SHARE:.2g} before")
+    memory = {}
+    if args.table == "large" and X is not None and not args.no_memory:
+        memory = apart(memory_of, key, args.scale)
+    return {k: round(v, 7) for k, v in row.items()} | {"goal": work.goal} | memory
 
 
-def _safely(k: int, workload: Workload, args: argparse.Namespace, screen: Console) -> dict:
-    """One row, or the error in its place: the other workloads are still of interest."""
-    try:
-        return measure.whole(k, workload, args.scale, not args.no_memory)
-    except Exception as mistake:  # noqa: BLE001 - whatever it is, it is reported
-        screen.print(traceback.format_exc(), markup=False)
-        row = {"name": workload.name, "size": workload.size, "peer": workload.peer_name}
-        return row | {"error": f"{type(mistake).__name__}: {mistake}"}
+def memory_of(key: str, scale: float) -> dict[str, float]:
+    """Return the MiB of both at their peak, above the input and without the result."""
+    (work,) = (w for w in workloads.large() if name_of(w) == key)
+    X, y = work.data(scale)
+    mine = work.ours(X, y)
+    rehearsal = work.peer(X[: max(5000, len(y) // 10)], y[: max(5000, len(y) // 10)])
+    found = {}
+    for side, call, first in (("ours", mine, mine), ("theirs", work.peer(X, y), rehearsal)):
+        above, result = peak(call, first)
+        size = result.nbytes if hasattr(result, "nbytes") else len(pickle.dumps(result))
+        found[f"mib_{side}"] = round(max(0, above - size) / MIB, 1)
+    return found
 
 
-def _asked(pattern: str | None, name: str) -> bool:
-    return pattern is None or re.search(pattern, name, re.IGNORECASE) is not None
+def measure(record: run.Record, args: argparse.Namespace) -> None:
+    """Measure a list of workloads."""
+    kept = run.Record(run.ROOT / KEPT.format(args.table))
+    for work in LISTS[args.table]():
+        key = name_of(work)
+        record.measure(key, partial(measured, key, work, args, kept))
 
 
-def show(record: dict[str, Any], out: Console) -> None:
-    """Tables on the terminal."""
-    rows = [tables.cells(row) for row in record["workloads"]]
-    if rows:
-        out.print(tables.on_terminal("Beside the peers", tables.HEAD, rows))
-    again = {name for row in record["workloads"] for name in row.get("memory_ours_compiled", ())}
-    if again:
-        out.print(f"compiled anew in a second process: {', '.join(sorted(again))}", style="red")
+# ------------------------------------------------------------------------------------------- tables
 
 
-def parser() -> argparse.ArgumentParser:
-    out = argparse.ArgumentParser(
-        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    out.add_argument("--only", metavar="PATTERN", help="workloads that match a regular expression")
-    out.add_argument("--scale", type=float, default=1.0, metavar="S", help="share of the rows")
-    out.add_argument("--no-memory", action="store_true", help="skip the processes that measure it")
-    out.add_argument("--threads", type=int, metavar="N", help="most threads, theirs and ours")
-    out.add_argument("--profile", metavar="PATTERN", help="profile our side instead of measuring")
-    out.add_argument("--update", action="store_true", help="write the page (whole runs)")
-    out.add_argument("--record", type=Path, metavar="FILE", help="where the JSON goes")
-    out.add_argument("--list", action="store_true", help="names only")
-    return out
+def ratio(row: Any) -> str:
+    """Return a ratio in two digits."""
+    return f"{row['ratio']:.2g}" if row["ratio"] < 10 else f"{row['ratio']:.0f}"
+
+
+def goal(row: Any) -> str:
+    """Return the goal of a ratio, and whether it was missed."""
+    if row["goal"] is None or row["goal"] != row["goal"]:
+        return ""
+    return f"{row['goal']:g}" + " (missed)" * int(row["ratio"] < row["goal"])
+
+
+def large(record: run.Record) -> str:
+    """Return a line for each workload."""
+    body = []
+    for (name, call, size, peer), row in record.frame(FIELDS).iterrows():
+        few = "*" if row["runs"] < 5 else ""
+        times = run.duration(row["theirs"]) + few, run.duration(row["ours"])
+        mib = [f"{row.get(f'mib_{s}', np.nan):.0f}".replace("nan", "") for s in ("theirs", "ours")]
+        workload = ", ".join(filter(None, (f"{name} {call}", size)))
+        body.append([workload, peer, *times, ratio(row), goal(row), *mib])
+    head = ["workload", "peer", "theirs", "ours", "ratio", "goal", "MiB, theirs", "MiB, ours"]
+    return f"""{run.markdown(head, body, left=2)}
+
+{run.taken(record)} Theirs and ours in turn in one process, medians of 5 to 15 calls (*: of 3) \
+after the first. MiB: peak of resident memory above input and result."""
+
+
+def sizes(record: run.Record) -> str:
+    """Return a line for fit and predict of each table."""
+    body = []
+    results = record.frame(FIELDS)
+    for (name, size), calls in results.groupby(["name", "size"], sort=False):
+        rows = [calls.xs(call, level="call").iloc[0] for call in ("fit", "predict")]
+        cells = [(run.duration(r["theirs"]), run.duration(r["ours"]), ratio(r)) for r in rows]
+        goals = [goal(row) for row in rows]
+        body.append([name, size, *cells[0], *cells[1], " / ".join(goals) if any(goals) else ""])
+    head = ["classifier", "rows", "fit: theirs", "ours", "ratio", "predict: theirs", "ours",
+            "ratio", "goals of the ratios"]  # fmt: skip
+    return f"{run.markdown(head, body, left=2)}\n\n{run.taken(record)}"
+
+
+def compiled(record: run.Record) -> str:
+    """Return the gains of kernels."""
+    gains = record.frame(FIELDS)["ratio"].unstack("call", sort=False)
+    body = [[f"{name}, {size}", *(f"{gain:.1f}" for gain in row)] for (name, size, _), row in
+            gains.iterrows()]  # fmt: skip
+    return run.markdown(["workload", "fit", "predict"], body)
+
+
+TABLES = {"large": {"speed": large}, "sizes": {"sizes": sizes}, "compiled": {"compiled": compiled}}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    args = parser().parse_args(arguments)
-    if args.update and (args.only or args.scale != 1 or args.no_memory or args.threads):
-        raise SystemExit("--update is for a whole run: the table comes from one run")
-    if not 0 < args.scale <= 1:
-        raise SystemExit(f"--scale must be above 0 and at most 1, got {args.scale:g}")
-    warnings.simplefilter("ignore")  # the peers' opinions of random data
-    out = Console(width=max(170, Console().width)) if not sys.stdout.isatty() else Console()
-    if args.list:
-        for _, workload in chosen(args.only):
-            out.print(f"{workload.label}  [{workload.peer_name}]", markup=False)
-        return 0
-    if args.profile is not None:
-        for _, workload in chosen(args.profile):
-            out.print(workload.label, markup=False, style="bold")
-            profile(workload, args.scale)
-        return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with threadpool_limits(args.threads):
-        record = run(args, Console(stderr=True))
-    show(record, out)
-    path = args.record or (KEPT if args.update and record["whole"] else UNKEPT)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    out.print(f"record: {path}", markup=False)
-    failed = any("error" in row for row in record["workloads"])
-    if args.update and (failed or not record["whole"]):
-        out.print("speed.md left as it was: something failed or was interrupted", style="red")
-    elif args.update:
-        tables.write_between("speed", tables.page(record))
-    return int(failed or not (record["whole"] or args.only))
+    """Measure a list and show it."""
+    command = run.parser(__doc__, __file__)
+    command.add_argument("table", choices=LISTS)
+    command.add_argument("--scale", type=float, default=1.0, metavar="S", help="share of the rows")
+    command.add_argument("--no-memory", action="store_true", help="skip what measures it")
+    command.add_argument("--guard", action="store_true", help="compare with the ratios kept")
+    command.set_defaults(record=None)
+    args = command.parse_args(arguments)
+    if args.update and (args.scale != 1 or args.no_memory):
+        raise SystemExit("--update is for whole tables")
+    kept = KEPT if args.update or args.show else ".benchmarks/speed_{}.jsonl"
+    args.record = args.record or run.ROOT / kept.format(args.table)
+    if not args.show:
+        args.again = args.again or args.only or "."
+    return run.run(args, measure, TABLES[args.table], threads=None)
 
 
 if __name__ == "__main__":

@@ -112,4 +112,4 @@ def details(record: run.Record) -> str:
 TABLES = {"typicality": table, None: details}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

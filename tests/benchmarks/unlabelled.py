@@ -106,4 +106,4 @@ def table(record: run.Record) -> str:
 TABLES = {"unlabelled": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

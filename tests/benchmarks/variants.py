@@ -118,4 +118,4 @@ def table(record: run.Record) -> str:
 TABLES = {"variants": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__), measure, TABLES))
+    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

@@ -861,7 +861,7 @@ def _scale_matrices(psi, groups: int, n_features: int) -> Array:
 # second: T is a function of statistics that add up, equivariant under shift and scale of each
 # column. Their loss is that of single correlations; what classes are told apart by is the inverse,
 # to which errors of all D columns add. The factor was chosen by
-# ``tests/benchmarks/priors_on_open_sets.py --scan``: correlations that are clear are kept, so that
+# ``tests/benchmarks/priors_on_open_sets.py``: correlations that are clear are kept, so that
 # directions with little variance in all classes are not drowned, and doubtful ones are dropped.
 # Training rows with missing cells (of a fit by draws) tell of variances alone: there T is
 # diagonal.
