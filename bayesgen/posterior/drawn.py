@@ -1,6 +1,7 @@
 """The posterior as draws, from a sampler or from a tree that the user gives."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -160,20 +161,13 @@ def smoothed_weights(log_ratios: Array) -> tuple[Array, Array]:
     """
     from arviz_stats.base import array_stats
 
-    if log_ratios.shape[1] < _FEWEST_OF_A_TAIL:
-        return log_softmax(log_ratios), np.full(len(log_ratios), np.inf)
-    try:
-        with np.errstate(all="ignore"):
-            weights, k = array_stats.psislw(-log_ratios)
-        unfitted = np.isnan(k) | np.isnan(weights).any(axis=1)
-        if unfitted.any():
-            weights[unfitted], k[unfitted] = log_softmax(log_ratios[unfitted]), np.inf
-        return weights, k
-    except ValueError:
-        if len(log_ratios) == 1:
-            return log_softmax(log_ratios), np.array([np.inf])
-        parts = [smoothed_weights(row[None]) for row in log_ratios]
-        return np.concatenate([w for w, _ in parts]), np.concatenate([k for _, k in parts])
+    weights, k = log_softmax(log_ratios), np.full(len(log_ratios), np.inf)
+    for i, row in enumerate(log_ratios if log_ratios.shape[1] >= _FEWEST_OF_A_TAIL else ()):
+        with np.errstate(all="ignore"), suppress(ValueError):
+            smoothed, shape = array_stats.psislw(-row)
+            if not (np.isnan(shape) or np.isnan(smoothed).any()):
+                weights[i], k[i] = smoothed, shape
+    return weights, k
 
 
 def largest_good_k(n_draws: int) -> float:
