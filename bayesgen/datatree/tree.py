@@ -39,7 +39,6 @@ SUMMARY: Final = "summary"  # mean, interval, diagnostics
 FIT: Final = "fit"
 LEAVE_ONE_OUT: Final = "leave_one_out"  # in a model file, scores of the training rows
 TRAINING_ROWS: Final = "training_rows"  # and, of a pool, these rows
-MEMBER_RANKS: Final = "member_ranks"  # and their densities under each member of a pool
 # groups that are made on request
 REQUESTS: Final = (PRIOR, PRIOR_PREDICTIVE, POSTERIOR_PREDICTIVE, LOG_LIKELIHOOD, LOG_PRIOR)
 

@@ -55,7 +55,7 @@ from bayesgen.posterior.model import ClassModel, ClassStats, is_generative
 from bayesgen.predict import plug_ins, tables
 from bayesgen.predict.draws import IntervalRequest
 from bayesgen.predict.leave_one_out import training_rows
-from bayesgen.predict.left_out import check_coverage, prediction_sets
+from bayesgen.predict.left_out import LeftOut, check_coverage, prediction_sets
 from bayesgen.predict.plug_ins import LinearForm
 from bayesgen.predict.probabilities import log_class_probability, log_joint, log_proba
 from bayesgen.predict.typicality import left_out_scores, typicality
@@ -1177,7 +1177,9 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         >>> found["overall"].values.round(3)
         array([0.98 , 0.003])
         """
-        left_out = self._left_out(training, partial, of_rows=True)
+        left_out = self._left_out(training, partial)
+        if not len(left_out.of_class):
+            raise NotImplementedError("typicality needs a member with a density of rows")
         return typicality(self.fitted_, X, left_out)
 
     @named_rows
@@ -1255,10 +1257,8 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         joint = log_joint(self.fitted_, X)
         return prediction_sets(left_out, joint, self.classes_, coverage, by_class)
 
-    def _left_out(self, training, partial: bool, *, of_rows: bool = False):
-        """Leave-one-out scores of the training rows, kept; `of_rows`: their densities are asked."""
-        if of_rows:
-            self._fitted().refuse_if_discriminative("typicality")
+    def _left_out(self, training, partial: bool) -> LeftOut:
+        """Leave-one-out scores of the training rows, kept."""
         scores = left_out_scores(self._fitted(), training, partial)
         self.fitted_ = self.fitted_.with_training(scores=scores)
         return scores

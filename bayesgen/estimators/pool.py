@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.tree import LEAVE_ONE_OUT, MEMBER_RANKS, POSTERIOR, TRAINING_ROWS
+from bayesgen.datatree.tree import LEAVE_ONE_OUT, POSTERIOR, TRAINING_ROWS
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labelled import (
     Labelled,
@@ -64,13 +64,11 @@ from bayesgen.predict.leave_one_out import (
     TrainingRows,
     rows_of_fit,
 )
-from bayesgen.predict.left_out import LeftOut, MemberRanks
+from bayesgen.predict.left_out import LeftOut
 from bayesgen.predict.probabilities import log_joint
-from bayesgen.predict.typicality import member_ranks, of_labels
 
 if TYPE_CHECKING:
     import pymc as pm
-    import xarray as xr
 
 
 # ------------------------------------------------------------------------------------------------
@@ -474,11 +472,11 @@ class LogLinearPool(GenerativeClassifier):
         ]
         count = class_counts(codes, len(classes), weight)
         evidence, joints = evidence_of(members, count, *some)
-        scored = Scored(evidence, some.codes, some.weight)
+        scored = Scored(evidence, some.codes, some.weight, joints)
         n_parts = len({member.selection for member in members})  # of the columns
         prior = LogLinear(n_parts / len(members), self.intercepts)
         draw = partial(sample, prior=prior, seed=integer(self.random_state))
-        exponents = draw(*scored)
+        exponents = draw(*scored[:3])
         odd_columns = suspects.find(seen.X, _columns_without_texts(reader, members))
         suspects.warn_of(odd_columns)
         warn_of_one_class(classes)
@@ -496,7 +494,6 @@ class LogLinearPool(GenerativeClassifier):
             inference=_ROUTE,
             rows=kept(seen.X, rows.labels, rows.weight),
             suspects=odd_columns,
-            ranks=member_ranks(members, joints, some.codes, some.weight),
             left_out=left_out,
         )
         reader = replace(reader, members=posterior.members)
@@ -553,32 +550,6 @@ class LogLinearPool(GenerativeClassifier):
         """Columns of a data frame that language models read under ``members="auto"``."""
         return tuple(dict.fromkeys(name for m in self._pooled().members for name in m.texts))
 
-    # -- training rows without themselves ------------------------------------------------------
-
-    def _left_out(self, training, partial: bool, *, of_rows: bool = False):
-        if of_rows:
-            return self._ranks(training, partial)
-        fitted, pooled = self._fitted(), self._pooled()
-        if training is not None or fitted.training.scores is not None or pooled.scored is None:
-            return super()._left_out(training, partial)
-        joint, _ = pooled.log_proba_without(pooled.scored)
-        scores = of_labels(joint, pooled.scored.codes, pooled.scored.weight)
-        self.fitted_ = fitted.with_training(scores=scores)
-        return scores
-
-    def _ranks(self, training, partial: bool) -> MemberRanks:
-        fitted, members = self._fitted(), self._pooled().members
-        if not any(member.fitted.posterior.model.generative for member in members):
-            raise NotImplementedError("typicality needs a member with a density of rows")
-        if training is not None:
-            X, codes, weight, groups = rows_of_fit(fitted, training, partial).only_scored()
-            joints = [X.log_joint_without(member, codes, weight, groups) for member in members]
-            fitted = fitted.with_training(ranks=member_ranks(members, joints, codes, weight))
-            self.fitted_ = fitted
-        ranks = fitted.training.ranks
-        assert ranks is not None, "fits and files have them"
-        return ranks
-
     # -- what it is ----------------------------------------------------------------------------
 
     def to_pymc(
@@ -615,8 +586,8 @@ class LogLinearPool(GenerativeClassifier):
         scored = pooled.scored
         if X is not None or scored is None:
             rows = rows_of_fit(fitted, None if X is None else (X, y)).only_scored()
-            scored = Scored(pooled.evidence(*rows), rows.codes, rows.weight)
-        evidence, codes, weight = scored
+            scored = pooled.scores_without(*rows)
+        evidence, codes, weight, _ = scored
         prior = cast(LogLinear, pooled.model.family)
         coords = fitted.coords | {OBS: np.arange(len(codes))}
         with pm.Model(coords={dim: coords[dim] for dim in (MEMBER, CLASS, OBS)}) as model:
@@ -699,8 +670,6 @@ class LogLinearPool(GenerativeClassifier):
         groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
         if (rows := written_rows(fitted)) is not None:
             groups[TRAINING_ROWS] = rows
-        if fitted.training.ranks is not None:
-            groups[MEMBER_RANKS] = xr.Dataset(fitted.training.ranks.arrays())
         numbers = xr.Dataset(
             {
                 "exponents": ((CHAIN, DRAW, MEMBER), pooled.exponents.exponents),
@@ -747,15 +716,13 @@ class LogLinearPool(GenerativeClassifier):
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
         count = np.array(state["class_weight"])
         posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), count, n_rows, draw)
-        scores, ranks = LeftOut(**_arrays(draws[LEAVE_ONE_OUT])), None
-        if MEMBER_RANKS in draws:
-            ranks = MemberRanks(**_arrays(draws[MEMBER_RANKS]))
+        held = draws[LEAVE_ONE_OUT]
+        scores = LeftOut(**{str(name): held[name].values for name in held.data_vars})
         reader = replace(storage.with_columns(self._reader(), state), members=posterior.members)
         training = Training(
             state["n_rows_seen"],
             inference=_ROUTE,
             scores=scores,
-            ranks=ranks,
             left_out=dict(state["left_out"]),
         )
         if TRAINING_ROWS in draws:
@@ -776,10 +743,6 @@ class LogLinearPool(GenerativeClassifier):
             some = any if name == "positive_only" else all
             setattr(input_tags, name, some(getattr(of, name) for of in inner))
         return tags
-
-
-def _arrays(group: "xr.Dataset") -> dict[str, Array]:
-    return {str(name): group[name].values for name in group.data_vars}
 
 
 def _columns_without_texts(reader: PoolReader, members: list[Member]) -> set[str] | None:

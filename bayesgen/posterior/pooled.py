@@ -501,15 +501,17 @@ def evidence_of(
 
 
 class Scored(NamedTuple):
-    """Training rows that exponents are learned from."""
+    """Training rows that exponents are learned from, each without itself."""
 
-    evidence: Evidence  # each row without itself
+    evidence: Evidence
     codes: Array  # (N,)
     weight: Array  # (N,)
+    joints: list[Array]  # (N, C) log joint densities by each member
 
     def take(self, rows) -> "Scored":
         """Return some of the rows."""
-        return Scored(self.evidence[rows], self.codes[rows], self.weight[rows])
+        joints = [joint[rows] for joint in self.joints]
+        return Scored(self.evidence[rows], self.codes[rows], self.weight[rows], joints)
 
 
 @dataclass(frozen=True, eq=False)
@@ -588,15 +590,9 @@ class PooledPosterior:
         weights: Array = (self.count + 1) / (self.count + 1).sum()
         return weights
 
-    def evidence(
-        self,
-        X: MemberRows,
-        codes: Array | None = None,
-        weight: Array | None = None,
-        groups: Array | None = None,
-    ) -> Evidence:
-        """`Evidence` of new rows, or of training rows without themselves or their groups."""
-        return evidence_of(self.members, self.count, X, codes, weight, groups)[0]
+    def evidence(self, X: MemberRows) -> Evidence:
+        """Return what the members say of new rows."""
+        return evidence_of(self.members, self.count, X)[0]
 
     def log_joint(
         self,
@@ -703,9 +699,15 @@ class PooledPosterior:
                     X[places], codes[places], weight[places], of_rows
                 )
             return log_p, k
-        evidence = self.evidence(X, codes, weight, groups)
-        return self.log_proba_without(Scored(evidence, codes, weight))
+        return self.log_proba_without(self.scores_without(X, codes, weight, groups))
+
+    def scores_without(
+        self, X: MemberRows, codes: Array, weight: Array, groups: Array | None = None
+    ) -> Scored:
+        """Return what the members say of training rows without themselves or their groups."""
+        evidence, joints = evidence_of(self.members, self.count, X, codes, weight, groups)
+        return Scored(evidence, codes, weight, joints)
 
     def log_proba_without(self, rows: Scored) -> tuple[Array, Array]:
         """Return the same from the members' scores."""
-        return self.exponents.without_each_row(*rows, self.sample)
+        return self.exponents.without_each_row(*rows[:3], self.sample)

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.predict.left_out import LeftOut, MemberRanks
+    from bayesgen.predict.left_out import LeftOut
 
 GIVEN: Final = "draws given"  # how a posterior was found that the user brings
 
@@ -47,8 +47,6 @@ class Training:
     suspects : {column: what is odd about it}
     scores : LeftOut, optional
         What the posterior says of each row without it, once it was asked for.
-    ranks : MemberRanks, optional
-        What the members of a pool say of it.
     left_out : {member of a pool: why it was not taken}
     draws : xarray.DataTree, optional
         Those of the fit, or of a posterior in closed form once they were asked for.
@@ -66,7 +64,6 @@ class Training:
     weight: np.ndarray | None = None
     suspects: dict[str, str] = field(default_factory=dict)
     scores: "LeftOut | None" = None
-    ranks: "MemberRanks | None" = None
     left_out: dict[str, str] = field(default_factory=dict)
     draws: "xr.DataTree | None" = None
     prior: Any = None

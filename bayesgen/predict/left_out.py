@@ -31,40 +31,40 @@ SCORED = "scored_row"  # dim: training rows with a label and a weight, in no ord
 
 @dataclass(frozen=True, eq=False)
 class LeftOut(Record):
-    """What a posterior says of each training row without that row.
+    """What a posterior, or each member of a pool, says of each training row without that row.
 
     Parameters
     ----------
     codes, weight : (n,) class codes, row weights
-    of_class : (n,) log p(x_i | y_i, D without i); NaN of a discriminative model
-    overall : (n,) log p(x_i | D without i); NaN likewise
     label : (n,) log-odds of y_i given x_i and D without i
+    of_class : (M, n) log p(x_i | y_i, D without i) by the M models with a density: one, those
+        members of a pool, or none
+    overall : (M, n) log p(x_i | D without i)
     """
 
     codes: Array = array(SCORED)
     weight: Array = array(SCORED)
-    of_class: Array = array(SCORED)
-    overall: Array = array(SCORED)
     label: Array = array(SCORED)
+    of_class: Array = array(MEMBER, SCORED)
+    overall: Array = array(MEMBER, SCORED)
 
     def sorted(self) -> "LeftOut":
         """Sort by class and score, so that a file does not tell the order of the rows."""
-        return self.at(SCORED, np.lexsort((self.label, self.of_class, self.codes)))
+        return self.at(SCORED, np.lexsort((self.label, *self.of_class[:1], self.codes)))
 
     def typical_of_class(self, log_x: Array) -> Array:
-        """Return (N, C) tail probabilities of log p(x | y = c, D) (1, N, C); 1 without rows."""
-        (log_x,) = log_x
-        tails = np.ones(log_x.shape)
-        for c in range(log_x.shape[1]):
+        """Return (N, C) tail probabilities of log p(x | y = c, D) (M, N, C); 1 without rows."""
+        tails = np.ones(log_x.shape[1:])
+        for c in np.unique(self.codes):
             of_class = self.codes == c
-            tails[:, c] = tail_probability(
-                log_x[:, c], self.of_class[of_class], self.weight[of_class]
+            tails[:, c] = _combined(
+                log_x[:, :, c], self.of_class[:, of_class], self.weight[of_class]
             )
         return tails
 
     def typical_overall(self, log_x: Array) -> Array:
-        """Return (N,) tail probabilities of log p(x | D) (1, N)."""
-        return tail_probability(log_x[0], self.overall, self.weight)
+        """Return (N,) tail probabilities of log p(x | D) (M, N)."""
+        return _combined(log_x, self.overall, self.weight)
 
     def least_log_odds(self, coverage: float, n_classes: int, by_class: bool) -> Array:
         """Return (C,) log-odds of a class from which on it belongs to the prediction set."""
@@ -150,40 +150,11 @@ def lower_limit(score: Array, weight: Array, coverage: float) -> float:
 # Shapes: N new rows, n training rows, C classes, M members.
 
 
-@dataclass(frozen=True, eq=False)
-class MemberRanks(Record):
-    """What each member with a density says of each training row without that row.
-
-    Parameters
-    ----------
-    codes, weight : (n,) class codes, row weights
-    of_class : (M, n) log p(x_i | y_i, D without i)
-    overall : (M, n) log p(x_i | D without i)
-    """
-
-    codes: Array = array(SCORED)
-    weight: Array = array(SCORED)
-    of_class: Array = array(MEMBER, SCORED)
-    overall: Array = array(MEMBER, SCORED)
-
-    def typical_overall(self, log_x: Array) -> Array:
-        """Return (N,) tail probabilities of log p(x | D) (M, N)."""
-        return _combined(log_x, self.overall, self.weight)
-
-    def typical_of_class(self, log_x: Array) -> Array:
-        """Return (N, C) tail probabilities of log p(x | y = c, D) (M, N, C); 1 without rows."""
-        tails = np.ones(log_x.shape[1:])
-        for c in np.unique(self.codes):
-            of_class = self.codes == c
-            tails[:, c] = _combined(
-                log_x[:, :, c], self.of_class[:, of_class], self.weight[of_class]
-            )
-        return tails
-
-
 def _combined(log_x: Array, left_out: Array, weight: Array) -> Array:
     """Return (N,) tail probabilities of M densities (M, N) together, from those of rows (M, n)."""
     new = [tail_probability(x, ranked, weight) for x, ranked in zip(log_x, left_out, strict=True)]
+    if len(new) == 1:
+        return new[0]
     ranked = [_without_itself(each, weight) for each in left_out]
     return tail_probability(_harmonic_mean(new), _harmonic_mean(ranked), weight)
 

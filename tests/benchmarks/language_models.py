@@ -64,7 +64,7 @@ def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
 def without_members(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Return the leave-one-out log loss of the pool without each member, over that of the pool."""
     posterior = bg.LogLinearPool().fit(X, y).fitted_.posterior
-    evidence, codes, weight = posterior.scored
+    evidence, codes, weight, _ = posterior.scored
 
     def loss(members: np.ndarray) -> float:
         scored = Scored(replace(evidence, scores=evidence.scores[members]), codes, weight)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.predict.left_out import MemberRanks
+from bayesgen.predict.left_out import LeftOut
 from tests.estimators.cases import densities_by_refits
 
 pytestmark = pytest.mark.usefixtures("few_exponents")
@@ -64,7 +64,7 @@ def test_a_row_of_weight_w_counts_w_times_and_leaves_whole():
     expected = [
         (1 + weight @ (known <= mean_tail(one, every))) / (1 + weight.sum()) for one in new.T
     ]
-    found = MemberRanks(every % 2, weight, scores, scores).typical_overall(new)
+    found = LeftOut(every % 2, weight, weight, scores, scores).typical_overall(new)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

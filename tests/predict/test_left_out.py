@@ -46,7 +46,7 @@ def test_infinite_scores_have_ranks():
 
 
 def test_a_class_without_rows():
-    scores = LeftOut(*map(np.array, ([0, 0], [1.0, 1.0], [0.0, 1.0], [0.0, 1.0], [-1.0, -2.0])))
+    scores = LeftOut(*map(np.array, ([0, 0], [1.0, 1.0], [-1.0, -2.0], [[0.0, 1.0]], [[0.0, 1.0]])))
     found = scores.typical_of_class(np.full((1, 2, 2), -5.0))
     np.testing.assert_allclose(found, [[1 / 3, 1], [1 / 3, 1]])
     limits = scores.least_log_odds(0.5, 2, by_class=True)
