@@ -14,8 +14,8 @@ its columns in training rows. In the bins of `BinnedTable` a spike is a bin of i
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Self, get_args
 
@@ -32,74 +32,28 @@ from bayesgen.numerics.special import Array
 # ------------------------------------------------------------------------------------------------
 # Some columns of a data frame, as one member of a pool sees them.
 
+SomeColumns = tuple[str, ...] | str  # columns of a table, or the one whose texts are the rows
 
-@dataclass(frozen=True)
-class Selection:
-    """A table of some columns, or the texts of one.
 
-    Parameters
-    ----------
-    names : tuple of str
-        All columns of the training rows; new rows have the same, in any order.
-    chosen : tuple of str
-    documents : bool
-        The rows are the texts of the one column that is chosen; a missing one is empty, which says
-        nothing of the class.
+def select_columns(X, columns: SomeColumns):
+    """Return a data frame of the library of X, or a list of texts; a missing one is empty.
+
+    TypeError if X is no data frame, or a text is none.
     """
-
-    names: tuple[str, ...]
-    chosen: tuple[str, ...]
-    documents: bool = False
-
-    def rows(self, X):
-        """Return a data frame of the library of X, or a list of texts.
-
-        Raises
-        ------
-        TypeError
-            If X is no data frame, or a text is none.
-        ValueError
-            If X lacks a column or has one too many.
-        """
-        frame = nw.from_native(X, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            raise TypeError(
-                f"X is a {type(X).__name__} without names of columns; the training rows were a "
-                f"data frame of {', '.join(map(repr, self.names[:5]))}"
-            )
-        _refuse_other_columns(frame.columns, self.names)
-        if not self.documents:
-            return frame.select(self.chosen).to_native()
-        name = self.chosen[0]
-        cells = ["" if is_missing(cell) else cell for cell in frame[name].to_list()]
-        for i, cell in enumerate(cells):
-            if not isinstance(cell, str):
-                what = f"column {name!r} holds {shown(cell)}"
-                raise InputTypeError(what, "; it held texts", row=i, column=name)
-        return cells
-
-    def to_json(self) -> Json:
-        """Return what `from_json` reads."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: Json) -> Self:
-        """Inverse of `to_json`."""
-        return cls(tuple(record["names"]), tuple(record["chosen"]), record["documents"])
-
-
-def _refuse_other_columns(names: Sequence[str], expected: Sequence[str]) -> None:
-    """Raise ValueError if columns are not there, or were not there in training."""
-    if lost := [name for name in expected if name not in names]:
-        raise ValueError(
-            f"X lacks the columns {', '.join(map(repr, lost))}; "
-            "add them, with missing cells if they are not known"
+    frame = nw.from_native(X, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(
+            f"X is a {type(X).__name__} without names of columns; the training rows were a data "
+            f"frame, of which {columns!r} is used"
         )
-    if extra := [name for name in names if name not in expected]:
-        raise ValueError(
-            f"X has columns that were not there in training: {', '.join(map(repr, extra))}; "
-            "drop them"
-        )
+    if not isinstance(columns, str):
+        return frame.select(columns).to_native()
+    texts = ["" if is_missing(cell) else cell for cell in frame[columns].to_list()]
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            what = f"column {columns!r} holds {shown(text)}"
+            raise InputTypeError(what, "; it held texts", row=i, column=columns)
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ from bayesgen.encoding.labelled import weights as weights_of_rows
 from bayesgen.encoding.labels import labels_of, warn_of_one_class
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_rows
-from bayesgen.encoding.tables import feature_names, n_rows, refuse_elsewhere
-from bayesgen.encoding.views import Selection, TableView, view_from_json
+from bayesgen.encoding.tables import n_rows, refuse_elsewhere
+from bayesgen.encoding.views import TableView, view_from_json
 from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
@@ -88,15 +88,12 @@ class PoolReader(Reader):
         elif not (hasattr(X, "shape") or isinstance(X, list | tuple)):
             refuse_elsewhere(X)
             X = np.asarray(X)
-        if not first:
-            return self, Rows(X, self)
         refuse_elsewhere(X)
-        shape_of_list: tuple[int, ...] = (len(X), len(X[0])) if _is_list_of_rows(X) else ()
-        shape: tuple[int, ...] = getattr(X, "shape", shape_of_list)
-        wide = len(shape) == 2
-        names = feature_names(X) if wide and hasattr(X, "shape") else None
-        named = None if names is None else np.asarray(names, dtype=object)
-        reader = replace(self, n_features=int(shape[1]) if wide else None, names=named)
+        reader = self
+        if len(getattr(X, "shape", ())) == 2:
+            reader = self.of_columns(X, first)
+        elif first and _is_list_of_rows(X):
+            reader = replace(self, n_features=len(X[0]))
         return reader, Rows(X, reader)
 
     def encode(self, rows: Rows) -> MemberRows:
@@ -661,11 +658,16 @@ class LogLinearPool(GenerativeClassifier):
             fit, state, draws = member.clf.__bayesgen_record__(without_rows)
             for name, group in {_FIT: fit, **draws}.items():
                 groups[f"member_{k}_{name}"] = group
-            views = {"view": member.view, "selection": member.selection}
-            seen = {key: None if view is None else view.to_json() for key, view in views.items()}
-            entry = {"name": member.name, "state": state, "draws": list(draws)}
             entries.append(
-                entry | seen | {"mean_root": member.mean_root, "most_known": member.most_known}
+                {
+                    "name": member.name,
+                    "state": state,
+                    "draws": list(draws),
+                    "view": None if member.view is None else member.view.to_json(),
+                    "selection": member.selection,
+                    "mean_root": member.mean_root,
+                    "most_known": member.most_known,
+                }
             )
         groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
         if (rows := written_rows(fitted)) is not None:
@@ -705,8 +707,8 @@ class LogLinearPool(GenerativeClassifier):
             drawn = {name: draws[f"member_{k}_{name}"] for name in entry["draws"]}
             clf.fitted_ = clf.__bayesgen_load__(draws[f"member_{k}_{_FIT}"], record, drawn)
             view = None if entry["view"] is None else view_from_json(entry["view"])
-            seen = entry["selection"]
-            selection = None if seen is None else Selection.from_json(seen)
+            columns = entry["selection"]
+            selection = tuple(columns) if isinstance(columns, list) else columns
             sizes = entry["mean_root"], entry["most_known"]
             members.append(Member(entry["name"], clf, view, None, selection, *sizes))
         self.members = "auto" if state["auto"] else [(m.name, m.clf) for m in members]

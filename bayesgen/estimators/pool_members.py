@@ -11,7 +11,7 @@ from bayesgen.encoding.reader import Rows
 from bayesgen.encoding.suspects import documents
 from bayesgen.encoding.tables import feature_names
 from bayesgen.encoding.tokens import Split
-from bayesgen.encoding.views import REAL, Selection, TableView, TextLength, ViewName
+from bayesgen.encoding.views import REAL, SomeColumns, TableView, TextLength, ViewName
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.counts import BernoulliNB, MultinomialNB
 from bayesgen.estimators.gaussian import GaussianNB, LinearDiscriminant, QuadraticDiscriminant
@@ -92,20 +92,18 @@ def choose_members(
         return _choose_for_counts(rows.X), {}
     if _holds_texts(rows.X):
         return _choose_for_documents(rows.rows), {}
-    names = feature_names(rows.X) if hasattr(rows.X, "shape") else None
     texts = documents(rows.X)
     if not texts:
         return _choose_for_table(rows, None, n_classes, seed)
-    others = Selection(tuple(names or ()), tuple(x for x in names or () if x not in texts))
+    others = tuple(name for name in feature_names(rows.X) or () if name not in texts)
     members: list[Member] = []
     left_out: dict[str, str] = {}
-    if others.chosen:
+    if others:
         members, left_out = _choose_for_table(rows, others, n_classes, seed)
     for name in texts:
-        selection = Selection(tuple(names or ()), (name,), documents=True)
         members += [
-            replace(member, name=f"{name}: {member.name}", selection=selection)
-            for member in _choose_for_documents(rows.selected(selection))
+            replace(member, name=f"{name}: {member.name}", selection=name)
+            for member in _choose_for_documents(rows.selected(name))
         ]
     return members, left_out
 
@@ -140,7 +138,7 @@ def _choose_for_counts(X) -> list[Member]:
 
 
 def _choose_for_table(
-    rows: MemberRows, selection: Selection | None, n_classes: int, seed: int
+    rows: MemberRows, selection: SomeColumns | None, n_classes: int, seed: int
 ) -> tuple[list[Member], dict[str, str]]:
     independent = Member("independent columns", MixedNB(prior="default"), selection=selection)
     encoded = rows.learnt(independent, independent.clf.__bayesgen_learner__().reader)

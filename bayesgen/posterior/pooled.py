@@ -20,12 +20,13 @@ M members, N rows, C classes, S draws.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
 from bayesgen.encoding.reader import Reader, Rows
+from bayesgen.encoding.views import SomeColumns, TableView, TextLength, select_columns
 from bayesgen.families.contract import Family, Theta
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import CLASS, MEMBER, Method
@@ -35,9 +36,6 @@ from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.drawn import largest_good_k, smoothed_weights
 from bayesgen.posterior.joint_draws import BLOCK, JointDraws, Training, weights_of_draws
 from bayesgen.posterior.model import ClassModel, Quantity, log_weights, log_weights_without
-
-if TYPE_CHECKING:
-    from bayesgen.encoding.views import Selection, TableView, TextLength
 
 FURTHEST = 300.0  # nats below the row's best class: further away is no evidence of more
 _LEAST = 1e-280  # probability from which on it is averaged in logs
@@ -249,7 +247,7 @@ class Member:
         What the classifier sees of a table; None: the rows as they come.
     front : Pipeline, optional
         Fitted steps of a user's pipeline before the classifier.
-    selection : Selection, optional
+    selection : tuple of str, or str, optional
         The columns of a data frame that it sees, before its view; None: all.
     mean_root : float
         Mean square root of the lengths of training documents; 1 of other rows.
@@ -259,9 +257,9 @@ class Member:
 
     name: str
     clf: Any
-    view: "TableView | TextLength | None" = None
+    view: TableView | TextLength | None = None
     front: Any = None
-    selection: "Selection | None" = None
+    selection: SomeColumns | None = None
     mean_root: float = 1.0
     most_known: float = 1.0
 
@@ -273,7 +271,7 @@ class Member:
     @property
     def texts(self) -> tuple[str, ...]:
         """Return the column whose texts it sees."""
-        return self.selection.chosen if self.selection and self.selection.documents else ()
+        return (self.selection,) if isinstance(self.selection, str) else ()
 
 
 class MemberRows:
@@ -324,13 +322,13 @@ class MemberRows:
         self._made.append((key, made))
         return made
 
-    def selected(self, selection: "Selection | None") -> Rows:
+    def selected(self, selection: SomeColumns | None) -> Rows:
         """All columns or some, read once for all who see them."""
         if selection is None:
             return self.rows
 
         def select() -> Rows:
-            rows = Rows(selection.rows(self.X), self.rows.reader)
+            rows = Rows(select_columns(self.X, selection), self.rows.reader)
             rows.warned = self.rows.warned
             return rows
 
