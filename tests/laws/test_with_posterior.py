@@ -145,7 +145,7 @@ def test_a_pool_takes_exponents():
     )
 
 
-GAUSSIAN = bg.GaussianNB().fit(REAL, Y)
+GAUSSIAN = bg.GaussianNB(prior="default").fit(REAL, Y)
 DRAWS = GAUSSIAN.draw_posterior(100, 2)
 GROUP = DRAWS["posterior"].to_dataset()[["mu", "sigma2", "pi"]]
 ARRAYS = {name: GROUP[name].values for name in GROUP}
@@ -193,7 +193,7 @@ def test_what_the_sampler_wrote_stays():
 @pytest.mark.filterwarnings("ignore::bayesgen.MonteCarloWarning")
 def test_the_graph_of_a_classifier_before_a_fit_comes_back_as_draws():
     """A trace of it, and its mode, are posteriors of these rows."""
-    clf = bg.GaussianNB()
+    clf = bg.GaussianNB(prior="default")
     with pytensor.config.change_flags(mode="FAST_COMPILE"):  # no C compiler
         model = clf.to_pymc(REAL, Y)
         options = {"progressbar": False, "random_seed": 1, "compute_convergence_checks": False}
