@@ -35,8 +35,8 @@ def test_an_unseen_category_is_one_that_had_been_declared(j):
 
 
 def test_an_unseen_category_under_the_other_plug_ins():
-    posterior, seen = fitted(alpha=2.0)
-    declared, wider = fitted(n_categories=(4, 2, 4, 1), alpha=2.0)
+    posterior, seen = fitted(alpha=1.5)
+    declared, wider = fitted(n_categories=(4, 2, 4, 1), alpha=1.5)
     unseen, known = np.full((2, 1, 4), np.nan)
     unseen[0, 0], known[0, 0] = -1, 3
     for method, ours, theirs in (
