@@ -36,6 +36,7 @@ from tests.laws.cases import (
     has_density,
     in_pymc,
     only,
+    takes_missing,
     with_missing,
 )
 
@@ -265,6 +266,8 @@ def test_rows_without_a_label_in_pymc_have_the_log_likelihood_of_every_class(mod
     family, X, y = with_rows(model, missing)
     if family.conjugate:  # locations of a posterior are relative to the rows
         family = family.update(family.stats(X, y, 2))
+        if takes_missing(model):  # perhaps not in training
+            X = with_missing(X, model.rng())
     graph, theta, points, thetas = conditioned(family)
     with graph:
         log_x = require(family, UnlabelledRows, "this law").pymc_log_likelihood(X, theta)

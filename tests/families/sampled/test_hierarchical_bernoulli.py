@@ -22,19 +22,6 @@ GAPS = np.where(RNG.random((6, 4)) < 0.3, np.nan, BITS)
 GAPS[2] = np.nan
 
 
-@pytest.mark.parametrize("X", [BITS, GAPS], ids=["complete", "with gaps"])
-def test_densities_are_scipys(X):
-    expected = np.nansum(
-        stats.bernoulli.logpmf(np.nan_to_num(X)[:, None, :], THETA[:, None])
-        * np.isfinite(X)[:, None, :],
-        axis=-1,
-    )
-    found = HierarchicalBernoulli().log_likelihood(X, {"theta": THETA})
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    by_csr = HierarchicalBernoulli().log_likelihood(sparse.csr_matrix(X), {"theta": THETA})
-    np.testing.assert_allclose(by_csr, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_a_rounded_certainty_is_no_certainty():
     theta = {"theta": np.array([[1.0, 0.0]])}
     found = HierarchicalBernoulli().log_likelihood(np.array([[0, 1], [1, 0]]), theta)

@@ -1,20 +1,15 @@
 """Squared distances: held to triangular solves one class and one draw at a time."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
-from scipy.stats import multivariate_normal
 
-from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.families.shared import gaussian
 from bayesgen.families.shared.gaussian import (
     observed_distances,
     reader,
     squared_distances,
 )
-from tests.selection import rest_is_slow
 
 RNG = np.random.default_rng(8)
 
@@ -67,37 +62,3 @@ def test_distances_of_observed_cells_are_those_of_a_solve_for_each_row(d, groups
         np.testing.assert_allclose(q, one_by_one(x[None, at], mu[:, at], own)[0], rtol=1e-12)
         expected = np.log(np.diagonal(own, axis1=1, axis2=2)).sum(axis=1)
         np.testing.assert_allclose(half, expected, rtol=1e-12, atol=1e-12)
-
-
-FORMS = {
-    "Fortran order": np.asfortranarray,
-    "float32": lambda X: X.astype(np.float32),
-    "int64": lambda X: np.rint(5 * X).astype(np.int64),
-    "missing cells": lambda X: np.where(RNG.random(X.shape) < 0.3, np.nan, X),
-    "empty rows": lambda X: np.where(np.arange(len(X))[:, None] % 7 == 3, np.nan, X),
-    "offset 1e6": lambda X: X + 1e6,
-    "huge": lambda X: X * 1e100,
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shared", rest_is_slow([True, False], [False]))
-def test_densities_in_every_form_of_data(form, shared, both_ways):
-    family = NormalInverseWishart.examples(3, 4)[int(shared)]
-    X = FORMS[form](RNG.standard_normal((40, 4)))
-    X.flags.writeable = False
-    plain = np.array(X, dtype=np.float64, order="C")
-    if form == "offset 1e6":  # the family moves with the rows
-        family = replace(family, shift=np.full(4, 1e6))
-    one_by_one = [family.log_predictive(row[None]) for row in plain]
-    np.testing.assert_allclose(family.log_predictive(X), np.concatenate(one_by_one), rtol=1e-11)
-    theta = family.draw(np.random.default_rng(0), 3)
-    found = family.log_likelihood(X, theta)
-    sigma = np.broadcast_to(theta["Sigma"][:, None] if shared else theta["Sigma"], (3, 3, 4, 4))
-    for s, i, c in np.ndindex(3, 20, 3):
-        seen = np.flatnonzero(~np.isnan(plain[i]))
-        expected = 0.0
-        if len(seen):
-            normal = multivariate_normal(theta["mu"][s, c, seen], sigma[s, c][np.ix_(seen, seen)])
-            expected = normal.logpdf(plain[i, seen])
-        np.testing.assert_allclose(found[s, i, c], expected, rtol=1e-8)
