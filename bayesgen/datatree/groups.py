@@ -6,9 +6,8 @@ the closed form and from NUTS alike.
 Shapes: theta is {name: (chain, draw, *dims)} with the class weights; results (chain, draw, N).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from bayesgen.families.shared.densities import log_dirichlet_density
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_sum_exp, log_sum_of_others
 from bayesgen.posterior.drawn import log_joint_blocks
+from bayesgen.posterior.fitted import Fitted
 from bayesgen.posterior.model import ClassModel, draw_shape, log_weights
 
 if TYPE_CHECKING:
@@ -95,26 +95,44 @@ def asked_for(
 
 
 def add_groups(
+    fitted: Fitted,
     whole: "xr.DataTree",
     asked: Asked,
-    made: dict[str, Variables],
-    family: Family,
     theta: Theta,
-    coords: tree.Coords,
+    rng: np.random.Generator,
+    draw_prior: Callable[[int], dict[str, Array]],
 ) -> None:
-    """Put groups into a tree; of the rows, what is replicated is observed, else constant."""
-    describe = partial(tree.described, classes=asked.classes, discriminative=family.discriminative)
+    """Put the groups asked for into a tree.
+
+    Of the rows, what is replicated becomes ``observed_data``, and the rest ``constant_data``.
+
+    Parameters
+    ----------
+    theta : {name: (chain, draw, *dims)}
+        Posterior draws. Rows are scored and replicated by the posterior's family: what theta does
+        not tell, such as a category never seen, is integrated out over the posterior.
+    draw_prior : callable
+        n draws from the prior, of a family that has none of its own.
+    """
+    made = _requested(fitted, asked, theta, rng, draw_prior)
+    family = fitted.posterior.model.family
     if asked.rows is not None:
-        label, features = row_variables(family, theta, asked.rows)
-        observed = label if asked.with_label else {}
-        observed = observed | _indicators(label, asked.indicators)
-        observed = observed | (features if tree.FEATURES in asked.replicate else {})
+        rows: Variables = {tree.LABEL: ((OBS,), asked.rows.y)}
+        observed = _indicators(rows, asked.indicators)
+        if _is_table(asked.rows.X):
+            rows |= _features(family, (), np.asarray(asked.rows.X))
+        replicated = dict.fromkeys(rows, asked.with_x) | {tree.LABEL: asked.with_label}
+        observed |= {k: v for k, v in rows.items() if replicated[k]}
         made = {tree.OBSERVED_DATA: observed, **made}
-        others = {k: v for k, v in (label | features).items() if k not in observed}
+        others = tree.group({k: v for k, v in rows.items() if not replicated[k]}, fitted.coords)
         constants = whole[tree.CONSTANT_DATA].to_dataset()
-        whole[tree.CONSTANT_DATA] = constants.merge(describe(tree.group(others, coords)))
+        others = tree.described(others, classes=asked.classes)
+        whole[tree.CONSTANT_DATA] = constants.merge(others)
     for name, variables in made.items():
-        whole[name] = describe(tree.group(variables, coords), name)
+        given_x = name == tree.PRIOR_PREDICTIVE and family.discriminative  # it has no class weights
+        kind = tree.POSTERIOR_PREDICTIVE if given_x else name
+        group = tree.group(variables, fitted.coords)
+        whole[name] = tree.described(group, kind, asked.classes)
 
 
 def _indicators(variables: Variables, classes: Array) -> Variables:
@@ -123,41 +141,16 @@ def _indicators(variables: Variables, classes: Array) -> Variables:
     return {tree.indicator(c): (dims, (codes == k).astype(int)) for k, c in enumerate(classes)}
 
 
-def row_variables(family: Family, theta: Theta, rows: CodedRows) -> tuple[Variables, Variables]:
-    """Return ``label``, and ``x`` if it is a dense matrix.
-
-    `theta` as in `requested_groups`: any draws of the family's parameters.
-    """
-    features = _features(family, theta, (), np.asarray(rows.X)) if _is_table(rows.X) else {}
-    return {tree.LABEL: ((OBS,), rows.y)}, features
-
-
-def requested_groups(
+def _requested(
+    fitted: Fitted,
     asked: Asked,
-    rng: np.random.Generator,
-    prior: ClassModel,
-    family: Family,
     theta: Theta,
-    stats,
-    draw_prior: Callable[[int], dict[str, Array]] | None = None,
+    rng: np.random.Generator,
+    draw_prior: Callable[[int], dict[str, Array]],
 ) -> dict[str, Variables]:
-    """Return {group: variables} of the groups asked for.
-
-    Parameters
-    ----------
-    prior : ClassModel
-    family : Family
-        The posterior's, which scores and replicates rows at `theta`: what theta does not tell,
-        such as a category never seen, is integrated out over the posterior.
-    theta : {name: (chain, draw, *dims)}
-        Posterior draws.
-    stats : Stats
-        Features' statistics of the fit: they decide on the coordinates of the PyMC model, which
-        ``prior`` shares with the posterior.
-    draw_prior : callable, optional
-        n draws from the prior, of a family that has none of its own.
-    """
-    names, rows = asked.names, asked.rows
+    """Return {group: variables} of the groups asked for."""
+    names, rows, posterior = asked.names, asked.rows, fitted.posterior
+    prior, family, stats = posterior.prior, posterior.model.family, posterior.stats.features
     lead = draw_shape(prior.family, theta)
     _refuse_large(asked, lead, theta)
     made: dict[str, Variables] = {}
@@ -165,7 +158,7 @@ def requested_groups(
     prior = replace(prior, family=prior.family.prepared(stats))
     if tree.PRIOR in names or tree.PRIOR_PREDICTIVE in names:
         n = lead[0] * lead[1]
-        flat = prior.draw(rng, n) if draw_prior is None else draw_prior(n)
+        flat = prior.draw(rng, n) if prior.family.conjugate else draw_prior(n)
         drawn = {k: v.reshape(*lead, *v.shape[1:]) for k, v in flat.items()}
         if tree.PRIOR in names:
             free = prior.family.pymc_coordinates(drawn, stats)
@@ -182,12 +175,8 @@ def requested_groups(
         replicates = _replicates(asked, rng, family, theta, codes, rows.y)
         made[tree.POSTERIOR_PREDICTIVE] = replicates
     if tree.LOG_LIKELIHOOD in names and rows is not None:
-        scores = log_likelihood(family, theta, *rows, indicators=len(asked.indicators) > 0)
-        density = {} if family.discriminative else {tree.JOINT: scores.joint}  # nothing of x
-        density |= {tree.LABEL: scores.label}
-        each = zip(asked.indicators, scores.indicators, strict=True)
-        density |= {tree.indicator(c): value for c, value in each}
-        made[tree.LOG_LIKELIHOOD] = _of_each_draw(density, OBS)
+        scores = log_likelihood(family, theta, *rows, asked.indicators)
+        made[tree.LOG_LIKELIHOOD] = _of_each_draw(scores, OBS)
     if tree.LOG_PRIOR in names:
         made[tree.LOG_PRIOR] = _of_each_draw(log_prior(prior, theta))
     return made
@@ -208,7 +197,7 @@ def _replicates(
     if asked.with_x:
         assert asked.rows is not None, "features are replicated of rows"
         x = features_given_label(rng, family.given_rows(asked.rows.X), theta, y)
-        variables |= _features(family, theta, (CHAIN, DRAW), x)
+        variables |= _features(family, (CHAIN, DRAW), x)
     return variables
 
 
@@ -216,7 +205,7 @@ def _is_table(X) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub"
 
 
-def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> Variables:
+def _features(family: Family, lead: tuple[str, ...], X: Array) -> Variables:
     """Return X (*lead, N, D), given or drawn, as the PyMC model of the rows has it.
 
     ``x``, or ``{block}_x`` for each of several blocks; counts and codes are integers.
@@ -224,89 +213,71 @@ def _features(family: Family, theta: Theta, lead: tuple[str, ...], X: Array) -> 
     if family.discriminative:
         return {"x": ((*lead, OBS, FEATURE), X)}
     variables: Variables = {}
-    for columns, block, _, block_theta, prefix in family.blocks(theta=theta):
-        one = {name: block_theta[name][0, 0] for name in block.params}
-        first = X.reshape(-1, X.shape[-1])[:1, columns]
-        drawn = block.given_rows(first).simulate(
-            np.random.default_rng(0), one, np.zeros(1, dtype=np.int64)
-        )
+    for columns, block, _, _, prefix in family.blocks():
         values = X[..., columns]
-        if drawn.dtype.kind in "iu" and values.dtype.kind not in "iu" and _is_whole(values):
+        if block.holds != "real" and not np.any(values % 1):  # NaN, a missing cell, is not whole
             values = values.astype(np.int64)
         variables[f"{prefix}x"] = ((*lead, OBS, f"{prefix}{FEATURE}"), values)
     return variables
 
 
-def _is_whole(values: Array) -> bool:
-    return not np.any(values % 1)  # NaN, a missing cell, is not
-
-
 def _refuse_large(asked: Asked, lead: tuple[int, ...], theta: Theta) -> None:
-    """Raise ValueError for a group above `_BYTES`."""
-    draws = int(np.prod(lead))
-    parameters = sum(np.size(value) for value in theta.values()) // draws
-    # (group, numbers per draw, of what); the prior predictive rests on draws of the prior
-    of_prior = parameters, f"{parameters} parameters"
-    sizes = [(tree.PRIOR, *of_prior), (tree.PRIOR_PREDICTIVE, *of_prior)]
-    if asked.rows is not None:
-        n, n_classes = len(asked.rows.y), len(asked.indicators)
-        what = f"{n} rows" + (f", {n_classes} indicators" if n_classes else "")
-        cells = 1 + n_classes + (asked.rows.X.shape[1] if asked.with_x else 0)
-        sizes += [
-            (tree.PRIOR_PREDICTIVE, n * cells, what),
-            (tree.POSTERIOR_PREDICTIVE, n * cells, what),
-            (tree.LOG_LIKELIHOOD, n * (2 + n_classes), what),
-        ]
-    for name, each, what in sizes:
-        size = 8 * each * draws
-        if name in asked.names and size > _BYTES:
-            raise ValueError(
-                f"the group {name!r} of {what} and {draws} draws would take "
-                f"{size / (1 << 30):.1f} GiB; give fewer rows or draws, or leave it out of `groups`"
-            )
-
-
-class LogLikelihood(NamedTuple):
-    """Densities of a labelled row given theta; models are compared by the first two.
-
-    ArviZ pairs a log likelihood with the observed and the replicated variable of its name: the
-    one that scores `label` has that name, and so has each indicator's.
-    """
-
-    joint: Array  # (chain, draw, N) log p(y_i, x_i | theta)
-    label: Array  # (chain, draw, N) log p(y_i | x_i, theta)
-    indicators: Array  # (C, chain, draw, N) log p([y_i = c] | x_i, theta); (0, ...) unless wanted
+    """Raise ValueError for groups above `_BYTES` in all."""
+    draws, rows, names = int(np.prod(lead)), asked.rows, {*asked.names}
+    n_parameters = sum(np.size(value) for value in theta.values()) // draws
+    each = n_parameters if names & {tree.PRIOR, tree.PRIOR_PREDICTIVE} else 0  # numbers per draw
+    if rows is not None:
+        n_predictive = len(names & {tree.PRIOR_PREDICTIVE, tree.POSTERIOR_PREDICTIVE})
+        n_columns = rows.X.shape[1] if asked.with_x else 0
+        each += len(rows.y) * n_predictive * (1 + len(asked.indicators) + n_columns)
+        each += len(rows.y) * (tree.LOG_LIKELIHOOD in names) * (2 + len(asked.indicators))
+    size = 8 * each * draws
+    if size > _BYTES:
+        raise ValueError(
+            f"{', '.join(asked.names)} of {draws} draws would take {size / (1 << 30):.1f} GiB; "
+            "give fewer rows, draws or `groups`"
+        )
 
 
 def log_likelihood(
-    family: Family, theta: Theta, X: Matrix, y: Array, indicators: bool = False
-) -> LogLikelihood:
+    family: Family, theta: Theta, X: Matrix, y: Array, indicators: Iterable[object] = ()
+) -> dict[str, Array]:
     """Score labelled rows, for each draw.
+
+    ArviZ pairs a log likelihood with the observed and the replicated variable of its name: the
+    one that scores ``label`` has that name, and so has each indicator's.
 
     Parameters
     ----------
     theta : {name: (chain, draw, *dims)}
     X, y : (N, D), (N,) class codes
-    indicators : bool
-        Whether each class has its own: log p(y = c | x, theta) in rows of the class c,
-        log(1 - p) in the others, each to its own digits.
+    indicators : labels of all classes, or none
+
+    Returns
+    -------
+    {name: (chain, draw, N)}
+        ``label``, log p(y_i | x_i, theta); unless the family says nothing of x, ``joint``,
+        log p(y_i, x_i | theta); for each indicator ``is_<class>``, log p(y = c | x, theta) in rows
+        of the class c, log(1 - p) in the others, each to its own digits.
     """
-    lead = draw_shape(family, theta)
-    joint, label = np.empty((*lead, len(y))), np.empty((*lead, len(y)))
-    each = np.empty((0, *lead, len(y)))
+    shape = *draw_shape(family, theta), len(y)
+    names = [tree.JOINT, tree.LABEL, *map(tree.indicator, indicators)]
+    scores = {name: np.empty(shape) for name in names}
     for rows, density in log_joint_blocks(family, theta, X):
-        if indicators and not len(each):
-            each = np.empty((density.shape[-1], *lead, len(y)))
         here = (..., np.arange(density.shape[-2]), y[rows])
         joint_of_label = density[here]
         with np.errstate(invalid="ignore"):  # no class can produce the row: 0/0
-            for c, others in enumerate(log_sum_of_others(np.moveaxis(density, -1, 0))[: len(each)]):
-                odds = density[..., c] - others
-                each[c][..., rows] = -np.logaddexp(0.0, np.where(y[rows] == c, -odds, odds))
+            others = log_sum_of_others(np.moveaxis(density, -1, 0)) if names[2:] else ()
+            for c, (name, log_others) in enumerate(zip(names[2:], others, strict=True)):
+                odds = density[..., c] - log_others
+                scores[name][..., rows] = -np.logaddexp(0.0, np.where(y[rows] == c, -odds, odds))
             density[here] = -np.inf
             given_x = -np.logaddexp(0.0, log_sum_exp(density) - joint_of_label)  # the others' odds
-        joint[..., rows], label[..., rows] = joint_of_label, given_x
-    return LogLikelihood(joint, label, each)
+        scores[tree.JOINT][..., rows] = joint_of_label
+        scores[tree.LABEL][..., rows] = given_x
+    if family.discriminative:
+        del scores[tree.JOINT]
+    return scores
 
 
 def labels_given_x(rng: np.random.Generator, family: Family, theta: Theta, X: Matrix) -> Array:

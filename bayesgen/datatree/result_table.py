@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from html import escape
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,6 @@ _NOTE = "note"  # a variable of texts, which are printed below the table
 _WIDTH = 100
 _LINES = 20
 _NAMED = 6  # variables that are not in the table
-_FORM: dict[str, Any] = {"float_format": "{:.4f}".format, "na_rep": "-"}
 
 
 class ResultTable(xr.Dataset):
@@ -71,28 +70,6 @@ class ResultTable(xr.Dataset):
         first = next(iter(columns.values()))
         return xr.Dataset(columns).to_dataframe(dim_order or first.dims or None)
 
-    def _printed(self) -> "tuple[str, pd.DataFrame, str] | None":
-        """Return title, table, and what is not in it; None where there are no lines."""
-        wanted = self.attrs.get("shown", self.data_vars)
-        names = self._fitting([name for name in wanted if name in self.data_vars])
-        if not names or not self._lines(names[0]):
-            return None
-        n_lines = int(np.prod([self.sizes[dim] for dim in self._lines(names[0])]))
-        remarks = self._notes()
-        if n_lines > _LINES:
-            remarks.append(f"... and {n_lines - _LINES} more lines: .to_dataframe() has them all")
-        if (first := self.attrs.get("first")) in names:
-            frame = self._frame(names).sort_values(first, ascending=False, kind="stable")
-        else:
-            head = {self[names[0]].dims[0]: slice(_LINES)}
-            frame = self.isel(head)._frame(names)
-        others = [str(n) for n in self.data_vars if n not in names and n != _NOTE]
-        if others:
-            more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-            remarks.append(f"also in .dataset: {', '.join(others[:_NAMED])}{more}")
-        text = "\n".join(fill(remark, _WIDTH, subsequent_indent="  ") for remark in remarks)
-        return self.attrs.get("title", ""), frame.head(_LINES), text
-
     def _notes(self) -> list[str]:
         """Return each text of the variable ``note`` once, with the lines that have it."""
         if _NOTE not in self.data_vars:
@@ -106,18 +83,27 @@ class ResultTable(xr.Dataset):
 
     def __repr__(self) -> str:
         """Return the title, the table to four decimals, and the names of other variables."""
-        if (printed := self._printed()) is None:
+        wanted = self.attrs.get("shown", self.data_vars)
+        names = self._fitting([name for name in wanted if name in self.data_vars])
+        if not names or not self._lines(names[0]):
             return super().__repr__()
-        title, frame, others = printed
-        title = fill(title, _WIDTH)
-        lines = (line.rstrip() for line in frame.to_string(**_FORM).splitlines())
-        return "\n".join(filter(None, [title, *lines, others]))
+        n_lines = int(np.prod([self.sizes[dim] for dim in self._lines(names[0])]))
+        remarks = self._notes()
+        if (first := self.attrs.get("first")) in names:
+            frame = self._frame(names).sort_values(first, ascending=False, kind="stable")
+        else:
+            frame = self.isel({self[names[0]].dims[0]: slice(_LINES)})._frame(names)
+        if n_lines > _LINES:
+            remarks.append(f"... and {n_lines - _LINES} more lines: .to_dataframe() has them all")
+        if others := [str(n) for n in self.data_vars if n not in names and n != _NOTE]:
+            remarks.append(f"also in .dataset: {listed(others, _NAMED)}")
+        table = frame.head(_LINES).to_string(float_format="{:.4f}".format, na_rep="-")
+        lines = [fill(self.attrs.get("title", ""), _WIDTH), *map(str.rstrip, table.splitlines())]
+        lines += [fill(remark, _WIDTH, subsequent_indent="  ") for remark in remarks]
+        return "\n".join(filter(None, lines))
 
     def _repr_html_(self) -> str:
-        if (printed := self._printed()) is None:
-            return super()._repr_html_()
-        title, frame, others = printed
-        return f"<p>{escape(title)}</p>{frame.to_html(**_FORM)}<p>{escape(others)}</p>"
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _listed(included: xr.DataArray) -> xr.DataArray:

@@ -5,7 +5,7 @@ of hyper-parameters. Every tree says by whom, how and when it was made (`provena
 """
 
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -73,9 +73,8 @@ def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> d
     Parameters
     ----------
     tree : xarray.DataTree, xarray.Dataset, or {name: array}
-        With a group ``posterior``, or that group. Its other variables are not looked at. Arrays,
-        and variables without names of dims, are (chain, draw, *dims); without chain they are one
-        chain, without both one draw.
+        With a group ``posterior``, or that group. Its other variables are not looked at. Arrays
+        are (chain, draw, *dims). Without chain they are one chain, without both one draw.
     params : {name: dims}
     coords : {dim: labels}
         Where the posterior has the same labels in another order, they are put in this one.
@@ -92,22 +91,28 @@ def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> d
     ValueError
         If a parameter is not there, has other dims or labels, or a draw that is not finite.
     """
-    dataset = posterior_group(tree)
-    sizes = {name: len(labels) for name, labels in coords.items()}
-    orders: dict[str, Array | None] = {}
+    import xarray as xr
+
     draws = {}
-    for name, padded_dims in params.items():
-        dims, cells = padded_dims, cells_of(padded_dims, coords)
+    dataset = xr.Dataset() if isinstance(tree, dict) else posterior_group(tree)
+    given = tree if isinstance(tree, dict) else dataset.variables
+    for name, dims in params.items():
+        cells = cells_of(dims, coords)
         if cells is not None:
             dims = (*dims[:-2], str(cells_dim(dims)))
         wanted = (CHAIN, DRAW, *dims)
-        if name not in dataset.data_vars:
+        if name not in given:
             raise ValueError(
                 f"the posterior has no variable {name!r} with dims {wanted}, only "
-                f"{sorted(map(str, dataset.data_vars))}; draw it from this classifier's own model: "
+                f"{sorted(map(str, given))}; draw it from this classifier's own model: "
                 "posterior_, draw_posterior() or to_pymc()"
             )
-        variable = _with_draws(dataset[name].variable, dims)
+        variable = given[name]
+        if isinstance(tree, dict):
+            value = np.asarray(variable)
+            variable = xr.Variable(wanted[max(0, len(wanted) - value.ndim) :], value)
+        absent = {dim: 1 for dim in (CHAIN, DRAW) if dim not in variable.dims}
+        variable = variable.set_dims(absent | dict(variable.sizes))
         if set(variable.dims) != set(wanted):
             raise ValueError(
                 f"{name!r} of the posterior has dims {variable.dims}, expected {wanted}; rename "
@@ -115,15 +120,13 @@ def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> d
             )
         variable = variable.transpose(*wanted)
         for dim in dims:
-            if variable.sizes[dim] != sizes.get(dim, variable.sizes[dim]):
+            if variable.sizes[dim] != len(coords.get(dim, range(variable.sizes[dim]))):
                 raise ValueError(
                     f"{name!r} of the posterior has {variable.sizes[dim]} along {dim!r}, but the "
-                    f"classifier has {sizes[dim]}; use draws of this classifier's own model"
+                    f"classifier has {len(coords[dim])}; use draws of this classifier's own model"
                 )
-            if dim not in orders:
-                orders[dim] = _order(dataset, dim, coords)
-            if orders[dim] is not None:
-                variable = variable.isel({dim: orders[dim]})
+            if dim in coords and dim in dataset.indexes:
+                variable = variable.isel({dim: _order(dataset, dim, coords)})
         value = np.asarray(variable.values, dtype=np.float64)
         if value.size == 0 and 0 in value.shape[:2]:
             raise ValueError(f"{name!r} of the posterior has no draws: {dict(variable.sizes)}")
@@ -138,91 +141,42 @@ def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> d
 
 
 def posterior_group(tree) -> "xr.Dataset":
-    """Return the draws of a tree, or draws as they are."""
+    """Return the draws of a tree, or draws as they are; those of `arviz.extract` are one chain."""
     import xarray as xr
 
     if isinstance(tree, xr.DataTree):
-        if POSTERIOR in tree.children:
-            return _unstacked(tree.children[POSTERIOR].to_dataset())
-        if tree.data_vars:
-            return _unstacked(tree.to_dataset())
-        raise ValueError(
-            f"the DataTree has no group {POSTERIOR!r}, only {sorted(tree.children)}; give one "
-            "with posterior draws, as posterior_ or sample_posterior() return"
+        tree = tree.children.get(POSTERIOR, tree)
+        if not tree.data_vars:
+            raise ValueError(
+                f"the DataTree has no group {POSTERIOR!r}, only {sorted(tree.children)}; give one "
+                "with posterior draws, as posterior_ or sample_posterior() return"
+            )
+        tree = tree.to_dataset()
+    if not isinstance(tree, xr.Dataset):
+        raise TypeError(
+            "posterior must be an xarray.DataTree with a group 'posterior', that group as a "
+            f"Dataset, or a dict of arrays, got {type(tree).__name__}"
         )
-    if isinstance(tree, xr.Dataset):
-        return _unstacked(tree)
-    if isinstance(tree, Mapping):
-        arrays = {str(name): np.asarray(value) for name, value in tree.items()}
-        unnamed = {k: tuple(f"{k}_dim_{i}" for i in range(v.ndim)) for k, v in arrays.items()}
-        return xr.Dataset({name: (unnamed[name], value) for name, value in arrays.items()})
-    raise TypeError(
-        "posterior must be an xarray.DataTree with a group 'posterior', that group as a Dataset, "
-        f"or a dict of arrays, got {type(tree).__name__}"
-    )
+    if _STACKED not in tree.dims:
+        return tree
+    plain = tree.drop_vars([_STACKED, CHAIN, DRAW], errors="ignore")
+    return plain.rename({_STACKED: DRAW}).expand_dims(CHAIN)
 
 
-def _unstacked(dataset: "xr.Dataset") -> "xr.Dataset":
-    """Return draws that `arviz.extract` has stacked by chain and draw; some are one chain."""
-    both = {CHAIN, DRAW}
-    indexed = (dim for dim in dataset.dims if dim in dataset.indexes)
-    stacked = next((dim for dim in indexed if both <= {*dataset.indexes[dim].names}), None)
-    if stacked is not None:
-        whole = dataset.unstack([stacked])
-        if whole.sizes[CHAIN] * whole.sizes[DRAW] == dataset.sizes[stacked]:
-            return whole
-    elif _STACKED in dataset.dims:
-        stacked = _STACKED
-    else:
-        return dataset
-    plain = dataset.drop_vars([stacked, CHAIN, DRAW], errors="ignore")
-    return plain.rename({stacked: DRAW}).expand_dims(CHAIN)
+def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array:
+    """Return positions that put the labels of `dim` in the order of `coords`."""
+    import pandas as pd
 
-
-def _with_draws(variable: "xr.Variable", dims: tuple[str, ...]) -> "xr.Variable":
-    """Return a parameter with dims chain and draw and its own, where those that it has tell them.
-
-    Parameters
-    ----------
-    dims : names of the parameter's own dims, in the order of an array whose dims have no names
-    """
-    both = [CHAIN, DRAW]
-    others = [dim for dim in variable.dims if dim not in both]
-    unnamed = [dim for dim in others if "_dim_" in str(dim)]  # as xarray and PyMC count them
-    names: dict[Hashable, str] = {}
-    if dims and len(unnamed) >= len(dims):
-        names |= zip(unnamed[-len(dims) :], dims, strict=True)
-    lead = [dim for dim in others if dim not in names and dim not in dims]
-    if len(lead) == 1 and DRAW not in variable.dims:
-        names[lead[0]] = DRAW
-    elif len(lead) == 2 and {*lead} <= {*unnamed}:
-        names |= zip(lead, both, strict=True)
-    renamed = type(variable)([names.get(dim, dim) for dim in variable.dims], variable.data)
-    absent = {dim: 1 for dim in both if dim not in renamed.dims}
-    return renamed.set_dims(absent | dict(renamed.sizes)) if absent else renamed
-
-
-def _order(dataset: "xr.Dataset", dim: str, coords: Coords) -> Array | None:
-    """Return positions that put the labels of `dim` in the order of `coords`; None: they are."""
-    if dim not in coords or dim not in dataset.coords:
-        return None
-    each = np.asarray(coords[dim]), np.asarray(dataset.coords[dim])
-    if all(labels.dtype.kind == "M" for labels in each):  # xarray has units of its own
-        unit = np.result_type(*each)
-        each = each[0].astype(unit).astype(str), each[1].astype(unit).astype(str)
-    mine, theirs = (labels.tolist() for labels in each)
-    if mine == theirs:
-        return None
-    place = {label: k for k, label in enumerate(theirs)}
-    if len(place) < len(theirs) or set(place) != set(mine):
-        differ = ((t, m) for t, m in zip(theirs, mine, strict=True) if t != m)
-        first = next(((t, m) for t, m in differ if t not in mine or m not in place), None)
+    mine, theirs = pd.Index(np.asarray(coords[dim])), dataset.indexes[dim]
+    if set(mine) != set(theirs) or not theirs.is_unique:
+        other = theirs.difference(mine, sort=False).tolist()
+        absent = mine.difference(theirs, sort=False).tolist()
+        why = f"{other[0]!r} where it has {absent[0]!r}" if other and absent else "some occur twice"
         raise ValueError(
-            f"the labels of {dim!r} in the posterior are not those of the classifier"
-            + (f" ({first[0]!r} where it has {first[1]!r})" if first else " (some occur twice)")
-            + "; use draws of this classifier's own model, or rename them"
+            f"the labels of {dim!r} in the posterior are not those of the classifier ({why}); use "
+            "draws of this classifier's own model, or rename them"
         )
-    return np.array([place[label] for label in mine])
+    return theirs.get_indexer(mine)
 
 
 def group(variables: Mapping[str, tuple[tuple[str, ...], Array]], coords: Coords) -> "xr.Dataset":
@@ -263,29 +217,17 @@ def result_table(
 
 _LONG_NAMES = {  # {group: {variable: what it is}}
     OBSERVED_DATA: {LABEL: "class code of the row: position in classes"},
-    POSTERIOR_PREDICTIVE: {
-        LABEL: "class code drawn from p(y | x, theta), given the features x of the row",
-    },
-    PRIOR_PREDICTIVE: {
-        LABEL: "class code drawn from the class weights pi, whatever the features of the row",
-    },
+    POSTERIOR_PREDICTIVE: {LABEL: "class code drawn from p(y | x, theta), given x of the row"},
+    PRIOR_PREDICTIVE: {LABEL: "class code drawn from the class weights pi, whatever x of the row"},
     LOG_LIKELIHOOD: {
         LABEL: "log p(y | x, theta) of the observed label",
         JOINT: "log p(y, x | theta) of the observed label and features",
-    },
-    LOG_PRIOR: {
-        "pi": "log prior density of the class weights",
-        "theta": "log prior density of all parameters of the features",
     },
 }
 
 
 def described(
-    dataset: "xr.Dataset",
-    name: str = OBSERVED_DATA,
-    *,
-    classes=(),
-    discriminative: bool = False,
+    dataset: "xr.Dataset", name: str = OBSERVED_DATA, classes: Iterable[object] = ()
 ) -> "xr.Dataset":
     """Let the variables of the group `name` say what they are, in the attribute ``long_name``.
 
@@ -293,15 +235,9 @@ def described(
     from another one than we do: the name does not tell them apart, this does. Class codes have
     the classes beside them, in the attribute ``classes``.
     """
-    texts = _LONG_NAMES.get(name, {})
-    if discriminative and name == PRIOR_PREDICTIVE:  # no class weights: the prior of theta decides
-        texts = _LONG_NAMES[POSTERIOR_PREDICTIVE]
-    if name == LOG_LIKELIHOOD:
-        texts = texts | {
-            indicator(c): f"log p of whether the label is {c}, given x and theta" for c in classes
-        }
-    for variable in set(texts) & set(map(str, dataset.data_vars)):
-        dataset[variable].attrs["long_name"] = texts[variable]
+    for variable, text in _LONG_NAMES.get(name, {}).items():
+        if variable in dataset:
+            dataset[variable].attrs["long_name"] = text
     if LABEL in dataset and dataset[LABEL].dtype.kind in "iu":
         dataset[LABEL].attrs["classes"] = [str(c) for c in classes]
     return dataset

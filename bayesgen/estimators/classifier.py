@@ -556,11 +556,10 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         ----------
         tree : xarray.DataTree, Dataset, or {name: array}
             The result of `pymc.sample`, or its group ``posterior``: the parameters and ``pi``, the
-            class weights, with the names and dims of ``posterior_``. Stacked draws are unstacked.
-            Arrays, and variables whose dims have no names (`arviz.from_dict` without dims), are
-            (chain, draw, class, ...), or (draw, class, ...) of one chain. One point, such as that
-            of `pymc.find_MAP`, is one draw. The attributes of the sampler stay in
-            ``posterior_.attrs``.
+            class weights, with the names and dims of ``posterior_``. What `arviz.extract` has
+            stacked is one chain. Arrays are (chain, draw, class, ...), or (draw, class, ...) of one
+            chain. One point, such as that of `pymc.find_MAP`, is one draw. The attributes of the
+            sampler stay in ``posterior_.attrs``.
         X, y : labelled rows, optional
             The rows behind the draws. They define classes, columns, encodings and ``prior_``.
             Default: the rows of the fit.

@@ -18,7 +18,6 @@ from bayesgen.datatree.groups import (
     CodedRows,
     add_groups,
     asked_for,
-    requested_groups,
 )
 from bayesgen.datatree.tree import LOG_PRIOR, POSTERIOR, SAMPLE_STATS
 from bayesgen.errors import warn
@@ -60,7 +59,7 @@ def draw_posterior(
     coordinates = tree.with_draws({k: v for k, v in free.items() if k not in drawn})
     posterior = posterior.merge(tree.group(coordinates, fitted.coords))
     with_groups = tree_of(fitted, {POSTERIOR: posterior}, "closed form", random_state)
-    _add_groups(fitted, with_groups, drawn, rng, asked)
+    add_groups(fitted, with_groups, asked, drawn, rng, partial(draw_prior, fitted, rng))
     return with_groups
 
 
@@ -80,7 +79,8 @@ def sample_posterior(fitted: Fitted, model: "pm.Model", asked: Asked, **options)
     groups = {POSTERIOR: posterior, SAMPLE_STATS: sample_stats}
     with_groups = tree_of(fitted, groups, "nuts", seed, sampler)
     drawn = tree.read_draws(posterior, exact.model.params, fitted.coords)
-    _add_groups(fitted, with_groups, drawn, np.random.default_rng(seed), asked)
+    rng = np.random.default_rng(seed)
+    add_groups(fitted, with_groups, asked, drawn, rng, partial(draw_prior, fitted, rng))
     sound = nuts.warn_unless_sound(posterior, sample_stats)
     with_groups.attrs |= {"sampler": sampler, "tune": options["tune"]} | sound.attributes()
     return with_groups
@@ -113,7 +113,8 @@ def posterior_groups(
     assert draws is not None, "the caller has made them"
     extended = draws.copy(deep=False)
     theta = tree.read_draws(extended, prior.params, fitted.coords)
-    _add_groups(fitted, extended, theta, generator(random_state), asked)
+    rng = generator(random_state)
+    add_groups(fitted, extended, asked, theta, rng, partial(draw_prior, fitted, rng))
     return extended
 
 
@@ -152,28 +153,9 @@ def _rows(fitted: Fitted, X, y) -> CodedRows:
     return rows
 
 
-def _add_groups(
-    fitted: Fitted,
-    out: "xr.DataTree",
-    theta: dict[str, Array],
-    rng: np.random.Generator,
-    asked: Asked,
-) -> None:
-    """Add the groups asked for; of rows what is replicated is observed, the rest constant."""
-    posterior = fitted.posterior
-    conjugate = posterior.prior.family.conjugate
-    draw = None if conjugate else partial(draw_prior, fitted, rng)
-    stats, family = posterior.stats.features, posterior.model.family
-    made = requested_groups(asked, rng, posterior.prior, family, theta, stats, draw)
-    add_groups(out, asked, made, family, theta, fitted.coords)
-
-
 def draw_prior(fitted: Fitted, rng: np.random.Generator, n: int) -> dict[str, Array]:
-    """{name: (n, *dims)} from the prior; of a family that only PyMC can draw, by PyMC."""
+    """Return {name: (n, *dims)} from the prior of a family that only PyMC can draw."""
     coords, prior = fitted.coords, fitted.posterior.prior
-    if prior.family.conjugate:
-        drawn_here: dict[str, Array] = prior.draw(rng, n)
-        return drawn_here
     seed = int(rng.integers(1 << 31))
     drawn = nuts.draw_prior(prior.to_pymc(coords), prior.params, n, seed)
     return tree.as_in_numpy(drawn, prior.params, coords)

@@ -1,19 +1,16 @@
 """Posterior trees in the hands of PyMC and ArviZ, without an adapter: their numbers are ours."""
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.families.contract import Theta
 from tests.graphs import PYTHON
 
 with warnings.catch_warnings():
@@ -26,17 +23,8 @@ JOINT: dict[str, Any] = {"likelihood_var_names": "joint"}
 GROUPS = ("prior", "log_prior", "log_likelihood", "posterior_predictive")
 
 
-@pytest.fixture(autouse=True)
-def _third_parties() -> Iterator[None]:
-    """Deprecations inside these packages are for them to mend; pictures are not shown."""
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with warnings.catch_warnings(), az.rc_context({"plot.backend": "matplotlib"}):
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=FutureWarning)
-        yield
-    plt.close("all")
+# deprecations inside these packages are for them to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 @dataclass
@@ -71,14 +59,6 @@ class Case:
     def params(self) -> list[str]:
         return list(self.fitted.model_.params)
 
-    def mean(self) -> Theta:
-        """Posterior means of all parameters, in closed form, as the tree has them."""
-        model = self.fitted.model_
-        found = {"pi": model.alpha / model.alpha.sum(), **model.family.mean()}
-        if self.name == "categorical":  # listed by cell
-            found["theta"] = found["theta"][:, model.family.alpha[0] > 0]
-        return found
-
 
 RNG = np.random.default_rng(3)
 N = 36
@@ -106,8 +86,6 @@ CASES = [
 ]
 BY_NAME = {case.name: case for case in CASES}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-PICTURES = [BY_NAME[name] for name in ("gaussian", "categorical")]
-case_of_pictures = pytest.mark.parametrize("case", PICTURES, ids=lambda case: case.name)
 
 
 # ------------------------------------------------------------------------------------------ PyMC
@@ -131,33 +109,6 @@ def test_summary_speaks_of_the_user_s_classes_and_columns() -> None:
     rows = az.summary(BY_NAME["mixed"].tree).index
     assert {"bernoulli_theta[ham, bit]", "categorical_theta[spam, word, u]"} <= set(rows)
     assert "theta[spam, x, y]" in az.summary(BY_NAME["markov"].tree).index
-
-
-# ------------------------------------------------------------------------------------------ plots
-
-
-def cells(case: Case, visual: Any) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """(parameter, {dim: label}, what is drawn) of one kind of visual element."""
-    for name in case.params:
-        values = visual[name]
-        dims = case.tree["posterior"][name].dims[2:]
-        for at in np.ndindex(*(values.sizes[d] for d in dims)):
-            where = dict(zip(dims, at, strict=True))
-            yield name, where, values.isel(where)
-
-
-@case_of_pictures
-def test_forest_is_drawn(case: Case) -> None:
-    plots = az.plot_forest(case.tree, combined=True)
-    assert isinstance(plots, az.PlotCollection)
-    for name, where, point in cells(case, plots.viz["point_estimate"]):
-        x = float(point.item().get_offsets()[0, 0])
-        draws = case.tree["posterior"][name].isel(where)
-        se = float(draws.std()) / np.sqrt(draws.size)
-        exact = np.asarray(case.mean()[name])[tuple(where.values())]
-        assert abs(x - exact) <= 4.5 * se + 1e-12
-    labels = plots.viz["class_label"]["pi"].values
-    assert [text.get_text() for text in labels] == [str(c) for c in case.fitted.classes_]
 
 
 # ------------------------------------------------------------------------------ leave-one-out

@@ -12,7 +12,6 @@ import xarray as xr
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.datatree import groups
 from bayesgen.datatree import tree as names
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -102,7 +101,6 @@ def test_indicators_are_the_labels_class_by_class(gaussian: Any) -> None:
     of_rows_alone = plain["log_likelihood"].to_dataset()
     xr.testing.assert_identical(scores[["joint", "label"]], of_rows_alone)
     assert set(scores) - set(of_rows_alone) == {"is_ant", "is_bee", "is_cow"}
-    assert "whether the label is bee" in scores["is_bee"].attrs["long_name"]
     for k, label in enumerate(["ant", "bee", "cow"]):
         own = plain["observed_data"]["label"].values == k
         of_class = scores[f"is_{label}"].values[..., own]
@@ -159,7 +157,7 @@ def test_draws_with_dates_for_labels_are_known_again(tmp_path: Any) -> None:
         again = clf.with_posterior(group)
         np.testing.assert_array_equal(again.predict_proba(REALS), near)
         other = group.assign_coords({"class": group["class"] + np.timedelta64(1, "D")})
-        with pytest.raises(ValueError, match=r"\('2025-01-02.* where it has '2024-01-02"):
+        with pytest.raises(ValueError, match=r"2025-01-02.* where it has .*2024-01-02"):
             clf.with_posterior(other)
 
 
@@ -192,17 +190,6 @@ def test_draws_of_a_prior_of_tables_are_draws_of_the_prior() -> None:
     cells = theta.values.reshape(2000, -1)
     for k in range(0, cells.shape[1], 5):
         assert stats.kstest(cells[:, k], law.cdf).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("name", ["prior", "prior_predictive"])
-def test_draws_of_the_prior_that_would_not_fit_are_refused(
-    gaussian: Any, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    parameters = 3 + 2 * 3 * 2  # pi, mu and sigma2
-    monkeypatch.setattr(groups, "_BYTES", 8 * parameters * 20)
-    gaussian.draw_posterior(10, 2, X=REALS[:4], y=Y[:4], groups=[name])
-    with pytest.raises(ValueError, match=f"'{name}' of 15 parameters and 22 draws would take"):
-        gaussian.draw_posterior(11, 2, X=REALS[:4], y=Y[:4], groups=[name])
 
 
 # ------------------------------------------------------------------------------ to_pymc of rows
@@ -300,19 +287,6 @@ def test_sampling_takes_rows_for_what_it_says(
     assert tree["observed_data"]["label"].values.tolist() == [0, 1, 2, 0, 1]
     np.testing.assert_array_equal(seen[0]["stats_class"].get_value(), [8, 8, 8])
     assert_told(tree, "nuts", "nutpie", 3)
-
-
-def test_a_graph_of_rows_takes_fewer_and_more_rows(gaussian: Any) -> None:
-    model = gaussian.to_pymc(REALS[:5], Y[:5], likelihood="rows")
-    for n in (3, N, 0, 1):
-        new = {"cells": REALS[:n], "seen": np.ones((n, 2)), "y": np.arange(n) % 3}
-        pm.set_data(new, model=model, coords={"obs_id": range(n)})
-        with model:
-            x, label = pm.draw([model["x"], model["label"]], random_seed=1, mode=PYTHON)
-        assert (x.shape, label.shape) == ((n, 2), (n,))
-        point = model.initial_point()
-        terms = model.compile_logp(vars=model.observed_RVs, sum=False, mode=PYTHON)(point)
-        assert [t.shape for t in terms] == [(n,), (n, 2)]
 
 
 def test_hyper_parameters_and_statistics_have_dims(gaussian: Any) -> None:

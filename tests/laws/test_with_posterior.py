@@ -155,13 +155,12 @@ ARRAYS = {name: GROUP[name].values for name in GROUP}
     "given",
     [
         ARRAYS,
-        az.from_dict({"posterior": ARRAYS}),
-        GROUP.stack(s=("chain", "draw")),
-        GROUP.stack(s=("chain", "draw")).reset_index("s").drop_vars(["chain", "draw"]),
+        az.extract(DRAWS),
+        DRAWS["posterior"],
         xr.concat([GROUP.isel(chain=0, drop=True), GROUP.isel(chain=1, drop=True)], "draw"),
         {name: value.reshape(200, *value.shape[2:]) for name, value in ARRAYS.items()},
     ],
-    ids=["arrays", "no dims", "stacked", "stacked without index", "no chain", "arrays, one chain"],
+    ids=["arrays", "stacked", "the group", "no chain", "arrays, one chain"],
 )
 def test_draws_of_any_form_are_the_same_posterior(given):
     with warnings.catch_warnings():
