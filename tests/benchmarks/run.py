@@ -117,7 +117,11 @@ def run(
             warnings.simplefilter("ignore")
             measure(record, args)
     for marker, table in tables.items():
-        text = table(record)
+        try:
+            text = table(record)
+        except KeyError as lacking:
+            print(f"the record lacks {lacking} for a table", file=sys.stderr)
+            continue
         print(f"\n{text}")
         if args.update and marker:
             write_between(marker, text)

@@ -38,9 +38,9 @@ def losses(
                 record.measure(key, partial(score, model, X, y, T, codes))
 
 
-def frame(record: Record) -> pd.DataFrame:
+def frame(record: Record, fields: str = "set size seed model", start: str = "") -> pd.DataFrame:
     """Return what `losses` kept, with columns loss, error, chance, seconds and mib."""
-    return record.frame("set size seed model", "loss error chance seconds mib").astype(float)
+    return record.frame(fields, "loss error chance seconds mib", start).astype(float)
 
 
 def scored(model: Any, X: Any, y: np.ndarray, T: Any, codes: np.ndarray) -> list[float]:
