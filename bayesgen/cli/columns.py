@@ -115,9 +115,8 @@ def _types_of(clf, names: list[str]) -> dict[str, str | None]:
     """Return the types of cells of the columns that a model uses, by what it learned of them."""
     from bayesgen.encoding.schema import TableSchema
 
-    encoder = getattr(clf, "encoder_", None)
-    schema = encoder if isinstance(encoder, TableSchema) else getattr(encoder, "schema", None)
-    if schema is not None:
+    schema = getattr(clf, "encoder_", None)
+    if isinstance(schema, TableSchema):
         return {
             names[j]: _type_of(values)
             if kind == "categorical"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.errors import InputError
+from bayesgen.errors import Facts, InputError
 from bayesgen.families.contract import Family, Stats
 from bayesgen.numerics.rows import Matrix, first_cell
 from bayesgen.numerics.special import Array
@@ -31,8 +31,9 @@ def refuse_cells(
     why: str = "",
     advice: str | None = None,
     rows: Array | None = None,
+    error: type[Facts] = InputError,
 ) -> None:
-    """Raise InputError for the first cell that is bad, if there is one.
+    """Raise an error for the first cell that is bad, if there is one.
 
     Parameters
     ----------
@@ -41,14 +42,14 @@ def refuse_cells(
     names : callable
         The names of the columns, where they are needed.
     what, why, advice
-        As in `InputError`; ``{name!r}`` and ``{value:g}`` in the first two are those of the cell.
+        As in `Facts`; ``{name!r}`` and ``{value:g}`` in the first two are those of the cell.
     rows : (N,), optional
         What rows are called. None: their positions.
     """
     if bad.any():
         row, j, value = first_cell(X, bad)
         facts = {"name": names()[j], "value": value}
-        raise InputError(
+        raise error(
             what.format(**facts),
             why.format(**facts),
             row=row if rows is None else rows[row],

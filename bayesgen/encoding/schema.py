@@ -281,11 +281,7 @@ class TableSchema:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Inverse of `to_json`."""
-        record: dict = json.loads(text)
-        record["categories"] = map(tuple, record["categories"])
-        for name in ("names", "kinds", "positions", "named", "categories"):
-            record[name] = None if record[name] is None else tuple(record[name])
-        return cls(**record)
+        return cls(**{name: _tuples(value) for name, value in json.loads(text).items()})
 
     def _learn_categories(self, table: Table, declared) -> Self:
         entries = _declared(declared, table.names, table.n_columns)
@@ -320,6 +316,10 @@ class TableSchema:
                 f"X has {table.n_columns} features, but {self.n_columns} are expected; "
                 "give the columns of the training data"
             )
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _occurring(X: Array | None) -> list[Array] | None:

@@ -70,13 +70,13 @@ _QUARTILES = (0.25, 0.5, 0.75)  # one of them is any value that so many cells ha
 
 
 @dataclass(frozen=True)
-class BinnedTable:
+class BinnedTable(TableSchema):
     """What is known of a table before its rows are codes 0 .. K_j - 1.
 
     Parameters
     ----------
-    schema : TableSchema
-        Kinds "gaussian" (binned), "categorical" and "bernoulli".
+    names, kinds, positions, n_columns, named, categories
+        As in `TableSchema`; kinds "gaussian" (binned), "categorical" and "bernoulli".
     cuts : tuple of (D,) tuples of float, or None
         Ends of the bins of real columns, rising; a value at an end is in the bin above it. Empty
         for other columns. None: all cells were missing, and whatever comes has the one code.
@@ -84,12 +84,11 @@ class BinnedTable:
         Whether a missing cell is a category of its own, the last.
     """
 
-    schema: TableSchema
     cuts: tuple[tuple[float, ...] | None, ...]
     missing: tuple[bool, ...]
 
     @classmethod
-    def learn(
+    def of_rows(
         cls,
         rows: Rows,
         n_bins: int,
@@ -97,8 +96,8 @@ class BinnedTable:
         categories=None,
         cuts=None,
         missing: MissingCells = "auto",
-    ) -> tuple[Self, Array]:
-        """Learn from training rows, without labels; return their codes (N, D) too.
+    ) -> Self:
+        """Learn from training rows, without labels.
 
         Parameters
         ----------
@@ -143,31 +142,24 @@ class BinnedTable:
                 ends.append(None)
             else:
                 ends.append(ends_with_spike(seen, n_bins))
-        table = cls(schema, tuple(ends), tuple(coded.tolist()))
-        return table, table._coded(cells)
+        return cls(**vars(schema), cuts=tuple(ends), missing=tuple(coded.tolist()))
 
     @property
     def levels(self) -> Array:
         """Return the numbers (D,) of codes, that of missing cells included."""
         n_levels = [  # 0: missing in every row, the one code
             2 if kind == "bernoulli" else len(values) if kind == "categorical" else _n_bins(ends)
-            for kind, values, ends in zip(
-                self.schema.kinds, self.schema.categories, self.cuts, strict=True
-            )
+            for kind, values, ends in zip(self.kinds, self.categories, self.cuts, strict=True)
         ]
         return np.array(n_levels) + np.array(self.missing)
 
-    def encode(self, rows: Rows) -> Array:
-        """Return the codes (N, D); NaN where a cell is not known.
+    def codes(self, cells: Array) -> Array:
+        """Return the codes (N, D) of cells as `encode` returns them; NaN where one is not known.
 
         That is an unknown category, or a missing cell of a column in which these have no code.
         """
-        return self._coded(rows.cells(self.schema))
-
-    def _coded(self, cells: Array) -> Array:
-        """Code cells as the schema encodes them."""
         codes, gone = cells.copy(), np.isnan(cells)
-        for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
+        for j, (kind, ends) in enumerate(zip(self.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 codes[:, j] = np.searchsorted(ends or (), codes[:, j], side="right")
         codes[gone | (codes == -1)] = np.nan
@@ -180,25 +172,12 @@ class BinnedTable:
         values = np.array(codes, dtype=np.float64)
         last = self.levels - 1
         values[(values == last) & np.array(self.missing)] = np.nan
-        for j, (kind, ends) in enumerate(zip(self.schema.kinds, self.cuts, strict=True)):
+        for j, (kind, ends) in enumerate(zip(self.kinds, self.cuts, strict=True)):
             if kind == "gaussian":
                 is_known = ~np.isnan(values[:, j])
                 shown = _inside(np.array(ends or ()))
                 values[is_known, j] = shown[values[is_known, j].astype(np.int64)]
-        return self.schema.decode(values)
-
-    def to_json(self) -> str:
-        """Return text that `from_json` reads."""
-        return json.dumps(
-            {"schema": self.schema.to_json(), "cuts": self.cuts, "missing": self.missing}
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Inverse of `to_json`."""
-        record = json.loads(text)
-        cuts = tuple(None if ends is None else tuple(ends) for ends in record["cuts"])
-        return cls(TableSchema.from_json(record["schema"]), cuts, tuple(record["missing"]))
+        return super().decode(values)
 
 
 def spike_of(values: Array) -> float | None:

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesgen.encoding.reader import Align, Rows
+from bayesgen.encoding.cells import refuse_cells
+from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import named_kinds
 from bayesgen.encoding.views import BinnedTable, MissingCells
-from bayesgen.errors import InputError
-from bayesgen.estimators.tables import TableReader
+from bayesgen.estimators.tables import MixedColumns
+from bayesgen.families.contract import Family
 from bayesgen.families.errors import IncompleteRowError
 from bayesgen.numerics.special import Array
 
@@ -18,7 +19,7 @@ _WIDEST = 1 << 15  # columns of which all pairs can be counted
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedColumns(TableReader):
+class BinnedColumns(MixedColumns):
     """Tables as codes: categories, bits, real columns cut into bins.
 
     What the user has named: `n_bins`, `given_cuts`, `kinds`, `declared` categories, and `missing`,
@@ -27,18 +28,11 @@ class BinnedColumns(TableReader):
 
     n_bins: int = 5
     given_cuts: Any = None
-    kinds: Any = None
-    declared: Any = None
     missing: MissingCells = "auto"
 
     encoder_type = BinnedTable
     sums_missing: ClassVar[bool] = True
     unseen_words: ClassVar[tuple[str, ...]] = ("ignore", "raise")
-
-    @property
-    def chosen(self) -> Collection[str]:
-        """Columns that `columns` or `categories` name."""
-        return self.encoder.schema.chosen
 
     def learnt(self, rows: Rows, exact: bool) -> tuple[Self, Rows]:
         """Return the reader that knows the bins."""
@@ -47,10 +41,11 @@ class BinnedColumns(TableReader):
         width = table.n_columns - list(named.values()).count("drop")
         if width > _WIDEST:  # before each is cut into bins
             raise ValueError(f"pairs of {width} columns need 1e9 counts or more: drop some")
-        binned, codes = BinnedTable.learn(
+        binned = BinnedTable.of_rows(
             rows, self.n_bins, self.kinds, self.declared, self.given_cuts, self.missing
         )
         reader = replace(self, encoder=binned)
+        codes = binned.codes(rows.cells(binned))
         reader._refuse_unknown(codes)
         return reader, rows.by(reader, codes)
 
@@ -73,17 +68,17 @@ class BinnedColumns(TableReader):
 
         Of columns that vary within these rows; of all, if there was one row before.
         """
-        schema, cut_columns = self.encoder.schema, set(map(str, self.given_cuts or {}))
-        names = schema.names or schema.positions
+        names = self.encoder.names or self.encoder.positions
+        cut_columns = set(map(str, self.given_cuts or {}))
         single = [
             j
-            for j, (kind, ends) in enumerate(zip(schema.kinds, self.encoder.cuts, strict=True))
-            if kind == "gaussian" and not ends and str(names[j]) not in cut_columns
+            for j, ends in enumerate(self.encoder.cuts)
+            if self.encoder.kinds[j] == "gaussian" and not ends and str(names[j]) not in cut_columns
         ]
         if not single:
             return
         try:
-            cells = rows.cells(schema)
+            cells = rows.cells(self.encoder)
         except (TypeError, ValueError):  # whoever reads the rows for good will say so
             return
         ends = (f.reduce(cells, axis=0, initial=np.nan) for f in (np.fmin, np.fmax))
@@ -91,58 +86,52 @@ class BinnedColumns(TableReader):
         lost = [j for j in single if varies[j] or n_before == 1]
         if lost:
             raise ValueError(
-                f"column {names[lost[0]]!r} had one value in the first rows, from "
+                f"column {self.columns[lost[0]]!r} had one value in the first rows, from "
                 "which bins are taken, so that what comes later tells nothing: declare cuts= (an "
                 "empty list leaves the column one bin), or begin with more rows"
             )
 
     def _refuse_unknown(self, codes: Array) -> None:
         """Raise where a training cell has no code."""
-        gone = np.argwhere(np.isnan(codes))
-        if len(gone):
-            i, j = gone[0]
-            schema = self.encoder.schema
-            names = schema.names
-            name = schema.positions[j] if names is None else names[j]
-            raise InputError(
-                "row",
-                f", column {name!r}: missing, or a category that the first rows did not have; "
-                "pairs of incomplete rows have no common margins",
-                row=i,
-                column=name,
-                advice="give missing='category', and declare categories= where rows come in parts",
-                place=" {}",
-            )
+        refuse_cells(
+            codes,
+            np.isnan(codes),
+            lambda: self.columns,
+            "column {name!r} is not known",
+            ": missing, or a category that the first rows did not have; pairs of incomplete rows "
+            "have no common margins",
+            "give missing='category', and declare categories= where rows come in parts",
+        )
 
     def refuse_incomplete(self, encoded: Any) -> None:
         """Raise where a cell is not known: what is not summed over needs it."""
-        gone = np.argwhere(np.isnan(encoded))
-        if len(gone):
-            i, j = gone[0]
-            name = self.columns[j]
-            raise IncompleteRowError(
-                f"column {name!r}",
-                ": missing, or a category that the training rows did not have. Probabilities sum "
-                "over what it may be; intervals and entropies need it",
-                row=i,
-                column=name,
-                advice="fit with missing='category', fill the cell, or leave the row out",
-            )
+        refuse_cells(
+            encoded,
+            np.isnan(encoded),
+            lambda: self.columns,
+            "column {name!r}",
+            ": missing, or a category that the training rows did not have. Probabilities sum "
+            "over what it may be; intervals and entropies need it",
+            "fit with missing='category', fill the cell, or leave the row out",
+            error=IncompleteRowError,
+        )
 
     def encode(self, rows: Rows) -> Array:
         """Return (N, D) codes; NaN where a cell is not known."""
-        if self.unseen == "raise":
-            self.encoder.schema.refuse_unseen(rows.table)
-        codes: Array = self.encoder.encode(rows)
+        cells = super().encode(rows)
+        codes: Array = self.encoder.codes(cells)
         return codes
 
-    def decode(self, X: Any) -> Any:
-        """Return a data frame of the columns; a bin is shown by a number inside it."""
-        import pandas as pd
+    @property
+    def normal_by_type(self) -> Collection[str]:
+        """Return (): numbers are cut into bins."""
+        return ()
 
-        return pd.DataFrame(dict(zip(self.columns, self.encoder.decode(X), strict=True)))
+    def coords(self, family: Family) -> dict[str, Any]:
+        """{dim: labels} of the posterior."""
+        return Reader.coords(self, family)
 
     @property
-    def columns(self) -> list[Any]:
-        """Names of the columns, but for those that are left out."""
-        return super().columns if self.encoder is None else list(self.encoder.schema.labels)
+    def cells_as_read(self) -> list[Any]:
+        """Return the cuts of each column, and whether missing cells are a category."""
+        return list(zip(self.encoder.cuts, self.encoder.missing, strict=True))

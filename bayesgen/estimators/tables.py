@@ -80,7 +80,7 @@ class MixedColumns(TableReader):
     kinds: Any = None
     declared: Any = None
 
-    encoder_type = TableSchema
+    encoder_type: ClassVar[type[TableSchema]] = TableSchema
 
     @property
     def chosen(self) -> Collection[str]:

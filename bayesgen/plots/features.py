@@ -161,8 +161,7 @@ def _categories(fitted: Fitted, j: int, column: Column) -> list[Any]:
 def _schema(fitted: Fitted) -> TableSchema | None:
     """Return kinds and categories of the columns, if the classifier has learned them."""
     encoder = fitted.reader.encoder
-    schema = encoder.schema if isinstance(encoder, BinnedTable) else encoder
-    return schema if isinstance(schema, TableSchema) else None
+    return encoder if isinstance(encoder, TableSchema) else None
 
 
 def _rows_with(table: Table, n: int, cells: Mapping[int, Any]):

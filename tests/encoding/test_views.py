@@ -78,7 +78,8 @@ def test_a_spike_is_a_bin_of_its_own(spike):
     """The other cells have their own quantiles, and it is shown itself."""
     off = spike + np.r_[np.arange(1.0, 21), -np.arange(1.0, 21) * (spike > 0)]
     X = pd.DataFrame({"x": np.r_[np.full(60, spike), off[off != spike]]})
-    pairs, coded = BinnedTable.learn(Rows(X, None, as_table(X)), 4)
+    pairs = BinnedTable.of_rows(Rows(X, None, as_table(X)), 4)
+    coded = pairs.codes(pairs.encode(X))
     codes = coded[:, 0]
     on = X["x"] == spike
     assert len(set(codes[on])) == 1

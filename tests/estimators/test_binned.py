@@ -138,7 +138,7 @@ def test_a_category_of_its_own_for_missing_cells():
 def test_later_rows_need_bins_of_the_first(structure):
     make = partial(bg.TreeAugmentedNB, prior="default", structure=structure)
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
-    with pytest.raises(ValueError, match=r"column 0 had one value in the first rows.*cuts="):
+    with pytest.raises(ValueError, match=r"column 'x0' had one value in the first rows.*cuts="):
         make().partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
     late = np.column_stack([X[:, 0], np.where(np.arange(6) < 4, 7.0, X[:, 1])])
     with pytest.raises(ValueError, match="column 1 had one value in the first rows"):
