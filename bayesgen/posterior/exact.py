@@ -95,9 +95,6 @@ def averaged(mass: Array, joints: Array) -> Array:
     return mean + log_sum_exp(log_x + log_mass, axis=0)[:, None]
 
 
-_HELD = 1 << 30  # bytes of them that are held during a call
-
-
 @dataclass(frozen=True, eq=False)
 class ExactPosterior:
     """Hyper-parameters of prior and posterior, and the statistics between them.
@@ -231,7 +228,8 @@ class ExactPosterior:
         # too many digits
         lost = np.flatnonzero(~(left > LEAST_LEFT) | ~(log_x < np.inf).all(axis=1))
         if len(lost):
-            self._leave_out(np.split(lost, len(lost)), X, codes, weight, joint)
+            one_each = np.split(lost, len(lost))
+            joint[lost] = self.log_joint_without_groups(X, codes, weight, one_each)[lost]
         return joint, None
 
     def _without_groups(self, X: Matrix, codes: Array, weight: Array, groups: Array) -> Array:
@@ -251,20 +249,11 @@ class ExactPosterior:
     def log_joint_without_groups(
         self, X: Matrix, codes: Array, weight: Array, groups: Sequence[Array]
     ) -> Array:
-        """Return (N, C) of rows without their whole group; `groups` are positions of rows."""
-        log_joint = np.empty((X.shape[0], len(self.model.alpha)))
-        self._leave_out(groups, X, codes, weight, log_joint)
-        return log_joint
+        """Return (N, C) of rows without their group, from added statistics of all other rows.
 
-    def _leave_out(
-        self,
-        groups: Sequence[Array],
-        X: Matrix,
-        codes: Array,
-        weight: Array,
-        log_joint: Array,
-    ) -> None:
-        """Write (N, C) log joint densities of each group, from added statistics of other rows."""
+        `groups` are positions of rows; other rows are not filled in.
+        """
+        log_joint = np.empty((X.shape[0], len(self.model.alpha)))
 
         def stats_of(rows: Array) -> ClassStats:
             return self.prior.stats(X[rows], codes[rows], len(self.model.alpha), weight[rows])
@@ -281,6 +270,7 @@ class ExactPosterior:
         else:  # some of the training rows: what the others have added is known by subtraction
             others = self.stats.remove(stats_of(left_out))
         leave_out_each(groups, stats_of, others, settle)
+        return log_joint
 
     def draw(self, rng: np.random.Generator, draws: int, chains: int) -> dict[str, Array]:
         """{name: (chain, draw, *dims)} independent draws of every parameter."""
@@ -371,13 +361,12 @@ class ExactPosterior:
         family, n_draws = self.model.family, len(log_pi)
         density, by_row = score(family, "probability"), family.capability(DensityDraws)
         n_numbers = n_draws * self._n_parameters
-        held = list(self._theta_parts(n_draws, seed)) if 8 * n_numbers <= _HELD else None
         # what a family derives from theta it derives once per block: no fewer rows than it is worth
         size = max(BLOCK, min(n_numbers // 4, 8 * BLOCK))
         for rows in row_blocks(X.shape[0], log_pi.size, size):
             joint = np.empty((n_draws, rows.stop - rows.start, log_pi.shape[1]))
             first = 0
-            for theta in self._theta_parts(n_draws, seed) if held is None else held:
+            for theta in self._theta_parts(n_draws, seed):
                 log_x = density(X[rows], theta)
                 joint[first : first + len(log_x)] = log_x
                 first += len(log_x)

@@ -506,11 +506,6 @@ class Scored(NamedTuple):
     weight: Array  # (N,)
     joints: list[Array]  # (N, C) log joint densities by each member
 
-    def take(self, rows) -> "Scored":
-        """Return some of the rows."""
-        joints = [joint[rows] for joint in self.joints]
-        return Scored(self.evidence[rows], self.codes[rows], self.weight[rows], joints)
-
 
 @dataclass(frozen=True, eq=False)
 class PooledPosterior:

@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.encoding.labelled import group_codes, weights
 from bayesgen.encoding.labels import is_labelled, labels_of
-from bayesgen.encoding.reader import Rows
 from bayesgen.families.errors import NoClosedFormError
 from bayesgen.families.names import CLASS
 from bayesgen.numerics.rows import class_counts
@@ -88,7 +87,11 @@ def training_rows(
     elif fitted.training.weight is not None and len(fitted.training.weight) == len(codes):
         weight = fitted.training.weight
     if groups is not None:
-        refuse_groups(fitted)
+        if not all(member.posterior.exact for member, _ in parts):
+            raise NoClosedFormError(
+                "groups= leaves many rows out at once, which draws cannot (importance weights "
+                "would rest on a few of them); fit again without each group"
+            )
         groups = group_codes(groups, len(codes))
     elif fitted.training.groups is not None and len(fitted.training.groups) == len(codes):
         groups = fitted.training.groups
@@ -100,16 +103,9 @@ def training_rows(
     n = int((weight > 0).sum())
     for member, read in parts:
         some = partial or (member is not fitted and n != member.training.n_rows)
-        check_training_rows(member, read, codes, weight, some)
+        check = _check_rows_of_fit if member.posterior.exact else _check_numbers
+        check(member, TrainingRows(read.encoded, codes, weight), some)
     return TrainingRows(rows.encoded, codes, weight, groups)
-
-
-def check_training_rows(
-    fitted: Fitted, rows: Rows, codes: Array, weight: Array, partial: bool
-) -> None:
-    """Raise unless these are the training rows of one model, or some of them."""
-    check = _check_rows_of_fit if fitted.posterior.exact else _check_numbers
-    check(fitted, TrainingRows(rows.encoded, codes, weight), partial)
 
 
 def rows_of_fit(fitted: Fitted, training=None, partial: bool = False) -> TrainingRows:
@@ -134,15 +130,6 @@ def rows_of_fit(fitted: Fitted, training=None, partial: bool = False) -> Trainin
         ) from error
 
 
-def refuse_groups(fitted: Fitted) -> None:
-    """Raise NoClosedFormError where whole groups cannot be left out."""
-    if not all(member.posterior.exact for member in fitted.models):
-        raise NoClosedFormError(
-            "groups= leaves many rows out at once, which draws cannot (importance weights "
-            "would rest on a few of them); fit again without each group"
-        )
-
-
 class LabelScore(NamedTuple):
     """Mean -log p(y_i | x_i, other rows) of training labels, in nats."""
 
@@ -165,42 +152,35 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
     Not known: without the rows, after changes to them, and of draws that do not tell.
     """
     posterior: Any = fitted.posterior
-    training = fitted.training
+    training, scored = fitted.training, None if rows else fitted.posterior.scored
+    kept_rows = rows or training.rows
     if training.inference not in _LEAVES_OUT:
         return None
-    scored, kept_rows = posterior.scored, rows or training.rows
     if rows is None and training.scores is not None:
         codes, weight = training.scores.codes, training.scores.weight
         log_p = -np.logaddexp(0.0, -training.scores.label)
-    elif rows is None and scored is not None:
-        positions = _some(len(scored.codes))
-        codes, weight = scored.codes[positions], scored.weight[positions]
-        joint, k = posterior.log_proba_without(scored.take(positions))
-        log_p = joint[np.arange(len(codes)), codes]
+    elif scored is not None:
+        codes, weight = scored.codes, scored.weight
+        log_p = posterior.log_proba_without(scored)[0][np.arange(len(codes)), codes]
     elif kept_rows is None:
         return None
     else:
-        n, positions = len(kept_rows.y), _some(len(kept_rows.y))
-        of_some = (
-            None
-            if kept_rows.sample_weight is None
-            else np.asarray(kept_rows.sample_weight)[positions]
-        )
-        X, y = (_safe_indexing(rows_of, positions) for rows_of in (kept_rows.X, kept_rows.y))
+        n = len(kept_rows.y)
+        some = np.arange(n)
+        if n > SCORED:
+            some = np.sort(np.random.default_rng(0).choice(n, SCORED, replace=False))
+        X, y, w = (None if of is None else _safe_indexing(of, some) for of in kept_rows)
+        groups = None if training.groups is None else training.groups[some]
         try:
-            of_groups = None if training.groups is None else training.groups[positions]
-            some = rows is not None or len(positions) < n
-            scored_rows = training_rows(fitted, X, y, of_some, some, of_groups)
+            given = training_rows(fitted, X, y, w, rows is not None or n > SCORED, groups)
+            given = given.only_scored()
         except ValueError:
             return None
-        positions = scored_rows.scored
-        codes, weight = scored_rows.codes[positions], scored_rows.weight[positions]
-        joint, k = posterior.log_joint_without(*scored_rows.only_scored())
+        codes, weight = given.codes, given.weight
+        joint, k = posterior.log_joint_without(*given)
         if k is not None and (k > largest_good_k(posterior.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]
-    if not len(codes):
-        return None
     each, n_classes = np.arange(len(codes)), len(fitted.classes)
     count = class_counts(codes, n_classes, weight)
     frequency = log_weights_without(np.ones(n_classes), count, codes, weight)[each, codes]
@@ -209,13 +189,6 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
         float(-np.average(values, weights=copies_as_one)) for values in (log_p, frequency)
     )
     return LabelScore(loss, of_frequencies, round(float(copies_as_one.sum())))
-
-
-def _some(n: int) -> Array:
-    """Positions of at most `SCORED` rows, drawn at random."""
-    if n <= SCORED:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, SCORED, replace=False))
 
 
 def _check_numbers(fitted: Fitted, rows: TrainingRows, partial: bool) -> None:

@@ -104,7 +104,7 @@ def test_the_favourite_of_the_evidence_is_named():
     y = np.arange(80) % 2
     rows = rng.normal(size=(80, 1)) + 0.02 * rng.normal(size=(80, 4))
     rows = np.column_stack([rows, rng.normal(size=80) * (1 + 4 * y)])
-    models = {"lda": bg.LinearDiscriminant(), "nb": bg.GaussianNB()}
+    models = {"lda": bg.LinearDiscriminant().fit(rows, y), "nb": bg.GaussianNB().fit(rows, y)}
     found = bg.compare_models(models, rows, y)
     assert found.table.model.values.tolist() == ["nb", "lda"]
     assert found.table.log_evidence.diff("model") > 100
@@ -152,7 +152,7 @@ def test_refusals(models):
 def test_an_impossible_row_is_no_nan():
     rows = np.array([[0, 1], [1, 1], [1, 0], [0, 0]] * 3)
     y = np.array(["a", "a", "b", "b"] * 3)
-    sure = bg.BernoulliNB(1e-300, 1e-300, class_alpha=1e-300)
-    found = bg.compare_models({"sure": sure, "plain": bg.BernoulliNB()}, rows, y)
+    sure = bg.BernoulliNB(1e-300, 1e-300, class_alpha=1e-300).fit(rows, y)
+    found = bg.compare_models({"sure": sure, "plain": bg.BernoulliNB().fit(rows, y)}, rows, y)
     assert not np.isnan(found.table.elpd).any()
     assert found.table.stacking.sum() == pytest.approx(1)

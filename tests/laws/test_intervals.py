@@ -88,7 +88,6 @@ def test_draws_of_theta_in_parts_are_the_same_for_every_block_of_rows(case, monk
     if own.model.family.capability(DensityDraws) is not None:
         pytest.skip("draws rows where theta is large")
     monkeypatch.setattr(exact, "KEPT", 300 * size)
-    monkeypatch.setattr(exact, "_HELD", 0)
     monkeypatch.setattr(exact, "BLOCK", 1)
     drawn = odds(joint(own, X))
     assert len(np.unique(drawn[:, 0, 0])) > N_DRAWS / 2
