@@ -132,7 +132,11 @@ def diagnose(posterior: "xr.Dataset", sample_stats: "xr.Dataset") -> Diagnosis:
         n_all = float(n_chains * n_draws)
         return Diagnosis(diverging, np.nan, "", n_all, "every parameter", n_chains)
     with np.errstate(invalid="ignore", over="ignore"):  # an infinite draw has no deviation
-        moving = {str(k): v.std((CHAIN, DRAW)).values != 0 for k, v in posterior.items()}
+        over = (CHAIN, DRAW)
+        span = {
+            k: (v.min(over, skipna=False), v.max(over, skipna=False)) for k, v in posterior.items()
+        }
+        moving = {str(k): (low != high).values for k, (low, high) in span.items()}
     moving = {name: cells for name, cells in moving.items() if cells.any()}
     if not moving:
         return Diagnosis(diverging, np.inf, "every parameter", 0.0, "it", n_chains)

@@ -95,15 +95,14 @@ class GaussianStats(Stats):
 
     def merge(self, other: Self) -> Self:
         """Chan, Golub and LeVeque's pairwise update."""
-        seen = self.n.sum(axis=0) > 0
-        shift = np.where(seen, self.shift, other.shift)
+        shift = np.where(self.n.sum(axis=0) > 0, self.shift, other.shift)
         b = other.about(shift)
-        a = np.where(self.n > 0, self.about(shift), b)  # an empty cell has no mean to step from
+        a = np.where(_cells(self.n) > 0, self.about(shift), b)  # no rows, no mean to step from
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros(n.shape), where=n > 0)
-        step = np.where(other.n > 0, b - a, 0.0)
-        scatter = self.scatter + other.scatter + step * step * self.n * share
-        return replace(self, n=n, mean=a + step * share, scatter=scatter, shift=shift)
+        step = np.where(_cells(other.n) > 0, b - a, 0.0)
+        scatter = self.scatter + other.scatter + self.squares(self.n * share, step)
+        return replace(self, n=n, mean=a + step * _cells(share), scatter=scatter, shift=shift)
 
     def remove(self, other: Self) -> Self:
         """Run the update backwards; warn when the rows removed carried almost all the scatter."""
@@ -111,22 +110,42 @@ class GaussianStats(Stats):
         refuse_negative("n", n, self.n)
         left = n > 1e-12 * self.n
         n = np.where(left, n, 0.0)
-        mean, removed = self.mean, other.about(self.shift)
+        removed = other.about(self.shift)
         # mean_left = mean + (mean - mean_gone) n_gone/n_left
-        ratio = np.divide(other.n, n, out=np.zeros(n.shape), where=left)
-        mean_left = np.where(left, mean + (mean - removed) * ratio, 0.0)
-        step = np.where(left & (other.n > 0), removed - mean_left, 0.0)
-        scatter = (
-            self.scatter - other.scatter - step * step * other.n * n / np.where(left, self.n, 1.0)
-        )
-        scatter = np.where(left, scatter, 0.0)
-        refuse_negative("scatter", scatter, self.scatter)
-        warn_lost_digits(scatter, self.scatter, n)
-        return replace(self, n=n, mean=mean_left, scatter=np.maximum(scatter, 0.0))
+        ratio = _cells(np.divide(other.n, n, out=np.zeros(n.shape), where=left))
+        mean = np.where(_cells(left), self.mean + (self.mean - removed) * ratio, 0.0)
+        step = np.where(_cells(left & (other.n > 0)), removed - mean, 0.0)
+        back = other.n * n / np.where(left, self.n, 1.0)
+        scatter = self.scatter - other.scatter - self.squares(back, step)
+        groups = self.grouped(n)
+        is_left = groups.reshape(groups.shape + (1,) * (scatter.ndim - 2)) > 0
+        stats = replace(self, n=n, mean=mean, scatter=np.where(is_left, scatter, 0.0))
+        refuse_negative("scatter", stats.variation(), self.variation())
+        warn_lost_digits(stats.variation(), self.variation(), groups)
+        if scatter.ndim == 2:  # no rounding below 0; a matrix stays as it is
+            return replace(stats, scatter=np.maximum(stats.scatter, 0.0))
+        return stats
 
     def about(self, shift: Array) -> Array:
         """Return (C, D) means minus another reference."""
         return self.mean + (self.shift - shift)
+
+    def squares(self, weight: Array, step: Array) -> Array:
+        """Return the weighted squares of steps of the means (C, D), as a scatter."""
+        return weight * step * step
+
+    def variation(self) -> Array:
+        """Return (G, D) the scatter of each column."""
+        return self.scatter
+
+    def grouped(self, n: Array) -> Array:
+        """Return the weights behind `variation`, of those of the classes."""
+        return n
+
+
+def _cells(n: Array) -> Array:
+    """Return (C, D) or (C, 1)."""
+    return n if n.ndim == 2 else n[:, None]
 
 
 def _compiled[S: GaussianStats](X: Array, y: Array, weight: Array | None, zero: S) -> S:

@@ -6,15 +6,14 @@ features.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bayesgen.errors import warn
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics.rows import Matrix, has_nan, row_blocks
+from bayesgen.numerics.rows import Matrix, dense_block, has_nan, row_blocks
 from bayesgen.numerics.special import Array, log_sum_exp
 
 
@@ -177,25 +176,18 @@ def recorded_step(X: Array, scale: Array, weight: Array | None = None) -> Array:
 #
 # Shapes: n rows, D features, C classes, G covariances (C, or 1 that the classes share), S draws.
 
-Block = Callable[[slice, Array], Array]  # some rows minus (D,): float64, for the caller to keep
-
 _TINY = 64  # features below which matrices are too small for a product of each draw's own
-_NUMBERS = 1 << 18  # of whitened rows under some draws: 2 MiB
 _DRAWS = 64  # in one product
-_FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
+FAR = 100.0  # class means further apart, in standard deviations, are not subtracted afterwards
 
 
-def patterns(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
-    """Yield (rows, columns to use) for each pattern of missing cells among the live columns."""
-    yield from common_patterns(X, live, 1)[1]
+def patterns(X: Matrix, live: Array, least: int = 1) -> list[tuple[Array | slice, Array]]:
+    """Return (rows, columns) for each pattern of missing cells among the live columns.
 
-
-def common_patterns(
-    X: Matrix, live: Array, least: int
-) -> tuple[Array, Iterator[tuple[Array | slice, Array]]]:
-    """Rows whose pattern fewer than `least` rows have, and the other `patterns`."""
+    Rows whose pattern fewer than `least` rows have come last and together, with all live columns.
+    """
     if not has_nan(X):
-        return np.empty(0, dtype=np.intp), iter([(slice(None), live)])
+        return [(slice(0, X.shape[0]), live)]
     bits = np.zeros((X.shape[0], -(-len(live) // 64) * 8), dtype=np.uint8)
     for rows in row_blocks(*X.shape):
         bits[rows, : -(-len(live) // 8)] = np.packbits(~np.isnan(X[rows][:, live]), axis=1)
@@ -207,73 +199,51 @@ def common_patterns(
     size = np.bincount(which, minlength=len(kinds))
     order, ends = np.argsort(which, kind="stable"), np.cumsum(size)
     common = np.flatnonzero(size >= least)
-    each = ((order[ends[k] - size[k] : ends[k]], live[seen[k].astype(bool)]) for k in common)
-    return np.flatnonzero(size[which] < least), each
+    each = [(order[ends[k] - size[k] : ends[k]], live[seen[k].astype(bool)]) for k in common]
+    return [*each, (np.flatnonzero(size[which] < least), live)]
 
 
-def pattern_blocks(X: Matrix, live: Array) -> Iterator[tuple[Array | slice, Array]]:
-    """`patterns`, those of complete rows in blocks of about 2 MiB of float64."""
-    if has_nan(X):
-        yield from patterns(X, live)
-        return
-    for rows in row_blocks(*X.shape):
-        yield rows, live
+def cell_blocks(
+    X: Matrix, rows: Array | slice, columns: Array
+) -> Iterator[tuple[Array | slice, Array]]:
+    """Yield (rows, cells) of rows and columns as in `patterns`, about 2 MiB at a time.
+
+    The cells may be those of X itself: not to be changed in place.
+    """
+    n = X.shape[0] if isinstance(rows, slice) else len(rows)
+    for block in row_blocks(n, X.shape[1]):
+        some = block if isinstance(rows, slice) else rows[block]
+        x = dense_block(X, some)
+        yield some, x if len(columns) == X.shape[1] else x[:, columns]
 
 
-def reader(X: Matrix, rows: Array | slice, columns: Array) -> tuple[Block, int]:
-    """Rows and columns of X as `Block`, and how many rows they are; `rows` as in `patterns`."""
-    every = len(columns) == X.shape[1]
-
-    def read(part, minus: Array) -> Array:
-        block = X[part if isinstance(rows, slice) else rows[part]]
-        if not every:
-            block = block[:, columns]
-        return np.subtract(block, minus, out=np.empty(block.shape))  # widened to float64 first
-
-    return read, X.shape[0] if isinstance(rows, slice) else len(rows)
-
-
-def squared_distances(read: Block, n: int, shift: Array, mu: Array, factor: Array) -> Array:
-    """Return (n, C) squared distances of rows minus `shift` from the class means.
+def squared_distances(x: Array, mu: Array, whiten: Array) -> Array:
+    """Return (n, C) squared distances of rows from the class means.
 
     Parameters
     ----------
-    mu : (C, D), minus shift
-    factor : (G, D, D) lower Cholesky factors of the covariances
+    x : (n, D)
+    mu : (C, D)
+    whiten : (G, D, D) inverses of lower Cholesky factors of the covariances
     """
-    n_classes, dim = mu.shape
-    q = np.zeros((n, n_classes))
-    if not n or not dim:
+    q = np.empty((len(x), len(mu)))
+    if len(whiten) > 1:
+        for c, w in enumerate(whiten):
+            z = (x - mu[c]) @ w.T
+            np.einsum("nd,nd->n", z, z, out=q[:, c])
         return q
-    whiten = None
-    if n >= dim:  # else the inverse costs more than it saves
-        whiten = inverse_of_lower(factor)
-    groups = [list(range(n_classes))] if len(factor) == 1 else [[c] for c in range(n_classes)]
-
-    def multiply(k: int, d: Array) -> Array:
-        if whiten is None:
-            return solve_triangular(factor[k], d.T, lower=True, check_finite=False).T
-        return d @ whiten[k].T
-
     # one covariance: the rows are multiplied once, unless the classes lie so far apart that the
     # difference of two products would lose digits
-    centre = mu.mean(axis=0) if len(factor) == 1 else mu[0]
-    steps = [multiply(k, np.array(mu[group] - centre)) for k, group in enumerate(groups)]
-    near = len(factor) == 1 and n_classes > 1 and np.abs(steps[0]).max() < _FAR
-    lengths = np.square(steps[0]).sum(axis=1)
-
-    for rows in row_blocks(n, dim):
-        x = read(rows, shift)
-        if near:
-            x = multiply(0, x - centre)
-        if near and lengths.max() < 1:  # |x - s|^2 = |x|^2 - 2 x s + |s|^2 loses no digit
-            squares = np.einsum("nd,nd->n", x, x)[:, None] - 2 * x @ steps[0].T + lengths
-            q[rows] = np.maximum(squares, 0.0)
-            continue
-        for k, group in enumerate(groups):
-            for m, c in enumerate(group):
-                z = x - steps[0][m] if near else multiply(k, x - mu[c])
-                np.einsum("nd,nd->n", z, z, out=q[rows, c])
+    centre = mu.mean(axis=0)
+    steps = (mu - centre) @ whiten[0].T
+    lengths, near = np.square(steps).sum(axis=1), np.abs(steps).max(initial=0.0) < FAR
+    white = (x - centre) @ whiten[0].T
+    if lengths.max() < 1:  # |x - s|^2 = |x|^2 - 2 x s + |s|^2 loses no digit
+        squares = np.einsum("nd,nd->n", white, white)[:, None] - 2 * white @ steps.T + lengths
+        return np.maximum(squares, 0.0)
+    for c in range(len(mu)):
+        z = white - steps[c] if near else (x - mu[c]) @ whiten[0].T
+        np.einsum("nd,nd->n", z, z, out=q[:, c])
     return q
 
 
@@ -320,79 +290,48 @@ def log_normal_of_draws(X: Matrix, mu: Array, sigma: Array, live: Array) -> Arra
     """
     log_p = np.empty((len(mu), X.shape[0], mu.shape[1]))
     for rows, columns in patterns(X, live):
-        read, n = reader(X, rows, columns)
         for draws in row_blocks(len(mu), math.prod(sigma.shape[1:])):
             factor = np.linalg.cholesky(sigma[draws][:, :, columns[:, None], columns])
             log_det = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-            q = squared_distances_of_draws(read, n, mu[draws][..., columns], factor)
-            q *= -0.5
-            q -= (0.5 * len(columns) * np.log(2 * np.pi) + log_det)[:, None, :]
-            log_p[draws, rows] = q
+            norm = 0.5 * len(columns) * np.log(2 * np.pi) + log_det
+            whiten, centres = inverse_of_lower(factor), mu[draws][..., columns]
+            for some, x in cell_blocks(X, rows, columns):
+                q = squared_distances_of_draws(x, centres, whiten)
+                log_p[draws, some] = -0.5 * q - norm[:, None]
     return log_p
 
 
-def squared_distances_of_draws(read: Block, n: int, mu: Array, sigma_factor: Array) -> Array:
+def squared_distances_of_draws(x: Array, mu: Array, whiten: Array) -> Array:
     """Return (S, n, C) squared distances of rows from the class means of draws.
 
     Parameters
     ----------
+    x : (n, D)
     mu : (S, C, D)
-    sigma_factor : (S, G, D, D) lower Cholesky factors
+    whiten : (S, G, D, D) inverses of lower Cholesky factors
     """
     n_draws, n_classes, dim = mu.shape
-    q = np.zeros((n_draws, n, n_classes))
+    q = np.zeros((n_draws, len(x), n_classes))
     if not dim:
         return q
     if dim >= _TINY or n_draws == 1:
         for s in range(n_draws):
-            centre = mu[s].mean(axis=0)
-            q[s] = squared_distances(read, n, centre, mu[s] - centre, sigma_factor[s])
+            q[s] = squared_distances(x, mu[s], whiten[s])
         return q
     # all draws of one class in one product: (n, D) by (D, D S), the draws innermost
     centre = mu.mean(axis=0)
-    whiten = inverse_of_lower(sigma_factor)
-    height = max(1, _NUMBERS // (dim * _DRAWS))
-    tables = []
-    for first in range(0, n_draws, _DRAWS):
-        some = slice(first, first + _DRAWS)
+    for draws in row_blocks(n_draws, 1, _DRAWS):
         for c in range(n_classes):
-            w = whiten[some, c if whiten.shape[1] > 1 else 0]
-            offset = (w @ (mu[some, c] - centre[c])[..., None])[..., 0]
+            w = whiten[draws, c if whiten.shape[1] > 1 else 0]
+            offset = (w @ (mu[draws, c] - centre[c])[..., None])[..., 0]
             wide = np.concatenate([w, -offset[:, :, None]], axis=2).transpose(2, 1, 0)
-            tables.append((some, c, np.ascontiguousarray(wide).reshape(dim + 1, -1)))
-
-    for start in range(0, n, height):
-        rows = slice(start, min(start + height, n))
-        steps = [read(rows, offset) for offset in centre]
-        d = np.ones((rows.stop - rows.start, dim + 1))
-        for some, c, wide in tables:
-            d[:, :-1] = steps[c]
-            z = (d @ wide).reshape(len(d), dim, -1)
-            q[some, rows, c] = np.einsum("nds,nds->sn", z, z)
+            table = np.ascontiguousarray(wide).reshape(dim + 1, -1)
+            for rows in row_blocks(len(x), dim * _DRAWS):
+                step = x[rows] - centre[c]
+                d = np.hstack([step, np.ones((len(step), 1))])
+                z = (d @ table).reshape(len(d), dim, -1)
+                q[draws, rows, c] = np.einsum("nds,nds->sn", z, z)
     return q
-
-
-def linear_scores(
-    X: Matrix, rows: Array | slice, columns: Array, centre: Array, w: Array, level: Array
-) -> Array:
-    """Compute (S, n, C) scores ``(x - centre) @ w + level`` of rows and columns of X.
-
-    Parameters
-    ----------
-    centre : (D,)
-    w : (S, C, D)
-    level : (S, C)
-    """
-    n_draws, n_classes, dim = w.shape
-    read, n = reader(X, rows, columns)
-    log_odds = np.empty((n_draws, n, n_classes))
-    flat, last = w.reshape(n_draws * n_classes, dim).T, level.ravel()
-
-    for block in row_blocks(n, max(dim, flat.shape[1])):
-        scores = read(block, centre) @ flat
-        scores += last
-        log_odds[:, block] = scores.reshape(len(scores), n_draws, n_classes).swapaxes(0, 1)
-    return log_odds
 
 
 def inverse_of_lower(factor: Array) -> Array:
@@ -427,7 +366,7 @@ def log_density(X: Array, mu, sigma, name: str):
 
     x = pm.Data(name, np.nan_to_num(X))
     if not has_nan(X):
-        return _log_normal(mu, sigma, x)
+        return log_normal(mu, sigma, x)
     seen = pm.Data(f"{name}_seen", (~np.isnan(X)).astype(np.float64))
     return log_density_of_cells(x, seen, mu, sigma)
 
@@ -453,7 +392,7 @@ def log_density_of_cells(x, seen, mu, sigma):
     return log_p[:-1]
 
 
-def _log_normal(mu, sigma, x):
+def log_normal(mu, sigma, x):
     """Return (N, C) of complete rows, which share the factor of their class."""
     import pytensor.tensor as pt
 
