@@ -8,7 +8,14 @@ import numpy as np
 
 from bayesgen.cli.console import UserError, blamed_on, note
 from bayesgen.cli.files import read_whole
-from bayesgen.encoding.literals import count, did_you_mean, listed, near_name, shown
+from bayesgen.encoding.literals import (
+    count,
+    did_you_mean,
+    listed,
+    near_name,
+    parse_number,
+    shown,
+)
 from bayesgen.io import tabular
 from bayesgen.numerics.special import Array
 
@@ -59,13 +66,10 @@ def columns_of(
     """
     columns = _columns(clf, table, text)
     if lost := [name for name in columns.types if name not in table.names]:
-        hints = ((name, near_name(name, table.names)) for name in lost)
-        near = [
-            shown(hint) + (f" for {shown(name)}" if len(lost) > 1 else "")
-            for name, hint in hints
-            if hint
-        ]
-        advice = f"did you mean {listed(near)}?" if near else "add what is not known as empty cells"
+        near = [near for name in lost if (near := near_name(name, table.names))]
+        advice = "add what is not known as empty cells"
+        if near:
+            advice = f"did you mean {listed(map(shown, near))}?"
         raise UserError(
             f"{table.path} lacks {'a column' if len(lost) == 1 else 'columns'} of the model: "
             f"{listed(map(shown, lost))}; {advice}"
@@ -305,24 +309,15 @@ def costs(options: list[str] | None, classes: Array) -> dict[Any, dict[Any, floa
         return None
     by_text = {str(label): label for label in classes.tolist()}
     table = {c: {d: 1.0 for d in by_text.values() if d != c} for c in by_text.values()}
-    said: dict[tuple[str, str], str] = {}
     for text in options:
         labels, _, number = text.rpartition("=")
-        words = labels.split(",")  # a label may have a comma
-        pairs = [(",".join(words[:k]), ",".join(words[k:])) for k in range(1, len(words))]
-        pairs = [pair for pair in pairs if {*pair} <= {*by_text}]
-        try:
-            cost = float(number)
-        except ValueError:
-            pairs = []
-        if len(pairs) != 1:
+        pairs = [(c, d) for c in by_text for d in by_text if f"{c},{d}" == labels]
+        cost = parse_number(number)
+        if len(pairs) != 1 or cost is None:
             raise UserError(
                 f"--cost {text} is not TRUE,DECISION=NUMBER with two of the labels "
                 f"{listed(list(by_text), 10)}"
             )
         label, decision = pairs[0]
-        if pairs[0] in said:
-            raise UserError(f"--cost {text} and --cost {said[pairs[0]]} are of the same labels")
-        said[pairs[0]] = text
         table[by_text[label]][by_text[decision]] = cost
     return table

@@ -1,6 +1,5 @@
 """Files that the user names: tables and models, read and written whole or not at all."""
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -32,11 +31,9 @@ def open_table(path: Path, reading: Reading | None = None) -> "Table":
     from bayesgen.io.tabular import open_file
 
     with blamed_on(f"cannot read {path}", (OSError,)):  # a name that is too long
-        exists = path.exists()
-    if not exists:
+        is_file = path.is_file()
+    if not is_file:
         raise UserError(f"no file {str(path)!r}{_near(path)}")
-    if not path.is_file():
-        raise UserError(f"{path} is not a file")
     table = open_file(path, reading)
     if style := str(getattr(table, "dialect", "")):
         note(f"{path}: read with {style}")
@@ -74,13 +71,11 @@ def save_model(clf, path: Path, table: "Table", target: str, roles: dict[str, st
     """Write a model, with how its file was read, and the columns of documents and groups."""
     from bayesgen.io import storage
 
-    header = table.reading.header
-    if table.schema is None:
-        header = header is not False
-    unnamed = () if header in (None, True) else tuple(n for n in table.names if n != target)
+    header = table.reading.header is not False
     reading = replace(
-        table.reading, delimiter=None, header=header, encoding=None, unnamed=unnamed, roles=roles
-    )
+        table.reading, delimiter=None, header=header, encoding=None, roles=roles,
+        unnamed=() if header else tuple(name for name in table.names if name != target),
+    )  # fmt: skip
     fit, state, draws = clf.__bayesgen_record__(clf.fitted_)
     storage.write(path, fit, {**state, _ENTRY: asdict(reading)}, draws)
 
@@ -131,20 +126,12 @@ def open_writer(
     """
     import pandas as pd
 
-    tabs = {"sep": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {}
     with blamed_on(f"cannot write {path}", (OSError,)), replacing(path) as temporary:
         if file_format(path) == "csv":
             with open(temporary, "w", encoding="utf-8", newline="") as file:
-
-                def append(rows: pd.DataFrame, header: bool = False) -> None:
-                    try:
-                        rows.to_csv(file, index=False, header=header, lineterminator="\n", **tabs)
-                    except csv.Error as mistake:
-                        why = f"a cell cannot be written to a .tsv file ({mistake})"
-                        raise UserError(why) from mistake
-
-                append(pd.DataFrame(columns=list(names)), header=True)
-                yield append
+                options = {"index": False, "lineterminator": "\n"}
+                pd.DataFrame(columns=list(names)).to_csv(file, **options)
+                yield lambda rows: rows.to_csv(file, header=False, **options)
             return
         import pyarrow
         from pyarrow.parquet import ParquetWriter

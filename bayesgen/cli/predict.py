@@ -43,7 +43,7 @@ def predict(
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Result: .csv, .tsv or .parquet."),
+        typer.Option("--output", "-o", metavar="FILE", help="Result: .csv or .parquet."),
     ],
     keep: Annotated[
         list[str] | None,

@@ -14,8 +14,6 @@ from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 Json = dict[str, Any]  # an object of a JSON file
 
 # what pandas.read_csv takes for missing, and the question mark of the UCI repository; blanks too
@@ -27,7 +25,8 @@ def is_missing(cell) -> bool:
     """Tell whether a cell is None, NaN, pandas.NA or NaT."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(cell, Real | np.datetime64) and bool(cell != cell)
+    compared = isinstance(cell, Real) or type(cell).__name__ == "datetime64"  # without NumPy
+    return compared and bool(cell != cell)
 
 
 def parse_number(text: str) -> float | None:

@@ -69,11 +69,11 @@ class Reading:
 def file_format(path: Path) -> str:
     """Return ``"csv"`` or ``"parquet"``, by the ending; TableError if it is another."""
     ending = path.suffix.lower()
-    if ending in CSV:
+    if ending == ".csv":
         return "csv"
     if ending in PARQUET:
         return "parquet"
-    raise TableError(f"{path}: the name must end in .csv, .tsv or .parquet, to say what it holds")
+    raise TableError(f"{path}: the name must end in .csv or .parquet, to say what it holds")
 
 
 def content_format(path: Path) -> str:

@@ -81,6 +81,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.close(file)
         os.replace(temporary, target)
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno, reason, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -156,11 +156,11 @@ def test_every_model_predicts_as_in_python(tmp_path, model, ending, result):
 @pytest.mark.slow
 def test_language_model(tmp_path):
     X, y = load_languages()
-    model, out = tmp_path / "model.nc", tmp_path / "out.tsv"
+    model, out = tmp_path / "model.nc", tmp_path / "out.csv"
     arguments = ("--target", "lang", "--model", "markov", "--text", "text")
     assert "'para' left out" in run("fit", LANGUAGES, *arguments, "-o", model).stderr
     run("predict", model, LANGUAGES, "-o", out, "--keep", "para")  # the model knows its column
-    got = pd.read_csv(out, sep="\t")
+    got = pd.read_csv(out)
     clf = bg.MarkovNB().fit(X, y)
     assert list(got)[:2] == ["para", "prediction"]
     np.testing.assert_allclose(got.iloc[:, 2:], clf.predict_proba(X), rtol=1e-12, atol=1e-300)
@@ -345,7 +345,7 @@ def test_a_terminated_run_leaves_by_every_finally(monkeypatch):
 def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model):
     fit = ["fit", PENGUINS, "--target", "species", "--model", "mixed"]
     predict = ["predict", str(penguin_model), PENGUINS]
-    outs = [write(tmp_path / name, "old") for name in ("a.csv", "a.tsv", "a.parquet", "model.nc")]
+    outs = [write(tmp_path / name, "old") for name in ("a.csv", "a.parquet", "model.nc")]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for out in outs:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
@@ -354,7 +354,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, penguin_model
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert line == f"error: cannot write {out}: {os.strerror(errno.EFBIG)}"
-    assert [out.read_text() for out in outs] == ["old"] * 4
+    assert [out.read_text() for out in outs] == ["old"] * 3
     assert sorted(tmp_path.iterdir()) == sorted(outs)
 
 
@@ -396,7 +396,7 @@ PREDICT = ["predict", "MODEL", PENGUINS, "-o", "o.csv"]
     ([*FIT, "-o", "/dev/null"], "not a file"),
     ([*FIT, "-o", PENGUINS], "it is the file to be read"),
     (["fit", PENGUINS[:-5] + ".csv", "-t", "y", "-o", "m.nc"], "did you mean"),
-    (["fit", ".", "-t", "y", "-o", "m.nc"], "is not a file"),
+    (["fit", ".", "-t", "y", "-o", "m.nc"], "no file '.'"),
     ([*FIT, "--drop", "yeer"], "mean 'year'?"),
     ([*FIT, "--drop", "species"], "the target"),
     ([*FIT, "--kind", "sex"], "COLUMN=KIND"),
@@ -415,8 +415,6 @@ PREDICT = ["predict", "MODEL", PENGUINS, "-o", "o.csv"]
     ([*FIT, "-m", "lda", "--drop", "island", "--drop", "sex"], "row 4 (column 'bill_length_mm'); "
      "leave them out by --drop-incomplete"),
     (["compare", "MODEL", PENGUINS, "-t", "island"], "the model reads this column"),
-    ([*PREDICT, "--cost", "Adelie,Gentoo=1", "--cost",
-      "Adelie,Gentoo=3"], "Gentoo=3 and --cost Adelie,Gentoo=1 are of the same labels"),
     ([*PREDICT, "--cost", "Adelie,Gento=2"], "two of the labels Adelie, Chinstrap, Gentoo"),
     ([*PREDICT, "--cost", "Adelie,Gentoo=x"], "TRUE,DECISION=NUMBER"),
     ([*PREDICT, "--cost", "Adelie=2"], "TRUE,DECISION=NUMBER"),
