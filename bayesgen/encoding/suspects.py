@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -12,6 +13,9 @@ from bayesgen.encoding.literals import count, listed, shown
 from bayesgen.encoding.tables import Table, feature_names, is_table
 from bayesgen.errors import Facts, warn
 from bayesgen.numerics.special import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LOOKED_AT = 10_000  # first rows of a table
 _FEW = 20  # cells below which nothing is said of a column
@@ -283,34 +287,27 @@ def copied_rows(X, labels: Array, done: str) -> Array | None:
     if frame is None or frame.size > _MOST_CELLS or len(frame) < 2:
         return None
     fewest = max(_FEWEST, _LEAST * len(frame))
-    reals = frame.iloc[:, [j for j, dtype in enumerate(frame.dtypes) if dtype.kind == "f"]]
-    for _, values in reals.items():  # copies repeat the values of every column
-        if len(frame) - values.nunique(dropna=False) < fewest:
-            return None
-    cells = reals.astype(np.float64).to_numpy()
-    whole = np.where(np.isfinite(cells), cells, 0.0) % 1 == 0
-    cells = cells[:, ~whole.all(axis=0)]
+    reals = frame.loc[:, [dtype.kind == "f" for dtype in frame.dtypes]]
+    if any(len(frame) - cells.nunique(dropna=False) < fewest for _, cells in reals.items()):
+        return None  # copies repeat the values of every column
+    cells = reals.to_numpy(np.float64, na_value=np.nan)
+    cells = cells[:, (np.where(np.isfinite(cells), cells, 0.0) % 1 != 0).any(axis=0)]
     if not cells.shape[1]:
         return None
+    columns = [pd.Series(np.asarray(labels)), *(column for _, column in frame.items())]
     try:
-        keys = pd.util.hash_pandas_object(frame, index=False).to_numpy()
+        keys = sum(pd.util.hash_pandas_object(rows, index=False) for rows in (frame, columns[0]))
     except TypeError:  # cells that cannot be hashed
         return None
-    _, keys = np.unique(keys, return_inverse=True)
     blank = (cells == 0).all(axis=1)
-    keys[blank] = len(keys) + np.arange(blank.sum())
-    label_codes = pd.factorize(np.asarray(labels), use_na_sentinel=False)[0]
-    _, codes, count = np.unique(
-        keys.astype(np.int64) * (1 + label_codes.max()) + label_codes,
-        return_inverse=True,
-        return_counts=True,
-    )
+    keys = keys.mask(blank, np.arange(len(frame), dtype=np.uint64))
+    codes, _ = pd.factorize(keys)
+    count = np.bincount(codes)
     n_copies = len(codes) - len(count)
     distinct = max((count == 1).sum(), pd.DataFrame(cells).nunique().max())
     if n_copies < fewest or distinct < len(count) / 2:
         return None
-    columns = [labels, *(values for _, values in frame.items())]
-    by_chance = len(codes) ** 2 * np.prod([_equal_cells(values) for values in columns])
+    by_chance = len(codes) ** 2 * np.prod([_equal_cells(column) for column in columns])
     if (count * (count - 1.0)).sum() < _TIMES * by_chance:
         return None
     share = (count[codes] > 1).mean()
@@ -335,9 +332,7 @@ def _pandas_frame(X):
     return X if isinstance(X, pd.DataFrame) else nw.from_native(X).to_pandas()
 
 
-def _equal_cells(values) -> float:
+def _equal_cells(column: "pd.Series") -> float:
     """Return the probability that two cells of a column are equal."""
-    import pandas as pd
-
-    share = pd.Series(values).value_counts(normalize=True, dropna=False).to_numpy()
+    share = column.value_counts(normalize=True, dropna=False).to_numpy()
     return float(np.square(share).sum())
