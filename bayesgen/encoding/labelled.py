@@ -16,7 +16,6 @@ from bayesgen.encoding.labels import (
     has_no_label,
     is_labelled,
     labels_of,
-    plain,
     refuse_two_types,
 )
 from bayesgen.encoding.literals import shown
@@ -46,7 +45,7 @@ class Labelled(NamedTuple):
             return code_labels(self.labels)
         has_label = is_labelled(self.labels)
         codes = np.full(len(self.labels), -1)
-        distinct, codes[has_label] = code_labels(plain(self.labels[has_label]))
+        distinct, codes[has_label] = code_labels(self.labels[has_label])
         return distinct, codes
 
     def weight_of_each(self) -> Array:
@@ -138,7 +137,7 @@ def rows_with_label(X, y, sample_weight) -> tuple:
     positions = np.flatnonzero(is_labelled(labels))
     weight = None if sample_weight is None else weights(sample_weight, len(labels))[positions]
     X = X.take(positions) if isinstance(X, Rows) else _safe_indexing(X, positions)
-    return X, plain(labels[positions]), weight
+    return X, labels[positions], weight
 
 
 def weights(sample_weight, n_rows: int) -> Array:

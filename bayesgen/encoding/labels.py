@@ -138,13 +138,6 @@ def is_labelled(labels: Array) -> Array:
     return ~unlabelled
 
 
-def plain(labels: Array) -> Array:
-    """Return labels of an object array as what they are, if they are not text."""
-    if labels.dtype.kind != "O" or any(isinstance(v, str) for v in labels):
-        return labels
-    return np.array(labels.tolist())
-
-
 def has_no_label(y: Array) -> Array:
     """Return where a label is None, NaN or NA, (N,)."""
     if y.dtype.kind == "O":
@@ -153,10 +146,12 @@ def has_no_label(y: Array) -> Array:
 
 
 def code_labels(y: Array) -> tuple[Array, Array]:
-    """Return sorted labels and the code of each row."""
+    """Return sorted labels and the code of each row; objects become what they are of."""
     if (coded_labels := _code_many(y)) is not None:
         return coded_labels
     refuse_unlabelled(y)
+    if y.dtype.kind == "O" and all(isinstance(label, Real | np.bool) for label in y):
+        y = np.array(y.tolist())
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise InputError("y holds an infinite label", row=np.isinf(y).argmax())
     try:
@@ -164,19 +159,13 @@ def code_labels(y: Array) -> tuple[Array, Array]:
             check_classification_targets(y)
         labels, codes = np.unique(y, return_inverse=True)
     except (TypeError, ValueError) as error:
-        kinds = sorted({type(v).__name__ for v in y.tolist()})
-        if y.dtype.kind != "O" and len(kinds) == 1:  # continuous, complex or bytes
+        if y.dtype.kind != "O":  # continuous, complex or bytes
             raise
-        if isinstance(error, ValueError) and len(kinds) == 1:
-            dtype = kinds[0] if kinds[0] in ("bool", "float", "int") else "str"
-            raise ValueError(
-                f"Unknown label type: objects of type {kinds[0]}; give "
-                f"numpy.asarray(y).astype({dtype})"
-            ) from None
-        one = f"labels must be of one sortable type, got {', '.join(kinds)}"
-        if isinstance(error, ValueError):
-            raise ValueError(f"Unknown label type: {one}") from None
-        raise TypeError(one) from None
+        kinds = ", ".join(sorted({type(v).__name__ for v in y.tolist()}))
+        raise type(error)(
+            f"Unknown label type: labels must be of one sortable type, got {kinds}; give "
+            "numpy.asarray(y).astype(str)"
+        ) from None
     return labels, codes.ravel()
 
 
