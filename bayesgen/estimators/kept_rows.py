@@ -1,4 +1,4 @@
-"""Training rows in model files, where draws fit the model to them again: pools and label trees."""
+"""What model files hold of the training rows: scores, and rows that draws are fitted to again."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -8,12 +8,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
+from bayesgen.datatree.tree import LEAVE_ONE_OUT, TRAINING_ROWS
 from bayesgen.encoding.labels import is_labelled, labels_of
 from bayesgen.encoding.tables import is_table
 from bayesgen.families.names import OBS
+from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.numerics.special import Array
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import KeptRows
+from bayesgen.posterior.training import KeptRows, Training
+from bayesgen.predict.left_out import LeftOut
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +25,40 @@ if TYPE_CHECKING:
 _FRAME, _ARRAY, _TEXTS, _SPARSE = "frame", "array", "texts", "sparse"
 
 
-def written_rows(fitted: Fitted) -> "xr.Dataset | None":
+def groups_of_training(fitted: Fitted) -> "dict[str, xr.Dataset]":
+    """Return the groups of a model file that are about its training rows."""
+    import xarray as xr
+
+    groups = {}
+    if fitted.training.scores is not None:
+        groups[LEAVE_ONE_OUT] = xr.Dataset(fitted.training.scores.arrays())
+    if (rows := _written_rows(fitted)) is not None:
+        groups[TRAINING_ROWS] = rows
+    return groups
+
+
+def training_of(
+    state: Mapping[str, Any], groups: "dict[str, xr.Dataset]", classes: Array
+) -> Training:
+    """Return what a file knows of the training rows; their groups are taken out of `groups`."""
+    scores, rows = None, {}
+    if (held := groups.pop(LEAVE_ONE_OUT, None)) is not None:
+        scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+    if (held := groups.pop(TRAINING_ROWS, None)) is not None:
+        rows = _read_rows(held, classes, state["feature_names"])
+    return Training(
+        state["n_rows_seen"],
+        state["n_unlabelled"],
+        state["inference"],
+        state["unlabelled_weight"],
+        scores=scores,
+        prior=PriorChoice(*state["prior"]) if state["prior"] else None,
+        left_out=state["left_out"],
+        **rows,
+    )
+
+
+def _written_rows(fitted: Fitted) -> "xr.Dataset | None":
     """Return the training rows as arrays; None where a file needs or can hold none."""
     import xarray as xr
 
@@ -64,7 +100,7 @@ def _write(X, file: BytesIO) -> str:
     return kind
 
 
-def read_rows(group: "xr.Dataset", classes: Array, names: list[str] | None) -> Mapping[str, Any]:
+def _read_rows(group: "xr.Dataset", classes: Array, names: list[str] | None) -> dict[str, Any]:
     """Return the rows of a file as `Training` holds them: ``rows``, ``groups``, ``weight``."""
     import pandas as pd
 

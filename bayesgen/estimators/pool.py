@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
 from bayesgen.datatree import tree
-from bayesgen.datatree.tree import LEAVE_ONE_OUT, POSTERIOR, TRAINING_ROWS
+from bayesgen.datatree.tree import POSTERIOR
 from bayesgen.encoding import suspects
 from bayesgen.encoding.labelled import (
     Labelled,
@@ -32,7 +32,7 @@ from bayesgen.encoding.views import TableView, view_from_json
 from bayesgen.errors import warn
 from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.kept_rows import read_rows, written_rows
+from bayesgen.estimators.kept_rows import groups_of_training, training_of
 from bayesgen.estimators.pool_members import choose_members
 from bayesgen.estimators.saving import refuse_subclass, state_of
 from bayesgen.estimators.summary import Summary, summary_of_pool
@@ -64,7 +64,6 @@ from bayesgen.predict.leave_one_out import (
     TrainingRows,
     rows_of_fit,
 )
-from bayesgen.predict.left_out import LeftOut
 from bayesgen.predict.probabilities import log_joint
 
 if TYPE_CHECKING:
@@ -644,8 +643,9 @@ class LogLinearPool(GenerativeClassifier):
         """Return what `storage.write` takes: its own numbers, and a record of each member."""
         import xarray as xr
 
-        pooled, scores = self._pooled(), self._left_out(None, False)
-        entries, groups = [], {}
+        pooled = self._pooled()
+        fitted = fitted.with_training(scores=self._left_out(None, False))
+        entries, groups = [], groups_of_training(fitted)
         for k, member in enumerate(pooled.members):
             if member.front is not None:
                 raise TypeError(
@@ -669,9 +669,6 @@ class LogLinearPool(GenerativeClassifier):
                     "most_known": member.most_known,
                 }
             )
-        groups[LEAVE_ONE_OUT] = xr.Dataset(scores.arrays())
-        if (rows := written_rows(fitted)) is not None:
-            groups[TRAINING_ROWS] = rows
         numbers = xr.Dataset(
             {
                 "exponents": ((CHAIN, DRAW, MEMBER), pooled.exponents.exponents),
@@ -684,7 +681,6 @@ class LogLinearPool(GenerativeClassifier):
             "n_rows": pooled.n_rows,
             "class_weight": pooled.count.tolist(),
             "prior_mean": pooled.model.family.mean,
-            "left_out": fitted.training.left_out,
             "members": entries,
         }
         return numbers, state, groups
@@ -718,18 +714,8 @@ class LogLinearPool(GenerativeClassifier):
         model, n_rows = ClassModel(np.ones(len(classes)), prior), state["n_rows"]
         count = np.array(state["class_weight"])
         posterior = PooledPosterior(tuple(members), model, Exponents(eta, b), count, n_rows, draw)
-        held = draws[LEAVE_ONE_OUT]
-        scores = LeftOut(**{str(name): held[name].values for name in held.data_vars})
         reader = replace(storage.with_columns(self._reader(), state), members=posterior.members)
-        training = Training(
-            state["n_rows_seen"],
-            inference=_ROUTE,
-            scores=scores,
-            left_out=dict(state["left_out"]),
-        )
-        if TRAINING_ROWS in draws:
-            rows = read_rows(draws[TRAINING_ROWS], classes, state["feature_names"])
-            training = replace(training, **rows)
+        training = training_of(state, dict(draws), classes)
         return Fitted(type(self).__name__, classes, reader, posterior, training)
 
     def __sklearn_tags__(self) -> Tags:

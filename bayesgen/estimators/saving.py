@@ -5,19 +5,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bayesgen.datatree.fit import drawn_posterior, fit_dataset, read_fit
-from bayesgen.datatree.tree import CONSTANT_DATA, FIT, LEAVE_ONE_OUT, TRAINING_ROWS
+from bayesgen.datatree.tree import CONSTANT_DATA, FIT
 from bayesgen.encoding.labels import by_name
 from bayesgen.encoding.reader import Reader
-from bayesgen.estimators.kept_rows import read_rows, written_rows
+from bayesgen.estimators.kept_rows import groups_of_training, training_of
 from bayesgen.families.names import CLASS, CONTEXT, TOKEN
-from bayesgen.inference.chosen_priors import PriorChoice
 from bayesgen.inference.trees import tree_of
 from bayesgen.io import storage
 from bayesgen.posterior.drawn import DrawnPosterior
 from bayesgen.posterior.exact import ExactPosterior
 from bayesgen.posterior.fitted import Fitted
-from bayesgen.posterior.training import Training
-from bayesgen.predict.left_out import LeftOut
 from bayesgen.version import __version__
 
 if TYPE_CHECKING:
@@ -67,6 +64,9 @@ def state_of(clf, fitted: Fitted, absent: Collection[str]) -> dict[str, Any]:
         "n_rows_seen": int(training.n_rows),
         "n_unlabelled": int(training.n_unlabelled),
         "unlabelled_weight": training.unlabelled_weight,
+        "inference": training.inference,
+        "prior": None if training.prior is None else list(training.prior),
+        "left_out": training.left_out,
     }
 
 
@@ -76,8 +76,6 @@ def record(clf, fitted: Fitted) -> tuple["xr.Dataset", dict[str, Any], dict[str,
     absent = unsaved(clf)
     state = state_of(clf, fitted, absent) | {
         "unsaved": [name for name in absent if getattr(clf, name) is not None],
-        "inference": training.inference,
-        "prior": None if training.prior is None else list(training.prior),
         "mixture": [mass for mass, _ in getattr(posterior, "mixture", ())],
         **reader.state(),
     }
@@ -98,13 +96,7 @@ def record(clf, fitted: Fitted) -> tuple["xr.Dataset", dict[str, Any], dict[str,
             for name, group in draws.items()
             if name not in (FIT, CONSTANT_DATA)
         }
-    if training.scores is not None:
-        import xarray as xr
-
-        draws[LEAVE_ONE_OUT] = xr.Dataset(training.scores.arrays())
-    if (rows := written_rows(fitted)) is not None:
-        draws[TRAINING_ROWS] = rows
-    return fit, state, draws
+    return fit, state, draws | groups_of_training(fitted)
 
 
 def loaded(
@@ -119,28 +111,13 @@ def loaded(
     if family.__name__ != fit.attrs["family"]:
         raise ValueError(f"the file holds a {fit.attrs['family']}, not a {family.__name__}")
     draws = dict(draws)
-    scores = None
-    if LEAVE_ONE_OUT in draws:
-        held = draws.pop(LEAVE_ONE_OUT)
-        scores = LeftOut(**{str(k): held[k].values for k in held.data_vars})
+    training = training_of(state, draws, classes)
     mass = state["mixture"]
     mixed = [read_fit(draws.pop(f"{_MIXED}_{k}"), family) for k in range(len(mass))]
     resolved, model, stats = read_fit(fit, family)
     prior = replace(resolved, family=resolved.family.with_prior_objects(unresolved.family))
-    by_formula = state["inference"] == "closed form"
-    training = Training(
-        state["n_rows_seen"],
-        state["n_unlabelled"],
-        state["inference"],
-        state["unlabelled_weight"],
-        scores=scores,
-        prior=PriorChoice(*state["prior"]) if state["prior"] else None,
-    )
-    if TRAINING_ROWS in draws:
-        rows = read_rows(draws.pop(TRAINING_ROWS), classes, state["feature_names"])
-        training = replace(training, **rows)
     name = type(clf).__name__
-    if by_formula:
+    if training.inference == "closed form":
         components = [ExactPosterior(prior, *component[1:]) for component in mixed]
         exact = ExactPosterior(prior, model, stats, tuple(zip(mass, components, strict=True)))
         return Fitted(name, classes, reader, exact, training)
