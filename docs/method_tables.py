@@ -12,7 +12,7 @@ QUESTIONS = {
     " linear_form",
     "How sure": "predict_interval predict_posterior predict_uncertainty predict_set",
     "Why": "explain estimates edge_probabilities summary",
-    "Unusual rows": "typicality score_samples perplexity",
+    "Unusual rows": "typicality score_samples",
     "Which model": "loo loo_log_joint log_evidence_",
     "Prior and posterior": "posterior_ draw_posterior sample_posterior posterior_groups to_pymc"
     " simulate",

@@ -15,11 +15,9 @@ from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.capabilities import TokenDraws, require
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
 from bayesgen.families.contract import Family
-from bayesgen.families.names import CONTEXT, TOKEN, Method
+from bayesgen.families.names import CONTEXT, TOKEN
 from bayesgen.inference import trees
 from bayesgen.numerics.special import Array
-from bayesgen.posterior.model import log_weights
-from bayesgen.predict import tables
 from bayesgen.predict.leave_one_out import label_score
 
 _START = "⊢"  # how a coordinate shows that a document begins here
@@ -195,8 +193,6 @@ class MarkovNB(GenerativeClassifier):
     >>> clf = clf.fit(["the dog barks", "dog and cat", "a tulip", "rose and tulip"], list("aapp"))
     >>> clf.predict(["tulip tulip rose"])
     array(['p'], dtype='<U1')
-    >>> clf.perplexity(["tulip tulip rose"], y="p").round(3)
-    array([4.845])
     """
 
     _family_type = DirichletMarkov
@@ -234,77 +230,6 @@ class MarkovNB(GenerativeClassifier):
         """Return whether documents are texts, and not sequences of tokens."""
         reader: Any = self._fitted().reader
         return bool(reader.raw)
-
-    def perplexity(self, X: Any, y: Any = None, method: Method = "posterior_predictive") -> Array:
-        """Return exp of minus the mean log probability of a token, document by document.
-
-        Parameters
-        ----------
-        X : documents
-        y : label or (N,) labels, optional
-            The class whose language model is asked; None: the mixture of all classes.
-        method : one of the predict methods'
-            Under the posterior predictive a document is scored as a whole.
-
-        Returns
-        -------
-        (N,)
-            1 (certain) to infinity; the size of the vocabulary for uniform guessing. NaN for a
-            document without a token of the vocabulary.
-
-        Warns
-        -----
-        UserWarning
-            Of tokens outside the vocabulary, which are left out.
-        """
-        fitted = self._fitted()
-        documents = Tokenizer(self.tokens, self.fold)(X)
-        vocabulary = {*self.vocabulary_.tokens}
-        length = np.array([sum(token in vocabulary for token in d) or np.nan for d in documents])
-        if n := sum(map(len, documents)) - int(np.nansum(length)):
-            warn(
-                f"{n} tokens are outside the vocabulary and left out: perplexities are those of "
-                "the other tokens, and not comparable with other models. Give vocabulary="
-            )
-        joint = self.predict_joint_log_proba(X, method)
-        if y is None:
-            log_p = self.score_samples(X, method)
-        else:
-            codes = fitted.codes_of(y)
-            if codes.shape not in ((), (len(documents),)):
-                raise ValueError(
-                    f"X has {len(documents)} documents, and y has shape {codes.shape}: give one "
-                    "label for all documents, or one for each"
-                )
-            codes = np.broadcast_to(codes, (len(documents),))
-            log_pi = log_weights(fitted.posterior.class_weights(method))
-            log_p = joint[np.arange(len(codes)), codes] - log_pi[codes]
-        return np.exp(-log_p / length)
-
-    def simulate(
-        self,
-        n: int,
-        y: Any = None,
-        random_state: Any = 0,
-        source: Literal["predictive", "draw"] = "predictive",
-        length: int | None = None,
-    ) -> tuple[list[Any], Array]:
-        """Generate documents: strings if the training documents were, else lists of tokens.
-
-        Parameters
-        ----------
-        n, y, random_state, source
-            As in `GenerativeClassifier.simulate`.
-        length : int, optional
-            Tokens of each document. None: the constructor's.
-        """
-        fitted = self._fitted()
-        if length is not None:
-            model = fitted.posterior.model
-            family: Any = model.family
-            model = replace(model, family=replace(family, length=length))
-            fitted = fitted.with_posterior(model=model)
-        return tables.simulated(fitted, n, y, random_state, source)
 
     def to_pymc(
         self,

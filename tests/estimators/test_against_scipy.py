@@ -328,13 +328,3 @@ def test_logarithms_have_a_jacobian(method):
     expected -= np.nan_to_num(new_logs["income"].to_numpy())[:, None]
     joint = bg.MixedNB(REAL_KINDS).fit(X, y).predict_joint_log_proba(new, method=method)
     np.testing.assert_allclose(joint, expected, rtol=1e-9)
-
-
-def test_perplexity_is_the_geometric_mean_of_surprise():
-    X, codes, y = sample(CASES["MarkovNB 1"])
-    clf = bg.MarkovNB(2, 1.5).fit(X, y)
-    new = ["ab", "cab c", "a"]
-    joint = clf.predict_joint_log_proba(new)
-    log_p = joint - log_class_weights(codes)["posterior_predictive"]
-    np.testing.assert_allclose(clf.perplexity(new, "birch"), np.exp(-log_p[:, 1] / [2, 5, 1]))
-    np.testing.assert_allclose(clf.perplexity(new), np.exp(-logsumexp(joint, axis=1) / [2, 5, 1]))

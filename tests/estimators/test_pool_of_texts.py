@@ -123,3 +123,12 @@ def test_evidence_of_long_documents_is_tempered_by_their_roots():
     factor = np.minimum(mean / np.sqrt([len(text) for text in texts]), 1.5)
     scores = comparable(left_out - np.log(weights)) * factor[:, None]
     np.testing.assert_allclose(posterior.scored.evidence.scores[0], scores, rtol=1e-9, atol=1e-9)
+
+
+def test_a_fit_that_is_worse_than_the_class_frequencies_warns():
+    rng = np.random.default_rng(1)
+    texts = [
+        "".join(rng.choice(list("abcd"), 200, p=rng.dirichlet(np.ones(4)))) for _ in range(120)
+    ]
+    with pytest.warns(UserWarning, match=r"log loss .* and 0\.70 of the class.*LogLinearPool\(\["):
+        bg.MarkovNB(1).fit(texts, np.arange(120) % 2)
