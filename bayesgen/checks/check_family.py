@@ -124,7 +124,8 @@ def _compared(
     if family.conjugate:
         model = prior.update(stats)
     features = np.arange(X.shape[1])
-    coords = {CLASS: np.arange(n_classes), FEATURE: features, FEATURE_BIS: features}
+    coords: dict[str, Any] = {CLASS: np.arange(n_classes), FEATURE: features}
+    coords[FEATURE_BIS] = features
     coords |= family.coords()
     case = Case(prior, model, stats, X, y, np.ones(len(X)), range(n_classes), coords)
     graph, tensors = declared(family, coords)

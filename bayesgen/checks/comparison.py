@@ -23,29 +23,12 @@ from bayesgen.numerics.special import Array
 if TYPE_CHECKING:
     import pandas as pd
 
+PARAMETERS, DENSITIES, PROBABILITIES = "parameters", "densities", "probabilities"
+INTERVALS, ESTIMATES, EXPLANATIONS = "intervals", "plug-in estimates", "explanations"
+SIMULATED, LEFT_OUT, MERGED = "simulated rows", "leave-one-out", "merged statistics"
 # each is computed from those before it: the first that is wrong is where to look
-STAGES = (
-    "parameters",
-    "densities",
-    "probabilities",
-    "intervals",
-    "plug-in estimates",
-    "explanations",
-    "simulated rows",
-    "leave-one-out",
-    "merged statistics",
-)
-(
-    PARAMETERS,
-    DENSITIES,
-    PROBABILITIES,
-    INTERVALS,
-    ESTIMATES,
-    EXPLANATIONS,
-    SIMULATED,
-    LEFT_OUT,
-    MERGED,
-) = STAGES
+STAGES = [PARAMETERS, DENSITIES, PROBABILITIES, INTERVALS, ESTIMATES]
+STAGES += [EXPLANATIONS, SIMULATED, LEFT_OUT, MERGED]
 NUTS, INDEPENDENT = "NUTS", "independent draws"
 IDENTITY = "identity"  # statistic of a number without draws
 DIGITS = 1e-8  # of an identity
