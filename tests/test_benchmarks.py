@@ -117,6 +117,7 @@ def test_each_table_between_markers_is_written_by_the_command_that_it_names(tmp_
         "few_rows",
         "plug_ins",
         "forests",
+        "label_errors",
         "unseen_sets",
         "learning_curves",
         "language_models",

@@ -127,7 +127,7 @@ def label_errors(
     random: 30 % of the labels with a stated probability of .3 are wrong. With 25 % they are too
     low: about 50 and 70 % of the labels with .3 and .5 were wrong.
 
-    With labels flipped at random in seven open tables and a pool of three classifiers, the log loss
+    With labels flipped at random in eight open tables and a pool of three classifiers, the log loss
     of "is wrong" was at most .47 times that of one minus the leave-one-out probability. In clean
     tables the mean of ``wrong`` was at most .003 (``tests/benchmarks/label_errors.py``). A single
     classifier that is too sure (exponent below 1/2) finds fewer; use a pool of it.
