@@ -18,10 +18,12 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.special import gammaln, softmax
+from scipy.special import softmax
 from sklearn import discriminant_analysis as da
 from sklearn import naive_bayes as nb
+from sklearn.ensemble import StackingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -225,24 +227,6 @@ def shared_draws(make: Callable[[], Any]) -> Prepare:
     return prepare
 
 
-def urn_by_lgamma(X: Any, y: Any) -> Call:
-    """Time the Dirichlet-multinomial as its formula stands, a lgamma for each cell and class."""
-    alpha = bg.MultinomialNB(prior="default").fit(*part(X, y)).model_.family.alpha
-    counts = np.bincount(part(X, y)[1]) + 1.0
-    log_pi = np.log(counts / counts.sum())
-
-    def call() -> np.ndarray:
-        length = np.asarray(X.sum(axis=1)).ravel()
-        out = np.empty((X.shape[0], len(alpha)))
-        for c, a in enumerate(alpha):
-            cells = gammaln(a[X.indices] + X.data) - gammaln(a[X.indices])
-            out[:, c] = np.add.reduceat(cells, X.indptr[:-1]) + log_pi[c]
-            out[:, c] += gammaln(a.sum()) - gammaln(a.sum() + length)
-        return softmax(out, axis=1)
-
-    return call
-
-
 def stream_ours(X: Any, y: Any) -> Call:
     """Time a stream of 20 blocks."""
     return lambda: bg.fit_stream(bg.GaussianNB(), [(X, y)] * 20)
@@ -300,6 +284,24 @@ def bigrams() -> Any:
     return make_pipeline(counter, nb.MultinomialNB())
 
 
+def pool() -> Any:
+    """Return a pool of four classifiers."""
+    return bg.LogLinearPool(
+        [
+            bg.GaussianNB(),
+            bg.GaussianNB(variance="tied"),
+            bg.LinearDiscriminant(),
+            bg.QuadraticDiscriminant(),
+        ]
+    )
+
+
+def stacking() -> Any:
+    """Return the same four classifiers, stacked."""
+    members = [(f"m{k}", member) for k, member in enumerate(pool().members)]
+    return StackingClassifier(members, LogisticRegression(max_iter=2000), cv=5)
+
+
 # ------------------------------------------------------------------------------------------- lists
 
 
@@ -343,8 +345,6 @@ def large() -> list[Workload]:
         *both("BernoulliNB", "1e5 x 1000, uint8", data("bits", 1e5, 1000, "uint8"),
               bg.BernoulliNB, nb.BernoulliNB, (60, 15)),
         *both("MultinomialNB", csr, documents, bg.MultinomialNB, nb.MultinomialNB, (1, 0.6)),
-        Workload("MultinomialNB", "predict", csr, documents,
-                 predict(bg.MultinomialNB), urn_by_lgamma, 15, "lgamma form"),
         Workload("LDA", "fit", "1e5 x 500, C 5", wide, fit(lda),
                  fit(da.LinearDiscriminantAnalysis), 10, "scikit-learn, svd"),
         Workload("LDA", "fit", "1e5 x 500, C 5", wide, fit(lda), fit(lsqr), 2,
@@ -408,6 +408,7 @@ SMALL: list[Case] = [  # goals of fit and predict where there are any
     ("BernoulliNB, 5 % missing", "bits with gaps", bg.BernoulliNB, bg.BernoulliNB,
      {(30_000, 20): (None, 0.5)}),
     ("MarkovNB", "texts", bg.MarkovNB, bigrams, {(30_000, 20): (None, 2)}),
+    ("pool of four", "real", pool, stacking, {(1000, 20): (None, None)}),
 ]  # fmt: skip
 COMPILED = [
     ("GaussianNB", (400_000, 20)),
