@@ -278,8 +278,9 @@ def pairs(record: run.Record) -> str:
     ratios = means.div(means["default"], axis=0)
     over = ratios.groupby(["classifier", "size"]).agg(lambda r: run.geometric(r)[0])
     n_pairs, above = ratios[peers].count().sum(), (excess.mean() > 0).sum().sum()
+    names = [" ".join(key) for key in lost.stack()[lambda of_pair: of_pair].index]
     return f"{ratios[peers].round(3).to_string()}\n\n{over.round(3).T.to_string()}\n\n" + (
-        f"{n_pairs} pairs; {above} above {MARGIN}; {lost.sum().sum()} of them lost"
+        f"{n_pairs} pairs; {above} above {MARGIN}; lost: {'; '.join(names) or 'none'}"
     )
 
 
