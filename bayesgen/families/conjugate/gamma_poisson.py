@@ -238,7 +238,7 @@ class GammaPoisson(ConjugateFamily):
     def log_predictive(self, X: Matrix) -> Array:
         """Return (N, C) sum of log negative binomial masses over the observed cells."""
         passes.refuse_negative_counts(X)
-        if sparse.issparse(X) or not kernels.pays(len(self.shape) * X.size):
+        if sparse.issparse(X):
             return self._log_masses(X)
         log_mass = self._look_up_masses(X)
         others = np.flatnonzero(np.isnan(log_mass[:, 0]))
@@ -246,8 +246,10 @@ class GammaPoisson(ConjugateFamily):
         return log_mass
 
     def _look_up_masses(self, X: Array) -> Array:
-        """Return (N, C) `log_predictive` of a large dense X; NaN for rows with a large count."""
-        most = min(_LOOKED_UP, int(np.fmax.reduce(X, axis=None)), _TABLE_CELLS // self.shape.size)
+        """Return (N, C) `log_predictive` of a dense X; NaN for rows with a large count."""
+        largest = int(np.fmax.reduce(X, axis=None, initial=0))
+        # no more masses than cells, but for a few rows
+        most = min(_LOOKED_UP, largest, _TABLE_CELLS // self.shape.size, max(15, X.shape[0]))
         table = np.zeros((*self.shape.shape, most + 3))  # a missing cell adds 0
         table[..., :-2] = special.log_negative_binomial(
             np.arange(most + 1.0), self.shape[..., None], self.rate[..., None]
