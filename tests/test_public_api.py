@@ -3,7 +3,6 @@
 A change is entered on purpose: ``tools/public_api.py --update``, and the diff is read.
 """
 
-import ast
 import runpy
 from pathlib import Path
 
@@ -18,64 +17,12 @@ PRESENT = runpy.run_path(str(ROOT / "tools" / "public_api.py"))["public_api"]
 KNOWN = (ROOT / "tests" / "public_api.txt").read_text(encoding="utf-8").splitlines()
 
 
-def extends(new: str, old: str) -> bool:
-    """Whether every call that fits the signature ``old``, "(a, b=1)", fits ``new`` and means it."""
-
-    def read(signature: str) -> tuple[list, dict, bool, bool]:
-        of = ast.parse(f"def f{signature}: ...").body[0].args
-        defaults = [*[None] * (len(of.args) - len(of.defaults)), *map(ast.unparse, of.defaults)]
-        by_position = list(zip([a.arg for a in of.args], defaults, strict=True))
-        by_name = {
-            a.arg: None if default is None else ast.unparse(default)
-            for a, default in zip(of.kwonlyargs, of.kw_defaults, strict=True)
-        }
-        return by_position, by_name, of.vararg is not None, of.kwarg is not None
-
-    position, name, starred, double = read(new)
-    old_position, old_name, old_starred, old_double = read(old)
-    n = len(old_position)
-    known = dict(position) | name
-    needed = [a for a, default in [*position[n:], *name.items()] if default is None]
-    return (
-        [a for a, _ in position[:n]] == [a for a, _ in old_position]
-        # what had to be given may be left out now
-        and all(
-            old in (None, new) for (_, new), (_, old) in zip(position, old_position, strict=False)
-        )
-        and all(known[a] == default if a in known else double for a, default in old_name.items())
-        and all(a in old_name for a in needed)
-        and starred >= old_starred
-        and double >= old_double
-    )
-
-
-def signatures(lines: list[str]) -> dict[str, str]:
-    """{name: "(parameters)"} of the lines that have parameters."""
-    cut = [line.partition("(") for line in lines if line.endswith(")") and " = " not in line]
-    return {name: f"({rest}" for name, bracket, rest in cut if bracket}
-
-
-@pytest.fixture(scope="module")
-def present() -> list[str]:
-    return PRESENT()
-
-
-def test_names_and_parameters_are_those_that_were_entered(present):
-    new = set(present) - set(KNOWN)
+def test_names_and_parameters_are_those_that_were_entered():
+    present = set(PRESENT())
+    new = present - set(KNOWN)
     families = tuple(f"bayesgen.families.{name}(" for name in registry())  # a file is the entry
     assert [line for line in new if not line.startswith(families)] == []
-    assert set(KNOWN) - set(present) == set()
-
-
-def test_a_classifiers_own_methods_accept_the_calls_of_all(present):
-    now = signatures(present)
-    methods = {n.rpartition(".")[2]: s for n, s in now.items() if "GenerativeClassifier." in n}
-    for name, of in now.items():
-        cls, _, method = name.removeprefix("bayesgen.").rpartition(".")
-        if method in methods and isinstance(getattr(bg, cls, None), type):
-            assert extends(of, methods[method]) or not issubclass(
-                getattr(bg, cls), bg.GenerativeClassifier
-            ), name
+    assert set(KNOWN) - present == set()
 
 
 BITS = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])

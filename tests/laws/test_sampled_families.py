@@ -22,7 +22,7 @@ from bayesgen.posterior.model import ClassModel
 from tests.graphs import PYTHON, declare, pm
 from tests.laws.cases import family_takes_missing, only, with_missing
 
-N_CLASSES, N_FEATURES, N_ROWS, N_DRAWS = 3, 2, 7, 3
+N_CLASSES, N_FEATURES, N_DRAWS = 3, 2, 3
 COORDS = {CLASS: list("abc"), FEATURE: ["u", "v"], FEATURE_BIS: ["u", "v"]}
 Y = np.array([0, 1, 2, 2, 1, 0, 0])
 OF_GRAPH = (GaussianMixture, StudentT)  # rows are of theta alone
@@ -43,10 +43,6 @@ def rows(family: Any, theta: dict[str, np.ndarray], y: np.ndarray = Y) -> np.nda
         return np.random.default_rng(1).normal(size=(len(y), N_FEATURES))
     own = {k: v[0] for k, v in theta.items()}
     return np.asarray(family.simulate(np.random.default_rng(1), own, y))
-
-
-def conditioned(family: Any, X: np.ndarray) -> Any:
-    return ClassModel(np.ones(N_CLASSES), family).to_pymc(COORDS, X=X, y=Y)
 
 
 def test_draws_stand_side_by_side(family):
