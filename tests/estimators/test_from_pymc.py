@@ -231,6 +231,8 @@ def test_what_is_no_model_or_no_label_is_refused(plates: Classified) -> None:
 def test_what_it_cannot_have_is_refused(plates: Classified) -> None:
     clf = plates.clf
     assert clf.to_pymc() is plates.model
+    with pytest.raises(ValueError, match="the model is the user's own"):
+        clf.to_pymc(X, Y)
     with pytest.raises(TypeError, match="takes no rows"):
         clf.fit(X, Y)
     with pytest.raises(TypeError, match="cannot hold a PyMC model"):

@@ -304,7 +304,10 @@ def classified(write: Callable[[], Written]) -> Classified:
 
 @pytest.mark.parametrize(
     "write",
-    rest_is_slow(ACCEPTED, [plates_with_dims, class_weights_of_each_row]),
+    rest_is_slow(
+        ACCEPTED,
+        [plates_with_dims, class_weights_of_each_row, label_of_two_by_log_odds, cells_are_missing],
+    ),
     ids=lambda f: f.__name__,
 )
 def test_predictions_are_the_average_over_draws(write: Callable[[], Written]) -> None:
