@@ -16,22 +16,16 @@ import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS
+from tests.rows import bits, counts, counts_with_gaps, reals, reals_with_gaps, texts, with_gaps
 
 NAN = np.nan
 LABELS = np.array(["ash", "birch", "cedar"])
 PLUG_INS = METHODS[1:]
 
 
-def missing_cells(rng, X, share=0.1):
-    """X with missing cells, but none in the first rows."""
-    missing = rng.random(X.shape) < share
-    missing[:9] = False
-    return np.where(missing, NAN, X)
-
-
-def bits(rng, c):
-    p = np.array([[0.2, 0.8, 0.5, 0.9], [0.7, 0.3, 0.5, 0.6], [0.5, 0.5, 0.1, 0.3]])
-    return missing_cells(rng, (rng.random((len(c), 4)) < p[c]).astype(float))
+def unequal_reals(rng, c):
+    """Of which each class has spreads of its own: the evidence has a maximum in nu."""
+    return reals_with_gaps(rng, c) * np.array([[1.0, 2, 0.5], [0.5, 1, 2], [1, 1, 1]])[c]
 
 
 def words(rng, c):
@@ -44,28 +38,8 @@ def words(rng, c):
     return X
 
 
-def counts(rng, c):
-    rate = np.array([[2.0, 1, 7, 3], [5, 2, 1, 3], [1, 9, 2, 3]])
-    return rng.poisson(rate[c]).astype(float)
-
-
-def counts_with_missing(rng, c):
-    return missing_cells(rng, counts(rng, c))
-
-
-def reals(rng, c):
-    mean = np.array([[0.0, 2, 5], [1, 0, 4], [3, 1, 9]])
-    spread = np.array([[1.0, 2, 0.5], [0.5, 1, 2], [1, 1, 1]])
-    X = mean[c] + spread[c] * rng.normal(size=(len(c), 3))
-    return X @ np.array([[1.0, 0.3, 0], [0, 1, 0.5], [0, 0, 1]])
-
-
-def reals_with_missing(rng, c):
-    return missing_cells(rng, reals(rng, c))
-
-
 def table(rng, c):
-    real, word, count = reals_with_missing(rng, c), words(rng, c), counts(rng, c)
+    real, word, count = reals_with_gaps(rng, c), words(rng, c), counts(rng, c)
     return pd.DataFrame(
         {
             "length": real[:, 0],
@@ -89,16 +63,10 @@ KINDS = {
 def skewed(rng, c):
     x = reals(rng, c)
     x[:, 2] = np.exp(x[:, 2] / 2)
-    return pd.DataFrame(missing_cells(rng, x), columns=["length", "rain", "income"])
+    return pd.DataFrame(with_gaps(rng, x), columns=["length", "rain", "income"])
 
 
 REAL_KINDS = {"gaussian": ["length", "rain"], "lognormal": ["income"]}
-
-
-def texts(rng, c):
-    letters = ["aab ", "abb ", "bccc "]
-    lengths = 1 + rng.integers(0, 8, len(c))
-    return ["".join(rng.choice(list(letters[k]), n)) for k, n in zip(c, lengths, strict=True)]
 
 
 class Case(NamedTuple):
@@ -130,11 +98,11 @@ CASES = {
         words,
     ),
     "MultinomialNB": Case(lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
-    "PoissonNB": Case(bg.PoissonNB, counts_with_missing),
-    "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_missing),
-    "GaussianNB": Case(bg.GaussianNB, reals_with_missing),
+    "PoissonNB": Case(bg.PoissonNB, counts_with_gaps),
+    "PoissonNB rate": Case(lambda: bg.PoissonNB(2.0, 0.5), counts_with_gaps),
+    "GaussianNB": Case(bg.GaussianNB, reals_with_gaps),
     **{
-        f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_missing)
+        f"GaussianNB {v}": Case(lambda v=v: gaussian(v), reals_with_gaps)
         for v in ("class", "tied", "spherical", "class_spherical")
     },
     "MixedNB": Case(lambda: bg.MixedNB(KINDS), table),
@@ -153,12 +121,10 @@ CASES = {
     "MarkovNB 1": Case(lambda: bg.MarkovNB(1, 1.5), texts),
     "MarkovNB 2": Case(lambda: bg.MarkovNB(2, 1.5, vocabulary=list("abc ")), texts),
     "GenerativeClassifier": Case(
-        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), reals_with_missing
+        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")), reals_with_gaps
     ),
     # the evidence is flat at its top: the optimum is known to about 1e-6
-    "GaussianNB empirical": Case(
-        lambda: bg.GaussianNB(prior="empirical"), reals_with_missing, tol=1e-4
-    ),
+    "GaussianNB empirical": Case(lambda: bg.GaussianNB(prior="empirical"), unequal_reals, tol=1e-4),
     "MultinomialNB empirical": Case(lambda: bg.MultinomialNB(prior="empirical"), counts, tol=1e-4),
 }
 # one of each estimator, and settings that change what is read or how priors are found

@@ -22,7 +22,7 @@ def test_the_empirical_prior_has_the_largest_evidence():
     top = optimize.minimize_scalar(loss, bounds=(-10, 10), options={"xatol": 1e-6})
     assert best.log_evidence_ == pytest.approx(-top.fun, rel=1e-10)
     np.testing.assert_allclose(best.prior_.family.alpha, np.exp(top.x), rtol=1e-3)
-    X, _, y = sample(CASES["GaussianNB"])
+    X, _, y = sample(CASES["GaussianNB empirical"])
     best = bg.GaussianNB(prior="empirical").fit(X, y)
     assert best.log_evidence_ > bg.GaussianNB().fit(X, y).log_evidence_
     hyper = {"kappa0": "kappa", "nu0": "nu", "sigma2_0": "sigma2"}
