@@ -296,11 +296,12 @@ def copied_rows(X, labels: Array, done: str) -> Array | None:
         return None
     columns = [pd.Series(np.asarray(labels)), *(column for _, column in frame.items())]
     try:
-        keys = sum(pd.util.hash_pandas_object(rows, index=False) for rows in (frame, columns[0]))
+        hashes = [pd.util.hash_pandas_object(rows, index=False) for rows in (frame, columns[0])]
     except TypeError:  # cells that cannot be hashed
         return None
     blank = (cells == 0).all(axis=1)
-    keys = keys.mask(blank, np.arange(len(frame), dtype=np.uint64))
+    keys = hashes[0].to_numpy() + hashes[1].to_numpy()
+    keys[blank] = np.arange(blank.sum())
     codes, _ = pd.factorize(keys)
     count = np.bincount(codes)
     n_copies = len(codes) - len(count)

@@ -87,10 +87,11 @@ def test_a_copied_minority_changes_a_pool_by_nothing_but_the_warning():
 def test_only_tables_whose_rows_are_mostly_distinct_have_copies():
     X, y = rows(60)
     twice, labels = np.r_[X, X[:10]], np.r_[y, y[:10]]
-    with pytest.warns(CopiedRowsWarning, match=r"^29% of the rows"):
-        codes = copied_rows(twice, labels, "")
-    np.testing.assert_array_equal(codes[:10], codes[60:])
-    assert len(np.unique(codes)) == 60
+    for table in (twice, pd.DataFrame(twice, index=np.arange(70) * 2)):
+        with pytest.warns(CopiedRowsWarning, match=r"^29% of the rows"):
+            codes = copied_rows(table, labels, "")
+        np.testing.assert_array_equal(codes[:10], codes[60:])
+        assert len(np.unique(codes)) == 60
     assert copied_rows(twice, np.r_[y, 1 - y[:10]], "") is None  # another label is another row
     assert copied_rows(X, y, "") is None
     zeros = np.where(np.arange(60)[:, None] < 6, 0, X)  # columns that are 0 together
