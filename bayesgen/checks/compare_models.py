@@ -18,6 +18,7 @@ from bayesgen.numerics.rows import class_counts
 from bayesgen.numerics.special import Array, log_softmax
 from bayesgen.posterior.fitted import (
     Fitted,
+    at_training_rows,
     fitted_models,
     through_pipelines,
 )
@@ -137,6 +138,7 @@ class ModelComparison:
         return table
 
 
+@at_training_rows
 @through_pipelines
 def compare_models(
     models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
@@ -145,8 +147,9 @@ def compare_models(
 
     Parameters
     ----------
-    models : {name: fitted classifier}
-        All with the same classes; fitted in closed form or by draws; pools of them too.
+    models : {name: classifier}
+        All with the same classes; fitted in closed form or by draws; pools of them too. One that
+        is not fitted is cloned and fitted to these rows.
     X, y, sample_weight : the training rows
         The arguments that `fit` was given; they are checked against the statistics of each model.
         If the models read different columns, `X` is {name: rows}, with the rows in the same order.

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bayesgen.encoding.cells import LARGE, refuse_far_cells
@@ -251,6 +252,40 @@ def through_pipelines[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             values[first], values["X"] = final_estimator(models, X)
             if (training := values.get("training")) is not None:
                 values["training"] = (final_estimator(models, training[0])[1], *training[1:])
+        call: Callable[..., R] = function
+        return call(*call_arguments.args, **call_arguments.kwargs)
+
+    return wrapped
+
+
+def at_training_rows[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function of (classifier, X, y, ...) fit a clone of what is not fitted to these rows.
+
+    X, y and sample_weight are the training rows of a classifier, or pipeline, or of {name:
+    classifier}. A fitted one is handed on as it is, and so is what others refuse.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        call_arguments = signature.bind(*args, **kwargs)
+        first, X, y = list(call_arguments.arguments.items())[:3]
+        weight = call_arguments.arguments.get("sample_weight")
+
+        def ready(clf, X):
+            name, last = getattr(clf, "steps", [("", clf)])[-1]
+            if hasattr(last, "fitted_") or not hasattr(type(last), "estimates"):
+                return clf
+            key = f"{name}__sample_weight" if name else "sample_weight"
+            return clone(clf).fit(X, y[1], **({} if weight is None else {key: weight}))
+
+        models, rows = first[1], X[1]
+        if isinstance(models, Mapping):
+            of = rows if isinstance(rows, Mapping) else dict.fromkeys(models, rows)
+            ready_models = {k: ready(clf, of[k]) if k in of else clf for k, clf in models.items()}
+            call_arguments.arguments[first[0]] = ready_models
+        else:
+            call_arguments.arguments[first[0]] = ready(models, rows)
         call: Callable[..., R] = function
         return call(*call_arguments.args, **call_arguments.kwargs)
 

@@ -45,10 +45,19 @@ def test_pools_and_pipelines(name):
             EVERY[name](make_pipeline(StandardScaler(), bg.GaussianNB()))
 
 
-@pytest.mark.parametrize("name", OF_THE_POSTERIOR | OF_PREDICTIVES | AT_TRAINING_ROWS)
+@pytest.mark.parametrize("name", OF_THE_POSTERIOR | OF_PREDICTIVES)
 def test_unfitted(name):
     with pytest.raises(NotFittedError):
         EVERY[name](bg.GaussianNB())
+
+
+@pytest.mark.parametrize("name", AT_TRAINING_ROWS)
+def test_what_is_not_fitted_is_fitted_to_training_rows(name):
+    for make in (bg.GaussianNB, lambda: make_pipeline(StandardScaler(), bg.GaussianNB())):
+        clf = make()
+        found = AT_TRAINING_ROWS[name](clf)
+        assert not hasattr(clf, "classes_")  # a clone is
+        np.testing.assert_array_equal(found, AT_TRAINING_ROWS[name](make().fit(X, Y)))
 
 
 def test_decisions_need_probabilities_alone():
