@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "lines of code": Figure(42_669, 25_000, 26_600),
+    "lines of code": Figure(42_669, 25_000, 26_650),
     "modules": Figure(213, 150, 166),
     "circles": Figure(0, 0, 0),
     "private calls across folders": Figure(0, 0, 0),
