@@ -172,7 +172,7 @@ def read_costs(cost, classes: Array, reject: float | None = None) -> _Costs:
         table = table.assign(**{REJECT: _cost_of_rejection(reject, table.columns)})
     decisions = _labels(table.columns.tolist())
     try:
-        values = table.loc[labels].to_numpy(dtype=np.float64)
+        values = table.reindex(labels).to_numpy(dtype=np.float64)  # .loc would mask by booleans
     except (TypeError, ValueError):
         raise ValueError(
             "cost must be numbers: a (class, decision) array, a DataFrame with the true classes "

@@ -193,3 +193,12 @@ def test_without_costs_every_mistake_costs_one(reject):
         assert "reject" in chosen.tolist()
     assert found["decision"].values.tolist() == chosen.tolist()
     np.testing.assert_allclose(found["expected_cost"].values[:, :3], 1 - p, atol=1e-12)
+
+
+def test_classes_that_are_true_and_false():
+    clf = bg.GaussianNB().fit([[0.0], [1.0], [3.0], [4.0]], [False, False, True, True])
+    cost = [[0.0, 1.0], [50.0, 0.0]]
+    for given_cost in (cost, pd.DataFrame(cost, [False, True], [False, True]).iloc[::-1]):
+        table = bg.decide(clf, [[1.5], [-9.0]], given_cost)
+        expected = clf.predict_proba([[1.5], [-9.0]]) @ np.array(cost)
+        np.testing.assert_allclose(table["expected_cost"].values, expected)
