@@ -21,8 +21,8 @@ from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared import densities, pymc_parts
 from bayesgen.families.shared.codes import look_up
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics import kernels, special
 from bayesgen.numerics import rows as passes
+from bayesgen.numerics import special
 from bayesgen.numerics.rows import Matrix
 from bayesgen.numerics.special import Array, log_factorial
 
