@@ -2,17 +2,17 @@
 
 A classifier that is made with an argument of scikit-learn says which argument takes its place:
 ``GaussianNB(var_smoothing=1e-9)`` names ``nu0`` and ``sigma2_0``. A method that a classifier does
-not have is absent for `hasattr`; the cause of the error says why.
+not have is absent for `hasattr`, with the reason in the error.
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from bayesgen.encoding.literals import did_you_mean
 from bayesgen.families.records import Record
@@ -106,8 +106,37 @@ def _same(a, b) -> bool:
 
 if TYPE_CHECKING:
 
-    def available[Of](has: Callable[[Any], bool]) -> Callable[[Of], Of]:
-        """Mark a method that is absent where `has(classifier)` is false or raises."""
+    def available[Of](refuse: Callable[[Any], None]) -> Callable[[Of], Of]:
+        """Mark a method that is absent where `refuse(classifier)` raises: for what it says."""
 
 else:
-    available = available_if
+
+    class available:  # noqa: N801 - a decorator
+        """Mark a method that is absent where `refuse(classifier)` raises: for what it says.
+
+        scikit-learn's `available_if` leaves the reason out of the message.
+        """
+
+        def __init__(self, refuse):
+            self.refuse = refuse
+
+        def __call__(self, method):
+            """Take the method."""
+            functools.update_wrapper(self, method)
+            self.method = method
+            return self
+
+        def __get__(self, clf, cls=None):
+            """Return the function for a class, which documentation shows; else the bound method."""
+            if clf is None:
+                return self.method
+            try:
+                self.refuse(clf)
+            except (NotImplementedError, ValueError) as error:
+                name = self.method.__name__
+                raise AttributeError(
+                    f"{type(clf).__name__!r} object has no attribute {name!r}: {error}",
+                    name=name,
+                    obj=clf,
+                ) from error
+            return MethodType(self.method, clf)

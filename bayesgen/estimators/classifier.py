@@ -69,18 +69,16 @@ if TYPE_CHECKING:
     from bayesgen.predict.draws import KindName
 
 
-def _has_density(what: str, clf) -> bool:
+def _no_density(what: str, clf) -> None:
     """Raise where rows have no density: scikit-learn tells it by the attribute."""
     of_members = what == "typicality" and is_pool(clf)  # whose densities do
     if not (of_members or is_generative(clf._family_type)):
         raise NotImplementedError(no_density(what, type(clf).__name__))
-    return True
 
 
-def _adds_up(clf) -> bool:
+def _adds_up(clf) -> None:
     """Raise where rows cannot be added: scikit-learn tells it by the attribute."""
     clf._learner().refuse_no_conjugate("partial_fit")
-    return True
 
 
 def _of_fit(name: str, what: str) -> property:
@@ -680,7 +678,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         log_p = log_class_probability(joint, method)  # refuses impossible rows
         return log_p if log_odds is None else log_odds
 
-    @available(partial(_has_density, "score_samples"))
+    @available(partial(_no_density, "score_samples"))
     def score_samples(
         self, X: RowsLike, method: Method = "posterior_predictive", class_prior: ClassPrior = None
     ) -> Array:
@@ -690,7 +688,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return log_sum_exp(log_joint(self._fitted(), X, method, class_prior, "density"))
 
-    @available(partial(_has_density, "simulate"))
+    @available(partial(_no_density, "simulate"))
     def simulate(
         self,
         n: int,
@@ -1113,7 +1111,7 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
         """
         return loo(self._fitted(), X, y, target, sample_weight, groups, partial)[0]
 
-    @available(partial(_has_density, "typicality"))
+    @available(partial(_no_density, "typicality"))
     @named_rows
     def typicality(
         self, X: RowsLike, training: TrainingRows = None, *, partial: bool = False
