@@ -1,6 +1,6 @@
 """A table of a few cells of each kind, in every container that classifiers read."""
 
-import narwhals as nw
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
