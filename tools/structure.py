@@ -94,8 +94,8 @@ def circles(package: Path) -> list[set[str]]:
 
     def imported(path: Path) -> set[str]:
         nodes = ast.walk(ast.parse(path.read_text()))
-        froms = (n for n in nodes if isinstance(n, ast.ImportFrom) and n.module)
-        pairs = ((n.module, f"{n.module}.{alias.name}") for n in froms for alias in n.names)
+        import_froms = (n for n in nodes if isinstance(n, ast.ImportFrom) and n.module)
+        pairs = ((n.module, f"{n.module}.{alias.name}") for n in import_froms for alias in n.names)
         return {full if full in files else module for module, full in pairs} & set(files)
 
     arrows = {module: imported(path) for module, path in files.items()}
