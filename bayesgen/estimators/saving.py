@@ -35,7 +35,7 @@ def refuse_subclass(clf) -> None:
 
 def unsaved(clf) -> tuple[str, ...]:
     """Constructor arguments that a file cannot hold."""
-    names = [name for name in clf._unsaved if name in clf.get_params(deep=False)]
+    names = [name for name in clf._unsaved if name in vars(clf)]
     return tuple(name for name in names if not isinstance(getattr(clf, name), str))
 
 

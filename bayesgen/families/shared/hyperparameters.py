@@ -54,16 +54,19 @@ def broadcast_prior(
         raise TypeError(
             f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}"
         ) from None
-    got = f"got {reprlib.repr(value)}"
+
+    def got() -> str:  # which takes longer than all that is asked below
+        return f"got {reprlib.repr(value)}"
+
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite, {got}")
+        raise ValueError(f"{name} must be finite, {got()}")
     if positive and not np.all(array > 0):
-        raise ValueError(f"{name} must be > 0, {got}: the prior would be improper")
+        raise ValueError(f"{name} must be > 0, {got()}: the prior would be improper")
     if positive and array.min(initial=1.0) < SMALLEST:
-        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, {got}: its inverse overflows")
+        raise ValueError(f"{name} must be >= {SMALLEST:.4g}, {got()}: its inverse overflows")
     if np.any(np.abs(array) > largest):
         most = float(np.min(largest))
-        raise ValueError(f"{name} must be at most {most:.4g} in size, {got}: closed forms overflow")
+        raise ValueError(f"{name} must be at most {most:.4g} in size, {got()}: closed forms overflow")
     return array
 
 
