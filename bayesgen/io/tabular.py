@@ -459,6 +459,7 @@ class ParquetFile(_File):
         with self._reader() as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=[*types]):
                 n_read += batch.num_rows
+                batch.validate(full=True)  # text of a damaged file may be no UTF-8
                 yield batch.to_pandas(types_mapper=_nullable), n_read / file.metadata.num_rows
 
     @contextmanager

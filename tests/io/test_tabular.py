@@ -210,6 +210,11 @@ def test_parquet(tmp_path):
     assert (file.names, file.nominal) == (["a", "c"], {"c"})
     assert read(file, "text", 3, "c")[0].tolist() == list("uvuvuvuvuv")
     assert read(file, "number", 3, "a")[0].tolist() == list(range(10))
+    latin = pa.array([b"\xf1", b"a"]).buffers()
+    table = pa.table({"x": pa.Array.from_buffers(pa.string(), 2, latin)})
+    parquet.write_table(table, tmp_path / "c.parquet")
+    with pytest.raises(TableError, match=r"is not a readable Parquet file: .*UTF8"):
+        open_file(tmp_path / "c.parquet").kinds(["x"])
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match="is not a readable Parquet file"):
         open_file(tmp_path / "b.parquet")
