@@ -99,11 +99,15 @@ def check_family(family: Family, X: Any, y: Any, *, random_state: int | None = 0
     checks = {}
     with np.errstate(all="ignore"), placed(type(family).__name__):
         for name, lines in _compared(family, cells, codes, len(classes), generator(random_state)):
-            part = table(lines, _FALSE_ALARM)
-            for line in failed(part).itertuples():
+            results = table(lines, _FALSE_ALARM)
+            for line in failed(results).itertuples():
                 raise ValueError(sentence(line))
-            why = part.loc[part["difference"].isna(), "note"]
-            checks[name] = part["difference"].abs().max(), part["allowed"].max(), "; ".join(why)
+            why = results.loc[results["difference"].isna(), "note"]
+            checks[name] = (
+                results["difference"].abs().max(),
+                results["allowed"].max(),
+                "; ".join(why),
+            )
     return pd.DataFrame.from_dict(checks, orient="index", columns=["difference", "allowed", "note"])
 
 

@@ -115,37 +115,37 @@ def side_by_side(found: Mapping[str, Scored]) -> "xr.Dataset":
     return joined.assign_attrs(rows=tables[0].attrs["rows"])
 
 
-def _compared(own: Fitted, X, y) -> Scored:
+def _compared(fitted: Fitted, X, y) -> Scored:
     """`compare_predictives` of one model, and {proper score: terms (N,) of each predictive}."""
-    codes = codes_of(y, own.classes, True)
-    posterior: Any = own.posterior
-    table, terms = scored(own.name, joints_of(own, X), codes)
+    codes = codes_of(y, fitted.classes, True)
+    posterior: Any = fitted.posterior
+    table, terms = scored(fitted.name, joints_of(fitted, X), codes)
     if not posterior.drawn:
         return table, terms
     error = np.full(len(METHODS), np.nan)
-    if not own.reader.sums_missing:
-        error[0] = posterior.log_loss_error(own.encoded(X), codes)
-    optimum = np.isfinite(table["log_loss"].values) & np.isin(METHODS, _optima(own))
+    if not fitted.reader.sums_missing:
+        error[0] = posterior.log_loss_error(fitted.encoded(X), codes)
+    optimum = np.isfinite(table["log_loss"].values) & np.isin(METHODS, _optima(fitted))
     note = np.where(optimum, "local optimum from the posterior mean", table["note"].values)
     columns = {"log_loss_mcse": (PREDICTIVE, error), "note": (PREDICTIVE, note)}
     return table.assign(columns), terms
 
 
-def _optima(own: Fitted) -> list[Method]:
+def _optima(fitted: Fitted) -> list[Method]:
     """Estimates that are local optima: all maxima but those in closed form."""
-    closed = type(own.family).mle_of_rows is not Family.mle_of_rows
+    closed = type(fitted.family).mle_of_rows is not Family.mle_of_rows
     return ["map"] if closed else ["map", "mle"]
 
 
 Joints = Mapping[Method, Array | UndefinedEstimateError]  # (N, C), or why there is none
 
 
-def joints_of(own: Fitted, X: Any) -> Joints:
+def joints_of(fitted: Fitted, X: Any) -> Joints:
     """Log joint densities of the rows by each method."""
 
     def joint(method: Method) -> Array | UndefinedEstimateError:
         try:
-            return log_joint(own, X, method)
+            return log_joint(fitted, X, method)
         except UndefinedEstimateError as error:
             return error
 
@@ -168,8 +168,8 @@ def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
             line, errors = score(joint, codes) | {"note": ""}, proper_scores(joint, codes)
         for name, of_rows in errors.items():
             terms[name].append(of_rows)
-            own, gap = paired(of_rows), paired(of_rows, terms[name][0]).named(f"{name}_diff")
-            gap = {f"{name}_se": own.se, f"{name}_median": own.median} | gap
+            spread, gap = paired(of_rows), paired(of_rows, terms[name][0]).named(f"{name}_diff")
+            gap = {f"{name}_se": spread.se, f"{name}_median": spread.median} | gap
             line |= {k: float(value) for k, value in gap.items()}
         lines[method] = line
     table = pd.DataFrame.from_dict(lines, orient="index").rename_axis(PREDICTIVE).to_xarray()

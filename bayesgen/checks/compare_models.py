@@ -211,8 +211,8 @@ def compare_models(
     joints, columns = {}, {}
     for name, clf in models.items():
         with placed(f"model {name!r}"):
-            found = loo(every[name], rows[name], y, "label", sample_weight)
-        scores[name], joints[name], scored = found
+            by_row = loo(every[name], rows[name], y, "label", sample_weight)
+        scores[name], joints[name], scored = by_row
         of_labels = score(joints[name], scored.codes)
         columns[name] = {
             "elpd": scores[name].elpd,

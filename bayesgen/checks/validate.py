@@ -519,11 +519,11 @@ def _predictive(
     # a class that matters nowhere, were its density even as large as it may be, does no harm
     top = estimated.log_joint.max(axis=1, keepdims=True)
     harmless = sound | (estimated.upper < top - _NEGLIGIBLE)
-    known = sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7)
+    is_known = sound & harmless.all(axis=1, keepdims=True) & (estimated.mcse > 1e-7)
     p, mcse = np.exp(log_softmax(joint)), estimated.mcse
     for stage, name, unit, value, exact, se, usable in (
         (DENSITIES, "log p(x, y | D)", "nats", estimated.log_joint, joint, error, sound),
-        (PROBABILITIES, "p(y | x, D)", "probability", estimated.probability, p, mcse, known),
+        (PROBABILITIES, "p(y | x, D)", "probability", estimated.probability, p, mcse, is_known),
     ):
         z = np.full(se.shape, np.nan)
         np.divide(value - exact, se, out=z, where=usable & (se > 0))

@@ -95,19 +95,19 @@ def read_draws(tree, params: Mapping[str, tuple[str, ...]], coords: Coords) -> d
 
     draws = {}
     dataset = xr.Dataset() if isinstance(tree, dict) else posterior_group(tree)
-    given = tree if isinstance(tree, dict) else dataset.variables
+    variables = tree if isinstance(tree, dict) else dataset.variables
     for name, dims in params.items():
         cells = cells_of(dims, coords)
         if cells is not None:
             dims = (*dims[:-2], str(cells_dim(dims)))
         wanted = (CHAIN, DRAW, *dims)
-        if name not in given:
+        if name not in variables:
             raise ValueError(
                 f"the posterior has no variable {name!r} with dims {wanted}, only "
-                f"{sorted(map(str, given))}; draw it from this classifier's own model: "
+                f"{sorted(map(str, variables))}; draw it from this classifier's own model: "
                 "posterior_, draw_posterior() or to_pymc()"
             )
-        variable = given[name]
+        variable = variables[name]
         if isinstance(tree, dict):
             value = np.asarray(variable)
             variable = xr.Variable(wanted[max(0, len(wanted) - value.ndim) :], value)

@@ -318,7 +318,7 @@ def fit_stream[Classifier: BaseEstimator](
     12000
     """
     learner = learner_of(clf, "fit_stream")
-    given, size = _chunks_and_size(chunks, target, sample_weight, clf)
+    rows_of_chunks, size = _chunks_and_size(chunks, target, sample_weight, clf)
     saved = None
     if checkpoint is not None:
         if learner.keeps_rows:
@@ -328,7 +328,7 @@ def fit_stream[Classifier: BaseEstimator](
         listed = None if classes is None else np.unique(np.asarray(classes)).astype(str).tolist()
         stated = {"the classifier": name, "target": target, "sample_weight": sample_weight}
         saved = Checkpoint(Path(checkpoint), clf, stated | {"classes": listed}, every)
-    clf.fitted_ = learn(clf, given, classes, saved, size, progressbar)
+    clf.fitted_ = learn(clf, rows_of_chunks, classes, saved, size, progressbar)
     return clf
 
 

@@ -493,9 +493,9 @@ def evidence_of(
         if posterior.model.generative:
             inside = log_class_weights(posterior, codes, leaving)
         scores[k] = comparable(joints[k] - inside) * tempers[k][:, None]
-    known = X.known(members)
-    scores[:, known == 0] = 0.0  # a row of which nothing is known is no evidence
-    return Evidence(scores, log_pi, known), joints
+    share_known = X.known(members)
+    scores[:, share_known == 0] = 0.0  # a row of which nothing is known is no evidence
+    return Evidence(scores, log_pi, share_known), joints
 
 
 class Scored(NamedTuple):

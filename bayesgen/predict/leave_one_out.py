@@ -172,12 +172,12 @@ def label_score(fitted: Fitted, rows: KeptRows | None = None) -> LabelScore | No
         X, y, w = (None if of is None else _safe_indexing(of, some) for of in kept_rows)
         groups = None if training.groups is None else training.groups[some]
         try:
-            given = training_rows(fitted, X, y, w, rows is not None or n > SCORED, groups)
-            given = given.only_scored()
+            read_rows = training_rows(fitted, X, y, w, rows is not None or n > SCORED, groups)
+            read_rows = read_rows.only_scored()
         except ValueError:
             return None
-        codes, weight = given.codes, given.weight
-        joint, k = posterior.log_joint_without(*given)
+        codes, weight = read_rows.codes, read_rows.weight
+        joint, k = posterior.log_joint_without(*read_rows)
         if k is not None and (k > largest_good_k(posterior.n_draws)).any():
             return None
         log_p = log_softmax(joint)[np.arange(len(codes)), codes]
