@@ -57,7 +57,7 @@ _FEW_ROWS = 5
 _DIGITS_OF_FEW = 1e-9  # of the evidence of a few rows
 _STEPS = (1e-2, 1e-4, -1e-4)  # of the way from an estimate to a draw, and away from it
 _GAIN = 1e-11  # of a log density: what rounding may gain
-_DRAWS = 20_000  # of which the mean is taken
+_DRAWS = 20_000  # their mean is taken
 _LIGHT_TAILS = 100.0  # rows of each class, beyond which it has a Normal error
 _PRIOR_DRAWS = 2000
 

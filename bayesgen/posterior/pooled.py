@@ -494,7 +494,7 @@ def evidence_of(
             inside = log_class_weights(posterior, codes, leaving)
         scores[k] = comparable(joints[k] - inside) * tempers[k][:, None]
     share_known = X.known(members)
-    scores[:, share_known == 0] = 0.0  # a row of which nothing is known is no evidence
+    scores[:, share_known == 0] = 0.0  # a row without a known cell is no evidence
     return Evidence(scores, log_pi, share_known), joints
 
 
