@@ -66,7 +66,7 @@ def broadcast_prior(
         raise ValueError(f"{name} must be >= {SMALLEST:.4g}, {got()}: its inverse overflows")
     if np.any(np.abs(array) > largest):
         most = float(np.min(largest))
-        raise ValueError(f"{name} must be at most {most:.4g} in size, {got()}: closed forms overflow")
+        raise ValueError(f"{name} must be <= {most:.4g} in size, {got()}: closed forms overflow")
     return array
 
 
