@@ -191,8 +191,8 @@ def refuse_unlabelled(labels: Array) -> None:
             f"y has no label in {len(missing)} row(s), the first is",
             " (Input contains NaN)",
             row=missing[0],
-            advice="fit(X, y, unlabelled='weighted') learns from these rows as far as they help, "
-            "unlabelled='ignore' leaves them out",
+            advice="fit(X, y, unlabelled='ignore') leaves these rows out; 'weighted' learns from "
+            "them as far as they help (classifiers with a closed form)",
             place=" row {}",
         )
 
