@@ -67,7 +67,6 @@ def labelled(
     """
     if not isinstance(X, Rows):
         refuse_elsewhere(X)
-    refuse_elsewhere(y, "y")
     labels = labels_of(y, unlabelled=unlabelled)
     check_consistent_length(X, labels)
     if sample_weight is None:

@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from bayesgen.encoding.literals import is_missing, shortened, shown
+from bayesgen.encoding.tables import refuse_elsewhere
 from bayesgen.errors import InputError, InputTypeError, warn
 from bayesgen.numerics.special import Array
 
@@ -91,6 +92,8 @@ def labels_of(y, *, unlabelled: bool = False) -> Array:
         one other label, or another marker.
     """
     mask = np.ma.getmaskarray(y).ravel() if isinstance(y, np.ma.MaskedArray) else None
+    if not isinstance(y, np.ndarray) or y.dtype.names:
+        refuse_elsewhere(y, "y")
     refuse_mixed(y)
     if isinstance(y, list | tuple):
         y = array_of_labels(y)

@@ -101,20 +101,3 @@ def test_only_tables_whose_rows_are_mostly_distinct_have_copies():
     assert copied_rows(halves, y, "") is None
     words = pd.DataFrame({"a": list("xyz") * 20, "b": list("uv") * 30})
     assert copied_rows(words, y, "") is None
-
-
-@pytest.mark.parametrize(
-    ("clf", "groups", "error", "match"),
-    [
-        (bg.GaussianNB(), [1, 2], ValueError, "one entry for each of 60 rows"),
-        (bg.GaussianNB(), [None, *range(59)], ValueError, "groups has no name in row 0"),
-        (bg.GaussianNB(), [[k] for k in range(60)], (ValueError, TypeError), "groups must"),
-        (bg.GaussianNB(), 5, TypeError, "one name for each row"),
-        (bg.LogLinearPool(), 5, TypeError, "one name for each row"),
-        (bg.StudentTNB(), list(range(60)), bg.NoClosedFormError, "sampled by NUTS"),
-    ],
-)
-def test_groups_that_cannot_be(clf, groups, error, match):
-    X, y = rows(60)
-    with pytest.raises(error, match=match):
-        clf.fit(X, y, groups=groups)

@@ -7,8 +7,6 @@ from scipy import optimize
 
 import bayesgen as bg
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
-from bayesgen.families.errors import NoClosedFormError
-from tests.drawn import drawn
 from tests.estimators.cases import CASES, NAN, assert_same, defined, fitted, sample
 
 
@@ -137,11 +135,3 @@ def test_rows_that_were_never_learned_are_not_forgotten(make, X, y, message):
     np.testing.assert_equal(
         (clf.log_evidence_, clf.classes_.tolist(), clf.predict_proba(ROWS[make])), before
     )
-
-
-def test_neither_unfitted_nor_of_draws():
-    with pytest.raises(ValueError, match="not fitted yet"):
-        bg.GaussianNB().forget(REAL, Y)
-    clf = drawn(bg.GaussianNB(), REAL, Y)
-    with pytest.raises(NoClosedFormError, match="forget works on sufficient statistics"):
-        clf.forget(REAL[:1], Y[:1])

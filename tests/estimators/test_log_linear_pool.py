@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 from scipy import sparse
 from scipy.special import log_softmax
-from sklearn.naive_bayes import GaussianNB as PlugInNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -180,33 +179,6 @@ def test_prediction_sets(iris, tmp_path):
     xr.testing.assert_identical(again, sets)
     by_rows = pool.predict_set(X[~train], coverage=0.9, training=(X[train], y[train]))
     xr.testing.assert_identical(by_rows, sets)
-
-
-def fit_of(members, **options):
-    return lambda X, y: bg.LogLinearPool(members, **options).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("use", "error", "message"),
-    [
-        (fit_of([PlugInNB()]), TypeError, "no exact leave-one-out"),
-        (fit_of([]), ValueError, "at least one"),
-        (fit_of([("a", bg.GaussianNB()), ("a", bg.GaussianNB())]), ValueError, "given twice"),
-        (fit_of("all"), ValueError, "members must be 'auto'"),
-        (lambda X, y: two().fit(X, np.where(y == 0, np.nan, y)), ValueError, "missing|label"),
-        (lambda X, y: two().fit(X, y, draws=10), TypeError, "takes no draws="),
-        (fit_of([two()]), TypeError, "LogLinearPool has no exact leave-one-out"),
-        (lambda X, y: two().fit(X, y).loo(X + 1, y), ValueError, "training rows"),
-        (
-            lambda X, y: two().fit(X, y).loo(X, y, target="joint"),
-            NotImplementedError,
-            "density of x",
-        ),
-    ],
-)
-def test_refusals(flowers, use, error, message):
-    with pytest.raises(error, match=message):
-        use(*flowers)
 
 
 def test_draws_of_the_exponents_are_taken_back(flowers, pool):

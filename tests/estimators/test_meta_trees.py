@@ -8,7 +8,6 @@ from scipy.special import gammaln, logsumexp
 from sklearn.base import clone
 
 import bayesgen as bg
-from bayesgen.families.errors import NoClosedFormError, NoPosteriorError
 from bayesgen.numerics.kernels import threads
 from bayesgen.numerics.kernels.meta_trees import chooses
 
@@ -330,30 +329,6 @@ def test_a_row_with_an_unknown_category_goes_to_both_sides():
     np.testing.assert_allclose(clf.predict_proba(rows), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="violet"):
         clone(clf).set_params(unseen="raise").fit(X, y).predict_proba(rows)
-
-
-def test_what_needs_a_density_or_one_posterior_is_refused_with_the_reason():
-    clf, X, y = fitted()
-    for name in ("score_samples", "simulate", "typicality"):
-        assert not hasattr(clf, name)
-        with pytest.raises(AttributeError, match="density of x"):
-            getattr(clf, name)
-    other = clone(clf).fit(X, y)
-    for refused in (lambda: clf.merge(other), lambda: clf.forget(X, y)):
-        with pytest.raises(NoClosedFormError, match="chosen the structures"):
-            refused()
-    with pytest.raises(ValueError, match="groups must be those of the fit"):
-        clf.loo(X, y, groups=3)
-    for name in ("log_evidence_", "posterior_"):
-        with pytest.raises(NoPosteriorError, match="posterior of none"):
-            getattr(clf, name)
-    with pytest.raises(NotImplementedError, match="density of x"):
-        clf.predict_proba(X, class_prior=[0.2, 0.3, 0.5])
-    with pytest.raises(ValueError, match="training rows"):
-        clf.loo(X[:-1], y[:-1])
-    for wrong in ({"n_trees": 0}, {"split": 1.0}, {"alpha": 0.0}, {"candidates": 0.0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            bg.MetaTreeForest(**wrong).fit(X, y)
 
 
 def test_leaves_have_the_pseudo_count_of_the_best_leave_one_out():

@@ -44,38 +44,6 @@ def test_attributes_are_those_of_scikit_learn_where_the_prior_weighs_nothing():
     assert both[0].intercept_.shape == both[1].intercept_.shape == (1,)
 
 
-@pytest.mark.parametrize(
-    ("clf", "attribute", "what"),
-    [
-        (bg.GaussianNB(), "coef_", "quadratic.*estimates"),
-        (bg.QuadraticDiscriminant(), "coef_", "LinearDiscriminant is linear"),
-        (bg.GaussianNB(nu0=1.0), "var_", "estimates"),
-        (bg.GaussianNB(), "covariance_", "no parameter of NormalInverseGamma"),
-    ],
-)
-def test_attributes_that_do_not_exist_say_what_does(clf, attribute, what):
-    X, y = (REALS[:4], Y[:4]) if clf.get_params().get("nu0") else (REALS, Y)
-    assert not hasattr(clf, attribute)
-    with pytest.raises(AttributeError, match=what):
-        getattr(clf.fit(X, y), attribute)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "argument", "what"),
-    [
-        (bg.GaussianNB, "priors", "GaussianNB has no argument 'priors': use class_prior="),
-        (bg.GaussianNB, "var_smoothing", "sigma2_0="),
-        (bg.CategoricalNB, "min_categories", "categories="),
-        (bg.MultinomialNB, "fit_prior", "class_alpha="),
-        (bg.LinearDiscriminant, "shrinkage", "psi0="),
-        (bg.GaussianNB, "nonsense", "unexpected keyword"),
-    ],
-)
-def test_arguments_of_scikit_learn_are_answered(estimator, argument, what):
-    with pytest.raises(TypeError, match=what):
-        estimator(**{argument: 1.0})
-
-
 TABLE = pd.DataFrame(REALS, columns=list("abcd"))
 MEANS = {"d": 4.0, "a": 1.0, "c": 3.0, "b": 2.0}
 ROW = [1.0, 2.0, 3.0, 4.0]
@@ -113,26 +81,6 @@ def test_priors_by_name(by_name, by_position, tmp_path):
 def test_columns_without_names_have_positions():
     by_name = bg.GaussianNB(mu0=pd.Series(MEANS)).fit(REALS, Y)
     assert by_name.log_evidence_ == bg.GaussianNB(mu0=[4.0, 1, 3, 2]).fit(REALS, Y).log_evidence_
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mu0": {"a": 1.0}}, "mu0 has no value for column 'b'"),
-        ({"mu0": {"e": 1.0}}, "mu0: no column 'e'"),
-        ({"mu0": TABLE.groupby(Y).mean()[::-1]}, r"mu0 is labelled \[2, 1, 0\]"),
-        ({"class_alpha": pd.Series({2: 9.0, 0: 1.0, 1: 4.0})}, r"labelled \[2, 0, 1\]"),
-        ({"class_alpha": xr.DataArray([9.0, 1, 4], {"class": [2, 0, 1]})}, r"labelled \[2, 0, 1\]"),
-    ],
-)
-def test_other_names_and_another_order_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        bg.GaussianNB(**options).fit(TABLE, Y)
-
-
-def test_of_a_table_of_kinds_an_order_of_columns_is_no_name():
-    with pytest.raises(ValueError, match=r"mu0 is labelled \['d', 'a', 'c', 'b'\]"):
-        bg.MixedNB(mu0=pd.Series(MEANS)).fit(TABLE, Y)
 
 
 def test_positions_of_columns_have_no_mean_over_draws():

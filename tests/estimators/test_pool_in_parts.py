@@ -81,12 +81,3 @@ def test_each_row_is_as_often_in_the_sample():
     assert hits.sum() == times * most
     expected = times * most / n
     assert stats.chi2.sf(((hits - expected) ** 2 / (expected * 0.75)).sum(), n - 1) > 1e-4
-
-
-def test_what_is_refused():
-    clf = bg.LogLinearPool([bg.MixedNB()])
-    with pytest.raises(ValueError, match="classes= is not for a pool"):
-        bg.fit_stream(clf, parts(), classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="checkpoint= is not for a pool"):
-        bg.fit_stream(clf, parts(), checkpoint="no.nc")
-    assert not hasattr(clf, "fitted_")

@@ -81,27 +81,6 @@ def test_one_class_is_certain(name):
 
 
 @pytest.mark.parametrize(
-    ("method", "options", "message"),
-    [
-        ("predict_interval", {"prob": 1.0}, "prob must be between 0 and 1"),
-        ("predict_interval", {"prob": 0.0}, "prob must be between 0 and 1"),
-        ("predict_interval", {"kind": "sd"}, "kind must be one of 'eti', 'hdi'"),
-        ("predict_interval", {"class_prior": [0.5, 0.5]}, r"class_prior has shape \(2,\)"),
-        ("predict_interval", {"class_prior": {"ash": 1}}, "no weight for"),
-        ("predict_posterior", {"draws": 1}, "draws must be an integer >= 2, got 1"),
-        ("predict_posterior", {"draws": 10**8}, "GiB, more than 4: give fewer rows"),
-        ("predict_posterior", {"class_prior": [1, 1, 1]}, "sum to 1"),
-        ("predict_uncertainty", {"unit": "dits"}, "unit must be 'nats' or 'bits'"),
-        ("predict_uncertainty", {"class_prior": [2, -1, 0]}, "non-negative"),
-    ],
-)
-def test_bad_options(method, options, message):
-    X, _, y = sample(CASES["GaussianNB"], n=36)
-    with pytest.raises(ValueError, match=message):
-        getattr(bg.GaussianNB().fit(X, y), method)(X, **options)
-
-
-@pytest.mark.parametrize(
     "method", ["predict_interval", "predict_posterior", "predict_uncertainty", "explain"]
 )
 def test_no_rows_of_a_table(method):
