@@ -15,7 +15,7 @@ its columns in training rows. In the bins of `BinnedTable` a spike is a bin of i
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self, get_args
 
@@ -284,8 +284,7 @@ class TableView:
             else:
                 knots.append(_normal_scores(seen))
         view = cls(name, schema, tuple(knots), ())
-        centre = [float(m) for shown_columns in view._columns(cells) for m in _means(shown_columns)]
-        return cls(name, schema, view.knots, tuple(centre))
+        return replace(view, centre=tuple(view._means(cells)))
 
     def see(self, rows: Rows, of_training: bool) -> Array:
         """Return the rows as seen (N, P); missing cells of training rows are filled."""
@@ -294,7 +293,7 @@ class TableView:
 
     def of_cells(self, cells: Array) -> Array:
         """See cells (N, D) of the schema as (N, P); NaN where missing."""
-        return np.column_stack([*self._columns(cells)])
+        return np.column_stack([self._column(cells, j) for j in range(cells.shape[1])])
 
     def filled(self, X: Array) -> Array:
         """Fill the missing cells of training rows (N, P)."""
@@ -341,19 +340,31 @@ class TableView:
             indicated.append(kept[1:] if len(kept) == 2 or len(kept) == 1 < len(codes) else kept)
         return indicated
 
-    def _columns(self, cells: Array) -> Iterator[Array]:
-        """Yield what shows each column of the table, (N, width)."""
+    def _means(self, cells: Array) -> Iterator[float]:
+        """Yield the mean of each column of the view over the cells that it shows.
+
+        Indicators are counted, never made: a table with thousands of categories has room for none.
+        """
         for j, kind in enumerate(self.schema.kinds):
-            values = cells[:, j]
             if kind == "categorical":
-                indicators = (values[:, None] == self._indicated[j]).astype(np.float64)
-                unknown = np.isin(values, [-1, *self.knots[j]])
-                indicators[np.isnan(values) | unknown] = np.nan
-                yield indicators
-            elif kind in REAL and self.name == "normal scores":
-                yield _interpolated(values, *self.knots[j])[:, None]
+                seen = cells[~np.isnan(cells[:, j]), j].astype(np.int64)
+                rows = np.bincount(seen, minlength=len(self.schema.categories[j]))
+                n_shown = rows.sum() - rows[self.knots[j]].sum()
+                yield from (rows[self._indicated[j]] / max(n_shown, 1)).tolist()
             else:
-                yield values[:, None]
+                yield _mean(self._column(cells, j)[:, 0])
+
+    def _column(self, cells: Array, j: int) -> Array:
+        """Return what shows column j of the table, (N, width)."""
+        values = cells[:, j]
+        if self.schema.kinds[j] == "categorical":
+            indicators = (values[:, None] == self._indicated[j]).astype(np.float64)
+            unknown = np.isin(values, [-1, *self.knots[j]])
+            indicators[np.isnan(values) | unknown] = np.nan
+            return indicators
+        if self.schema.kinds[j] in REAL and self.name == "normal scores":
+            values = _interpolated(values, *self.knots[j])
+        return values[:, None]
 
 
 @dataclass(frozen=True)
@@ -396,15 +407,16 @@ def view_from_json(record: Json) -> TableView | TextLength:
     return kind.from_json(record)
 
 
-def _means(columns: Array) -> Array:
-    """Return the means of columns (N, P), without missing cells; 0 where all are missing."""
-    seen = ~np.isnan(columns)
-    n = np.maximum(seen.sum(axis=0), 1)
+def _mean(values: Array) -> float:
+    """Return the mean without missing cells; 0 where all are missing."""
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return 0.0
     with np.errstate(over="ignore"):
-        mean = np.where(seen, columns, 0.0).cumsum(axis=0)[-1] / n  # in the order of the rows
-    if np.isinf(mean).any():  # cells of 1e308, a share of each at a time
-        mean = (np.where(seen, columns, 0.0) / n).sum(axis=0)
-    return np.asarray(mean)
+        mean = seen.cumsum()[-1] / len(seen)  # in the order of the rows
+    if np.isinf(mean):  # cells of 1e308, a share of each at a time
+        mean = (seen / len(seen)).sum()
+    return float(mean)
 
 
 def _normal_scores(seen: Array) -> list[list[float]]:

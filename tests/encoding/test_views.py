@@ -1,5 +1,7 @@
 """Views of tables: numbers and normal scores; bins."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,20 @@ def test_a_missing_cell_of_a_training_row_is_the_mean_of_its_column(table):
     blank[:] = None
     np.testing.assert_allclose(encode(view, blank)[0], encode(view, table).mean(axis=0))
     assert np.isnan(view.of_cells(view.schema.encode(blank))).all()
+
+
+def test_a_view_of_many_categories_is_learned_without_its_indicators():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"name": rng.integers(0, 1000, 4000).astype(str)})
+    schema = TableSchema.learn(table)
+    cells = schema.encode(table)
+    tracemalloc.start()
+    view = TableView.learn(schema, cells, "numbers")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    indicators = view.of_cells(cells)
+    np.testing.assert_allclose(view.centre, np.nanmean(indicators, axis=0))
+    assert peak < indicators.nbytes / 20
 
 
 def test_normal_scores(table):
