@@ -3,9 +3,6 @@
 Its numbers stand in test_pymc_models, whose two models with names are asked here.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -19,7 +16,6 @@ from tests.estimators.test_pymc_models import (
     NAMES,
     RNG,
     SITE,
-    SLOPE,
     Classified,
     N,
     S,
@@ -29,7 +25,6 @@ from tests.estimators.test_pymc_models import (
     class_weights_of_each_row,
     classified,
     draws_of,
-    means,
     plates_with_dims,
     three,
     trace,
@@ -175,46 +170,6 @@ def test_the_graph_of_a_classifier_is_that_classifier(kind: str) -> None:
 
 
 # ------------------------------------------------------------------------- what is refused, and why
-
-
-REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "copy of y": (
-        lambda y: pm.Normal("x", means()[Y], 1.0, observed=X),
-        r"'x' depends on an array that equals.*theta\[label\]",
-    ),
-    "independent": (
-        lambda y: pm.Normal("x", pm.Normal("mu"), 1.0, observed=X),
-        "'x' do not depend on 'label'",
-    ),
-    "no rows": (lambda y: None, "nothing but the label"),
-    "array": (
-        lambda y: pm.Normal("x", SLOPE[:, 0] + y, 1.0, observed=X[:, 0]),
-        "an array of 21 rows.*make it pm.Data",
-    ),
-    "effects of rows": (
-        lambda y: pm.Normal("x", pm.Normal("effect", shape=N) + y, 1.0, observed=X[:, 0]),
-        "'effect' has a value for each of the 21 rows",
-    ),
-    "potential": (
-        lambda y: (
-            pm.Normal("x", y, 1.0, observed=X[:, 0]),
-            pm.Potential("more", pm.Normal("z") * y.sum()),
-        ),
-        "the potential 'more'",
-    ),
-    "pi": (
-        lambda y: pm.Normal("x", pm.Normal("pi", shape=3)[y], 1, observed=X[:, 0]),
-        "call the class weights 'pi'",
-    ),
-}
-
-
-@pytest.mark.parametrize(("rows", "reason"), REFUSED.values(), ids=REFUSED)
-def test_models_that_are_no_classifiers_are_refused(rows: Any, reason: str) -> None:
-    with pm.Model() as model:
-        rows(three())
-    with pytest.raises(ValueError, match=reason):
-        bg.from_pymc(model)
 
 
 def test_what_is_no_model_or_no_label_is_refused(plates: Classified) -> None:
