@@ -76,7 +76,9 @@ def of_variances(form):
 
 
 NB, LDA, QDA, WORDS = bg.GaussianNB, bg.LinearDiscriminant, bg.QuadraticDiscriminant, bg.MarkovNB
+KINDS = bg.CategoricalNB
 GAPS, COMPLEX = np.full((N, 4), NAN), COLOURS.assign(colour=1j)
+GREEN, MANY = COLOURS[:1].assign(colour="green"), pd.concat([COLOURS[:1]] * 99)
 REFUSED = [
     (LDA(), REAL, merge(QDA()), "QuadraticDiscriminant into LinearDiscriminant"),
     (LDA(), REAL, merge(LDA(covariance="diagonal")), "covariance: 'full' and 'diagonal'"),
@@ -86,7 +88,7 @@ REFUSED = [
     (LDA(), NAMED, merge(LDA(), NAMED.rename(columns={"c": "d"})), "feature_names_in_"),
     (bg.BernoulliNB(), REAL, merge(bg.BernoulliNB(binarize=0.5)), r"binarize: 0\.0 and 0\.5"),
     (of_variances("class"), REAL, merge(of_variances("tied")), "differ in family"),
-    (bg.CategoricalNB(), COLOURS, learn(COMPLEX), "complex"),
+    (KINDS(), COLOURS, learn(COMPLEX), "complex"),
     (bg.MultinomialNB(), COUNTS, learn(GAPS), "nan in row 0"),
     (QDA(), REAL, learn(GAPS[:, :3]), "NaN"),
     (QDA(), REAL, learn(GAPS[:, :3], "fit"), "NaN"),
@@ -96,18 +98,8 @@ REFUSED = [
     (NB(), REAL, forget(REAL, Y), "there are 120 .by weight., and this would leave none"),
     (NB(), REAL, forget(REAL[:, :2], Y), "X has 2 features, but GaussianNB is expecting 3"),
     (NB(), REAL, forget(GAPS[:50, :3], ["a"] * 50), "'count' would become negative"),
-    (
-        bg.CategoricalNB(),
-        COLOURS,
-        forget(COLOURS[:1].assign(colour="green"), ["a"]),
-        "never learned",
-    ),
-    (
-        bg.CategoricalNB(),
-        COLOURS,
-        forget(pd.concat([COLOURS[:1]] * 99), Y[:1].repeat(99)),
-        "negative",
-    ),
+    (KINDS(), COLOURS, forget(GREEN, ["a"]), "or tokens that were never learned"),
+    (KINDS(), COLOURS, forget(MANY, Y[:1].repeat(99)), "would become negative"),
     (WORDS(), TEXTS, forget(["xyz"], ["a"]), "categories or tokens that were never learned"),
     (WORDS(), TEXTS, forget(["ab" * 300], ["a"]), "would become negative"),
 ]

@@ -293,7 +293,7 @@ def test_predictions_are_the_average_over_draws(write: Callable[[], Written]) ->
 
 def loop_over_classes(y: Any) -> None:
     for k in range(3):
-        pm.Normal(f"x_{k}", pm.Normal(f"mu_{k}"), 1, observed=X[Y == k])
+        pm.Normal(f"x_{k}", pm.Normal(f"mu_{k}"), 1, observed=X[k == Y])
 
 
 def words_in_long_form(y: Any) -> None:
