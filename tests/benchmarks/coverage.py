@@ -12,8 +12,6 @@ logarithms of skewed columns. Results are coverage, mean width, and the share of
 their own interval.
 """
 
-import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -109,7 +107,7 @@ def _covariance(rng: np.random.Generator) -> np.ndarray:
     return a @ a.T / (2 * N_COLUMNS)
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure both."""
     for name, make in CLASSIFIERS.items():
         for n_classes in N_CLASSES:
@@ -163,4 +161,4 @@ def trees(record: run.Record) -> str:
 TABLES = {"pool-coverage": pools, None: lambda record: f"{priors(record)}\n{trees(record)}"}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

@@ -8,7 +8,6 @@
 numbers: missing numbers are the mean of their column, categories are codes.
 """
 
-import argparse
 import importlib
 import sys
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ def few(y: np.ndarray) -> Iterator[sets.Split]:
                 yield str(n), seed, np.concatenate(first), test
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure two splits of each set."""
     every = sets.load(args.data)
     tables = [every[name] for name in SETS if name in every]

@@ -7,8 +7,6 @@ mutual information given the class. A set is lost where the log loss exceeds tha
 more than 2 %, and by a paired t test over splits at the level of 5 %.
 """
 
-import argparse
-import sys
 from functools import partial
 from typing import Any
 
@@ -66,7 +64,7 @@ def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
     return {name: found[name] for name in found if (s.name, name) != ("letter", HGB)}
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure five splits of each set."""
     every = sets.load(args.data)
     scoring.losses(record, [every[n] for n in SETS if n in every], sets.splits, models)
@@ -101,4 +99,4 @@ def table(record: run.Record) -> str:
 TABLES = {"forests": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

@@ -9,8 +9,6 @@ minus the exact leave-one-out probability of the label, and one minus that of lo
 standardised columns in five folds.
 """
 
-import argparse
-import sys
 from functools import partial
 
 import numpy as np
@@ -71,7 +69,7 @@ def losses(X: np.ndarray, y: np.ndarray, model: str, kind: str, share: float) ->
     return [round(float(value), 5) for value in values]
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure each table, model and kind of noise."""
     for name in sets.real_sets(args.data):
         if name not in ("banana", "letter"):
@@ -112,4 +110,4 @@ def near(record: run.Record) -> str:
 TABLES = {"label-errors": table, None: near}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

@@ -7,8 +7,6 @@ of this environment, and the class is the package. Members: leave-one-out log lo
 without each of its members, over that of the pool, on the training rows.
 """
 
-import argparse
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -29,7 +27,7 @@ from tests.benchmarks import run, scoring, sets
 POOL = "LogLinearPool()"
 
 
-def texts(args: argparse.Namespace) -> Iterator[tuple[sets.OpenSet, list[int], int]]:
+def texts(args: run.Arguments) -> Iterator[tuple[sets.OpenSet, list[int], int]]:
     """Yield sets, training texts of each class, and test texts of each; of messages, of all."""
     yield sets.docstrings()._replace(name="docstrings per package"), [100, 36], 60
     yield sets.addresses()._replace(name="addresses per president"), [33], 17
@@ -77,7 +75,7 @@ def without_members(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return {m.name: round(loss(np.delete(every, k)) / whole, 4) for k, m in members}
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure models, then members."""
     for s, sizes, n_test in texts(args):
         scoring.losses(record, [s], partial(split, sizes, n_test), models)
@@ -111,4 +109,4 @@ def members(record: run.Record) -> str:
 TABLES = {"texts": losses, "members": members}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

@@ -11,8 +11,6 @@ rows. Flights: 20 000 are held out. Each fit has a process of its own, which tel
 memory above what it had with the table loaded (Linux).
 """
 
-import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,7 +57,7 @@ def first_rows(y: np.ndarray) -> Iterator[sets.Split]:
         yield str(n), 0, np.arange(HELD_OUT, HELD_OUT + n), np.arange(HELD_OUT)
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure both."""
     tables = (sets.OpenSet(d, *sets.numbers(name, args.data), "real") for d, name in SMALL.items())
     scoring.losses(record, tables, rows_per_class, small)
@@ -81,14 +79,7 @@ def table(record: run.Record) -> str:
     return run.markdown(head, body, left=2)
 
 
-def small_table(record: run.Record) -> str:
-    """Return mean log losses of the small tables."""
-    loss = scoring.frame(record).query("set != 'flights'")["loss"]
-    means = loss.groupby(["set", "size", "model"], sort=False).mean()
-    return means.unstack(sort=False).round(3).to_string()
-
-
-TABLES = {"learning-large": table, None: small_table}
+TABLES = {"learning-large": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

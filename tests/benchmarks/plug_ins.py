@@ -6,8 +6,6 @@ Log loss of at most 1000 held-out rows, averaged over random splits: with so man
 class, the same classifier with its parameters integrated out, and with an estimate plugged in.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -61,7 +59,7 @@ def log_loss(clf: Any, X: np.ndarray, y: np.ndarray, method: str) -> float:
     return -log_p[np.arange(len(y)), y].mean()
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure each set that has so many rows."""
     for name, make, data, X, y in cases():
         for n in ROWS:
@@ -95,4 +93,4 @@ def table(record: run.Record) -> str:
 TABLES = {"plug-ins": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

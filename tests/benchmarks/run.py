@@ -33,6 +33,7 @@ from tests.benchmarks import sets
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "benchmarks"
 SURROUNDINGS = "surroundings"
+Arguments = argparse.Namespace
 
 
 class Record:
@@ -87,6 +88,15 @@ class Record:
         return pd.DataFrame([*rows.values()], index, values and values.split())
 
 
+Measure = Callable[[Record, Arguments], None]
+Tables = dict[str | None, Callable[[Record], str]]
+
+
+def main(doc: str, record: str, measure: Measure, tables: Tables) -> None:
+    """Run a command that has no arguments of its own, and end the process."""
+    sys.exit(run(parser(doc, record).parse_args(), measure, tables))
+
+
 def parser(doc: str, record: str) -> argparse.ArgumentParser:
     """Return the arguments of all commands; `record` is the path of the file to be kept."""
     command = argparse.ArgumentParser(
@@ -102,9 +112,9 @@ def parser(doc: str, record: str) -> argparse.ArgumentParser:
 
 
 def run(
-    args: argparse.Namespace,
-    measure: Callable[[Record, argparse.Namespace], None],
-    tables: dict[str | None, Callable[[Record], str]],
+    args: Arguments,
+    measure: Measure,
+    tables: Tables,
     threads: int | None = 1,
 ) -> int:
     """Measure, print each table and write it between its markers; return 1 if a result failed.

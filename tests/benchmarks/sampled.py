@@ -11,8 +11,6 @@ idle cores the wall clock shows them divided by min(cores, 4). ESS is the least 
 size of any parameter, bulk or tail, R-hat the largest.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -98,7 +96,7 @@ def worst(seconds: list[float], found: list[Diagnosis]) -> dict[str, float]:
     }
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure each classifier on each data set."""
     for case in cases():
         record.measure(f"{case.name}|{case.data}", partial(measured, case))
@@ -131,4 +129,4 @@ def between(values: pd.Series) -> str:
 TABLES = {"sampled": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

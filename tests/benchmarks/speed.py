@@ -15,7 +15,6 @@ falls is measured twice more before it counts. It needs as many threads of BLAS 
 the run that is kept: those that wait count as the peer's processor seconds.
 """
 
-import argparse
 import pickle
 import sys
 from functools import partial
@@ -38,7 +37,7 @@ def name_of(work: Workload) -> str:
     return "|".join((work.name, work.call, work.size, work.peer_name))
 
 
-def measured(key: str, work: Workload, args: argparse.Namespace, kept: run.Record) -> dict:
+def measured(key: str, work: Workload, args: run.Arguments, kept: run.Record) -> dict:
     """Return seconds of both, their ratio and its goal, and MiB for a large table."""
     X, y = work.data(args.scale)
     calls = work.peer(X, y), work.ours(X, y)
@@ -69,7 +68,7 @@ def memory_of(key: str, scale: float) -> dict[str, float]:
     return found
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure a list of workloads."""
     kept = run.Record(run.ROOT / KEPT.format(args.table))
     for work in LISTS[args.table]():

@@ -14,8 +14,6 @@ Rows drawn alike: two Normal classes in four columns, 80 new rows of the same fo
 training sets; shares of the new rows that the pool finds at most so typical.
 """
 
-import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -74,7 +72,7 @@ def drawn_alike(per_class: int, seed: int) -> list[float]:
     return (tail[:, None] <= LIMITS).mean(axis=0).tolist()
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure all three."""
     for name in sets.real_sets(args.data):
         rows = sets.numbers(name, args.data)
@@ -112,4 +110,4 @@ def details(record: run.Record) -> str:
 TABLES = {"typicality": table, None: details}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

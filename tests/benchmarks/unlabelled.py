@@ -9,8 +9,6 @@ passes), and of self-training (rows with a class of probability .75 and more get
 ten times).
 """
 
-import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -75,7 +73,7 @@ def losses(table: OpenSet, make: Callable[[], Any], n: int, seed: int) -> list[f
     return [round(float(value), 5) for value in (*values, weighted.unlabelled_weight_)]
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure four draws of each table and number of labels."""
     open_sets = sets.load(args.data)
     bits = open_sets["digits"]._replace(
@@ -106,4 +104,4 @@ def table(record: run.Record) -> str:
 TABLES = {"unlabelled": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

@@ -6,8 +6,6 @@ One split of each table of the second list of `unseen_tables.txt`, two sizes: th
 call today, and the averaged forests next to naive Bayes on the same bins.
 """
 
-import argparse
-import sys
 from functools import partial
 from typing import Any
 
@@ -33,7 +31,7 @@ def models(s: sets.OpenSet, X: Any, y: np.ndarray) -> dict[str, Any]:
     return found | peers(X, y)
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Measure a split of each table; `facts` of it are kind, rows, columns and classes."""
     for s in sets.unseen(args.data, "second"):
         facts = [s.kind, len(s.y), s.X.shape[1], len(np.unique(s.y))]
@@ -91,4 +89,4 @@ def details(record: run.Record) -> str:
 TABLES = {"unseen": table, None: details}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

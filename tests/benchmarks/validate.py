@@ -9,8 +9,6 @@ intervals of the class probabilities of 20 rows, by the share of NUTS draws beyo
 standard errors.
 """
 
-import argparse
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -28,7 +26,7 @@ from tests.predict.against_nuts import percentile_errors
 Case = tuple[str, Any, Any, Any]  # data, classifier, rows, labels
 
 
-def cases(args: argparse.Namespace) -> Iterator[Case]:
+def cases(args: run.Arguments) -> Iterator[Case]:
     """Yield each family at least once."""
     X, y = load_penguins()
     measured = X[["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]]
@@ -74,7 +72,7 @@ def compared(clf: Any, X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Compare each case."""
     for data, clf, X, y in cases(args):
         record.measure(f"{data}|{type(clf).__name__}", partial(compared, clf, X, y))
@@ -95,4 +93,4 @@ def table(record: run.Record) -> str:
 TABLES = {"validate": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)

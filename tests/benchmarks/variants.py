@@ -9,8 +9,6 @@ all other rows are the test, and the standard error is over training sets. Both 
 their defaults, except for four components of the mixture.
 """
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,7 +44,7 @@ class Case(NamedTuple):
             yield ~np.isin(rows, train)
 
 
-def cases(args: argparse.Namespace) -> Iterator[Case]:
+def cases(args: run.Arguments) -> Iterator[Case]:
     """Yield outliers, over-dispersion, few rows, several modes."""
     X, y = sets.numbers("penguins")
     slipped = np.where(np.random.default_rng(0).random(X.shape) < 0.03, 10 * X, X)
@@ -98,7 +96,7 @@ def compared(case: Case) -> dict[str, Any]:
     }
 
 
-def measure(record: run.Record, args: argparse.Namespace) -> None:
+def measure(record: run.Record, args: run.Arguments) -> None:
     """Compare each case."""
     for case in cases(args):
         record.measure(f"{case.conjugate.__name__}|{case.why}", partial(compared, case))
@@ -118,4 +116,4 @@ def table(record: run.Record) -> str:
 TABLES = {"variants": table}
 
 if __name__ == "__main__":
-    sys.exit(run.run(run.parser(__doc__, __file__).parse_args(), measure, TABLES))
+    run.main(__doc__, __file__, measure, TABLES)
