@@ -14,16 +14,39 @@ algorithms for unranking arborescences; Meila and Jaakkola (2000), Tractable Bay
 tree belief networks, for the sum over trees.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from bayesgen.numerics import kernels
 from bayesgen.numerics.rows import row_blocks
 from bayesgen.numerics.special import Array
 
 _SPAN = 600.0  # in nats: so much less than the largest weight is a number with all its digits
 _CELLS = 1 << 18  # numbers in one block of graphs
+
+
+# plus, times, over, and the sum over the first axis, of numbers and of logarithms
+_NUMBERS = np.add, np.multiply, np.divide, np.add.reduce
+_LOGARITHMS = np.logaddexp, np.add, np.subtract, np.logaddexp.reduce
+
+
+def _steps(log_w: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Eliminate the nodes k = V-1 .. 1 of graphs (V, V, ...) of log weights.
+
+    Yields the log weights of the edges of k (k, ...), their log sum (...), the log of each one's
+    share in it, and the log weights (k, k, ...) of the paths through k.
+    """
+    for k in range(len(log_w) - 1, 0, -1):
+        edges = log_w[k, :k]
+        log_sum = np.logaddexp.reduce(edges)
+        share = edges - np.where(np.isfinite(log_sum), log_sum, 0.0)
+        paths = edges[:, None] + share
+        paths[np.arange(k), np.arange(k)] = -np.inf
+        yield edges, log_sum, share, paths
+        log_w = np.logaddexp(log_w[:k, :k], paths)
 
 
 def log_sum_of_trees(log_w: Array) -> Array:
@@ -39,32 +62,18 @@ def log_sum_of_trees(log_w: Array) -> Array:
     (...)
         -inf where the graph is not connected.
     """
-    lead, n_nodes = log_w.shape[:-2], log_w.shape[-1]
-    flat = log_w.reshape(-1, n_nodes, n_nodes)
-    log_sums = np.zeros(len(flat))
-    for rows in row_blocks(len(flat), n_nodes**2, _CELLS):
-        w = np.moveaxis(flat[rows], 0, -1).copy()  # graphs innermost
-        for k in range(n_nodes - 1, 0, -1):
-            edges = w[k, :k]
-            s = _log_sum(edges)
-            log_sums[rows] += s
-            share = edges - np.where(np.isfinite(s), s, 0.0)
-            for i in range(k - 1, 0, -1):
-                w[i, :i] = np.logaddexp(w[i, :i], edges[i] + share[:i])
-    return log_sums.reshape(lead)
-
-
-def _log_sum(a: Array) -> Array:
-    """Log of the sum of exponentials over the first axis."""
-    top = a.max(axis=0)
-    safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        log_sum: Array = np.log(np.exp(a - safe).sum(axis=0)) + safe
-    return log_sum
+    log_sums = np.zeros(log_w.shape[:-2])
+    for _, log_sum, _, _ in _steps(np.moveaxis(log_w, (-2, -1), (0, 1))):  # graphs innermost
+        log_sums += log_sum
+    return log_sums
 
 
 class Elimination:
     """The steps of one graph's elimination, kept for what is asked of it again and again.
+
+    The weight of an edge when it leaves, with the later of its nodes, is the weight that it had and
+    that of the paths that have become part of it. Both are kept as parts of that last weight, which
+    are never too large for a number, and too small only where they do not matter.
 
     Parameters
     ----------
@@ -73,139 +82,126 @@ class Elimination:
     """
 
     def __init__(self, log_w: Array) -> None:
+        self.n_nodes = len(log_w)
         w = np.array(log_w, dtype=np.float64)
         np.fill_diagonal(w, -np.inf)
-        self.n_nodes = len(w)
-        finite = np.isfinite(w)
-        connected = connected_components(finite, directed=False)[0] == 1
-        if not connected or (self.n_nodes > 1 and not np.isfinite(w.max())):
-            raise ValueError("the graph is not connected: it has no spanning tree")
+        last = np.zeros_like(w)
+        self._log_sums = np.full(self.n_nodes, np.nan)  # of nodes k = 1 .. V-1
+        self._log_steps: list[tuple[Array, Array]] = []  # shares and paths of k = V-1 .. 1
+        for edges, self._log_sums[len(edges)], share, paths in _steps(w):
+            k = len(edges)
+            if not np.isfinite(self._log_sums[k]):
+                raise ValueError("the graph is not connected: it has no spanning tree")
+            last[k, :k] = last[:k, k] = np.where(np.isfinite(edges), edges, 0.0)
+            # of huge numbers, parts of a whole keep their sum at least
+            self._log_steps.append((share - np.logaddexp.reduce(share), paths))
         self._log_w = w
-        # a row's changes, and their products, are to be numbers as well
-        self._wide = self.n_nodes > 1 and bool(np.ptp(w[finite]) > _SPAN / 2)
+        whole = np.exp(w - last)
+        for share, paths in self._log_steps:
+            k = len(share)
+            paths -= last[:k, :k]
+            whole[:k, :k] += np.exp(paths)
+        log_whole = np.log(whole, out=np.zeros_like(whole), where=whole > 0)
+        self._log_start = w - last - log_whole
+        for share, paths in self._log_steps:
+            paths -= log_whole[: len(share), : len(share)]
 
     @cached_property
-    def log_steps(self) -> list[tuple[Array, Array, Array]]:
-        """Return the logarithms of `steps`, which stay finite where numbers underflow."""
-        w, steps = self._log_w, []
-        for k in range(len(w) - 1, 0, -1):
-            edges = w[k, :k]
-            share = edges - _log_sum(edges)
-            share -= _log_sum(share)  # of huge numbers, parts of a whole keep their sum at least
-            through = edges[:, None] + share
-            np.fill_diagonal(through, -np.inf)
-            reduced = np.logaddexp(w[:k, :k], through)
-            finite = np.where(np.isfinite(reduced), reduced, 0.0)
-            parts = np.stack([w[:k, :k] - finite, through - finite])
-            whole = _log_sum(parts)
-            original, through = parts - np.where(np.isfinite(whole), whole, 0.0)
-            steps.append((share, original, through))
-            w = reduced
-        return steps
+    def _start(self) -> Array:
+        """Return (V, V) part of an edge's last weight that it had from the start."""
+        return np.exp(self._log_start)
 
     @cached_property
-    def steps(self) -> list[tuple[Array, Array, Array]]:
-        """Return what the elimination of each node k = V-1 .. 1 needs again.
+    def _numbers(self) -> list[tuple[Array, Array]]:
+        """Return the logarithms of `_log_steps` as numbers."""
+        return [(np.exp(share), np.exp(paths)) for share, paths in self._log_steps]
 
-        The share of each edge of k (k,), and for the edges that are left (k, k) the part of the
-        new weight that they had, and the part of the path through k.
-        """
-        return [(np.exp(a), np.exp(b), np.exp(c)) for a, b, c in self.log_steps]
-
-    def log_ratio(self, change: Array) -> Array:
+    def log_ratio(self, i: Array, j: Array, change: Array) -> Array:
         """Log of the sum over trees after the weights have changed, less that before.
 
         Nothing as large as either is computed: the ratio has all digits where both are huge.
 
         Parameters
         ----------
-        change : (..., V, V)
-            What is added to the logarithms of the weights; symmetric.
+        i, j : (P,) nodes of edges, i > j
+        change : (n, P)
+            What is added to the logarithms of their weights.
 
         Returns
         -------
-        (...)
+        (n,)
             NaN where a change is NaN or infinite.
         """
-        lead, n = change.shape[:-2], self.n_nodes
-        flat = change.reshape(-1, n, n)
-        is_finite = np.isfinite(flat).all(axis=(1, 2))
-        ratios = np.where(is_finite, 0.0, np.nan)
-        flat = np.where(is_finite[:, None, None], flat, 0.0)
-        for rows in row_blocks(len(flat), n**2, _CELLS):
-            r = np.moveaxis(flat[rows], 0, -1).copy()  # graphs innermost
-            for share, original, through in self.log_steps:
-                k = len(share)
-                edges = r[k, :k]
-                s = _log_sum(share[:, None] + edges)
-                ratios[rows] += s
-                for i in range(1, k):
-                    added = through[i, :i, None] + edges[i] + (edges[:i] - s)
-                    r[i, :i] = np.logaddexp(original[i, :i, None] + r[i, :i], added)
-        return ratios.reshape(lead)
+        ratios = np.full(len(change), np.nan)
+        largest = np.abs(change).max(axis=1, initial=0.0)
+        fits = largest * self.n_nodes <= _SPAN
+        if fits.any():
+            w = np.repeat(self._start[..., None], np.count_nonzero(fits), axis=2)
+            w[i, j] *= np.exp(change[fits].T)  # graphs innermost
+            ratios[fits] = np.log(_changed_sums(w, self._numbers, *_NUMBERS)).sum(axis=0)
+        if (wide := ~fits & (largest < np.inf)).any():
+            w = np.repeat(self._log_start[..., None], np.count_nonzero(wide), axis=2)
+            w[i, j] += change[wide].T
+            ratios[wide] = _changed_sums(w, self._log_steps, *_LOGARITHMS).sum(axis=0)
+        return ratios
 
-    def log_ratio_of_codes(self, codes: Array, table: Array) -> Array:
-        """`log_ratio` of rows of codes, compiled: about D^3 / 6 multiplications of each row.
+    def log_ratio_of_codes(
+        self, i: Array, j: Array, tables: Array, which: Array, codes: Array
+    ) -> Array:
+        """`log_ratio` of rows of codes, compiled where they are many.
 
         Parameters
         ----------
+        i, j : (P,) columns i > j, which are nodes i + 1 and j + 1
+        tables : (T, P, K, K)
+            Change of the log weight between two columns by their codes.
+        which : (n,) the table of each row
         codes : int64 (n, D)
-        table : (D, D, K, K), symmetric as (D K, D K)
-            Change of the log weight between columns u and v, which are nodes u + 1 and v + 1, by
-            their codes.
 
         Returns
         -------
         (n,)
         """
-        from bayesgen.numerics.kernels.trees import log_ratios, log_ratios_in_parts
+        ratios = np.full(len(codes), np.nan)
+        if kernels.pays(len(codes) * self.n_nodes**3 // 6):
+            from bayesgen.numerics.kernels.trees import log_ratios
 
-        ratios = np.empty(len(codes))
-        with np.errstate(over="ignore"):
-            table_and_floor = np.exp(table), np.exp(-_SPAN / self.n_nodes)
-        w = np.exp(self._log_w - self._log_w.max())
-
-        if self._wide:
-            log_ratios_in_parts(codes, *table_and_floor, *self._packed, ratios)
-        else:
-            log_ratios(codes, *table_and_floor, w, ratios)
-        i, j = np.tril_indices(self.n_nodes - 1, -1)
-        wide = np.flatnonzero(np.isnan(ratios))
-        for rows in (wide[some] for some in row_blocks(len(wide), self.n_nodes**2, _CELLS)):
-            change = np.zeros((len(rows), self.n_nodes, self.n_nodes))
-            block = codes[rows]
-            change[:, i + 1, j + 1] = table[i, j, block[:, i], block[:, j]]
-            ratios[rows] = self.log_ratio(change)
+            with np.errstate(over="ignore"):
+                factors = np.exp(tables)
+            least = float(np.exp(-_SPAN / self.n_nodes))
+            log_ratios(i, j, factors, which, codes, least, *self._for_kernel, ratios)
+        others = np.flatnonzero(np.isnan(ratios))
+        for rows in (others[some] for some in row_blocks(len(others), self.n_nodes**2, _CELLS)):
+            cells = which[rows, None], np.arange(len(i)), codes[rows][:, i], codes[rows][:, j]
+            ratios[rows] = self.log_ratio(i + 1, j + 1, tables[cells])
         return ratios
 
     @cached_property
-    def _packed(self) -> tuple[Array, Array, Array]:
-        """Return the steps one after the other, as the kernel takes them."""
-        share = np.zeros((self.n_nodes, self.n_nodes))
-        below = np.tri(self.n_nodes, k=-1, dtype=bool)
-        kept, added = [], []
-        for weights, original, through in self.steps:
-            k = len(weights)
-            share[k, :k] = weights
-            kept.append(original[below[:k, :k]])
-            added.append(through[below[:k, :k]])
-        return share, np.concatenate(kept), np.concatenate(added)
+    def _for_kernel(self) -> tuple[Array, Array, Array, Array]:
+        """Return the graph as `kernels.trees.log_ratios` takes it."""
+        n, finite = self.n_nodes, self._log_w[np.isfinite(self._log_w)]
+        if np.ptp(finite) <= _SPAN / 2:  # the weights themselves are numbers
+            scale = np.exp(self._log_sums - finite.max())
+            share = np.repeat(1 / scale[:, None], n, axis=1)
+            return np.exp(self._log_w - finite.max()), share, scale, np.zeros((0, n, n))
+        share, paths = np.zeros((n, n)), np.zeros((n, n, n))
+        for share_of_k, paths_of_k in self._numbers:
+            k = len(share_of_k)
+            share[k, :k], paths[k, :k, :k] = share_of_k, paths_of_k
+        return self._start, share, np.ones(n), paths
 
     def edge_probabilities(self) -> Array:
         """Return (V, V) probability of each edge in a tree drawn in proportion to its weight.
 
         That is w dlog Z/dw: the steps of the elimination, backwards.
         """
-        p = np.zeros((1, 1))
-        for share, original, through in reversed(self.steps):
+        p = np.zeros((self.n_nodes, self.n_nodes))  # of an edge with its last weight
+        for share, paths in reversed(self._numbers):
             k = len(share)
-            virtual = p * through
-            grown = np.zeros((k + 1, k + 1))
-            grown[:k, :k] = p * original
-            edge_share = virtual.sum(axis=1) + (1 - virtual.sum() / 2) * share
-            grown[k, :k] = grown[:k, k] = np.clip(edge_share, 0.0, 1.0)
-            p = grown
-        return p
+            through = p[:k, :k] * paths
+            p[k, :k] = through.sum(axis=0) + through.sum(axis=1) + (1 - through.sum()) * share
+        p = np.clip(p, 0.0, 1.0) * self._start
+        return p + p.T
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Draw (n, V) trees: the neighbour of each node towards node 0, -1 for node 0.
@@ -215,13 +211,17 @@ class Elimination:
         weight; every part of the tree that is left is joined to k by one edge, chosen in
         proportion to its weight.
         """
+        cuts, log_w = [], self._log_start.copy()
+        with np.errstate(invalid="ignore"):  # no edge, which no tree has
+            for share, paths in self._log_steps:
+                log_w = np.logaddexp(log_w[: len(share), : len(share)], paths)
+                cuts.append((share, np.exp(paths - log_w)))
         parent = np.full((n, 1), -1)
         draw = np.arange(n)[:, None]
-        for share, _, through in reversed(self.log_steps):
+        for share, through in reversed(cuts):
             k = len(share)
             node = np.broadcast_to(np.arange(k), (n, k))
-            virtual = np.exp(through)[node, parent]
-            cut = (rng.random((n, k)) < virtual) & (parent >= 0)
+            cut = (rng.random((n, k)) < through[node, parent]) & (parent >= 0)
             top = np.where(cut | (parent < 0), node, parent)  # of the part that a node is in
             for _ in range(k.bit_length()):
                 top = top[draw, top]
@@ -244,6 +244,18 @@ class Elimination:
                 row, last, towards, column = row[more], last[more], column[more], following[more]
             parent = grown
         return parent
+
+
+def _changed_sums(w: Array, steps: list[tuple[Array, Array]], plus, times, over, total) -> Array:
+    """Eliminate graphs (V, V, n) of parts of last weights, in place: (V - 1, n) sums over nodes."""
+    sums = np.empty((len(steps), w.shape[-1]))
+    for (share, paths), node_sum in zip(steps, sums, strict=True):
+        k = len(share)
+        edges = w[k, :k]
+        node_sum[:] = total(times(share[:, None], edges))
+        through = times(edges[:, None], over(edges, node_sum))
+        w[:k, :k] = plus(w[:k, :k], times(paths[..., None], through))
+    return sums
 
 
 def heaviest_tree(log_w: Array) -> Array:
@@ -326,10 +338,12 @@ def draw_roots(rng: np.random.Generator, edges: Array, n: int) -> Array:
     return drawn
 
 
-def reaches_roots(parents: Array) -> Array:
-    """Return (n,) whether every column of forests (n, D) leads to a root."""
-    up = np.concatenate([np.full((len(parents), 1), -1), parents], axis=1) + 1  # 0 is above roots
-    for _ in range(parents.shape[1].bit_length()):
-        up = np.take_along_axis(up, up, axis=1)
-    reached: Array = (up == 0).all(axis=1)
-    return reached
+def depths(parents: Array) -> Array:
+    """Return (n, D) numbers of columns above each in forests (n, D); D of a column in a cycle."""
+    depth, above = np.zeros_like(parents), parents
+    for _ in range(parents.shape[1]):
+        depth += above >= 0
+        above = np.where(above >= 0, np.take_along_axis(parents, np.maximum(above, 0), 1), -1)
+        if (above < 0).all():
+            break
+    return depth

@@ -24,10 +24,11 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
+from scipy.special import rel_entr
 
 from bayesgen.families.contract import ConjugateFamily, Stats, Theta, padded
 from bayesgen.families.errors import UndefinedEstimateError, refuse_undefined, refuse_unknown
@@ -44,16 +45,16 @@ from bayesgen.families.records import Hyperparameter, array
 from bayesgen.families.shared.codes import declared_codes
 from bayesgen.families.shared.densities import density_by_draws, log_dirichlet_density
 from bayesgen.families.shared.hyperparameters import broadcast_prior
-from bayesgen.numerics import kernels, special
+from bayesgen.numerics import special
 from bayesgen.numerics.rows import Seed, draws_of_each_row, row_blocks
 from bayesgen.numerics.spanning_trees import (
     Elimination,
     best_forest,
+    depths,
     draw_roots,
     graph,
     heaviest_tree,
     log_sum_of_trees,
-    reaches_roots,
 )
 from bayesgen.numerics.special import Array
 
@@ -96,6 +97,13 @@ def count_pairs(codes: Array, y: Array, n_classes: int, k: int, weight: Array | 
     return np.ascontiguousarray(pairs.reshape(shape).transpose(0, 1, 3, 2, 4))
 
 
+def margins(pairs: Array) -> Array:
+    """Return (..., D, K) counts of single columns from those of pairs (..., D, D, K, K)."""
+    column, code = np.arange(pairs.shape[-3]), np.arange(pairs.shape[-1])
+    counts: Array = pairs[..., column[:, None], column[:, None], code, code]
+    return counts
+
+
 # ------------------------------------------------------------------------------------------------
 # Forests and tables given them: draws, densities, estimates, new rows.
 #
@@ -127,24 +135,92 @@ def concentrations(f: "DirichletForest", c: int, parents: Array) -> Array:
 
 def simulate(rng: np.random.Generator, parents: Array, tables: Array, levels: Array) -> Array:
     """Return (n, D) codes from a forest (n, D) and tables (n, D, K, K) of each row's own."""
-    n, n_features = parents.shape
     parents = parents.astype(np.int64)
+    n, n_features = parents.shape
+    depth = depths(parents)
+    if (depth == n_features).any():
+        raise ValueError("parents: a column depends on itself through others")
     codes = np.zeros((n, n_features), dtype=np.int64)
     uniform = rng.random((n, n_features))
-    waiting = np.ones((n, n_features), dtype=bool)
-    row = np.arange(n)[:, None]
-    while waiting.any():
-        ready = waiting & ((parents < 0) | ~waiting[row, parents])
-        i, u = np.nonzero(ready)
-        if not len(i):
-            raise ValueError("parents: a column depends on itself through others")
-        up = parents[i, u]
-        p = tables[i, u, np.where(up < 0, 0, codes[i, up])]
+    row = np.arange(n)
+    for u in np.argsort(depth, axis=1, kind="stable").T:
+        up = parents[row, u]
+        p = tables[row, u, np.where(up < 0, 0, codes[row, up])]
         upto = np.cumsum(p, axis=-1)  # the sum may miss 1 by rounding
-        drawn = (uniform[i, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
-        codes[i, u] = np.minimum(drawn, levels[u] - 1)
-        waiting[i, u] = False
+        drawn = (uniform[row, u, None] * upto[:, -1:] >= upto[:, :-1]).sum(axis=-1)
+        codes[row, u] = np.minimum(drawn, levels[u] - 1)
     return codes
+
+
+# ------------------------------------------------------------------------------------------------
+# Evidences of single columns and of pairs: the weights of the forests.
+#
+# With pseudo-counts :math:`A/(K_u K_v)` for a pair and :math:`A/K_u` for a column, which are its
+# margins, W is the Dirichlet-multinomial evidence of a table, and a forest has the evidence
+# :math:`\prod_u W_u \prod_{uv} w_{uv}` with :math:`w_{uv} = W_{uv}/(W_u W_v)`.
+# Source: Heckerman, Geiger and Chickering (1995), section 5; Meila and Jaakkola (2000).
+
+
+def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
+    """Return (D,) log W_u and (D, D) log w_uv of one class.
+
+    Parameters
+    ----------
+    pairs : (D, D, K, K) counts
+    strength : float
+        A, in rows.
+    levels : (D,) numbers of categories
+    """
+    n_features, k = len(levels), pairs.shape[-1]
+    margin = margins(pairs)
+    total = special.log_gamma_difference(strength, margin.sum(axis=1))
+    single = special.log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
+    i, j = np.tril_indices(n_features, -1)
+    flat = pairs[i, j].ravel()
+    cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
+    pair = cell // k**2
+    pseudo = (strength / (levels[i] * levels[j]))[pair]
+    both = np.zeros((n_features, n_features))
+    both[i, j] = np.bincount(pair, special.log_gamma_difference(pseudo, flat[cell]), len(i))
+    return single, both + both.T - total - single[:, None] - single
+
+
+# ------------------------------------------------------------------------------------------------
+# Evidence of all rows with more of one row, theta integrated out.
+#
+# Under a forest T the density of a row is a product over columns and edges, and so is the evidence
+# of all rows. With W(D) and w(D) the evidences of columns and the weights of edges given data D,
+# and W(D + t x) those after a row of weight t, which may be negative,
+#
+# .. math:: E\, p(x \mid \theta)^t = \prod_u \frac{W_u(D + t x)}{W_u(D)}
+#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}}.
+
+
+class Growth(NamedTuple):
+    """What n rows with weights of their own add to log evidences of columns and to log weights.
+
+    It is told by tables, so that rows of equal weight share a table.
+    """
+
+    columns: Array  # (T, D, K)
+    edges: Array  # (T, P, K, K)
+    which: Array  # (n,) table of each row
+    codes: Array  # (n, D)
+
+    def of_columns(self) -> Array:
+        """Return (n, D)."""
+        return self.columns[self.which[:, None], np.arange(self.codes.shape[1]), self.codes]
+
+    def of_edges(self, i: Array, j: Array) -> Array:
+        """Return (n, P) of the pairs of columns i and j (P,)."""
+        ends = self.codes[:, i], self.codes[:, j]
+        return self.edges[self.which[:, None], np.arange(len(i)), *ends]
+
+
+def digits_left(difference: Array, base: Array, weight: Array) -> Array:
+    """Return the share of digits that a difference of evidences keeps; at most 1."""
+    largest = np.maximum(np.abs(base), weight)  # within them too there are terms as large as w
+    return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -308,12 +384,10 @@ class DirichletForest(ConjugateFamily):
         """Return (N, D) codes, as int64: roots first, then what depends on them."""
         n_features, width = self.pairs.shape[1], self.pairs.shape[-1]
         X = np.empty((len(y), n_features), dtype=np.int64)
+        one_each = np.ndim(theta["parents"]) > 2
         for rows in row_blocks(len(y), n_features * width**2):
-            one_each = np.ndim(theta["parents"]) > 2
-            theta_of_rows = {
-                k: theta[k][rows] if one_each else theta[k] for k in ("parents", "tables")
-            }
-            parents, tables = (self.rows_of(theta_of_rows, name, y[rows]) for name in theta_of_rows)
+            of_row = (np.arange(len(y))[rows], y[rows]) if one_each else y[rows]
+            parents, tables = theta["parents"][of_row], theta["tables"][of_row]
             X[rows] = simulate(rng, parents, tables, self.levels)
         return X
 
@@ -341,38 +415,34 @@ class DirichletForest(ConjugateFamily):
         )
 
     @cached_property
-    def neighbours(self) -> list[tuple[Array, Array]]:
+    def neighbours(self) -> list[tuple[Array, ...]]:
         """Pairs of columns that may be neighbours in each class, the later column first."""
-        shape = (self.n_columns,) * 2
-        whole = (np.tril(np.broadcast_to(e, shape), -1) > 0 for e in self.edges)
-        return [np.nonzero(allowed) for allowed in whole]  # type: ignore[misc] # two axes
+        return [np.nonzero(np.tril(edges, -1) > 0) for edges in self.edges]
 
     @cached_property
     def graphs(self) -> list[Array]:
         """Return (D + 1, D + 1) log weights of each class, the root first."""
-        return [
-            graph(log_w, rho, edges)
-            for log_w, rho, edges in zip(
-                self.log_weights, self.root_weight, self.edges, strict=True
-            )
-        ]
+        return self._graphs_of(self.log_weights)
 
     @cached_property
     def eliminations(self) -> list[Elimination]:
         """Return the elimination of the graph of each class."""
         return [Elimination(log_w) for log_w in self.graphs]
 
-    def chosen(self, log_weights) -> Array:
-        """Return (C, D, D) edges of the heaviest forests under (D, D) log weights of each class."""
+    def _graphs_of(self, log_weights: list[Array]) -> list[Array]:
+        classes = zip(log_weights, self.root_weight, self.edges, strict=True)
+        return [graph(log_w, rho, edges) for log_w, rho, edges in classes]
+
+    def _heaviest(self, log_weights: list[Array]) -> list[tuple[Array, float]]:
+        """Return edges (D, D) and log weight of the forest that rows choose in each class."""
         roots = self.root_weight if self.structure == "map" else [None] * len(self.root_weight)
-        return np.array([best_forest(w, rho)[0] for w, rho in zip(log_weights, roots, strict=True)])
+        return [best_forest(log_w, rho) for log_w, rho in zip(log_weights, roots, strict=True)]
 
     def over_all(self) -> Self:
         """Return the same counts, over all forests in place of the one that was chosen."""
         if not self.chooses:
             return self
-        every = np.ones((len(self.edges), 1, 1))
-        return replace(self, structure="average", edges=every)
+        return replace(self, structure="average", edges=np.ones_like(self.edges))
 
     def other_scales(self, given: Self, stats) -> dict[str, Self]:
         """No edges: no root weight within reach of the search undoes edges that are certain."""
@@ -381,7 +451,7 @@ class DirichletForest(ConjugateFamily):
         return {"no edges": replace(self, edges=np.zeros_like(self.edges))}
 
     def given_edges(self, n_classes: int, n_features: int, resolved: bool) -> Array:
-        """`edges` as given, checked: (C, D, D), or (C, 1, 1) ones where all are allowed.
+        """Return (C, D, D) `edges`, checked; ones where all are allowed.
 
         `resolved`: the family is resolved, and a forest that rows choose is in its `edges`.
         """
@@ -391,36 +461,28 @@ class DirichletForest(ConjugateFamily):
                 f"structure={self.structure!r} chooses the edges by the rows: give edges= with "
                 "structure='fixed', or with 'average' those that may be"
             )
-        if self.edges is None:
-            if self.structure == "fixed":
-                raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
-            return np.ones((n_classes, 1, 1))
-        edges = np.asarray(self.edges, dtype=np.float64)
-        shapes = {(n, n) for n in (1, n_features)}
-        if edges.shape[-2:] not in shapes or edges.shape[:-2] not in ((), (1,), (n_classes,)):
+        if self.edges is None and self.structure == "fixed":
+            raise ValueError("structure='fixed' needs edges=: which columns are neighbours")
+        given = np.asarray(1.0 if self.edges is None else self.edges, dtype=np.float64)
+        try:
+            edges = np.array(np.broadcast_to(given, (n_classes, n_features, n_features)))
+        except ValueError:
             raise ValueError(
-                f"edges has shape {np.shape(self.edges)}: it must be a matrix ({n_features}, "
+                f"edges has shape {given.shape}: it must be a matrix ({n_features}, "
                 f"{n_features}) of the columns, 1 where two are neighbours, else 0, or one for "
                 "each class"
-            )
-        edges = np.broadcast_to(edges, (n_classes, *edges.shape[-2:]))
+            ) from None
         if (edges != np.swapaxes(edges, 1, 2)).any():
             raise ValueError("edges must be symmetric: an edge has no direction")
-        checked = np.array(edges)
-        if checked.shape[1] > 1:
-            checked[:, np.arange(n_features), np.arange(n_features)] = 0.0
-        if self.is_forest and not (
-            checked.shape[1:] == (n_features, n_features)
-            and all(
-                np.count_nonzero(e) // 2 + connected_components(e, directed=False)[0] == n_features
-                for e in checked
-            )
-        ):
+        edges[:, np.arange(n_features), np.arange(n_features)] = 0.0
+        n_edges = np.count_nonzero(edges, axis=(1, 2)) // 2
+        n_trees = [connected_components(e, directed=False)[0] for e in edges]
+        if self.edges is not None and self.is_forest and (n_edges + n_trees != n_features).any():
             raise ValueError(
                 f"structure={self.structure!r}: edges must be a matrix (D, D) without cycles; "
                 "structure='average' averages over the forests among them"
             )
-        return checked
+        return edges
 
     def edge_probabilities(self) -> Array:
         """Return (C, D, D) posterior probability that two columns are neighbours."""
@@ -454,7 +516,8 @@ class DirichletForest(ConjugateFamily):
         else:
             log_weight = self.graphs[c][column, parents + 1].sum(axis=-1)
             log_p = log_weight - log_sum_of_trees(self.graphs[c])
-        log_probability: Array = np.where(reaches_roots(parents), log_p, -np.inf)
+        has_cycle = (depths(parents) == self.n_columns).any(axis=1)
+        log_probability: Array = np.where(has_cycle, -np.inf, log_p)
         return log_probability
 
     # -- prior and posterior ---------------------------------------------------------------------
@@ -498,14 +561,17 @@ class DirichletForest(ConjugateFamily):
             pairs=pairs,
             edges=edges,
         )
-        resolved = resolved._with_strengths(seen[..., :width, :width])
-        if not self.chooses or self.edges is not None:
+        is_chosen = not self.chooses or self.edges is not None
+        resolved = resolved._with_strengths(seen[..., :width, :width], is_chosen)
+        if is_chosen:
             return resolved
-        best = resolved.update(ForestStats(seen)).edges
-        return replace(resolved, edges=best)
+        return replace(resolved, edges=resolved.update(ForestStats(seen)).edges)
 
-    def _with_strengths(self, seen: Array) -> Self:
-        """Strength and root weight at the largest evidence of counts (C, D, D, K, K)."""
+    def _with_strengths(self, seen: Array, is_chosen: bool) -> Self:
+        """Strength and root weight at the largest evidence of counts (C, D, D, K, K).
+
+        `is_chosen`: the forests are not those of the largest evidence, but known.
+        """
         is_free = (self.strength is None, self.root_weight is None)
         if not any(is_free):
             return self
@@ -521,25 +587,18 @@ class DirichletForest(ConjugateFamily):
 
         if not seen.any():
             return with_values(*lattice_value(n_features, START))
-        chooses = self.chooses and self.edges.shape[-1] == 1
-        tables: dict[float, Any] = {}  # they do not depend on the root weight
 
-        def evidence(strength: float, root_weight: float) -> float:
-            if strength not in tables:
-                tables[strength] = with_values(strength, 1.0)._evidences(self.pairs + seen)
-            if not chooses:
-                prior = with_values(strength, root_weight)
-                return float(prior._log_joint(tables[strength]).sum())
-            rho = None if self.structure == "tree" else root_weight
-            best = sum(
-                float(single.sum()) + best_forest(w, rho)[1] for single, w in tables[strength]
-            )
-            count = np.log(root_weight) + (n_features - 1) * np.log(root_weight + n_features)
-            return best if rho is None else best - n_classes * float(count)
+        @cache
+        def evidences(strength: float) -> list[tuple[Array, Array]]:
+            return with_values(strength, 1.0)._evidences(self.pairs + seen)
+
+        def log_joint(strength: float, root_weight: float) -> float:
+            family = with_values(strength, root_weight)
+            return float(family._log_joint(evidences(strength), is_chosen).sum())
 
         # a single tree has no use for roots
         looked_for = (is_free[0], is_free[1] and self.structure in ("average", "map"))
-        return with_values(*search_lattice(evidence, n_features, looked_for))
+        return with_values(*search_lattice(log_joint, n_features, looked_for))
 
     def update(self, stats: ForestStats) -> Self:
         """Return the counts of pairs added; by them a forest that rows choose is chosen anew."""
@@ -549,7 +608,9 @@ class DirichletForest(ConjugateFamily):
         if (beyond.sum(axis=(0, 2, 4)) * outside).any():
             raise ValueError("a feature has codes beyond its declared categories")
         new = replace(self, pairs=self.pairs + beyond[..., :width, :width])
-        return replace(new, edges=new.chosen(new.log_weights)) if self.chooses else new
+        if not self.chooses:
+            return new
+        return replace(new, edges=np.array([edges for edges, _ in new._heaviest(new.log_weights)]))
 
     # -- closed forms ----------------------------------------------------------------------------
 
@@ -557,22 +618,25 @@ class DirichletForest(ConjugateFamily):
         """Return (D,) log W_u and (D, D) log w_uv of each class."""
         return [log_evidences(p, a, self.levels) for p, a in zip(pairs, self.strength, strict=True)]
 
-    def _log_joint(self, evidences: list[tuple[Array, Array]]) -> Array:
-        """Return (C,) log evidences, the forest integrated out.
+    def _log_joint(self, evidences: list[tuple[Array, Array]], is_chosen: bool = True) -> Array:
+        """Return (C,) log evidences, the forest integrated out, or the best (not `is_chosen`).
 
         That is the log of the sum over forests of prior weight times evidence, less the log of the
         prior's sum.
         """
         alone = np.array([single.sum() for single, _ in evidences])
         log_w = [w for _, w in evidences]
-        if self.is_forest:
+        if self.is_forest and is_chosen:
             pairs = zip(log_w, self.neighbours, strict=True)
             return alone + np.array([w[both].sum() for w, both in pairs])
-        priors = list(zip(self.root_weight, self.edges, strict=True))
-        graphs = [graph(w, *prior) for w, prior in zip(log_w, priors, strict=True)]
-        graphs += [graph(0.0 * w, *prior) for w, prior in zip(log_w, priors, strict=True)]
-        total, prior_total = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
-        return np.asarray(alone + total - prior_total)
+        if is_chosen:
+            graphs = self._graphs_of(log_w) + self._graphs_of([np.zeros_like(w) for w in log_w])
+            total, prior = log_sum_of_trees(np.stack(graphs)).reshape(2, -1)
+        else:  # among all forests, of which the sum is known
+            total = np.array([weight for _, weight in self._heaviest(log_w)])
+            rho, d = self.root_weight, self.n_columns
+            prior = np.log(rho) + (d - 1) * np.log(rho + d)
+        return np.asarray(alone + total - prior)
 
     @property
     def n_columns(self) -> int:
@@ -603,12 +667,9 @@ class DirichletForest(ConjugateFamily):
 
     def log_predictive(self, X) -> Array:
         """Multiply the columns' posterior means by a ratio of two sums over forests: (N, C)."""
-        codes, classes = self.codes(X), range(len(self.pairs))
-        log_p = growth_by_tables(self, codes, np.ones(len(self.pairs)))
-        if log_p is None:
-            one = np.ones(len(codes))
-            log_p = np.stack([growth(self, c, codes, one) for c in classes], axis=1)
-        return log_p
+        codes = self.codes(X)
+        one = np.ones(len(codes))
+        return np.stack([self.log_growth(c, codes, one) for c in range(len(self.pairs))], axis=1)
 
     def log_predictive_of_known(self, X: Array) -> tuple[Array, Array]:
         """Return (N, C) of codes with missing cells (NaN) summed out, and its standard error.
@@ -653,18 +714,12 @@ class DirichletForest(ConjugateFamily):
         if self.chooses:
             after, base = self._chosen_without(codes[rows], y[rows], weight[rows])
         else:
-            is_class = np.eye(len(self.pairs))[y[rows]]
-            t = -weight[rows, None] * is_class
-            both = growth_by_tables(self, codes[rows], np.stack([t + is_class, t]))
-            if both is not None:
-                after, base = both.sum(axis=-1)
-            else:
-                after, base = np.empty((2, len(rows)))
-                for c in np.unique(y[rows]).tolist():
-                    some = np.flatnonzero(y[rows] == c)
-                    cells, w = codes[rows[some]], weight[rows[some]]
-                    base[some] = growth(self, c, cells, -w)
-                    after[some] = growth(self, c, cells, 1 - w)
+            after, base = np.empty((2, len(rows)))
+            for c in np.unique(y[rows]).tolist():
+                some = np.flatnonzero(y[rows] == c)
+                w = weight[rows[some]]
+                base[some] = self.log_growth(c, codes[rows[some]], -w)
+                after[some] = self.log_growth(c, codes[rows[some]], 1 - w)
         log_p[rows, y[rows]] = after - base
         left[rows] = digits_left(after - base, base, weight[rows])
         return log_p, left
@@ -679,40 +734,55 @@ class DirichletForest(ConjugateFamily):
             members = np.flatnonzero(y == c)
             for block in row_blocks(len(members), len(i)):
                 rows = members[block]
-                gone = every.changes(c, codes[rows], -weight[rows])
-                back = every.changes(c, codes[rows], 1 - weight[rows])
+                gone, back = (
+                    every.growth(c, codes[rows], t) for t in (-weight[rows], 1 - weight[rows])
+                )
+                base[rows], after[rows] = (g.of_columns().sum(axis=1) for g in (gone, back))
+                gone_edges, back_edges = gone.of_edges(i, j), back.of_edges(i, j)
                 for k, row in enumerate(rows):
                     log_w = np.array(log_weights[c])
-                    log_w[i, j] += gone[1][k]
+                    log_w[i, j] += gone_edges[k]
                     log_w[j, i] = log_w[i, j]
-                    in_it = one_class.chosen([log_w])[0][i, j] > 0
-                    base[row] = gone[0][k].sum() + gone[1][k, in_it].sum()
-                    after[row] = back[0][k].sum() + back[1][k, in_it].sum()
+                    in_it = one_class._heaviest([log_w])[0][0][i, j] > 0
+                    base[row] += gone_edges[k, in_it].sum()
+                    after[row] += back_edges[k, in_it].sum()
         return after, base
 
-    def changes(self, c: int, codes: Array, t: Array) -> tuple[Array, Array]:
-        """Return changes of the log weights of class c by rows of codes (n, D) of weights t.
-
-        Parameters
-        ----------
-        t : (..., n or 1)
-
-        Returns
-        -------
-        columns : (..., n, D)
-            Of the evidences of single columns.
-        edges : (..., n, P)
-            Of the log weights of the pairs that may be neighbours.
-        """
+    def growth(self, c: int, codes: Array, t: Array) -> Growth:
+        """Return what rows of codes (n, D) and weights t (n,), each alone, add in class c."""
         i, j = self.neighbours[c]
-        column = np.arange(codes.shape[1])
-        strength, total = self.strength[c], self.totals[c]
-        single = self.pairs[c][column, column, codes, codes] + strength / self.levels
-        both = self.pairs[c][i, j, codes[:, i], codes[:, j]]
-        both = both + strength / (self.levels[i] * self.levels[j])
-        one, two, all_rows = (log_growth(a, t[..., None]) for a in (single, both, total))
-        edges = two - one[..., i] - one[..., j] + all_rows
-        return one - all_rows, edges
+        column, pairs, levels = np.arange(self.n_columns), self.pairs[c], self.levels
+        t, which = np.unique(t, return_inverse=True)
+        if len(t) * pairs.shape[-1] ** 2 <= len(codes):
+            single, both = margins(pairs), pairs[i, j]
+        else:  # the rows have fewer cells than the tables
+            single = pairs[column, column, codes, codes][..., None]
+            both = pairs[i, j, codes[:, i], codes[:, j]][..., None, None]
+            t, which, codes = t[which], np.arange(len(codes)), np.zeros_like(codes)
+        single = single + (self.strength[c] / levels)[:, None]
+        both = both + (self.strength[c] / (levels[i] * levels[j]))[:, None, None]
+        total, single, both = (
+            special.log_gamma_difference(a, t.reshape(-1, *(1,) * axes))
+            for a, axes in ((self.totals[c], 2), (single, 2), (both, 3))
+        )
+        single = single - total
+        both = both - single[:, i, :, None] - single[:, j, None, :] - total[..., None]
+        return Growth(single, both, which, codes)
+
+    def log_growth(self, c: int, codes: Array, t: Array) -> Array:
+        """Return (n,) log evidence of class c with rows (n, D) of weights t (n,), less before."""
+        log_growths = np.zeros(len(codes))
+        i, j = self.neighbours[c]
+        for rows in row_blocks(len(codes), len(i) + self.n_columns, _CELLS):
+            if not t[rows].any():
+                continue
+            growth = self.growth(c, codes[rows], t[rows])
+            if self.is_forest or not len(i):  # one term, with every choice of roots
+                of_forests = growth.of_edges(i, j).sum(axis=1)
+            else:
+                of_forests = self.eliminations[c].log_ratio_of_codes(i, j, *growth[1:])
+            log_growths[rows] = growth.of_columns().sum(axis=1) + of_forests
+        return log_growths
 
     # -- theta -----------------------------------------------------------------------------------
 
@@ -793,149 +863,22 @@ class DirichletForest(ConjugateFamily):
         width = self.pairs.shape[-1]
         pairs = padded(stats.pairs, width, 2)[..., :width, :width]
         n_classes, n_features, _, k, _ = pairs.shape
-        column = np.arange(n_features)
         total = pairs[:, 0, 0].sum(axis=(1, 2))
         refuse_undefined("mle", total <= 0, "it has no row (0/0)")
-        parents = np.empty((n_classes, n_features))
-        tables = np.zeros((n_classes, n_features, k, k))
-        for c, class_pairs in enumerate(pairs):
-            margin = class_pairs[column, column][:, np.arange(k), np.arange(k)]
+        rows_alone = replace(self, pairs=pairs, strength=np.zeros(n_classes))
+        parents = np.empty((n_classes, n_features), dtype=np.int64)
+        tables = np.empty((n_classes, n_features, k, k))
+        for c, margin in enumerate(margins(pairs)):
             expected = margin[:, None, :, None] * margin[None, :, None, :] / total[c]
-            seen = class_pairs > 0
-            gain = class_pairs * np.log(
-                np.where(seen, class_pairs, 1.0) / np.where(seen, expected, 1.0)
-            )
+            gain = rel_entr(pairs[c], expected).sum(axis=(2, 3))
             # every edge gains at least 0, and a root -1: there are no more roots than must be
-            up = heaviest_tree(graph(gain.sum(axis=(2, 3)), np.exp(-1.0), self.edges[c]))[1:] - 1
-            parents[c] = up
-            root = up < 0
-            counts = class_pairs[np.where(root, column, up), column]
-            counts[root] = 0.0
-            counts[root, 0] = margin[root]
-            real = real_cells(self.levels, up, k)
-            empty = counts.sum(axis=-1, keepdims=True) == 0  # a parent code never seen: any table
-            counts = np.where(empty, real, counts)
+            parents[c] = heaviest_tree(graph(gain, np.exp(-1.0), self.edges[c]))[1:] - 1
+            counts = concentrations(rows_alone, c, parents[[c]])[0]
+            unseen = counts.sum(axis=-1, keepdims=True) == 0  # a parent code: any table
+            counts = np.where(unseen, real_cells(self.levels, parents[c], k), counts)
             size = counts.sum(axis=-1, keepdims=True)
             tables[c] = np.divide(counts, size, out=np.zeros_like(counts), where=size > 0)
         return {"parents": parents, "tables": tables}
-
-
-# ------------------------------------------------------------------------------------------------
-# Evidences of single columns and of pairs: the weights of the forests.
-#
-# With pseudo-counts :math:`A/(K_u K_v)` for a pair and :math:`A/K_u` for a column, which are its
-# margins, W is the Dirichlet-multinomial evidence of a table, and a forest has the evidence
-# :math:`\prod_u W_u \prod_{uv} w_{uv}` with :math:`w_{uv} = W_{uv}/(W_u W_v)`.
-# Source: Heckerman, Geiger and Chickering (1995), section 5; Meila and Jaakkola (2000).
-
-_TABLES = 16  # of one class: values of t
-
-
-def log_evidences(pairs: Array, strength: float, levels: Array) -> tuple[Array, Array]:
-    """Return (D,) log W_u and (D, D) log w_uv of one class.
-
-    Parameters
-    ----------
-    pairs : (D, D, K, K) counts
-    strength : float
-        A, in rows.
-    levels : (D,) numbers of categories
-    """
-    n_features, k = len(levels), pairs.shape[-1]
-    diagonal = np.arange(n_features)
-    margin = pairs[diagonal, diagonal][:, np.arange(k), np.arange(k)]
-    total = special.log_gamma_difference(strength, margin.sum(axis=1))
-    single = special.log_gamma_difference((strength / levels)[:, None], margin).sum(axis=1) - total
-    i, j = np.tril_indices(n_features, -1)
-    flat = pairs[i, j].ravel()
-    cell = np.flatnonzero(flat > 0)  # few where a column has many categories; others add 0
-    pair = cell // k**2
-    pseudo = (strength / (levels[i] * levels[j]))[pair]
-    both = np.zeros((n_features, n_features))
-    both[i, j] = np.bincount(pair, special.log_gamma_difference(pseudo, flat[cell]), len(i))
-    return single, both + both.T - total - single[:, None] - single
-
-
-def log_growth(a: Array, t: Array) -> Array:
-    """Return `log_gamma_difference`, for t = 1 and -1 by one logarithm."""
-    if (np.abs(t) != 1).any():
-        return special.log_gamma_difference(a, t)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(t * np.log(a + np.minimum(t, 0)))
-
-
-# ------------------------------------------------------------------------------------------------
-# Evidence of all rows with more of one row, theta integrated out.
-#
-# Under a forest T the density of a row is a product over columns and edges, and so is the evidence
-# of all rows. With W(D) and w(D) the evidences of columns and the weights of edges given data D,
-# and W(D + t x) those after a row of weight t, which may be negative,
-#
-# .. math:: E\, p(x \mid \theta)^t = \prod_u \frac{W_u(D + t x)}{W_u(D)}
-#           \frac{Z\{w(D + t x)\}}{Z\{w(D)\}}.
-
-
-def digits_left(difference: Array, base: Array, weight: Array) -> Array:
-    """Return the share of digits that a difference of evidences keeps; at most 1."""
-    largest = np.maximum(np.abs(base), weight)  # within them too there are terms as large as w
-    return np.asarray(np.minimum(1.0, (1.0 + np.abs(difference)) / (1.0 + largest)))
-
-
-def log_forest_ratio(f: "DirichletForest", c: int, edges: Array) -> Array:
-    """Return (..., n) log of the sum over forests with changed weights, less that before."""
-    i, j = f.neighbours[c]
-    if f.is_forest:  # one term, with every choice of roots
-        total: Array = edges.sum(axis=-1)
-        return total
-    n_nodes = f.n_columns + 1
-    change = np.zeros((*edges.shape[:-1], n_nodes, n_nodes), dtype=edges.dtype)
-    change[..., i + 1, j + 1] = edges
-    return f.eliminations[c].log_ratio(change)
-
-
-def growth(f: "DirichletForest", c: int, codes: Array, t: Array) -> Array:
-    """Return (n,) log evidence of a class after rows (n, D) of weights t (n,), less that before."""
-    log_growths = np.empty(len(codes))
-    for rows in row_blocks(len(codes), (codes.shape[1] + 1) ** 2):
-        columns, edges = f.changes(c, codes[rows], t[rows])
-        log_growths[rows] = columns.sum(axis=-1) + log_forest_ratio(f, c, edges)
-    return log_growths
-
-
-def growth_by_tables(f: "DirichletForest", codes: Array, t: Array) -> Array | None:
-    """Return (..., N, C) log evidence with t (C,) or (..., N or 1, C) more of each row, by tables.
-
-    None where t has many values, or where compiled sums do not pay.
-    """
-    if f.is_forest:
-        return None
-    if np.ndim(t) > 2:
-        each = [growth_by_tables(f, codes, one) for one in t]
-        return None if any(one is None for one in each) else np.array(each)
-    t = np.atleast_2d(t).astype(np.float64)
-    values = [np.unique(codes_left[codes_left != 0]) for codes_left in t.T]
-    rows_each = np.count_nonzero(t) * (len(codes) if len(t) == 1 else 1)
-    steps = rows_each * (codes.shape[1] + 1) ** 3 // 6
-    if max(map(len, values)) > _TABLES or (steps and not kernels.pays(steps)):
-        return None
-    growth = np.zeros((len(codes), len(values)))
-    n_features, k = f.pairs.shape[1], f.pairs.shape[-1]
-    column, code = np.arange(n_features)[:, None], np.arange(k)
-    size = f.levels[:, None] * f.levels
-    for c, value in ((c, value) for c, codes_left in enumerate(values) for value in codes_left):
-        rows = np.flatnonzero(np.broadcast_to(t[:, c] == value, len(codes)))
-        single = f.pairs[c][column, column, code, code] + f.strength[c] / f.levels[:, None]
-        both = f.pairs[c] + f.strength[c] / size[..., None, None]
-        single, both, total = (log_growth(a, value) for a in (single, both, f.totals[c]))
-        table = both - single[:, None, :, None] - single[:, None] + total
-        table[np.broadcast_to(f.edges[c] == 0, size.shape)] = 0.0
-        for block in row_blocks(len(rows), n_features):
-            codes_left = codes[rows[block]]
-            log_ratio = f.eliminations[c].log_ratio_of_codes(codes_left, table)
-            growth[rows[block], c] = log_ratio + (single[column[:, 0], codes_left] - total).sum(
-                axis=1
-            )
-    return growth
 
 
 # ------------------------------------------------------------------------------------------------
@@ -964,10 +907,10 @@ def _averaged(f: "DirichletForest", c: int, parents: Array, codes: Array) -> tup
     """Return (N,) log predictive of class c, and its standard error."""
     seen = ~np.isnan(codes)
     cells = np.where(seen, codes, 0).astype(np.int64)
-    _, edges = f.changes(c, cells, np.ones(1))
     i, j = f.neighbours[c]
+    edges = f.growth(c, cells, np.ones(len(cells))).of_edges(i, j)
     edges = np.where(seen[:, i] & seen[:, j], edges, 0.0)
-    exact = log_forest_ratio(f, c, edges)  # the columns' own terms are in both
+    exact = f.eliminations[c].log_ratio(i + 1, j + 1, edges)  # the columns' terms are in both
     both = np.zeros((codes.shape[1] + 1, codes.shape[1] + 1, len(codes)))  # the root last
     both[i, j] = both[j, i] = edges.T
     control = np.zeros((len(parents), len(codes)))
