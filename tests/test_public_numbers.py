@@ -64,54 +64,42 @@ GAUSSIAN = {"mu0": [1.0, 0.0, 4.0], "kappa0": 0.5, "nu0": 4.0, "sigma2_0": 1.5}
 WISHART = {"mu0": [1.0, 0.0, 4.0], "kappa0": 0.5, "nu0": 6.0, "psi0": PSI0}
 FLAT = {"mu0": 1.0, "kappa0": 0.5, "nu0": 4.0, "psi0": 2.0}
 
-CLASSIFIERS: dict[str, tuple[Callable[[], Any], Rows]] = {
-    "BernoulliNB": (lambda: bg.BernoulliNB(1.5, [2.0, 1.0, 1.0, 3.0]), bits),
-    "BernoulliNB loo": (lambda: bg.BernoulliNB(prior="loo"), bits),
-    "CategoricalNB": (lambda: bg.CategoricalNB(prior="default"), categories),
-    "CategoricalNB ignore": (lambda: bg.CategoricalNB(0.5, unseen="ignore"), categories),
-    "MultinomialNB": (lambda: bg.MultinomialNB(1.5, class_alpha=2.0), counts),
-    "MultinomialNB empirical": (lambda: bg.MultinomialNB(prior="empirical"), counts),
-    "PoissonNB": (lambda: bg.PoissonNB(prior="default"), counts_with_gaps),
-    "PoissonNB rate": (lambda: bg.PoissonNB(2.0, 0.5), counts_with_gaps),
-    "GaussianNB": (lambda: bg.GaussianNB(prior="default"), reals_with_gaps),
-    "GaussianNB loo": (lambda: bg.GaussianNB(prior="loo"), reals_with_gaps),
-    "GaussianNB tied": (lambda: bg.GaussianNB(**GAUSSIAN, variance="tied"), reals_with_gaps),
-    "GaussianNB spherical": (
-        lambda: bg.GaussianNB(**GAUSSIAN, variance="spherical"),
-        reals_with_gaps,
-    ),
-    "GaussianNB class_spherical": (
-        lambda: bg.GaussianNB(**GAUSSIAN, variance="class_spherical"),
-        reals_with_gaps,
-    ),
-    "MixedNB": (lambda: bg.MixedNB(KINDS, prior="default"), table),
-    "MixedNB loo": (lambda: bg.MixedNB(KINDS, prior="loo"), table),
-    "LinearDiscriminant": (lambda: bg.LinearDiscriminant(prior="default"), reals),
-    "LinearDiscriminant full": (lambda: bg.LinearDiscriminant(**WISHART), reals),
-    "LinearDiscriminant loo": (lambda: bg.LinearDiscriminant(prior="loo"), reals),
-    "LinearDiscriminant diagonal": (
-        lambda: bg.LinearDiscriminant(**FLAT, covariance="diagonal"),
-        reals_with_gaps,
-    ),
-    "QuadraticDiscriminant": (lambda: bg.QuadraticDiscriminant(prior="default"), reals),
-    "QuadraticDiscriminant full": (lambda: bg.QuadraticDiscriminant(**WISHART), reals),
-    "QuadraticDiscriminant spherical": (
-        lambda: bg.QuadraticDiscriminant(**FLAT, covariance="spherical"),
-        reals_with_gaps,
-    ),
-    "MarkovNB": (lambda: bg.MarkovNB(order=2, prior="default"), texts),
-    "MarkovNB words": (lambda: bg.MarkovNB(order=1, tokens="word", alpha=0.5), texts),
-    "TreeAugmentedNB": (bg.TreeAugmentedNB, reals),
-    "TreeAugmentedNB tree": (lambda: bg.TreeAugmentedNB(structure="tree"), categories),
-    "MetaTreeForest": (lambda: bg.MetaTreeForest(40, 0.95, 0.4, random_state=3), reals),
-    "GenerativeClassifier": (
-        lambda: bg.GenerativeClassifier(NormalInverseGamma(variance="tied")),
-        reals_with_gaps,
-    ),
-    "GenerativeClassifier wishart": (
-        lambda: bg.GenerativeClassifier(NormalInverseWishart(shared=True)),
-        reals,
-    ),
+LOO, TIED, NO_CHOICE = {"prior": "loo"}, {"variance": "tied"}, {"prior": "default"}
+FOREST = {"n_trees": 40, "split": 0.95, "alpha": 0.4, "random_state": 3}
+SPHERICAL, SHARED = {"covariance": "spherical"}, NormalInverseWishart(shared=True)
+GAPS = reals_with_gaps
+CLASSIFIERS: dict[str, tuple[Any, dict[str, Any], Rows]] = {
+    "BernoulliNB": (bg.BernoulliNB, {"alpha": 1.5, "beta": [2.0, 1.0, 1.0, 3.0]}, bits),
+    "BernoulliNB loo": (bg.BernoulliNB, LOO, bits),
+    "CategoricalNB": (bg.CategoricalNB, NO_CHOICE, categories),
+    "CategoricalNB ignore": (bg.CategoricalNB, {"alpha": 0.5, "unseen": "ignore"}, categories),
+    "MultinomialNB": (bg.MultinomialNB, {"alpha": 1.5, "class_alpha": 2.0}, counts),
+    "MultinomialNB empirical": (bg.MultinomialNB, {"prior": "empirical"}, counts),
+    "PoissonNB": (bg.PoissonNB, NO_CHOICE, counts_with_gaps),
+    "PoissonNB rate": (bg.PoissonNB, {"shape": 2.0, "rate": 0.5}, counts_with_gaps),
+    "GaussianNB": (bg.GaussianNB, NO_CHOICE, GAPS),
+    "GaussianNB loo": (bg.GaussianNB, LOO, GAPS),
+    "GaussianNB tied": (bg.GaussianNB, GAUSSIAN | TIED, GAPS),
+    **{
+        f"GaussianNB {form}": (bg.GaussianNB, GAUSSIAN | {"variance": form}, GAPS)
+        for form in ("spherical", "class_spherical")
+    },
+    "MixedNB": (bg.MixedNB, {"columns": KINDS} | NO_CHOICE, table),
+    "MixedNB loo": (bg.MixedNB, {"columns": KINDS} | LOO, table),
+    "LinearDiscriminant": (bg.LinearDiscriminant, NO_CHOICE, reals),
+    "LinearDiscriminant full": (bg.LinearDiscriminant, WISHART, reals),
+    "LinearDiscriminant loo": (bg.LinearDiscriminant, LOO, reals),
+    "LinearDiscriminant diagonal": (bg.LinearDiscriminant, FLAT | {"covariance": "diagonal"}, GAPS),
+    "QuadraticDiscriminant": (bg.QuadraticDiscriminant, NO_CHOICE, reals),
+    "QuadraticDiscriminant full": (bg.QuadraticDiscriminant, WISHART, reals),
+    "QuadraticDiscriminant spherical": (bg.QuadraticDiscriminant, FLAT | SPHERICAL, GAPS),
+    "MarkovNB": (bg.MarkovNB, {"order": 2} | NO_CHOICE, texts),
+    "MarkovNB words": (bg.MarkovNB, {"order": 1, "tokens": "word", "alpha": 0.5}, texts),
+    "TreeAugmentedNB": (bg.TreeAugmentedNB, {}, reals),
+    "TreeAugmentedNB tree": (bg.TreeAugmentedNB, {"structure": "tree"}, categories),
+    "MetaTreeForest": (bg.MetaTreeForest, FOREST, reals),
+    "GenerativeClassifier": (bg.GenerativeClassifier, {"family": NormalInverseGamma(**TIED)}, GAPS),
+    "GenerativeClassifier wishart": (bg.GenerativeClassifier, {"family": SHARED}, reals),
 }
 
 
@@ -158,7 +146,7 @@ DIGITS = 13
 
 def public_numbers() -> Iterator[tuple[str, list[float]]]:
     """Yield (question, numbers) of all classifiers; questions without an answer are left out."""
-    for position, (name, (make, rows)) in enumerate(CLASSIFIERS.items()):
+    for position, (name, (estimator, arguments, rows)) in enumerate(CLASSIFIERS.items()):
         rng = np.random.default_rng([27, position])
         codes = rng.permutation(np.arange(N_TRAIN) % 3)
         new_codes = np.arange(N_NEW) % 3
@@ -166,7 +154,7 @@ def public_numbers() -> Iterator[tuple[str, list[float]]]:
         y = LABELS[codes]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            clf = make().fit(X, y)
+            clf = estimator(**arguments).fit(X, y)
             for question, answer in asked(clf, X, y, new):
                 try:
                     value = answer()
