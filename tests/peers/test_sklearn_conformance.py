@@ -35,8 +35,6 @@ def stated_priors():
     """Fits choose their prior, as they do for users."""
 
 
-VARIANCES = ("class", "tied", "spherical", "class_spherical")
-
 NEGATIVE = "counts are refused if negative (positive_only), and this check feeds negative numbers"
 PREDICTS_NAN = (
     "missing cells are refused in fit, where they have no closed form with a full covariance, but "
@@ -52,63 +50,45 @@ CHOSEN = (
     "the prior that fit chooses is scored by rows left out: a row of weight 2 leaves whole, two "
     "equal rows leave one by one, or in folds where they are copies; prior='default' passes"
 )
-PREDICT_OTHER_ROWS = (
-    "check_classifiers_one_label_sample_weights",
-    "check_decision_proba_consistency",
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-
-
-def defaults():
-    """Every estimator as it is."""
-    # those that are sampled: tests/estimators/test_sampled.py; trees of bins below
-    yield from (
-        estimator()
-        for estimator in ESTIMATORS
-        if not issubclass(estimator, SampledClassifier) and estimator is not bg.TreeAugmentedNB
-    )
-    yield bg.MutualInformationSelector()
-
-
-def configurations():
-    """One more for each reader, family or expected failure that the defaults leave out."""
-    yield bg.TreeAugmentedNB()
-    yield bg.CategoricalNB(0.5, unseen="raise")
+WEIGHTS = "check_sample_weight_equivalence_on_dense_data"
+SPARSE_WEIGHTS = "check_sample_weight_equivalence_on_sparse_data"
+PROBABILITIES = "check_decision_proba_consistency"
+ONE_LABEL = "check_classifiers_one_label_sample_weights"
+EXPECTED_FAILURES = {  # {check: reason} by class; nothing else may fail
+    "BernoulliNB": {SPARSE_WEIGHTS: CHOSEN},
+    "CategoricalNB": {SPARSE_WEIGHTS: CHOSEN},
+    "GaussianNB": {WEIGHTS: CHOSEN},
+    "LinearDiscriminant": {"check_estimators_nan_inf": PREDICTS_NAN},
+    "MetaTreeForest": {WEIGHTS: HALVES},
+    "MixedNB": {WEIGHTS: CHOSEN},
+    "MultinomialNB": {PROBABILITIES: NEGATIVE, SPARSE_WEIGHTS: CHOSEN},
+    "PoissonNB": {PROBABILITIES: NEGATIVE, SPARSE_WEIGHTS: CHOSEN},
+    "QuadraticDiscriminant": {"check_estimators_nan_inf": PREDICTS_NAN},
+    "TreeAugmentedNB": {WEIGHTS: BINS},
+}
+# those that are sampled: tests/estimators/test_sampled.py
+SLOW = bg.TreeAugmentedNB
+DEFAULTS = [e() for e in ESTIMATORS if not issubclass(e, (SampledClassifier, SLOW))]
+DEFAULTS += [bg.MutualInformationSelector()]
+UNSEEN = bg.CategoricalNB(0.5, unseen="raise")
 
 
 def expected_failures(estimator):
-    """{check: reason}; nothing else may fail."""
-    if isinstance(estimator, bg.MultinomialNB | bg.PoissonNB):
-        return {
-            "check_decision_proba_consistency": NEGATIVE,
-            "check_sample_weight_equivalence_on_sparse_data": CHOSEN,
-        }
-    if isinstance(estimator, bg.CategoricalNB) and estimator.unseen == "raise":
-        return dict.fromkeys(PREDICT_OTHER_ROWS, UNSEEN_RAISES)
-    if isinstance(estimator, bg.TreeAugmentedNB):
-        return {"check_sample_weight_equivalence_on_dense_data": BINS}
-    if isinstance(estimator, bg.MetaTreeForest):
-        return {"check_sample_weight_equivalence_on_dense_data": HALVES}
-    if isinstance(estimator, bg.GaussianNB | bg.MixedNB):
-        return {"check_sample_weight_equivalence_on_dense_data": CHOSEN}
-    if isinstance(estimator, bg.BernoulliNB | bg.CategoricalNB):
-        return {"check_sample_weight_equivalence_on_sparse_data": CHOSEN}
-    if isinstance(estimator, bg.LinearDiscriminant | bg.QuadraticDiscriminant):
-        return {"check_estimators_nan_inf": PREDICTS_NAN}
-    return {}
+    if estimator is UNSEEN:
+        return dict.fromkeys((WEIGHTS, SPARSE_WEIGHTS, PROBABILITIES, ONE_LABEL), UNSEEN_RAISES)
+    return EXPECTED_FAILURES.get(type(estimator).__name__, {})
 
 
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.CopiedRowsWarning")
 @pytest.mark.filterwarnings("ignore::bayesgen.UnknownCategoryWarning")
-@parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=expected_failures)
 def test_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesgen.encoding.suspects.CopiedRowsWarning")
-@parametrize_with_checks(list(configurations()), expected_failed_checks=expected_failures)
+@parametrize_with_checks([SLOW(), UNSEEN], expected_failed_checks=expected_failures)
 def test_check_of_other_configurations(estimator, check):
     check(estimator)
 
@@ -142,6 +122,9 @@ TAGS = [  # what each says of X, and so must do: missing cells in training, spar
 def test_tags_say_what_is_true(clf, missing, sparse_, positive):
     tags = get_tags(clf).input_tags
     assert (tags.allow_nan, tags.sparse, tags.positive_only) == (missing, sparse_, positive)
+    assert tags.string == isinstance(clf, bg.CategoricalNB | bg.MixedNB)
+    assert tags.categorical == isinstance(clf, bg.CategoricalNB)
+    assert get_tags(bg.MarkovNB()).input_tags.string
     X, y = np.array([[0.0, 1], [1, 0], [1, 1], [0, 2], [2, 0], [2, 2]]), [0, 0, 0, 1, 1, 1]
 
     def accepted(X):
@@ -157,12 +140,6 @@ def test_tags_say_what_is_true(clf, missing, sparse_, positive):
     assert accepted(X - 1) != positive
 
 
-def test_string_and_categorical_tags():
-    for estimator in (bg.CategoricalNB, bg.MixedNB, bg.MarkovNB):
-        assert get_tags(estimator()).input_tags.string
-    assert get_tags(bg.CategoricalNB()).input_tags.categorical
-
-
 # ------------------------------------------------------------------- cross-validation, pipelines
 
 IRIS = load_iris(return_X_y=True)
@@ -170,11 +147,11 @@ IRIS = load_iris(return_X_y=True)
 
 def test_grid_search_over_hyper_parameters():
     X, y = IRIS
-    grid = {"gaussiannb__variance": list(VARIANCES), "gaussiannb__kappa0": [0.1, 1.0]}
+    grid = {"gaussiannb__variance": ["class", "tied"], "gaussiannb__kappa0": [0.1, 1.0]}
     search = GridSearchCV(make_pipeline(StandardScaler(), bg.GaussianNB()), grid, cv=3).fit(X, y)
     assert set(search.best_params_) == set(grid)
     assert search.best_score_ > 0.93
-    assert len(search.cv_results_["params"]) == 8
+    assert len(search.cv_results_["params"]) == 4
     arrays = {"alpha": [np.ones(4), np.full((3, 1), 0.5)]}  # per feature, per class
     bits = X - X.mean(axis=0) > 0
     best = GridSearchCV(bg.BernoulliNB(), arrays, cv=3).fit(bits, y).best_estimator_
@@ -197,27 +174,9 @@ def test_selector_hands_names_on():
 # ------------------------------------------------------------------------------ sample weights
 
 
-def weighted(seed=5):
-    X, y = IRIS
-    return X, y, np.random.default_rng(seed).integers(0, 4, len(y)).astype(float)
-
-
-def test_weights_are_routed_through_a_pipeline():
-    X, y, weight = weighted()
-    with config_context(enable_metadata_routing=True):
-        scaler = StandardScaler().set_fit_request(sample_weight=True)
-        clf = bg.LinearDiscriminant().set_fit_request(sample_weight=True)
-        routed = make_pipeline(scaler, clf).fit(X, y, sample_weight=weight)
-    rows = np.repeat(np.arange(len(y)), weight.astype(int))
-    repeated = make_pipeline(StandardScaler(), bg.LinearDiscriminant()).fit(X[rows], y[rows])
-    np.testing.assert_allclose(routed.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
-    unweighted = make_pipeline(StandardScaler(), bg.LinearDiscriminant()).fit(X, y)
-    assert np.abs(routed.predict_proba(X) - unweighted.predict_proba(X)).max() > 1e-3
-
-
 @pytest.mark.parametrize("search", [False, True])
 def test_groups_are_routed_to_fit(search):
-    X, y, _ = weighted()
+    X, y = IRIS
     groups = np.arange(len(y)) // 2
     with config_context(enable_metadata_routing=True):
         clf = make_pipeline(StandardScaler(), bg.GaussianNB().set_fit_request(groups=True))
@@ -232,7 +191,8 @@ def test_groups_are_routed_to_fit(search):
 
 
 def test_weights_are_routed_through_cross_validation_and_grid_search():
-    X, y, weight = weighted()
+    X, y = IRIS
+    weight = np.random.default_rng(5).integers(0, 4, len(y)).astype(float)
     with config_context(enable_metadata_routing=True):
         clf = bg.GaussianNB().set_fit_request(sample_weight=True)
         clf.set_score_request(sample_weight=True)
