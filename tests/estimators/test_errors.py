@@ -136,7 +136,7 @@ def test_errors_of_a_fit_say_what_where_and_what_to_do(clf, X, message):
 FITTED, (CLF, X, Y) = NB().fit(TWO, [0, 1]), fitted(CASES["GaussianNB"])
 POOL = bg.LogLinearPool([NB(), NB(variance="tied")])
 WEIGHT = np.arange(60) % 5 + 0.5
-COMPLETE = CASES["LinearDiscriminant"]
+UNSEEN = bg.MetaTreeForest(2, unseen="raise")
 
 
 @cache
@@ -211,6 +211,7 @@ REFUSED = {
         (far("typicality"), BEYOND),
         (far("predict_set"), BEYOND),
         (lambda: bg.TreeAugmentedNB().fit(np.eye(160), [0, 1] * 80), 'structure="tree"'),
+        (lambda: UNSEEN.fit([["a"], ["b"]], [0, 1]).predict([["z"]]), "holds 'z' in row 0"),
         # labels
         (labelled([NAN, 1.0, 0.0]), NO_LABEL),
         (labelled(["a", None, "b"]), NO_LABEL),
