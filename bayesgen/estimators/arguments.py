@@ -8,8 +8,9 @@ not have is absent for `hasattr`, with the reason in the error.
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,11 +47,10 @@ ANSWERS = {
 }
 
 
-def answer_arguments(cls: type) -> None:
-    """Make the constructor of `cls` answer the arguments of scikit-learn's class."""
-    init: Any = vars(cls).get("__init__")
-    if init is None:
-        return
+@dataclass_transform(eq_default=False)
+def make_constructor[Class: type](cls: Class) -> Class:
+    """Make the constructor of a dataclass, which answers the arguments of scikit-learn's class."""
+    init = vars(dataclass(eq=False, repr=False)(cls))["__init__"]
     names = inspect.signature(init).parameters.keys() - {"self"}
     answered = ANSWERS.keys() - names
 
@@ -65,7 +65,8 @@ def answer_arguments(cls: type) -> None:
             )
         init(self, *args, **arguments)
 
-    setattr(cls, "__init__", __init__)  # noqa: B010 - a type checker keeps the constructor's own
+    cls.__init__ = __init__  # type: ignore[misc]
+    return cls
 
 
 _OF_REALS = frozenset({"mu0", "kappa0", "nu0", "sigma2_0", "psi0"})

@@ -32,7 +32,6 @@ from bayesgen.estimators.arguments import (
     RowsLike,
     Seed,
     TrainingRows,
-    answer_arguments,
     available,
     refuse_other_arguments,
     states_prior,
@@ -177,10 +176,6 @@ class GenerativeClassifier(ClassifierMixin, BaseEstimator):
     class_alpha: PriorValue
     prior: str | None = "default"
     fitted_: Fitted
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        answer_arguments(cls)
 
     def __init__(
         self, family: Any = None, *, class_alpha: PriorValue = 1.0, prior: str = "default"

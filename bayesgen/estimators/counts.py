@@ -1,6 +1,6 @@
 """Bits and counts: BernoulliNB, MultinomialNB, PoissonNB."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from bayesgen.encoding.cells import refuse_cells, stored
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.suspects import ColumnWarning
 from bayesgen.errors import warn
-from bayesgen.estimators.arguments import PriorValue, RowsLike
+from bayesgen.estimators.arguments import PriorValue, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.dirichlet_multinomial import DirichletMultinomial
@@ -67,7 +67,22 @@ class Bits(Reader):
             )
 
 
-class BernoulliNB(GenerativeClassifier):
+class BitColumns(GenerativeClassifier):
+    """Tables of bits, or of numbers that `binarize` makes bits."""
+
+    binarize: float | None
+
+    def _reader(self) -> Reader:
+        return Bits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs
+        return tags
+
+
+@make_constructor
+class BernoulliNB(BitColumns):
     r"""Naive Bayes for bits: x_j | y=c ~ Bernoulli(theta_cj), theta_cj ~ Beta(alpha, beta).
 
     For one row the posterior predictive is the plug-in of the posterior means. The interval of
@@ -110,35 +125,19 @@ class BernoulliNB(GenerativeClassifier):
     array([[0.428571, 0.571429]])
     """
 
-    _family_type: type[Family] = BetaBernoulli
+    _family_type = BetaBernoulli
     _by_column = ("alpha", "beta")
 
-    def __init__(
-        self,
-        alpha: PriorValue = 1.0,
-        beta: PriorValue = 1.0,
-        *,
-        binarize: float | None = 0.0,
-        class_alpha: PriorValue = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.binarize = binarize
-        self.class_alpha = class_alpha
-        self.prior = prior
-
-    def _reader(self) -> Reader:
-        return Bits(type(self).__name__, self._family_type.sparse, binarize=self.binarize)
+    alpha: PriorValue = 1.0
+    beta: PriorValue = 1.0
+    _: KW_ONLY
+    binarize: float | None = 0.0
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _family(self, reader: Reader, classes: Array) -> Family:
         refuse_no_threshold(self.binarize)
         return BetaBernoulli(self.alpha, self.beta)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # a bit per column is too little for blobs
-        return tags
 
 
 def refuse_no_threshold(binarize) -> None:
@@ -218,6 +217,7 @@ class CountColumns(GenerativeClassifier):
         return tags
 
 
+@make_constructor
 class MultinomialNB(CountColumns):
     r"""Naive Bayes for documents of counts: x | y=c ~ Multinomial(L, theta_c), Dirichlet prior.
 
@@ -263,16 +263,10 @@ class MultinomialNB(CountColumns):
     _family_type = DirichletMultinomial
     _by_column = ("alpha",)
 
-    def __init__(
-        self,
-        alpha: PriorValue = 1.0,
-        *,
-        class_alpha: PriorValue = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.class_alpha = class_alpha
-        self.prior = prior
+    alpha: PriorValue = 1.0
+    _: KW_ONLY
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _family(self, reader: Reader, classes: Array) -> DirichletMultinomial:
         return DirichletMultinomial(self.alpha)
@@ -283,6 +277,7 @@ class MultinomialNB(CountColumns):
         return tags
 
 
+@make_constructor
 class PoissonNB(CountColumns):
     r"""Naive Bayes for counts without a common total: x_j | y=c ~ Poisson, Gamma prior.
 
@@ -321,18 +316,11 @@ class PoissonNB(CountColumns):
     _family_type = GammaPoisson
     _by_column = ("shape", "rate")
 
-    def __init__(
-        self,
-        shape: PriorValue = 1.0,
-        rate: PriorValue = None,
-        *,
-        class_alpha: PriorValue = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.shape = shape
-        self.rate = rate
-        self.class_alpha = class_alpha
-        self.prior = prior
+    shape: PriorValue = 1.0
+    rate: PriorValue = None
+    _: KW_ONLY
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _family(self, reader: Reader, classes: Array) -> GammaPoisson:
         return GammaPoisson(self.shape, self.rate)

@@ -1,6 +1,7 @@
 """Naive Bayes with dependences between columns, averaged over forests: TreeAugmentedNB."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -9,7 +10,14 @@ from numpy.typing import ArrayLike
 from bayesgen.datatree import tree
 from bayesgen.encoding.reader import Reader
 from bayesgen.encoding.views import MissingCells
-from bayesgen.estimators.arguments import Categories, Kinds, Labels, PriorValue, RowsLike
+from bayesgen.estimators.arguments import (
+    Categories,
+    Kinds,
+    Labels,
+    PriorValue,
+    RowsLike,
+    make_constructor,
+)
 from bayesgen.estimators.binned import BinnedColumns
 from bayesgen.estimators.tables import TableClassifier
 from bayesgen.families.conjugate import dirichlet_forest
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 _WIDEST = 150  # columns, of the average: about .05 s a row and class, 20 MB of tables a class
 
 
+@make_constructor
 class TreeAugmentedNB(TableClassifier):
     r"""Naive Bayes with an exact average over all forests of dependences among the columns.
 
@@ -115,34 +124,19 @@ class TreeAugmentedNB(TableClassifier):
 
     _family_type = DirichletForest
 
-    def __init__(
-        self,
-        strength: PriorValue = None,
-        root_weight: PriorValue = None,
-        *,
-        structure: StructureName = "average",
-        edges: ArrayLike | None = None,
-        n_bins: int = 5,
-        cuts: Mapping[Any, ArrayLike] | None = None,
-        columns: Kinds = None,
-        categories: Categories = None,
-        missing: MissingCells = "auto",
-        unseen: str = "ignore",
-        class_alpha: PriorValue = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.strength = strength
-        self.root_weight = root_weight
-        self.structure = structure
-        self.edges = edges
-        self.n_bins = n_bins
-        self.cuts = cuts
-        self.columns = columns
-        self.categories = categories
-        self.missing = missing
-        self.unseen = unseen
-        self.class_alpha = class_alpha
-        self.prior = prior
+    strength: PriorValue = None
+    root_weight: PriorValue = None
+    _: KW_ONLY
+    structure: StructureName = "average"
+    edges: ArrayLike | None = None
+    n_bins: int = 5
+    cuts: Mapping[Any, ArrayLike] | None = None
+    columns: Kinds = None
+    categories: Categories = None
+    missing: MissingCells = "auto"
+    unseen: str = "ignore"
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _reader(self) -> Reader:
         return BinnedColumns(

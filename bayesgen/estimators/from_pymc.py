@@ -22,7 +22,7 @@ from bayesgen.datatree.fit import drawn_posterior
 from bayesgen.datatree.tree import POSTERIOR, posterior_group, read_draws
 from bayesgen.encoding.reader import Reader
 from bayesgen.errors import InputError
-from bayesgen.estimators.arguments import Labels, PerRow, PriorValue, RowsLike
+from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.contract import Family, Stats, Theta
 from bayesgen.families.names import CHAIN, CLASS, CLASS_WEIGHTS, DRAW
@@ -625,6 +625,7 @@ class PartsReader(Reader):
             start += len(block.columns)
 
 
+@make_constructor
 class PyMCClassifier(GenerativeClassifier):
     """A classifier from a PyMC model; `from_pymc` makes it.
 
@@ -643,12 +644,11 @@ class PyMCClassifier(GenerativeClassifier):
     """
 
     _unsaved = ("model",)
-    class_alpha: PriorValue = 1.0
+    class_alpha = 1.0
     prior = "default"
 
-    def __init__(self, model: Any = None, label: str = "label") -> None:
-        self.model = model
-        self.label = label
+    model: Any = None
+    label: str = "label"
 
     @property
     def _of_rows(self) -> PyMCFamily:

@@ -1,13 +1,13 @@
 """Real features: GaussianNB, LinearDiscriminant, QuadraticDiscriminant."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.errors import warn
-from bayesgen.estimators.arguments import PriorValue
+from bayesgen.estimators.arguments import PriorValue, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.normal_inverse_gamma import NormalInverseGamma
 from bayesgen.families.conjugate.normal_inverse_wishart import NormalInverseWishart
@@ -52,6 +52,7 @@ class Reals(Reader):
             )
 
 
+@make_constructor
 class GaussianNB(GenerativeClassifier):
     r"""Naive Bayes for real features: Normal given the class, means and variances unknown.
 
@@ -107,24 +108,14 @@ class GaussianNB(GenerativeClassifier):
     _family_type = NormalInverseGamma
     _by_column = ("mu0", "kappa0", "nu0", "sigma2_0")
 
-    def __init__(
-        self,
-        mu0: PriorValue = None,
-        kappa0: PriorValue = None,
-        nu0: PriorValue = None,
-        sigma2_0: PriorValue = None,
-        *,
-        variance: Literal["class", "tied", "spherical", "class_spherical"] = "class",
-        class_alpha: PriorValue = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.mu0 = mu0
-        self.kappa0 = kappa0
-        self.nu0 = nu0
-        self.sigma2_0 = sigma2_0
-        self.variance = variance
-        self.class_alpha = class_alpha
-        self.prior = prior
+    mu0: PriorValue = None
+    kappa0: PriorValue = None
+    nu0: PriorValue = None
+    sigma2_0: PriorValue = None
+    _: KW_ONLY
+    variance: Literal["class", "tied", "spherical", "class_spherical"] = "class"
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _reader(self) -> Reader:
         return Reals(type(self).__name__, self._family_type.sparse)
@@ -135,32 +126,23 @@ class GaussianNB(GenerativeClassifier):
         )
 
 
+@make_constructor
 class _Discriminant(GenerativeClassifier):
     """Shared constructor and choice of family of the two discriminants."""
 
     _by_column = ("mu0", "psi0")
-    _shared: bool
-    _diagonal: Literal["class", "tied"]
-    _spherical: Literal["class_spherical", "spherical"]
+    _shared: ClassVar[bool]
+    _diagonal: ClassVar[Literal["class", "tied"]]
+    _spherical: ClassVar[Literal["class_spherical", "spherical"]]
 
-    def __init__(
-        self,
-        mu0=None,
-        kappa0=None,
-        nu0=None,
-        psi0=None,
-        *,
-        covariance: Covariance = "full",
-        class_alpha=1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.mu0 = mu0
-        self.kappa0 = kappa0
-        self.nu0 = nu0
-        self.psi0 = psi0
-        self.covariance = covariance
-        self.class_alpha = class_alpha
-        self.prior = prior
+    mu0: PriorValue = None
+    kappa0: PriorValue = None
+    nu0: PriorValue = None
+    psi0: PriorValue = None
+    _: KW_ONLY
+    covariance: Covariance = "full"
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     @property
     def _family_type(self) -> type[Family]:

@@ -1,13 +1,13 @@
 """Averaged prunings of label trees: MetaTreeForest."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from bayesgen.encoding.reader import Align, Reader, Rows
-from bayesgen.estimators.arguments import Categories, Kinds
+from bayesgen.estimators.arguments import Categories, Kinds, make_constructor
 from bayesgen.estimators.tables import MixedColumns, TableClassifier
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import NoClosedFormError
@@ -47,6 +47,7 @@ class ColumnsOfTests(MixedColumns):
             )
 
 
+@make_constructor
 class MetaTreeForest(TableClassifier):
     r"""Label trees with Dirichlet leaves, averaged exactly over all prunings of each of many.
 
@@ -127,30 +128,19 @@ class MetaTreeForest(TableClassifier):
            [0., 1.]])
     """
 
-    _family_type: type[Family] = MetaTree
+    _family_type: ClassVar[type[Family]] = MetaTree
     _short_name = "meta-trees"  # on the command line
     class_alpha = 1.0  # there are no class weights
 
-    def __init__(
-        self,
-        n_trees: int = 200,
-        split: float = 0.999,
-        alpha: float | None = None,
-        *,
-        columns: Kinds = None,
-        categories: Categories = None,
-        unseen: str = "ignore",
-        candidates: float = 18.0,
-        random_state: int = 0,
-    ) -> None:
-        self.n_trees = n_trees
-        self.split = split
-        self.alpha = alpha
-        self.columns = columns
-        self.categories = categories
-        self.unseen = unseen
-        self.candidates = candidates
-        self.random_state = random_state
+    n_trees: int = 200
+    split: float = 0.999
+    alpha: float | None = None
+    _: KW_ONLY
+    columns: Kinds = None
+    categories: Categories = None
+    unseen: str = "ignore"
+    candidates: float = 18.0
+    random_state: int = 0
 
     def _reader(self) -> Reader:
         return ColumnsOfTests(

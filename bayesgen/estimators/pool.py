@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -30,7 +30,7 @@ from bayesgen.encoding.suspects import ColumnWarning, CopiedRowsWarning, copied_
 from bayesgen.encoding.tables import n_rows, refuse_elsewhere
 from bayesgen.encoding.views import TableView, view_from_json
 from bayesgen.errors import warn
-from bayesgen.estimators.arguments import Labels, PerRow, RowsLike
+from bayesgen.estimators.arguments import Labels, PerRow, RowsLike, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.estimators.kept_rows import groups_of_training, training_of
 from bayesgen.estimators.pool_members import choose_members
@@ -186,6 +186,7 @@ _FIT = "fit"  # in a model file, of a member
 _ROUTE = "hmc"  # how exponents are drawn
 
 
+@make_constructor
 class LogLinearPool(GenerativeClassifier):
     r"""Log-linear pool of generative classifiers, calibrated by exact leave-one-out.
 
@@ -302,21 +303,14 @@ class LogLinearPool(GenerativeClassifier):
 
     _short_name = "auto"  # on the command line
     __bayesgen_pool__ = True
-    _family_type: type[Family] = LogLinear
+    _family_type: ClassVar[type[Family]] = LogLinear
     class_alpha = 1.0  # members have their own
 
-    def __init__(
-        self,
-        members: Any = "auto",
-        *,
-        intercepts: bool = True,
-        max_rows: int = 5000,
-        random_state: int | None = None,
-    ) -> None:
-        self.members = members
-        self.intercepts = intercepts
-        self.max_rows = max_rows
-        self.random_state = random_state
+    members: Any = "auto"
+    _: KW_ONLY
+    intercepts: bool = True
+    max_rows: int = 5000
+    random_state: int | None = None
 
     # -- what it chooses -----------------------------------------------------------------------
 

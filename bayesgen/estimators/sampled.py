@@ -1,14 +1,15 @@
 """Classifiers without a closed form: NUTS fits them, and they are used like all others."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
 
 from bayesgen.encoding.reader import Reader
-from bayesgen.estimators.arguments import PriorValue, SampledPrior
+from bayesgen.estimators.arguments import PriorValue, SampledPrior, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
-from bayesgen.estimators.counts import BernoulliNB, CountColumns, refuse_no_threshold
+from bayesgen.estimators.counts import BitColumns, CountColumns, refuse_no_threshold
 from bayesgen.families.sampled.gaussian_mixture import GaussianMixture
 from bayesgen.families.sampled.hierarchical_bernoulli import HierarchicalBernoulli
 from bayesgen.families.sampled.logistic_regression import Features, LogisticRegression
@@ -17,17 +18,18 @@ from bayesgen.families.sampled.student_t import StudentT
 from bayesgen.numerics.special import Array
 
 
+@make_constructor
 class SampledClassifier(GenerativeClassifier):
-    """Fit by NUTS, with the constructor's `draws`, `tune`, `chains` and `random_state`."""
+    """Classifiers that are fitted by NUTS."""
 
-    def _set_sampler(self, draws: int, tune: int, chains: int, random_state: int | None) -> None:
-        """Keep the constructor arguments that all of them have."""
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+    _: KW_ONLY
+    draws: int = 1000
+    tune: int = 1000
+    chains: int = 4
+    random_state: int | None = None
 
 
+@make_constructor
 class StudentTNB(SampledClassifier):
     r"""Naive Bayes for real features with outliers: Student t given the class.
 
@@ -65,28 +67,17 @@ class StudentTNB(SampledClassifier):
 
     _family_type = StudentT
 
-    def __init__(
-        self,
-        mu: SampledPrior = None,
-        sigma: SampledPrior = None,
-        nu: SampledPrior = None,
-        *,
-        class_alpha: PriorValue = 1.0,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.mu = mu
-        self.sigma = sigma
-        self.nu = nu
-        self.class_alpha = class_alpha
-        self._set_sampler(draws, tune, chains, random_state)
+    mu: SampledPrior = None
+    sigma: SampledPrior = None
+    nu: SampledPrior = None
+    _: KW_ONLY
+    class_alpha: PriorValue = 1.0
 
     def _family(self, reader: Reader, classes: Array) -> StudentT:
         return StudentT(self.mu, self.sigma, self.nu)
 
 
+@make_constructor
 class NegativeBinomialNB(SampledClassifier, CountColumns):
     r"""Naive Bayes for counts that come in bursts: negative binomial given the class.
 
@@ -144,25 +135,12 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
 
     _family_type = NegativeBinomial
 
-    def __init__(
-        self,
-        mu: SampledPrior = None,
-        delta: SampledPrior = None,
-        spread: SampledPrior = None,
-        *,
-        exposure: int | str | None = None,
-        class_alpha: PriorValue = 1.0,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.mu = mu
-        self.delta = delta
-        self.spread = spread
-        self.exposure = exposure
-        self.class_alpha = class_alpha
-        self._set_sampler(draws, tune, chains, random_state)
+    mu: SampledPrior = None
+    delta: SampledPrior = None
+    spread: SampledPrior = None
+    _: KW_ONLY
+    exposure: int | str | None = None
+    class_alpha: PriorValue = 1.0
 
     def _family(self, reader: Reader, classes: Array) -> NegativeBinomial:
         column = None if self.exposure is None else self._exposure_column(reader.columns)
@@ -180,7 +158,8 @@ class NegativeBinomialNB(SampledClassifier, CountColumns):
         return np.eye(len(names))[j]
 
 
-class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
+@make_constructor
+class HierarchicalBernoulliNB(SampledClassifier, BitColumns):
     r"""Naive Bayes for bits that learns from the data how much the classes share.
 
     .. math:: x_j \mid y = c \sim \text{Bernoulli}(\theta_{cj}), \qquad
@@ -225,29 +204,18 @@ class HierarchicalBernoulliNB(SampledClassifier, BernoulliNB):
 
     _family_type = HierarchicalBernoulli
 
-    def __init__(
-        self,
-        mu: SampledPrior = None,
-        tau: SampledPrior = None,
-        *,
-        binarize: float | None = 0.0,
-        class_alpha: PriorValue = 1.0,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.mu = mu
-        self.tau = tau
-        self.binarize = binarize
-        self.class_alpha = class_alpha
-        self._set_sampler(draws, tune, chains, random_state)
+    mu: SampledPrior = None
+    tau: SampledPrior = None
+    _: KW_ONLY
+    binarize: float | None = 0.0
+    class_alpha: PriorValue = 1.0
 
     def _family(self, reader: Reader, classes: Array) -> HierarchicalBernoulli:
         refuse_no_threshold(self.binarize)
         return HierarchicalBernoulli(self.mu, self.tau)
 
 
+@make_constructor
 class BayesianLogisticRegression(SampledClassifier):
     r"""Logistic (two classes) or softmax regression: p(y | x) alone, its coefficients by NUTS.
 
@@ -301,25 +269,11 @@ class BayesianLogisticRegression(SampledClassifier):
 
     _family_type = LogisticRegression
 
-    def __init__(
-        self,
-        features: Features = "linear",
-        coef_scale: float = 2.5,
-        intercept_scale: float = 5.0,
-        coef: SampledPrior = None,
-        intercept: SampledPrior = None,
-        *,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.features = features
-        self.coef_scale = coef_scale
-        self.intercept_scale = intercept_scale
-        self.coef = coef
-        self.intercept = intercept
-        self._set_sampler(draws, tune, chains, random_state)
+    features: Features = "linear"
+    coef_scale: float = 2.5
+    intercept_scale: float = 5.0
+    coef: SampledPrior = None
+    intercept: SampledPrior = None
 
     def _family(self, reader: Reader, classes: Array) -> LogisticRegression:
         return LogisticRegression(
@@ -330,6 +284,7 @@ class BayesianLogisticRegression(SampledClassifier):
         return Reader(type(self).__name__, self._family_type.sparse, LogisticRegression.missing)
 
 
+@make_constructor
 class MixtureDiscriminant(SampledClassifier):
     r"""Classes that consist of several Gaussian clusters.
 
@@ -394,29 +349,14 @@ class MixtureDiscriminant(SampledClassifier):
 
     _family_type = GaussianMixture
 
-    def __init__(
-        self,
-        n_components: Any = 2,
-        mu: SampledPrior = None,
-        sigma: SampledPrior = None,
-        *,
-        covariance: Literal["full", "diagonal"] = "full",
-        component_alpha: float = 10.0,
-        eta: float = 2.0,
-        class_alpha: PriorValue = 1.0,
-        draws: int = 1000,
-        tune: int = 1000,
-        chains: int = 4,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.mu = mu
-        self.sigma = sigma
-        self.covariance = covariance
-        self.component_alpha = component_alpha
-        self.eta = eta
-        self.class_alpha = class_alpha
-        self._set_sampler(draws, tune, chains, random_state)
+    n_components: Any = 2
+    mu: SampledPrior = None
+    sigma: SampledPrior = None
+    _: KW_ONLY
+    covariance: Literal["full", "diagonal"] = "full"
+    component_alpha: float = 10.0
+    eta: float = 2.0
+    class_alpha: PriorValue = 1.0
 
     def _family(self, reader: Reader, classes: Array) -> GaussianMixture:
         n_components: Any = self.n_components

@@ -1,7 +1,7 @@
 """Tables with names, categories and columns of several kinds: CategoricalNB, MixedNB."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from bayesgen.encoding.reader import Align, Reader, Rows
 from bayesgen.encoding.schema import TableSchema
 from bayesgen.encoding.tables import Table, refuse_elsewhere, refuse_other_order
+from bayesgen.estimators.arguments import Categories, Kinds, PriorValue, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.conjugate.beta_bernoulli import BetaBernoulli
 from bayesgen.families.conjugate.columns import Columns
@@ -172,6 +173,7 @@ class CategoryColumns(MixedColumns):
         return Reader.coords(self, family) | category_coords(self.columns, self.encoder.categories)
 
 
+@make_constructor
 class CategoricalNB(TableClassifier):
     r"""Naive Bayes for categories: x_j | y=c ~ Categorical(theta_cj), Dirichlet prior.
 
@@ -214,22 +216,14 @@ class CategoricalNB(TableClassifier):
     array([[0.172, 0.828]])
     """
 
-    _family_type: type[Family] = DirichletCategorical
+    _family_type: ClassVar[type[Family]] = DirichletCategorical
 
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        categories: Any = None,
-        unseen: Unseen = "ignore",
-        *,
-        class_alpha: Any = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.categories = categories
-        self.unseen = unseen
-        self.class_alpha = class_alpha
-        self.prior = prior
+    alpha: PriorValue = 1.0
+    categories: Categories = None
+    unseen: Unseen = "ignore"
+    _: KW_ONLY
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _reader(self) -> Reader:
         return CategoryColumns(type(self).__name__, unseen=self.unseen, declared=self.categories)
@@ -249,6 +243,7 @@ class CategoricalNB(TableClassifier):
         return tags
 
 
+@make_constructor
 class MixedNB(TableClassifier):
     r"""Naive Bayes for columns of several kinds, each with its conjugate family.
 
@@ -300,38 +295,21 @@ class MixedNB(TableClassifier):
 
     _family_type = Columns
 
-    def __init__(
-        self,
-        columns: Any = None,
-        categories: Any = None,
-        unseen: Unseen = "ignore",
-        *,
-        alpha: Any = 1.0,
-        beta: Any = 1.0,
-        mu0: Any = None,
-        kappa0: Any = None,
-        nu0: Any = None,
-        sigma2_0: Any = None,
-        variance: Variance = "class",
-        shape: Any = 1.0,
-        rate: Any = None,
-        class_alpha: Any = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.columns = columns
-        self.categories = categories
-        self.unseen = unseen
-        self.alpha = alpha
-        self.beta = beta
-        self.mu0 = mu0
-        self.kappa0 = kappa0
-        self.nu0 = nu0
-        self.sigma2_0 = sigma2_0
-        self.variance = variance
-        self.shape = shape
-        self.rate = rate
-        self.class_alpha = class_alpha
-        self.prior = prior
+    columns: Kinds = None
+    categories: Categories = None
+    unseen: Unseen = "ignore"
+    _: KW_ONLY
+    alpha: PriorValue = 1.0
+    beta: PriorValue = 1.0
+    mu0: PriorValue = None
+    kappa0: PriorValue = None
+    nu0: PriorValue = None
+    sigma2_0: PriorValue = None
+    variance: Variance = "class"
+    shape: PriorValue = 1.0
+    rate: PriorValue = None
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     def _reader(self) -> Reader:
         return MixedColumns(

@@ -1,7 +1,7 @@
 """Token sequences: MarkovNB, an n-gram language model for each class."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self, cast
 
 import narwhals.stable.v2 as nw
@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from bayesgen.encoding.reader import Reader, Rows
 from bayesgen.encoding.tokens import Split, Tokenizer, Vocabulary, refuse_texts
 from bayesgen.errors import warn
+from bayesgen.estimators.arguments import PriorValue, make_constructor
 from bayesgen.estimators.classifier import GenerativeClassifier
 from bayesgen.families.capabilities import TokenDraws, require
 from bayesgen.families.conjugate.dirichlet_markov import DirichletMarkov
@@ -133,6 +134,7 @@ class Documents(Reader):
         return replace(super().restored(state), raw=state["raw_documents"])
 
 
+@make_constructor
 class MarkovNB(GenerativeClassifier):
     r"""Language-model classifier: each class is a Markov chain of tokens with Dirichlet priors.
 
@@ -198,26 +200,15 @@ class MarkovNB(GenerativeClassifier):
     _family_type = DirichletMarkov
     _unsaved = ("tokens",)  # where it is a function
 
-    def __init__(
-        self,
-        order: int = 2,
-        alpha: Any = 1.0,
-        tokens: Split = "char",
-        *,
-        fold: bool = False,
-        vocabulary: Any = None,
-        length: int = 100,
-        class_alpha: Any = 1.0,
-        prior: str | None = None,
-    ) -> None:
-        self.order = order
-        self.alpha = alpha
-        self.tokens = tokens
-        self.fold = fold
-        self.vocabulary = vocabulary
-        self.length = length
-        self.class_alpha = class_alpha
-        self.prior = prior
+    order: int = 2
+    alpha: PriorValue = 1.0
+    tokens: Split = "char"
+    _: KW_ONLY
+    fold: bool = False
+    vocabulary: Any = None
+    length: int = 100
+    class_alpha: PriorValue = 1.0
+    prior: str | None = None
 
     @property
     def vocabulary_(self) -> Vocabulary:
