@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.datatree import tree
 from bayesgen.encoding.labels import codes_of
+from bayesgen.encoding.literals import count
 from bayesgen.families.contract import Family
 from bayesgen.families.errors import UndefinedEstimateError
 from bayesgen.families.names import METHODS, MODEL, PREDICTIVE, Method
@@ -44,8 +45,9 @@ def compare_predictives(clf: Any, X: Any, y: Any) -> "ResultTable":
         -log p(y | x) in nats; ``brier``, mean of the squared error summed over classes; ``ece``,
         expected calibration error of the top probability in 15 equal bins; ``impossible``, the
         number of rows that have probability 0 under every class; ``note``, why a method has no
-        numbers (its estimate does not exist), or that it is a local optimum. After a fit by draws
-        also ``log_loss_mcse``, the Monte Carlo error of the log loss of the posterior predictive.
+        numbers (its estimate does not exist) or infinite ones, or that it is a local optimum.
+        After a fit by draws also ``log_loss_mcse``, the Monte Carlo error of the log loss of the
+        posterior predictive.
         Of log loss and Brier score also, here for log loss:
         ``log_loss_se``, standard error over rows, and ``log_loss_median``; ``log_loss_diff``, the
         excess over the posterior predictive of the same model, with ``log_loss_diff_se``, the
@@ -161,11 +163,12 @@ def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
     for method, joint in joints.items():
         line: dict[str, Any]
         if isinstance(joint, UndefinedEstimateError):
-            line, errors = {"note": str(joint)}, dict.fromkeys(PROPER, np.full(len(codes), np.nan))
+            line, errors = {"note": joint.cause}, dict.fromkeys(PROPER, np.full(len(codes), np.nan))
         elif codes.shape != joint.shape[:1]:
             raise ValueError(f"X has {len(joint)} rows, but y has shape {codes.shape}")
         else:
-            line, errors = score(joint, codes) | {"note": ""}, proper_scores(joint, codes)
+            scores, errors = score(joint, codes), proper_scores(joint, codes)
+            line = scores | {"note": _remark(scores, len(codes))}
         for name, of_rows in errors.items():
             terms[name].append(of_rows)
             spread, gap = paired(of_rows), paired(of_rows, terms[name][0]).named(f"{name}_diff")
@@ -174,6 +177,15 @@ def scored(estimator: str, joints: Joints, codes: Array) -> Scored:
         lines[method] = line
     table = pd.DataFrame.from_dict(lines, orient="index").rename_axis(PREDICTIVE).to_xarray()
     return table.assign_attrs(estimator=estimator, rows=len(codes)), terms
+
+
+def _remark(scores: Mapping[str, float], n_rows: int) -> str:
+    """Say why scores are infinite."""
+    if n := scores["impossible"]:
+        return f"{n:.0f} of {count(n_rows, 'row')} cannot occur under any class, counted as wrong"
+    if scores["log_loss"] == np.inf:
+        return "infinite log loss: some rows get probability 0 of being what they are"
+    return ""
 
 
 class Paired(NamedTuple):

@@ -83,8 +83,8 @@ _FAILED = ("stage", "variable", "check", "statistic", "source", "value", "agains
 _ENDS = "label", "against"  # of log-odds that are explained
 
 NOT_CHECKED = (
-    "not checked: whether the model fits the rows; clf.summary() has the log loss of the labels "
-    "without their rows, and bg.compare_models that of other models"
+    "not checked: whether the model fits the rows; the log loss of the labels without their rows "
+    "tells: that of clf.summary() and bg.compare_models, or of bayesgen fit and compare"
 )
 
 

@@ -14,7 +14,6 @@ from bayesgen.io.formats import Reading
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayesgen.checks.compare import Scored
     from bayesgen.cli.columns import LabelledTable
 
     type Entries = dict[str, tuple[Any, LabelledTable]]  # a model, and rows as it takes them
@@ -128,59 +127,30 @@ def _leave_one_out(entries: "Entries", data: Path) -> None:
 
 def _held_out(entries: "Entries", data: Path) -> None:
     """Print the scores of each model's predictives, and the differences between models."""
-    from bayesgen.checks.compare import side_by_side
+    from bayesgen.checks.compare import compare_predictives
 
-    scored = {}
-    for name, (clf, rows) in entries.items():
-        with console.busy("scoring"), console.blamed_on(data, rows=rows.numbers):
-            scored[name] = scores_of(clf, rows)
-        title = f"{type(clf).__name__} on {count(len(rows.labels), 'row')}"
-        show_scores(title if len(entries) == 1 else f"{name}: {title}", clf, scored[name][0])
-    if len(scored) > 1:
-        _show_above_best(side_by_side(scored))
-
-
-def scores_of(clf: Any, rows: "LabelledTable") -> "Scored":
-    """Return `compare_predictives` and its terms, with why an estimate does not exist."""
-    from bayesgen.checks.compare import joints_of, scored
-    from bayesgen.encoding.labels import codes_of
-
-    joints = joints_of(clf.fitted_, rows.X)
-    table, terms = scored(type(clf).__name__, joints, codes_of(rows.labels, clf.classes_))
-    notes = [getattr(joint, "cause", "") for joint in joints.values()]
-    return table.assign(note=("predictive", notes)), terms
+    models = {name: clf for name, (clf, _) in entries.items()}
+    tables = {name: rows.X for name, (_, rows) in entries.items()}
+    _, first = next(iter(entries.values()))
+    with console.busy("scoring"), console.blamed_on(data, rows=first.numbers):
+        scores = compare_predictives(models, tables, first.labels)
+    methods = [console.method_name(method) for method in scores["predictive"].values.tolist()]
+    each = scores.assign_coords(predictive=methods)
+    for name, clf in models.items():
+        title = f"{name}: {type(clf).__name__} on {count(len(first.labels), 'row')}"
+        _show(title, each.sel(model=name), _SCORES)
+    if len(models) > 1:
+        title = (
+            "Posterior predictive; diff: log loss above the model with the lowest, its standard "
+            "error and median over rows; rows won: share of those on which it is negative"
+        )
+        exact = scores.isel(predictive=0).drop_vars("note").sortby("log_loss")
+        _show(title, exact, _ABOVE)
 
 
-def show_scores(title: str, clf: Any, scores: "xr.Dataset") -> None:
-    """Print scores of a model's predictives, and why one has no numbers, or infinite ones."""
-    from bayesgen.posterior.fitted import is_pool
+def _show(title: str, scores: "xr.Dataset", heads: dict[str, str]) -> None:
+    """Print some of the scores under other heads."""
+    from bayesgen.datatree.tree import result_table
 
-    scores = scores.isel(predictive=[0]) if is_pool(clf) else scores  # which plugs none in
-    names = [console.method_name(method) for method in scores["predictive"].values.tolist()]
-    frame = scores[[*_SCORES]].to_dataframe().rename(columns=_SCORES).set_axis(names)
-    console.show_frame(title, frame)
-    n_rows = count(scores.attrs["rows"], "row")
-    notes = scores["note"].values.tolist()
-    for name, note, loss, n in zip(
-        names, notes, frame["log loss"], scores["impossible"].values, strict=True
-    ):
-        if n > 0:
-            note = f"{n:.0f} of {n_rows} cannot occur under any class, counted as wrong"
-        elif loss == float("inf"):
-            note = "infinite log loss: some rows get probability 0 of being what they are"
-        if note:
-            console.show_caption(f"{name}: {note}")
-    console.show("")
-
-
-def _show_above_best(scores: "xr.Dataset") -> None:
-    """Print the log loss of each model's predictive above the lowest."""
-    exact = scores.sel(predictive="posterior_predictive").sortby("log_loss")
-    frame = exact[[*_ABOVE]].to_dataframe()[[*_ABOVE]].rename(columns=_ABOVE)
-    wins = (100 * frame["rows won"]).map("{:.0f} %".format)
-    frame = frame.assign(**{"rows won": wins})
-    console.show_frame("posterior predictive", frame, widths=(24, 6))
-    console.show_caption(
-        "diff: above the model with the lowest log loss, its mean, standard error and median over "
-        "rows; rows won: those on which it is negative"
-    )
+    table = scores.reset_coords(drop=True)[[*heads, *{"note"} & scores.keys()]].rename(heads)
+    console.show(str(result_table(table, title, [*heads.values()])), "")

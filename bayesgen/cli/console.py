@@ -3,7 +3,7 @@
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
     from rich.status import Status
-    from rich.table import Table
-    from rich.text import Text
 
     from bayesgen.numerics.special import Array
 
@@ -295,61 +293,22 @@ def busy(what: str) -> "Status":
     return stderr().status(f"[dim]{what} ...")
 
 
-# ------------------------------------------------------------------------------------ tables
-
-
-def plain_table(texts: Mapping[str, int], numbers: Mapping[str, int]) -> "Table":
-    """Return a table with one rule under the head and nothing else, from {head: least width}.
-
-    Texts are flush left and go on in the next line where there is no room; numbers flush right.
-    """
+def show_frame(frame: "pd.DataFrame", console: "Console | None" = None) -> None:
+    """Print a data frame of texts, its index on the left, with a rule under the heads."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
         box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0),
         header_style="dim", border_style="dim",
     )  # fmt: skip
-    for head, width in texts.items():
-        table.add_column(head, min_width=width, overflow="fold")
-    for head, width in numbers.items():
-        table.add_column(head, justify="right", min_width=width, no_wrap=True)
-    return table
-
-
-def show_frame(
-    head: str,
-    frame: "pd.DataFrame",
-    *,
-    chosen: object = None,
-    widths: tuple[int, int] = (34, 9),
-    console: "Console | None" = None,
-) -> None:
-    """Print a data frame of texts or numbers, its index under `head`; colour the line `chosen`."""
-    table = plain_table({head: widths[0]}, dict.fromkeys(map(str, frame.columns), widths[1]))
+    table.add_column(str(frame.index.name), no_wrap=True)
+    for head in frame.columns:
+        table.add_column(str(head))
     for name, cells in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-        table.add_row(short(name), *map(_shown, cells), style="cyan" if name == chosen else "")
+        table.add_row(Text(one_line(name, _WIDEST_NAME)), *map(Text, cells))
     (console or stdout()).print(table)
-
-
-def _shown(cell: str | float) -> str:
-    if isinstance(cell, str):
-        return cell
-    return "-" if cell != cell else f"{cell:.4f}"
-
-
-def short(name: object) -> "Text":
-    """Return a name for a table, without the middle of a long one: numbers need room."""
-    from rich.text import Text
-
-    return Text(one_line(name, _WIDEST_NAME))
-
-
-def show_caption(text: str, console: "Console | None" = None) -> None:
-    """Print a remark under a table."""
-    from rich.text import Text
-
-    (console or stdout()).print(Text(text, style="dim"))
 
 
 def help_text(function: Callable[..., None]) -> str:

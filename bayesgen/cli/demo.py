@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bayesgen.cli.console import busy, method_name, plain_table, show_caption, show_frame, stdout
+from bayesgen.cli.console import busy, method_name, show_frame, stdout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,12 +75,11 @@ def _tell_gain(console: "Console", losses: dict[str, "Array"]) -> None:
     console.print()
     heads = [f"{n} of each seen" for n in _SEEN]
     frame = pd.DataFrame({method_name(k): _means(v) for k, v in losses.items()}, heads).T
-    show_frame("predictive", frame, chosen=frame.index[0], widths=(33, 18), console=console)
-    console.print()
-    show_caption(
-        "Less is better. With few rows an estimate is taken for the truth, and integration pays; "
+    show_frame(frame.rename_axis("predictive"), console)
+    console.print(
+        "\nLess is better. With few rows an estimate is taken for the truth, and integration pays; "
         "with many rows there is nothing left to integrate over.",
-        console,
+        style="dim",
     )
 
 
@@ -92,6 +91,7 @@ def _means(losses: "Array") -> list[str]:
 
 def _tell_penguins(console: "Console") -> None:
     import numpy as np
+    import pandas as pd
 
     import bayesgen as bg
 
@@ -111,26 +111,27 @@ def _tell_penguins(console: "Console") -> None:
     least = np.argsort(p.max(axis=1), kind="stable")[:_DOUBTFUL]
     intervals = clf.predict_interval(X[test].iloc[least])
     ends, prob = intervals["interval"].values, intervals.attrs["prob"]
-    table = plain_table({"row": 3, "species": 9}, dict.fromkeys(map(str, clf.classes_), 18))
-    for i, interval in zip(least, ends, strict=True):
-        cells = [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
-        table.add_row(str(X[test].index[i] + 1), str(y[test].iloc[i]), *cells)
-    console.print(table)
-    console.print()
-    show_caption(
-        f"Rows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
+    cells = [
+        [f"{v:.2f} ({a:.2f}-{b:.2f})" for v, (a, b) in zip(p[i], interval, strict=True)]
+        for i, interval in zip(least, ends, strict=True)
+    ]
+    table = pd.DataFrame(cells, X[test].index[least] + 1, clf.classes_).rename_axis("row")
+    table.insert(0, "species", y[test].iloc[least].to_numpy())
+    show_frame(table, console)
+    console.print(
+        f"\nRows count from 1. In brackets the {prob:.0%} interval: what the training birds leave "
         "open.",
-        console,
+        style="dim",
     )
     console.print("\nCould the probabilities be better?\n", style="bold")
     models = {f"{type(clf).__name__}, as above": clf, type(pool).__name__: pool}
     names = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier"}
     scores = bg.compare_predictives(models, X[test], y[test]).isel(predictive=0)
     frame = scores[[*names]].to_dataframe()[[*names]].rename(columns=names)
-    show_frame("model", frame, chosen=type(pool).__name__, console=console)
-    console.print()
-    show_caption(
-        f"A product of powers of {len(pool.members_)} models chosen for the columns. The posterior "
-        "of the exponents is learned by leaving each training bird out in turn, without a refit.",
-        console,
+    show_frame(frame.map("{:.4f}".format), console)
+    console.print(
+        f"\nA product of powers of {len(pool.members_)} models chosen for the columns. The "
+        "posterior of the exponents is learned by leaving each training bird out in turn, without "
+        "a refit.",
+        style="dim",
     )

@@ -10,23 +10,20 @@ from bayesgen.cli.console import (
     Target,
     blamed_on,
     class_counts,
-    plain_table,
     reads_tables,
-    short,
     show,
-    stdout,
+    show_frame,
 )
 from bayesgen.cli.models import Model, Plan
-from bayesgen.encoding.literals import one_line
+from bayesgen.encoding.literals import listed, one_line
 from bayesgen.io.formats import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table as RichTable
 
     from bayesgen.cli.learning import Tally
 
-_MOST_SHOWN = 24  # columns in the summary
+_MOST_SHOWN, _FEW = 24, 4  # columns in the summary, and categories of each
 
 
 @reads_tables
@@ -140,11 +137,10 @@ def _summary(clf, tally: "Tally", output: Path) -> None:
     from bayesgen.posterior.training import KeptRows
     from bayesgen.predict.leave_one_out import label_score
 
-    console = stdout()
     if (numbers := tally.numbers) is not None:
-        console.print()
-        console.print(_column_table(tally, numbers))
-    console.print()
+        show("")
+        show_frame(_columns(tally, numbers))
+    show("")
     try:
         evidence = f"Log evidence {clf.log_evidence_:.2f} nats. "
     except (AttributeError, NoPosteriorError):  # of a pool; of a mean over trees
@@ -163,27 +159,23 @@ def _learned(clf) -> str:
     return f"{clf.summary()}"
 
 
-def _column_table(tally: "Tally", numbers: "pd.DataFrame") -> "RichTable":
-    from rich.text import Text
+def _columns(tally: "Tally", numbers: "pd.DataFrame") -> "pd.DataFrame":
+    """Return kind, values and missing cells of each column, as texts."""
+    import pandas as pd
 
     from bayesgen.encoding.column import of_one_type
 
-    names = list(tally.kinds)[:_MOST_SHOWN]
-    others = f"and {n} more" if (n := len(tally.kinds) - _MOST_SHOWN) > 0 else ""
-    widest = max(12, len(others), *(len(short(name)) for name in names))
-    table = plain_table({"column": widest, "kind": 11}, {})
-    # what is left: long lists of categories are cut, not the columns beside them
-    room = stdout().width - widest - 27
-    table.add_column("values", overflow="ellipsis", no_wrap=True, max_width=max(room, 8))
-    table.add_column("missing", justify="right", no_wrap=True)
-    for name in names:
+    lines = {}
+    for name in list(tally.kinds)[:_MOST_SHOWN]:
         missing, least, most = numbers.loc[name]
         values = f"{least:.6g} to {most:.6g}"
         if name in tally.categories:
             seen = tally.categories[name]
             categories = sorted(of_one_type(seen, seen))
-            values = f"{len(categories)}: " + ", ".join(map(one_line, categories[:20]))
-        table.add_row(short(name), tally.kinds[name], Text(values), str(int(missing) or ""))
-    if others:
-        table.add_row(others, "", "", "")
-    return table
+            few = listed((one_line(category, 20) for category in categories), _FEW)
+            values = f"{len(categories)}: {few}"
+        lines[name] = tally.kinds[name], values, str(int(missing) or "")
+    if (n := len(tally.kinds) - _MOST_SHOWN) > 0:
+        lines[f"and {n} more"] = "", "", ""
+    frame = pd.DataFrame.from_dict(lines, orient="index", columns=["kind", "values", "missing"])
+    return frame.rename_axis("column")

@@ -1,24 +1,12 @@
 """``bayesgen validate``: the closed form against NUTS."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bayesgen.cli.console import (
-    ModelFile,
-    Target,
-    Texts,
-    blamed_on,
-    reads_tables,
-    show,
-    show_frame,
-)
-from bayesgen.encoding.literals import count
+from bayesgen.cli.console import ModelFile, Target, Texts, blamed_on, reads_tables, show
 from bayesgen.io.formats import Reading
-
-if TYPE_CHECKING:
-    from bayesgen.checks.validate import Validation
 
 
 @reads_tables
@@ -57,25 +45,6 @@ def validate(
         results = compare(clf, rows.X, rows.labels, draws=draws)
     members = results if isinstance(results, dict) else {"": results}
     for name, result in members.items():
-        _show(result, len(rows.labels), name)
+        show(*[f"Member {name!r}:"] * bool(name), str(result), "")
     if not members or not all(result.passed for result in members.values()):
         raise typer.Exit(1)
-
-
-def _show(result: "Validation", n: int, member: str) -> None:
-    from bayesgen.checks.validate import as_text
-
-    run = result.run
-    name = f"{member}, {run['estimator']}" if member else run["estimator"]
-    show(f"{name} on {count(n, 'row')}: closed form against NUTS", "")
-    show_frame("compared", as_text(result.summary()), widths=(8, 1))
-    show(
-        "",
-        *result.remarks(),
-        f"{run['chains']} chains of {run['draws']} draws, {run['divergences']} divergences, "
-        f"{run['seconds']:.1f} s.",
-        f"Verdict: {result.verdict}.",
-        *result.reasons,
-        "Not checked: whether the model fits the rows. bayesgen fit prints the log loss of the "
-        "labels without their rows, bayesgen compare that of other models.",
-    )

@@ -197,24 +197,21 @@ def _plug_in_words(compared: "xr.Dataset") -> list[str]:
 def predictives(held: HeldOut) -> Section:
     """Compare the full predictive with plug-in estimates."""
     compared, _ = held.scores
-    causes = [getattr(joint, "cause", "") for joint in held.joints.values()]
-    if all(causes[1:]):
-        raise ValueError(causes[1])
+    remarks = compared["note"].values.tolist()
+    if compared["log_loss"][1:].isnull().all():
+        raise ValueError(remarks[1])
     columns = {
         "accuracy": "accuracy", "log_loss": "log loss", "log_loss_diff": "above the full",
         "log_loss_diff_se": "standard error", "brier": "Brier",
     }  # fmt: skip
     lines, notes = [], []
-    for method, cause in zip(METHODS, causes, strict=True):
+    for method, remark in zip(METHODS, remarks, strict=True):
         one, name = compared.sel(predictive=method), _NAMES[method]
         if method == METHODS[0]:  # which has no difference to itself
             one = one.assign(log_loss_diff=np.nan, log_loss_diff_se=np.nan)
         lines.append({"predictive": name} | {h: float(one[k]) for k, h in columns.items()})
-        if cause:
-            notes.append(f"{name}: {cause}.")
-        elif one["impossible"] > 0:
-            n = count(one["impossible"].item(), "row")
-            notes.append(f"{name}: {n} have probability 0 under every class.")
+        if remark:
+            notes.append(f"{name}: {remark}.")
     table = Table(
         "Scores of the same rows; of all but accuracy, less is better. The standard error is that "
         "of the paired difference.",

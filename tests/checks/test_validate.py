@@ -232,5 +232,5 @@ def test_of_a_pool_the_members_that_have_a_graph(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         shown = CliRunner().invoke(app, [str(word) for word in (*words, "--draws", 300)])
-    assert "GaussianNB, GaussianNB on 15 rows: closed form against NUTS" in shown.output
+    assert "Member 'GaussianNB':\nGaussianNB: closed form against NUTS" in shown.output
     assert "'TreeAugmentedNB' was not validated" in " ".join(shown.output.split())

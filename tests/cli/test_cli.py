@@ -190,7 +190,7 @@ ZEROS = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
 
 @pytest.mark.parametrize(("text", "arguments", "words"), [
     (f"zip,x,y\n{ZEROS}", [], ["column 'zip' holds '00008', read as the number 8: if its zeros"]),
-    ("k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n", [], ["k             categorical  3: "]),
+    ("k,x,y\n1,1,a\n2,2,b\n" + "7" * 5000 + ",3,a\n", [], ["k categorical 3: 1, 2, 777"]),
     ("x,y\n1,a\n2,\n3,b\n4,NA\n5,b\n", [], ["2 rows without 'y' dropped", "3 rows: a 1, b 2"]),
     ("u,v,y\n1,2,a\n2,,b\n3,1,b\n4,5,a\n", ["-m", "lda", "--drop-incomplete"],
      ["1 row with missing cells dropped"]),
@@ -198,7 +198,8 @@ ZEROS = "".join(f"{i:05d},0.{i},{'ab'[i % 2]}\n" for i in range(8, 24))
 def test_what_fit_says(tmp_path, text, arguments, words):
     data = write(tmp_path / "d.csv", text)
     result = run("fit", "-m", "mixed", data, "-t", "y", *arguments, "-o", tmp_path / "m.nc")
-    assert all(one in result.output for one in words), result.output
+    told = " ".join(result.output.split())
+    assert all(one in told for one in words), result.output
     assert result.stderr.count("note:") <= 1
 
 
